@@ -1,0 +1,91 @@
+//! A tensor's values on their way into or out of the system.
+
+use bytes::Bytes;
+
+use crate::dtype::DType;
+use crate::operation::Meta;
+use crate::shape::Shape;
+
+/// Contiguous values in row-major order, little-endian. Cloning shares the bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorData {
+    pub dtype: DType,
+    pub shape: Shape,
+    pub bytes: Bytes,
+}
+
+impl TensorData {
+    /// Checks that the bytes are as many as dtype and shape ask for.
+    pub fn new(dtype: DType, shape: Shape, bytes: Bytes) -> Option<TensorData> {
+        (bytes.len() == shape.numel() * dtype.size()).then_some(TensorData { dtype, shape, bytes })
+    }
+
+    /// The element at `index` of the flattened tensor, as a number.
+    pub fn element(&self, index: usize) -> crate::Scalar {
+        use crate::Scalar::{Bool, Float, Int};
+        use half::{bf16, f16};
+
+        let size = self.dtype.size();
+        let raw = &self.bytes[index * size..(index + 1) * size];
+        macro_rules! read {
+            ($type:ty) => {
+                <$type>::from_le_bytes(raw.try_into().expect("one element"))
+            };
+        }
+        match self.dtype {
+            DType::Bool => Bool(raw[0] != 0),
+            DType::U8 => Int(i64::from(raw[0])),
+            DType::I8 => Int(i64::from(read!(i8))),
+            DType::I16 => Int(i64::from(read!(i16))),
+            DType::I32 => Int(i64::from(read!(i32))),
+            DType::I64 => Int(read!(i64)),
+            DType::F16 => Float(read!(f16).to_f64()),
+            DType::BF16 => Float(read!(bf16).to_f64()),
+            DType::F32 => Float(f64::from(read!(f32))),
+            DType::F64 => Float(read!(f64)),
+        }
+    }
+
+    /// One element's bytes from a number, as this dtype stores it.
+    pub fn encode(dtype: DType, value: crate::Scalar, out: &mut Vec<u8>) {
+        use half::{bf16, f16};
+        match dtype {
+            DType::Bool => out.push(u8::from(value.as_bool())),
+            DType::U8 => out.push(value.as_i64() as u8),
+            DType::I8 => out.extend((value.as_i64() as i8).to_le_bytes()),
+            DType::I16 => out.extend((value.as_i64() as i16).to_le_bytes()),
+            DType::I32 => out.extend((value.as_i64() as i32).to_le_bytes()),
+            DType::I64 => out.extend(value.as_i64().to_le_bytes()),
+            DType::F16 => out.extend(f16::from_f64(value.as_f64()).to_le_bytes()),
+            DType::BF16 => out.extend(bf16::from_f64(value.as_f64()).to_le_bytes()),
+            DType::F32 => out.extend((value.as_f64() as f32).to_le_bytes()),
+            DType::F64 => out.extend(value.as_f64().to_le_bytes()),
+        }
+    }
+}
+
+/// Memory of another process on the same machine, as that process names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SharedBlock {
+    pub pid: u32,
+    pub fd: i32,
+    pub length: u64,
+    /// Random; stands in the block too, so that none can be taken for another.
+    pub token: u128,
+}
+
+/// A tensor's values on a link: carried along, or left where the receiver can map them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Content {
+    Data(TensorData),
+    Shared { meta: Meta, block: SharedBlock },
+}
+
+impl Content {
+    pub fn meta(&self) -> Meta {
+        match self {
+            Content::Data(data) => Meta::new(data.dtype, data.shape),
+            Content::Shared { meta, .. } => *meta,
+        }
+    }
+}

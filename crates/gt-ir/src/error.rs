@@ -1,0 +1,59 @@
+//! What can be wrong with a program, said so that its author can mend it.
+
+use thiserror::Error;
+
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error in the use of an operation, found before anything is sent.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Error {
+    #[error("{operation}: shapes {left} and {right} do not broadcast: they differ at axis {axis} of the result\n  hint: each pair of axes, counted from the right, must be equal or have a 1")]
+    Broadcast { operation: &'static str, left: Shape, right: Shape, axis: usize },
+
+    #[error("matmul: shapes {left} and {right} do not fit: {left_inner} columns against {right_inner} rows\n  hint: the last axis of the left must equal the second-to-last of the right; did you want .T?")]
+    Matmul { left: Shape, right: Shape, left_inner: usize, right_inner: usize },
+
+    #[error("{operation}: axis {axis} is out of range for a tensor of {rank} axes\n  hint: use {} to {}", -(*.rank.max(&1) as i64), *.rank.max(&1) as i64 - 1)]
+    BadAxis { operation: &'static str, axis: i64, rank: usize },
+
+    #[error("{operation}: axis {axis} is given twice")]
+    RepeatedAxis { operation: &'static str, axis: usize },
+
+    #[error("{operation}: a tensor of shape {from} has {} elements and cannot take the shape {to:?}", .from.numel())]
+    Reshape { operation: &'static str, from: Shape, to: Vec<i64> },
+
+    #[error("{operation}: shape {given} does not fit, expected {expected}")]
+    ShapeMismatch { operation: &'static str, given: Shape, expected: String },
+
+    #[error("{operation}: dtype {given} does not fit, expected {expected}")]
+    DTypeMismatch { operation: &'static str, given: DType, expected: &'static str },
+
+    #[error("unknown dtype '{given}'\n  hint: use one of bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64")]
+    UnknownDType { given: String },
+
+    #[error("{operation}: index {index} is out of range for axis {axis} of length {length}")]
+    BadIndex { operation: &'static str, index: i64, axis: usize, length: usize },
+
+    #[error("{operation}: {given} operands given, expected {expected}")]
+    OperandCount { operation: &'static str, given: usize, expected: String },
+
+    #[error("{operation}: attribute '{attribute}' is {given}, expected {expected}")]
+    BadAttribute {
+        operation: &'static str,
+        attribute: &'static str,
+        given: String,
+        expected: &'static str,
+    },
+
+    #[error("{operation}: cannot reduce an empty axis of a tensor of shape {shape}")]
+    EmptyReduction { operation: &'static str, shape: Shape },
+
+    #[error("a tensor may have at most {max} axes, {rank} were given")]
+    RankTooHigh { rank: usize, max: usize },
+
+    #[error("a tensor of shape {dims:?} is too large to address")]
+    TooLarge { dims: Vec<usize> },
+}

@@ -1,0 +1,190 @@
+//! Instructions and the other commands of a stream.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::data::Content;
+use crate::dtype::DType;
+use crate::operation::Operation;
+use crate::scalar::Scalar;
+
+/// Names a tensor. Clients count from 0; on the way to the workers the dispatcher puts the
+/// session's number into the upper bits, so that no session can name another's tensors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TensorId(pub u64);
+
+impl TensorId {
+    /// Bits that a client's own count may use.
+    pub const LOCAL_BITS: u32 = 44;
+
+    /// The same tensor as workers know it, or `None` if the client's count overflows.
+    pub fn qualify(self, session: u32) -> Option<TensorId> {
+        let fits = self.0 >> TensorId::LOCAL_BITS == 0 && session < 1 << (64 - TensorId::LOCAL_BITS);
+        fits.then(|| TensorId(u64::from(session) << TensorId::LOCAL_BITS | self.0))
+    }
+
+    /// The session and its own name for the tensor.
+    pub fn split(self) -> (u32, TensorId) {
+        let local = self.0 & ((1 << TensorId::LOCAL_BITS) - 1);
+        ((self.0 >> TensorId::LOCAL_BITS) as u32, TensorId(local))
+    }
+}
+
+impl fmt::Display for TensorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Names a question that awaits its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct RequestId(pub u64);
+
+/// Names a line of the user's program; only the client knows which.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SourceId(pub u32);
+
+/// What an operation works on: a tensor (named by `T`) or a number.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Operand<T = TensorId> {
+    Tensor(T),
+    Scalar(Scalar),
+}
+
+impl<T> Operand<T> {
+    pub fn tensor(&self) -> Option<&T> {
+        match self {
+            Operand::Tensor(tensor) => Some(tensor),
+            Operand::Scalar(_) => None,
+        }
+    }
+
+    /// The same operand with its tensor named otherwise.
+    pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Operand<U> {
+        match self {
+            Operand::Tensor(tensor) => Operand::Tensor(f(tensor)),
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+        }
+    }
+}
+
+/// The operands of one instruction.
+pub type Operands<T = TensorId> = SmallVec<[Operand<T>; 3]>;
+
+/// A parameter of an operation that is not a tensor. Scalars that may change from step to step
+/// (a learning rate) are operands, not attributes: a new attribute is a new structure.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Attribute {
+    None,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    DType(DType),
+    Ints(SmallVec<[i64; 6]>),
+}
+
+impl Attribute {
+    pub fn ints<I: Into<i64> + Copy>(values: &[I]) -> Attribute {
+        Attribute::Ints(values.iter().map(|&value| value.into()).collect())
+    }
+
+    pub fn dims(values: &[usize]) -> Attribute {
+        Attribute::Ints(values.iter().map(|&value| value as i64).collect())
+    }
+
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Attribute::None => "none",
+            Attribute::Int(_) => "an int",
+            Attribute::Float(_) => "a float",
+            Attribute::Bool(_) => "a bool",
+            Attribute::DType(_) => "a dtype",
+            Attribute::Ints(_) => "a list of ints",
+        }
+    }
+}
+
+impl fmt::Display for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Attribute::None => f.write_str("none"),
+            Attribute::Int(value) => write!(f, "{value}"),
+            Attribute::Float(value) => write!(f, "{value:?}"),
+            Attribute::Bool(value) => write!(f, "{value}"),
+            Attribute::DType(dtype) => write!(f, "{dtype}"),
+            Attribute::Ints(values) => {
+                f.write_str("[")?;
+                for (index, value) in values.iter().enumerate() {
+                    write!(f, "{}{value}", if index > 0 { "," } else { "" })?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// The attributes of one instruction, in the order its operation declares them.
+pub type Attributes = SmallVec<[Attribute; 2]>;
+
+/// One use of an operation: `output := operation(operands; attributes)`.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    pub operation: &'static Operation,
+    pub output: TensorId,
+    pub operands: Operands,
+    pub attributes: Attributes,
+    /// The user's line that issued it, for errors.
+    pub source: SourceId,
+    /// The signal scope it was issued in, 0 for none.
+    pub signal: u32,
+}
+
+impl PartialEq for Instruction {
+    fn eq(&self, other: &Instruction) -> bool {
+        self.operation.id == other.operation.id
+            && self.output == other.output
+            && self.operands == other.operands
+            && self.attributes == other.attributes
+            && self.source == other.source
+            && self.signal == other.signal
+    }
+}
+
+/// As the log and `explain` write it: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TENSOR[{}] := {}", self.output, self.operation.name.to_uppercase())?;
+        for operand in &self.operands {
+            match operand {
+                Operand::Tensor(id) => write!(f, " TENSOR[{id}]")?,
+                Operand::Scalar(scalar) => write!(f, " {scalar}")?,
+            }
+        }
+        for (spec, attribute) in self.operation.attributes.iter().zip(&self.attributes) {
+            if *attribute != Attribute::None {
+                write!(f, " {}={attribute}", spec.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a client puts on the stream to the dispatcher, and the dispatcher on a worker's.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Command {
+    /// Compute.
+    Run(Instruction),
+    /// Make a tensor from data.
+    Create { output: TensorId, content: Content },
+    /// Answer with a tensor's value; by shared memory if the asker can read it.
+    Fetch { request: RequestId, tensor: TensorId, shared: bool },
+    /// Forget a tensor.
+    Free(TensorId),
+    /// Forget all tensors of a session; the dispatcher's to send, never a client's.
+    EndSession { session: u32 },
+    /// Give a signal's number its name; sent before its first use.
+    Signal { number: u32, name: String },
+    /// Answer with statistics.
+    Stats { request: RequestId },
+}

@@ -1,0 +1,32 @@
+//! The instruction set of GT: what every other part agrees on.
+//!
+//! - [`dtype`], [`shape`], [`scalar`], [`data`]: what a tensor is.
+//! - [`operation`] and [`ops`]: what can be computed; each operation has one home in `ops/`.
+//! - [`instruction`]: one use of an operation, and the other commands of a stream.
+//! - [`message`]: what clients, the dispatcher and workers say to each other.
+//! - [`modifier`]: the trait of whatever transforms a stream.
+//!
+//! This crate holds data and rules only. It knows no sockets, threads, clocks or engines, and
+//! depends on no other crate of GT.
+
+pub mod data;
+pub mod dtype;
+pub mod error;
+pub mod instruction;
+pub mod message;
+pub mod modifier;
+pub mod operation;
+pub mod ops;
+pub mod philox;
+pub mod scalar;
+pub mod shape;
+
+pub use data::{Content, SharedBlock, TensorData};
+pub use dtype::DType;
+pub use error::{Error, Result};
+pub use instruction::{
+    Attribute, Attributes, Command, Instruction, Operand, RequestId, SourceId, TensorId,
+};
+pub use operation::{Graph, Meta, Operation, Var};
+pub use scalar::Scalar;
+pub use shape::Shape;

@@ -1,0 +1,117 @@
+//! What the parts of GT say to each other.
+
+use crate::data::Content;
+use crate::instruction::{Command, RequestId, SourceId};
+
+/// The version of the messages; both ends of a link must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What a peer may do, as its link proves it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    Client,
+    Worker,
+    Watcher,
+}
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Worker => "worker",
+            Role::Watcher => "watcher",
+        }
+    }
+}
+
+/// Everything that is sent on a link between two parts.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Message {
+    /// The first message of a client or worker.
+    Hello(Hello),
+    /// The dispatcher's answer to a hello.
+    Welcome(Welcome),
+    /// Commands: from a client to the dispatcher, or from the dispatcher to a worker.
+    Stream(Vec<Command>),
+    /// This many more commands of the stream are done with (credit for sending more).
+    Done(u64),
+    /// The answer to a fetch.
+    Value { request: RequestId, result: Result<Content, Failure> },
+    /// The receiver has mapped a shared block; its owner may let go of it.
+    Release { token: u128 },
+    /// The answer to a request for statistics; from a worker, about itself alone.
+    Statistics { request: RequestId, workers: Vec<WorkerStats> },
+    /// A signal configuration as its text in YAML.
+    Config { text: String },
+    /// The link ends here, and why.
+    Goodbye { reason: String },
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hello {
+    pub version: u32,
+    /// A hash of the instruction set, so that ids mean the same at both ends.
+    pub schema: u64,
+    pub role: Role,
+    /// What it calls itself: a worker's id, a client's process.
+    pub name: String,
+    /// Equal for processes that can share memory; empty for none.
+    pub machine: String,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Welcome {
+    /// The client's session, or the worker's number.
+    pub session: u32,
+    /// How many commands may be under way at once.
+    pub window: u64,
+    /// The dispatcher's machine, as in the hello.
+    pub machine: String,
+}
+
+/// Why a value could not be had: what failed, where, and on whose line.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("{operation}: {reason}")]
+pub struct Failure {
+    /// The operation that failed, as `explain` would write it.
+    pub operation: String,
+    pub reason: String,
+    /// The worker it failed on; empty where none was reached.
+    pub worker: String,
+    /// The line that issued it; only its client can tell which.
+    pub line: SourceId,
+}
+
+/// What a worker has done since it started.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WorkerStats {
+    pub name: String,
+    pub engine: String,
+    pub operations_total: u64,
+    pub operations_failed: u64,
+    /// Tensors held, and their bytes.
+    pub tensors: u64,
+    pub bytes: u64,
+    /// The most bytes held at once.
+    pub bytes_peak: u64,
+}
+
+/// A hash of the instruction set: names, ids, arities and attributes.
+pub fn schema() -> u64 {
+    // FNV-1a, stable across builds and machines.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut eat = |bytes: &[u8]| {
+        for &byte in bytes {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for operation in crate::ops::ALL {
+        eat(&operation.id.to_le_bytes());
+        eat(operation.name.as_bytes());
+        for attribute in operation.attributes {
+            eat(attribute.name.as_bytes());
+            eat(format!("{:?}", attribute.kind).as_bytes());
+        }
+    }
+    hash
+}

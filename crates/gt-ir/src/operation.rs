@@ -1,0 +1,399 @@
+//! What an operation is: one plain struct that holds all that is true of it on every engine.
+
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::{Attribute, Attributes, Operand};
+use crate::ops;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// Shape and dtype of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meta {
+    pub dtype: DType,
+    pub shape: Shape,
+}
+
+impl Meta {
+    pub fn new(dtype: DType, shape: Shape) -> Meta {
+        Meta { dtype, shape }
+    }
+
+    /// The size of its values in bytes.
+    pub fn bytes(&self) -> usize {
+        self.shape.numel() * self.dtype.size()
+    }
+}
+
+/// How the log and the views group operations; the names that users grep for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Family {
+    Create,
+    Unary,
+    Binary,
+    Ternary,
+    Reduce,
+    Matmul,
+    Reshape,
+    Slice,
+    Concat,
+    Index,
+}
+
+impl Family {
+    /// The command name in the instruction log.
+    pub const fn log_name(self) -> &'static str {
+        match self {
+            Family::Create => "CreateTensor",
+            Family::Unary => "UnaryOp",
+            Family::Binary | Family::Matmul => "BinaryOp",
+            Family::Ternary => "TernaryOp",
+            Family::Reduce => "ReduceOp",
+            Family::Reshape => "ReshapeOp",
+            Family::Slice => "SliceOp",
+            Family::Concat => "ConcatOp",
+            Family::Index => "IndexOp",
+        }
+    }
+}
+
+/// The kind of values an attribute takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Int,
+    Float,
+    Bool,
+    DType,
+    /// A dtype, or none for the default.
+    OptionalDType,
+    Ints,
+}
+
+/// An attribute as an operation declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct AttributeSpec {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+pub const fn attribute(name: &'static str, kind: Kind) -> AttributeSpec {
+    AttributeSpec { name, kind }
+}
+
+/// How many operands an operation takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arity {
+    Exactly(u8),
+    AtLeast(u8),
+}
+
+/// The gradient of an operation with respect to each of its operands.
+///
+/// A rule gives the gradient for the broadcast shape and the promoted dtype; whoever applies it
+/// sums over broadcast axes and casts back, so that no rule has to.
+#[derive(Clone, Copy)]
+pub enum Gradient {
+    /// None: creation, comparisons, integers.
+    None,
+    /// One rule for each operand.
+    Each(&'static [Rule]),
+    /// One rule for any operand (its index is given): variadic operations.
+    Any(fn(&mut dyn Graph, &Saved, usize) -> Var),
+}
+
+/// Builds the gradient of one operand from what the forward pass saved.
+pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
+
+/// A rule's place for an operand that takes no gradient (an index, a condition).
+pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient");
+
+/// What an engine without a lowering of its own computes instead.
+#[derive(Clone, Copy)]
+pub enum Body {
+    Primitive,
+    Composite(fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var),
+}
+
+/// Bits for [`Operation::saves`]: which values the gradient rules read.
+pub const OUTPUT: u8 = 1 << 7;
+pub const FIRST: u8 = 1;
+pub const SECOND: u8 = 2;
+pub const THIRD: u8 = 4;
+
+/// An operation: all that is true of it regardless of engine.
+pub struct Operation {
+    /// Its stable number on the wire.
+    pub id: u16,
+    pub name: &'static str,
+    pub family: Family,
+    /// One line of what it computes.
+    pub doc: &'static str,
+    pub arity: Arity,
+    pub attributes: &'static [AttributeSpec],
+    /// Shape and dtype of the result, or what is wrong.
+    pub infer: fn(&Call) -> Result<Meta>,
+    pub gradient: Gradient,
+    /// The values that the gradient rules read: a sum of the bits above.
+    pub saves: u8,
+    pub body: Body,
+    /// Uses of it for the tests.
+    pub samples: fn() -> Vec<Sample>,
+}
+
+impl Operation {
+    /// The defaults that most operations keep.
+    pub const fn base() -> Operation {
+        Operation {
+            id: 0,
+            name: "",
+            family: Family::Unary,
+            doc: "",
+            arity: Arity::Exactly(1),
+            attributes: &[],
+            infer: |_| unreachable!("every operation has its own rule"),
+            gradient: Gradient::None,
+            saves: 0,
+            body: Body::Primitive,
+            samples: Vec::new,
+        }
+    }
+
+    /// The operation with this number on the wire.
+    pub fn from_id(id: u16) -> Option<&'static Operation> {
+        ops::BY_ID.get(usize::from(id)).copied().flatten()
+    }
+
+    pub fn from_name(name: &str) -> Option<&'static Operation> {
+        ops::ALL.iter().copied().find(|operation| operation.name == name)
+    }
+
+    /// Checks operand count and attribute kinds, then infers shape and dtype. What comes from
+    /// another process goes through here, so that the rules themselves may rely on both.
+    pub fn check(&'static self, operands: &[Operand<Meta>], attributes: &Attributes) -> Result<Meta> {
+        let fits = match self.arity {
+            Arity::Exactly(n) => operands.len() == usize::from(n),
+            Arity::AtLeast(n) => operands.len() >= usize::from(n),
+        };
+        if !fits {
+            return Err(Error::OperandCount {
+                operation: self.name,
+                given: operands.len(),
+                expected: match self.arity {
+                    Arity::Exactly(n) => n.to_string(),
+                    Arity::AtLeast(n) => format!("at least {n}"),
+                },
+            });
+        }
+        let kinds_fit = attributes.len() == self.attributes.len()
+            && attributes.iter().zip(self.attributes).all(|(given, spec)| {
+                matches!(
+                    (spec.kind, given),
+                    (Kind::Int, Attribute::Int(_))
+                        | (Kind::Float, Attribute::Float(_))
+                        | (Kind::Bool, Attribute::Bool(_))
+                        | (Kind::DType | Kind::OptionalDType, Attribute::DType(_))
+                        | (Kind::OptionalDType, Attribute::None)
+                        | (Kind::Ints, Attribute::Ints(_))
+                )
+            });
+        if !kinds_fit {
+            return Err(Error::BadAttribute {
+                operation: self.name,
+                attribute: "list",
+                given: format!("{attributes:?}"),
+                expected: "what the operation declares",
+            });
+        }
+        (self.infer)(&Call { operation: self.name, operands, attributes })
+    }
+}
+
+impl std::fmt::Debug for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A use of an operation, as its inference rule sees it.
+pub struct Call<'a> {
+    pub operation: &'static str,
+    pub operands: &'a [Operand<Meta>],
+    pub attributes: &'a Attributes,
+}
+
+impl Call<'_> {
+    /// The operand at `index`, which must be a tensor.
+    pub fn tensor(&self, index: usize) -> Result<Meta> {
+        self.operands[index].tensor().copied().ok_or_else(|| Error::BadAttribute {
+            operation: self.operation,
+            attribute: "operand",
+            given: "a number".to_string(),
+            expected: "a tensor",
+        })
+    }
+
+    pub fn int(&self, index: usize) -> i64 {
+        int(self.attributes, index)
+    }
+
+    pub fn ints(&self, index: usize) -> &[i64] {
+        ints(self.attributes, index)
+    }
+
+    pub fn bool(&self, index: usize) -> bool {
+        bool(self.attributes, index)
+    }
+
+    pub fn dtype(&self, index: usize) -> Option<DType> {
+        dtype(self.attributes, index)
+    }
+}
+
+/// Attribute `index`, which the operation declares as an int.
+pub fn int(attributes: &Attributes, index: usize) -> i64 {
+    match attributes[index] {
+        Attribute::Int(value) => value,
+        ref other => panic!("attribute {index} is {}, declared an int", other.kind()),
+    }
+}
+
+/// Attribute `index`, which the operation declares as a float.
+pub fn float(attributes: &Attributes, index: usize) -> f64 {
+    match attributes[index] {
+        Attribute::Float(value) => value,
+        ref other => panic!("attribute {index} is {}, declared a float", other.kind()),
+    }
+}
+
+/// Attribute `index`, which the operation declares as a list of ints.
+pub fn ints(attributes: &Attributes, index: usize) -> &[i64] {
+    match &attributes[index] {
+        Attribute::Ints(values) => values,
+        other => panic!("attribute {index} is {}, declared a list", other.kind()),
+    }
+}
+
+/// Attribute `index`, which the operation declares as a bool.
+pub fn bool(attributes: &Attributes, index: usize) -> bool {
+    match attributes[index] {
+        Attribute::Bool(value) => value,
+        ref other => panic!("attribute {index} is {}, declared a bool", other.kind()),
+    }
+}
+
+/// Attribute `index`, which the operation declares as a dtype; `None` for the default.
+pub fn dtype(attributes: &Attributes, index: usize) -> Option<DType> {
+    match attributes[index] {
+        Attribute::DType(dtype) => Some(dtype),
+        Attribute::None => None,
+        ref other => panic!("attribute {index} is {}, declared a dtype", other.kind()),
+    }
+}
+
+/// A value in a [`Graph`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Var(pub u32);
+
+impl From<Var> for Operand<Var> {
+    fn from(var: Var) -> Operand<Var> {
+        Operand::Tensor(var)
+    }
+}
+
+impl From<f64> for Operand<Var> {
+    fn from(value: f64) -> Operand<Var> {
+        Operand::Scalar(Scalar::Float(value))
+    }
+}
+
+impl From<i64> for Operand<Var> {
+    fn from(value: i64) -> Operand<Var> {
+        Operand::Scalar(Scalar::Int(value))
+    }
+}
+
+impl From<bool> for Operand<Var> {
+    fn from(value: bool) -> Operand<Var> {
+        Operand::Scalar(Scalar::Bool(value))
+    }
+}
+
+/// Where gradient rules and composite bodies put the operations they consist of. The client
+/// turns each into an instruction, a worker into a step of its plan.
+pub trait Graph {
+    /// Adds an operation. Rules only build valid ones; an invalid one is a broken invariant.
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var;
+
+    fn meta(&self, var: Var) -> Meta;
+}
+
+/// What a gradient rule has at hand.
+pub struct Saved<'a> {
+    /// The gradient of the result.
+    pub grad: Var,
+    /// The saved operands; `None` where the operation does not save them.
+    pub operands: &'a [Option<Operand<Var>>],
+    pub metas: &'a [Operand<Meta>],
+    pub output: Option<Var>,
+    pub output_meta: Meta,
+    pub attributes: &'a Attributes,
+}
+
+impl Saved<'_> {
+    /// The saved operand at `index`.
+    pub fn operand(&self, index: usize) -> Operand<Var> {
+        self.operands[index].expect("the operation declares that it saves this operand")
+    }
+
+    /// The saved operand at `index`, a tensor.
+    pub fn tensor(&self, index: usize) -> Var {
+        *self.operand(index).tensor().expect("a saved tensor")
+    }
+
+    pub fn output(&self) -> Var {
+        self.output.expect("the operation declares that it saves its output")
+    }
+
+    /// Shape and dtype of the operand at `index`, which is a tensor.
+    pub fn meta(&self, index: usize) -> Meta {
+        *self.metas[index].tensor().expect("a tensor operand")
+    }
+
+    pub fn shape(&self, index: usize) -> Shape {
+        self.meta(index).shape
+    }
+
+    pub fn ints(&self, index: usize) -> &[i64] {
+        ints(self.attributes, index)
+    }
+
+    pub fn int(&self, index: usize) -> i64 {
+        int(self.attributes, index)
+    }
+
+    pub fn bool(&self, index: usize) -> bool {
+        bool(self.attributes, index)
+    }
+}
+
+/// A use of an operation for the tests: operand metas (with the range their values are drawn
+/// from) and attributes.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub operands: SmallVec<[SampleOperand; 3]>,
+    pub attributes: Attributes,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum SampleOperand {
+    /// A tensor with values drawn from `low..high` (for integers: whole numbers of it).
+    Tensor { meta: Meta, low: f64, high: f64 },
+    Scalar(Scalar),
+}

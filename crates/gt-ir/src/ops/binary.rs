@@ -1,0 +1,226 @@
+//! Elementwise arithmetic on two operands, broadcast and promoted.
+
+use super::infer::{elementwise, elementwise_float};
+use super::sample::binary;
+use crate::dtype::{Category, DType};
+use crate::error::{Error, Result};
+use crate::operation::Gradient::Each;
+use crate::operation::{Arity, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var};
+
+const BINARY: Operation =
+    Operation { family: Family::Binary, arity: Arity::Exactly(2), ..Operation::base() };
+
+const NUMBERS: &[DType] =
+    &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
+const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+
+fn wrong_dtype(call: &Call, given: DType, expected: &'static str) -> Error {
+    Error::DTypeMismatch { operation: call.operation, given, expected }
+}
+
+fn no_bool(call: &Call) -> Result<Meta> {
+    let meta = elementwise(call)?;
+    if meta.dtype == DType::Bool {
+        return Err(wrong_dtype(call, meta.dtype, "a number; for bool use |, & and ^"));
+    }
+    Ok(meta)
+}
+
+fn whole(call: &Call) -> Result<Meta> {
+    let meta = elementwise(call)?;
+    if meta.dtype.category() == Category::Float {
+        return Err(wrong_dtype(call, meta.dtype, "bool or an integer dtype"));
+    }
+    Ok(meta)
+}
+
+pub static ADD: Operation = Operation {
+    id: 35,
+    name: "add",
+    doc: "a + b; for bool, or",
+    infer: elementwise,
+    gradient: Each(&[|_, s| s.grad, |_, s| s.grad]),
+    samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
+    ..BINARY
+};
+
+pub static SUB: Operation = Operation {
+    id: 36,
+    name: "sub",
+    doc: "a - b",
+    infer: no_bool,
+    gradient: Each(&[|_, s| s.grad, |g, s| g.neg(s.grad)]),
+    samples: || binary(NUMBERS, (3.0, 6.0), (0.0, 3.0)),
+    ..BINARY
+};
+
+pub static MUL: Operation = Operation {
+    id: 37,
+    name: "mul",
+    doc: "a * b; for bool, and",
+    infer: elementwise,
+    gradient: Each(&[
+        |g, s| g.mul(s.grad, s.operand(1)),
+        |g, s| g.mul(s.grad, s.operand(0)),
+    ]),
+    saves: FIRST | SECOND,
+    samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
+    ..BINARY
+};
+
+pub static DIV: Operation = Operation {
+    id: 38,
+    name: "div",
+    doc: "a / b, in floats",
+    infer: elementwise_float,
+    gradient: Each(&[
+        |g, s| g.div(s.grad, s.operand(1)),
+        |g, s| {
+            // d(a / b) / db = -(a / b) / b
+            let quotient = g.div(s.output(), s.operand(1));
+            let product = g.mul(s.grad, quotient);
+            g.neg(product)
+        },
+    ]),
+    saves: SECOND | OUTPUT,
+    samples: || binary(NUMBERS, (-3.0, 3.0), (1.0, 4.0)),
+    ..BINARY
+};
+
+pub static FLOOR_DIVIDE: Operation = Operation {
+    id: 39,
+    name: "floor_divide",
+    doc: "a / b rounded down",
+    infer: no_bool,
+    samples: || binary(NUMBERS, (0.0, 9.0), (1.0, 4.0)),
+    ..BINARY
+};
+
+pub static REMAINDER: Operation = Operation {
+    id: 40,
+    name: "remainder",
+    doc: "a - b * floor(a / b): the sign is b's",
+    infer: no_bool,
+    gradient: Each(&[
+        |_, s| s.grad,
+        |g, s| {
+            let quotient = g.floor_divide(s.operand(0), s.operand(1));
+            let product = g.mul(s.grad, quotient);
+            g.neg(product)
+        },
+    ]),
+    saves: FIRST | SECOND,
+    samples: || binary(NUMBERS, (4.1, 4.9), (2.1, 3.9)),
+    ..BINARY
+};
+
+pub static POW: Operation = Operation {
+    id: 41,
+    name: "pow",
+    doc: "a to the b",
+    infer: no_bool,
+    gradient: Each(&[pow_base, pow_exponent]),
+    saves: FIRST | SECOND | OUTPUT,
+    samples: || binary(NUMBERS, (1.0, 3.0), (0.0, 3.0)),
+    ..BINARY
+};
+
+/// d(a^b)/da = b a^(b-1); 0 where b is 0, whatever a is.
+fn pow_base(g: &mut dyn Graph, s: &Saved) -> Var {
+    if let crate::Operand::Scalar(exponent) = s.operand(1) {
+        // The square is so common that it gets its own, shorter form.
+        if exponent.as_f64() == 2.0 {
+            let slope = g.mul(s.operand(0), 2i64);
+            return g.mul(s.grad, slope);
+        }
+        if exponent.as_f64() == 0.0 {
+            return g.mul(s.grad, 0i64);
+        }
+        let power = g.pow(s.operand(0), exponent.as_f64() - 1.0);
+        let slope = g.mul(power, exponent.as_f64());
+        return g.mul(s.grad, slope);
+    }
+    let exponent = s.tensor(1);
+    let less = g.sub(exponent, 1i64);
+    let power = g.pow(s.operand(0), less);
+    let slope = g.mul(power, exponent);
+    let product = g.mul(s.grad, slope);
+    let zero = g.eq(exponent, 0i64);
+    g.select(zero, 0i64, product)
+}
+
+/// d(a^b)/db = a^b log a; 0 where a is 0 and b is not negative.
+fn pow_exponent(g: &mut dyn Graph, s: &Saved) -> Var {
+    let dtype = s.output_meta.dtype;
+    let base = match s.operand(0) {
+        crate::Operand::Scalar(scalar) => g.full(crate::Shape::SCALAR, dtype, scalar),
+        crate::Operand::Tensor(tensor) => tensor,
+    };
+    let log = g.log(base);
+    let slope = g.mul(s.output(), log);
+    let product = g.mul(s.grad, slope);
+    let zero = g.eq(base, 0i64);
+    let not_negative = g.ge(s.operand(1), 0i64);
+    let flat = g.logical_and(zero, not_negative);
+    g.select(flat, 0i64, product)
+}
+
+/// The gradient goes to the larger (or smaller); halves to both where they are equal.
+fn to_chosen(g: &mut dyn Graph, s: &Saved, chosen: usize, other: usize) -> Var {
+    let output = s.output();
+    let is_chosen = g.eq(s.operand(chosen), output);
+    let is_other = g.eq(s.operand(other), output);
+    let tie = g.logical_and(is_chosen, is_other);
+    let half = g.mul(s.grad, 0.5);
+    let whole = g.mul(s.grad, is_chosen);
+    g.select(tie, half, whole)
+}
+
+pub static MAXIMUM: Operation = Operation {
+    id: 42,
+    name: "maximum",
+    doc: "the larger of a and b; NaN where either is",
+    infer: elementwise,
+    gradient: Each(&[|g, s| to_chosen(g, s, 0, 1), |g, s| to_chosen(g, s, 1, 0)]),
+    saves: FIRST | SECOND | OUTPUT,
+    samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
+    ..BINARY
+};
+
+pub static MINIMUM: Operation = Operation {
+    id: 43,
+    name: "minimum",
+    doc: "the smaller of a and b; NaN where either is",
+    infer: elementwise,
+    gradient: Each(&[|g, s| to_chosen(g, s, 0, 1), |g, s| to_chosen(g, s, 1, 0)]),
+    saves: FIRST | SECOND | OUTPUT,
+    samples: || binary(FLOATS, (-3.0, 3.0), (-3.0, 3.0)),
+    ..BINARY
+};
+
+pub static BITWISE_AND: Operation = Operation {
+    id: 44,
+    name: "bitwise_and",
+    doc: "a & b",
+    infer: whole,
+    samples: || binary(&[DType::I64, DType::I32, DType::U8, DType::Bool], (0.0, 9.0), (0.0, 9.0)),
+    ..BINARY
+};
+
+pub static BITWISE_OR: Operation = Operation {
+    id: 45,
+    name: "bitwise_or",
+    doc: "a | b",
+    infer: whole,
+    samples: BITWISE_AND.samples,
+    ..BINARY
+};
+
+pub static BITWISE_XOR: Operation = Operation {
+    id: 46,
+    name: "bitwise_xor",
+    doc: "a ^ b",
+    infer: whole,
+    samples: BITWISE_AND.samples,
+    ..BINARY
+};

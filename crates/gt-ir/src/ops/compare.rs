@@ -1,0 +1,33 @@
+//! Comparisons and logic, giving bool.
+
+use super::infer::elementwise_bool;
+use super::sample::binary;
+use crate::dtype::DType;
+use crate::operation::{Arity, Family, Operation};
+
+/// Operands are compared in their promoted dtype.
+const COMPARE: Operation = Operation {
+    family: Family::Binary,
+    arity: Arity::Exactly(2),
+    infer: elementwise_bool,
+    samples: || {
+        let dtypes =
+            [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
+        binary(&dtypes, (0.0, 4.0), (0.0, 4.0))
+    },
+    ..Operation::base()
+};
+
+pub static EQ: Operation = Operation { id: 50, name: "eq", doc: "a == b", ..COMPARE };
+pub static NE: Operation = Operation { id: 51, name: "ne", doc: "a != b", ..COMPARE };
+pub static LT: Operation = Operation { id: 52, name: "lt", doc: "a < b", ..COMPARE };
+pub static LE: Operation = Operation { id: 53, name: "le", doc: "a <= b", ..COMPARE };
+pub static GT: Operation = Operation { id: 54, name: "gt", doc: "a > b", ..COMPARE };
+pub static GE: Operation = Operation { id: 55, name: "ge", doc: "a >= b", ..COMPARE };
+
+pub static LOGICAL_AND: Operation =
+    Operation { id: 56, name: "logical_and", doc: "whether both are not zero", ..COMPARE };
+pub static LOGICAL_OR: Operation =
+    Operation { id: 57, name: "logical_or", doc: "whether either is not zero", ..COMPARE };
+pub static LOGICAL_XOR: Operation =
+    Operation { id: 58, name: "logical_xor", doc: "whether one alone is not zero", ..COMPARE };

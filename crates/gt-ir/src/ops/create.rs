@@ -1,0 +1,188 @@
+//! Operations that make tensors from nothing.
+
+use super::sample::{number, sample};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::Attribute;
+use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
+use crate::shape::Shape;
+
+const CREATE: Operation =
+    Operation { family: Family::Create, arity: Arity::Exactly(0), ..Operation::base() };
+
+/// The shape in attribute `index`.
+fn shape_attribute(call: &Call, index: usize) -> Result<Shape> {
+    let mut dims = Vec::with_capacity(call.ints(index).len());
+    for &dim in call.ints(index) {
+        dims.push(usize::try_from(dim).map_err(|_| Error::BadAttribute {
+            operation: call.operation,
+            attribute: "shape",
+            given: dim.to_string(),
+            expected: "lengths of 0 or more",
+        })?);
+    }
+    Shape::new(&dims)
+}
+
+fn infer_shaped(call: &Call) -> Result<Meta> {
+    Ok(Meta::new(call.dtype(1).unwrap_or(DType::F32), shape_attribute(call, 0)?))
+}
+
+fn infer_random_float(call: &Call) -> Result<Meta> {
+    let meta = infer_shaped(call)?;
+    if meta.dtype.is_float() {
+        return Ok(meta);
+    }
+    let expected = "a float dtype";
+    Err(Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected })
+}
+
+fn length_attribute(call: &Call, index: usize) -> Result<usize> {
+    usize::try_from(call.int(index)).map_err(|_| Error::BadAttribute {
+        operation: call.operation,
+        attribute: "length",
+        given: call.int(index).to_string(),
+        expected: "0 or more",
+    })
+}
+
+fn dims(values: &[i64]) -> Attribute {
+    Attribute::ints(values)
+}
+
+pub static FULL: Operation = Operation {
+    id: 1,
+    name: "full",
+    doc: "A tensor of `shape` filled with a number.",
+    arity: Arity::Exactly(1),
+    attributes: &[attribute("shape", Kind::Ints), attribute("dtype", Kind::DType)],
+    infer: infer_shaped,
+    samples: || {
+        DType::ALL
+            .iter()
+            .map(|&dtype| sample(&[number(1)], &[dims(&[2, 3]), Attribute::DType(dtype)]))
+            .chain([sample(&[number(2.5)], &[dims(&[]), Attribute::DType(DType::F32)])])
+            .chain([sample(&[number(7)], &[dims(&[0, 2]), Attribute::DType(DType::I64)])])
+            .collect()
+    },
+    ..CREATE
+};
+
+pub static ARANGE: Operation = Operation {
+    id: 2,
+    name: "arange",
+    doc: "`length` numbers from `start` in steps of `step`: element i is start + i * step.",
+    arity: Arity::Exactly(2),
+    attributes: &[attribute("length", Kind::Int), attribute("dtype", Kind::DType)],
+    infer: |call| {
+        Ok(Meta::new(call.dtype(1).unwrap_or(DType::I64), Shape::new(&[length_attribute(call, 0)?])?))
+    },
+    samples: || {
+        [DType::I64, DType::I32, DType::F32, DType::F64]
+            .iter()
+            .map(|&dtype| {
+                sample(&[number(2), number(3)], &[Attribute::Int(5), Attribute::DType(dtype)])
+            })
+            .chain([sample(
+                &[number(0.5), number(-0.25)],
+                &[Attribute::Int(9), Attribute::DType(DType::F32)],
+            )])
+            .collect()
+    },
+    ..CREATE
+};
+
+pub static LINSPACE: Operation = Operation {
+    id: 3,
+    name: "linspace",
+    doc: "`length` numbers evenly from `start` to `end`, both included.",
+    arity: Arity::Exactly(2),
+    attributes: &[attribute("length", Kind::Int), attribute("dtype", Kind::DType)],
+    infer: |call| {
+        Ok(Meta::new(call.dtype(1).unwrap_or(DType::F32), Shape::new(&[length_attribute(call, 0)?])?))
+    },
+    samples: || {
+        [0, 1, 2, 7]
+            .iter()
+            .map(|&n| {
+                sample(&[number(-1.0), number(2.0)], &[Attribute::Int(n), Attribute::DType(DType::F32)])
+            })
+            .collect()
+    },
+    ..CREATE
+};
+
+pub static EYE: Operation = Operation {
+    id: 4,
+    name: "eye",
+    doc: "Ones on the main diagonal of `rows` x `columns`, zeros elsewhere.",
+    attributes: &[
+        attribute("rows", Kind::Int),
+        attribute("columns", Kind::Int),
+        attribute("dtype", Kind::DType),
+    ],
+    infer: |call| {
+        let shape = Shape::new(&[length_attribute(call, 0)?, length_attribute(call, 1)?])?;
+        Ok(Meta::new(call.dtype(2).unwrap_or(DType::F32), shape))
+    },
+    samples: || {
+        let eye = |n, m, dtype| {
+            sample(&[], &[Attribute::Int(n), Attribute::Int(m), Attribute::DType(dtype)])
+        };
+        vec![eye(3, 3, DType::F32), eye(2, 4, DType::I64), eye(4, 2, DType::Bool), eye(0, 2, DType::F32)]
+    },
+    ..CREATE
+};
+
+/// Seed and number of the random instruction stand in the operands, so that neither is part of
+/// a program's structure.
+const RANDOM: Operation = Operation {
+    arity: Arity::Exactly(2),
+    attributes: &[attribute("shape", Kind::Ints), attribute("dtype", Kind::DType)],
+    ..CREATE
+};
+
+pub static RAND: Operation = Operation {
+    id: 5,
+    name: "rand",
+    doc: "Uniform numbers on [0, 1) from (seed, instruction number, element).",
+    infer: infer_random_float,
+    samples: || {
+        [DType::F32, DType::F64, DType::F16, DType::BF16]
+            .iter()
+            .map(|&dtype| {
+                sample(&[number(1), number(2)], &[dims(&[3, 5]), Attribute::DType(dtype)])
+            })
+            .collect()
+    },
+    ..RANDOM
+};
+
+pub static RANDN: Operation = Operation {
+    id: 6,
+    name: "randn",
+    doc: "Standard normal numbers from (seed, instruction number, element).",
+    infer: infer_random_float,
+    samples: RAND.samples,
+    ..RANDOM
+};
+
+pub static RANDINT: Operation = Operation {
+    id: 7,
+    name: "randint",
+    doc: "Whole numbers, uniform on low..high, from (seed, instruction number, element, low, high).",
+    arity: Arity::Exactly(4),
+    infer: infer_shaped,
+    samples: || {
+        [DType::I64, DType::I32, DType::F32]
+            .iter()
+            .map(|&dtype| {
+                sample(
+                    &[number(1), number(2), number(-3), number(9)],
+                    &[dims(&[4, 5]), Attribute::DType(dtype)],
+                )
+            })
+            .collect()
+    },
+    ..RANDOM
+};

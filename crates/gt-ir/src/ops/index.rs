@@ -1,0 +1,254 @@
+//! Reading and writing at places that another tensor names.
+
+use super::sample::{sample, tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::Attribute;
+use crate::operation::Gradient::Each;
+use crate::operation::{
+    Arity, Call, Family, Kind, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, attribute,
+};
+use crate::shape::axis;
+
+/// Indices out of range are found on the worker, where they are known.
+const INDEX: Operation = Operation {
+    family: Family::Index,
+    attributes: &[attribute("axis", Kind::Int)],
+    ..Operation::base()
+};
+
+const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I64, DType::Bool];
+
+fn x(dtype: DType, dims: &[usize]) -> SampleOperand {
+    tensor(dtype, dims, 0.0, 2.0)
+}
+
+fn at(dims: &[usize], below: f64) -> SampleOperand {
+    tensor(DType::I64, dims, 0.0, below)
+}
+
+/// The operand at 1, an index of int64.
+fn index_operand(call: &Call) -> Result<Meta> {
+    let index = call.tensor(1)?;
+    if matches!(index.dtype, DType::I64 | DType::I32) {
+        return Ok(index);
+    }
+    let expected = "an index of dtype int64 or int32";
+    Err(Error::DTypeMismatch { operation: call.operation, given: index.dtype, expected })
+}
+
+fn mismatch(call: &Call, meta: Meta, expected: String) -> Error {
+    Error::ShapeMismatch { operation: call.operation, given: meta.shape, expected }
+}
+
+fn same_dtype(call: &Call, meta: Meta, source: Meta) -> Result<()> {
+    if meta.dtype == source.dtype {
+        return Ok(());
+    }
+    let expected = "the dtype of the tensor it goes into";
+    Err(Error::DTypeMismatch { operation: call.operation, given: source.dtype, expected })
+}
+
+/// gather and scatter: the index has the tensor's rank and is nowhere longer, but on the axis.
+fn check_pointwise(call: &Call) -> Result<(Meta, Meta)> {
+    let (meta, index) = (call.tensor(0)?, index_operand(call)?);
+    let along = axis(call.int(0), meta.shape.rank(), call.operation)?;
+    let fits = index.shape.rank() == meta.shape.rank()
+        && (0..meta.shape.rank()).all(|a| a == along || index.shape[a] <= meta.shape[a]);
+    if !fits {
+        let expected = format!("an index no longer than {} but for axis {along}", meta.shape);
+        return Err(mismatch(call, index, expected));
+    }
+    Ok((meta, index))
+}
+
+/// index_select and its likes: the index has one axis.
+fn check_rows(call: &Call) -> Result<(Meta, Meta, usize)> {
+    let (meta, index) = (call.tensor(0)?, index_operand(call)?);
+    let along = axis(call.int(0), meta.shape.rank(), call.operation)?;
+    if index.shape.rank() != 1 || meta.shape.rank() == 0 {
+        return Err(mismatch(call, index, "a tensor of one axis or more, an index of one".into()));
+    }
+    Ok((meta, index, along))
+}
+
+/// The operand at 2 holds a row for each index.
+fn infer_rows_from(call: &Call) -> Result<Meta> {
+    let (meta, index, along) = check_rows(call)?;
+    let source = call.tensor(2)?;
+    same_dtype(call, meta, source)?;
+    let expected = meta.shape.with(along, index.shape[0]);
+    if source.shape != expected {
+        return Err(mismatch(call, source, expected.to_string()));
+    }
+    Ok(meta)
+}
+
+pub static GATHER: Operation = Operation {
+    id: 95,
+    name: "gather",
+    doc: "the values at an index along an axis: out[i][j] = x[index[i][j]][j] for axis 0",
+    arity: Arity::Exactly(2),
+    infer: |call| {
+        let (meta, index) = check_pointwise(call)?;
+        Ok(Meta::new(meta.dtype, index.shape))
+    },
+    gradient: Each(&[
+        |g, s| {
+            let zeros = g.full(s.shape(0), s.meta(0).dtype, 0i64);
+            g.scatter_add(zeros, s.tensor(1), s.grad, s.int(0))
+        },
+        NO_GRADIENT,
+    ]),
+    saves: SECOND,
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            samples.push(sample(&[x(dtype, &[3, 4]), at(&[2, 4], 3.0)], &[Attribute::Int(0)]));
+            samples.push(sample(&[x(dtype, &[3, 4]), at(&[3, 6], 4.0)], &[Attribute::Int(-1)]));
+        }
+        samples
+    },
+    ..INDEX
+};
+
+pub static SCATTER_ADD: Operation = Operation {
+    id: 96,
+    name: "scatter_add",
+    doc: "values added at an index along an axis: x[index[i][j]][j] += source[i][j] for axis 0",
+    arity: Arity::Exactly(3),
+    infer: |call| {
+        let (meta, index) = check_pointwise(call)?;
+        let source = call.tensor(2)?;
+        same_dtype(call, meta, source)?;
+        if source.shape != index.shape {
+            return Err(mismatch(call, source, format!("the index's {}", index.shape)));
+        }
+        Ok(meta)
+    },
+    gradient: Each(&[
+        |_, s| s.grad,
+        NO_GRADIENT,
+        |g, s| g.gather(s.grad, s.tensor(1), s.int(0)),
+    ]),
+    saves: SECOND,
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::I64] {
+            let operands = [x(dtype, &[3, 4]), at(&[2, 4], 3.0), x(dtype, &[2, 4])];
+            samples.push(sample(&operands, &[Attribute::Int(0)]));
+            let operands = [x(dtype, &[3, 4]), at(&[3, 6], 4.0), x(dtype, &[3, 6])];
+            samples.push(sample(&operands, &[Attribute::Int(1)]));
+        }
+        samples
+    },
+    ..INDEX
+};
+
+pub static INDEX_SELECT: Operation = Operation {
+    id: 97,
+    name: "index_select",
+    doc: "whole rows (or slices along an axis) in the order an index names",
+    arity: Arity::Exactly(2),
+    infer: |call| {
+        let (meta, index, along) = check_rows(call)?;
+        Ok(Meta::new(meta.dtype, meta.shape.with(along, index.shape[0])))
+    },
+    gradient: Each(&[
+        |g, s| {
+            let zeros = g.full(s.shape(0), s.meta(0).dtype, 0i64);
+            g.index_add(zeros, s.tensor(1), s.grad, s.int(0))
+        },
+        NO_GRADIENT,
+    ]),
+    saves: SECOND,
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            samples.push(sample(&[x(dtype, &[3, 4]), at(&[5], 3.0)], &[Attribute::Int(0)]));
+            samples.push(sample(&[x(dtype, &[2, 3, 4]), at(&[2], 4.0)], &[Attribute::Int(-1)]));
+        }
+        samples.push(sample(&[x(DType::F32, &[3, 2]), at(&[0], 3.0)], &[Attribute::Int(0)]));
+        samples
+    },
+    ..INDEX
+};
+
+pub static INDEX_ADD: Operation = Operation {
+    id: 98,
+    name: "index_add",
+    doc: "rows added at an index along an axis",
+    arity: Arity::Exactly(3),
+    infer: infer_rows_from,
+    gradient: Each(&[
+        |_, s| s.grad,
+        NO_GRADIENT,
+        |g, s| g.index_select(s.grad, s.tensor(1), s.int(0)),
+    ]),
+    saves: SECOND,
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::I64] {
+            let operands = [x(dtype, &[3, 4]), at(&[5], 3.0), x(dtype, &[5, 4])];
+            samples.push(sample(&operands, &[Attribute::Int(0)]));
+            let operands = [x(dtype, &[3, 4]), at(&[2], 4.0), x(dtype, &[3, 2])];
+            samples.push(sample(&operands, &[Attribute::Int(1)]));
+        }
+        samples
+    },
+    ..INDEX
+};
+
+pub static INDEX_COPY: Operation = Operation {
+    id: 99,
+    name: "index_copy",
+    doc: "rows replaced at an index along an axis; of equal indices the last counts",
+    arity: Arity::Exactly(3),
+    infer: infer_rows_from,
+    gradient: Each(&[
+        |g, s| {
+            let source = s.shape(2);
+            let zeros = g.full(source, s.meta(0).dtype, 0i64);
+            g.index_copy(s.grad, s.tensor(1), zeros, s.int(0))
+        },
+        NO_GRADIENT,
+        |g, s| g.index_select(s.grad, s.tensor(1), s.int(0)),
+    ]),
+    saves: SECOND,
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            // One index only: with equal ones the gradient by differences is not defined.
+            let operands = [x(dtype, &[3, 4]), at(&[1], 3.0), x(dtype, &[1, 4])];
+            samples.push(sample(&operands, &[Attribute::Int(0)]));
+            let operands = [x(dtype, &[3, 4]), at(&[1], 4.0), x(dtype, &[3, 1])];
+            samples.push(sample(&operands, &[Attribute::Int(1)]));
+        }
+        samples
+    },
+    ..INDEX
+};
+
+pub static WRAP_INDEX: Operation = Operation {
+    id: 100,
+    name: "wrap_index",
+    doc: "indices counted from the front (negative ones count from the back), or an error",
+    attributes: &[attribute("length", Kind::Int)],
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        if meta.dtype.is_float() || meta.dtype == DType::Bool {
+            let expected = "an integer dtype";
+            return Err(Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected });
+        }
+        Ok(Meta::new(DType::I64, meta.shape))
+    },
+    samples: || {
+        vec![
+            sample(&[tensor(DType::I64, &[2, 3], -4.0, 4.0)], &[Attribute::Int(4)]),
+            sample(&[tensor(DType::I32, &[5], -4.0, 4.0)], &[Attribute::Int(4)]),
+            sample(&[tensor(DType::U8, &[5], 0.0, 4.0)], &[Attribute::Int(4)]),
+            sample(&[tensor(DType::I64, &[], 0.0, 4.0)], &[Attribute::Int(4)]),
+        ]
+    },
+    ..INDEX
+};

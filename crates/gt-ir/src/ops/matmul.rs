@@ -1,0 +1,77 @@
+//! Matrix multiplication.
+
+use super::infer::promote;
+use super::sample::{sample, tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::operation::Gradient::Each;
+use crate::operation::{Arity, Call, FIRST, Family, Meta, Operation, SECOND};
+use crate::shape::Shape;
+
+/// One-axis operands are given their second axis by the client.
+pub static MATMUL: Operation = Operation {
+    id: 80,
+    name: "matmul",
+    family: Family::Matmul,
+    doc: "the matrix product of the last two axes; the axes before them broadcast",
+    arity: Arity::Exactly(2),
+    infer,
+    gradient: Each(&[
+        |g, s| {
+            let turned = g.transpose(s.tensor(1));
+            g.matmul(s.grad, turned)
+        },
+        |g, s| {
+            let turned = g.transpose(s.tensor(0));
+            g.matmul(turned, s.grad)
+        },
+    ]),
+    saves: FIRST | SECOND,
+    samples: || {
+        let mut samples = Vec::new();
+        let pairs: [(&[usize], &[usize]); 7] = [
+            (&[2, 3], &[3, 4]),
+            (&[1, 5], &[5, 1]),
+            (&[2, 3, 4], &[2, 4, 5]),
+            (&[3, 4], &[2, 4, 5]),
+            (&[2, 1, 3, 4], &[5, 4, 2]),
+            (&[0, 3], &[3, 2]),
+            (&[2, 0], &[0, 3]),
+        ];
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32] {
+            for (a, b) in pairs {
+                let operands = [tensor(dtype, a, -3.0, 3.0), tensor(dtype, b, -3.0, 3.0)];
+                samples.push(sample(&operands, &[]));
+            }
+        }
+        samples
+    },
+    ..Operation::base()
+};
+
+fn infer(call: &Call) -> Result<Meta> {
+    let (left, right) = (call.tensor(0)?, call.tensor(1)?);
+    for given in [left.shape, right.shape] {
+        if given.rank() < 2 {
+            let expected = "two axes or more".to_string();
+            return Err(Error::ShapeMismatch { operation: "matmul", given, expected });
+        }
+    }
+    let split = |shape: Shape| {
+        let (batch, matrix) = shape.split_at(shape.rank() - 2);
+        (Shape::new(batch).expect("a part of a shape"), matrix[0], matrix[1])
+    };
+    let (left_batch, rows, left_inner) = split(left.shape);
+    let (right_batch, right_inner, columns) = split(right.shape);
+    if left_inner != right_inner {
+        return Err(Error::Matmul { left: left.shape, right: right.shape, left_inner, right_inner });
+    }
+    let dtype = promote(call.operands);
+    if dtype == DType::Bool {
+        let expected = "a number; cast with .to(gt.float32)";
+        return Err(Error::DTypeMismatch { operation: "matmul", given: dtype, expected });
+    }
+    let batch = left_batch.broadcast(&right_batch, "matmul")?;
+    let dims = [batch.dims(), &[rows, columns]].concat();
+    Ok(Meta::new(dtype, Shape::new(&dims)?))
+}

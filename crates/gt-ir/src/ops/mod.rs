@@ -1,0 +1,162 @@
+//! The instruction set: every operation, in its one home.
+//!
+//! To add one: define it in the file of its family, list it in [`ALL`] with the next free id,
+//! and give it a lowering in each engine (or a composite body).
+
+pub mod binary;
+pub mod build;
+pub mod compare;
+pub mod create;
+pub mod index;
+pub mod infer;
+pub mod matmul;
+pub mod nn;
+pub mod reduce;
+pub mod sample;
+pub mod shape;
+pub mod ternary;
+pub mod unary;
+
+use crate::operation::Operation;
+
+/// Every operation. Ids are the wire's and are never used again for something else.
+pub const ALL: &[&Operation] = &[
+    // create
+    &create::FULL,
+    &create::ARANGE,
+    &create::LINSPACE,
+    &create::EYE,
+    &create::RAND,
+    &create::RANDN,
+    &create::RANDINT,
+    // unary
+    &unary::CAST,
+    &unary::NEG,
+    &unary::ABS,
+    &unary::SIGN,
+    &unary::EXP,
+    &unary::LOG,
+    &unary::LOG1P,
+    &unary::EXPM1,
+    &unary::SQRT,
+    &unary::RSQRT,
+    &unary::SIN,
+    &unary::COS,
+    &unary::ERF,
+    &unary::SIGMOID,
+    &unary::TANH,
+    &unary::RELU,
+    &unary::FLOOR,
+    &unary::CEIL,
+    &unary::ROUND,
+    &unary::LOGICAL_NOT,
+    &unary::BITWISE_NOT,
+    &unary::ISNAN,
+    // binary
+    &binary::ADD,
+    &binary::SUB,
+    &binary::MUL,
+    &binary::DIV,
+    &binary::FLOOR_DIVIDE,
+    &binary::REMAINDER,
+    &binary::POW,
+    &binary::MAXIMUM,
+    &binary::MINIMUM,
+    &binary::BITWISE_AND,
+    &binary::BITWISE_OR,
+    &binary::BITWISE_XOR,
+    // compare
+    &compare::EQ,
+    &compare::NE,
+    &compare::LT,
+    &compare::LE,
+    &compare::GT,
+    &compare::GE,
+    &compare::LOGICAL_AND,
+    &compare::LOGICAL_OR,
+    &compare::LOGICAL_XOR,
+    // ternary
+    &ternary::WHERE,
+    &ternary::CLAMP,
+    &ternary::MUL_ADD,
+    // reduce
+    &reduce::SUM,
+    &reduce::MEAN,
+    &reduce::PROD,
+    &reduce::AMAX,
+    &reduce::AMIN,
+    &reduce::ARGMAX,
+    &reduce::ARGMIN,
+    &reduce::VAR,
+    &reduce::STD,
+    &reduce::ANY,
+    &reduce::ALL,
+    &reduce::CUMSUM,
+    // matmul
+    &matmul::MATMUL,
+    // shape
+    &shape::RESHAPE,
+    &shape::PERMUTE,
+    &shape::EXPAND,
+    &shape::FLIP,
+    &shape::SLICE,
+    &shape::SLICE_ASSIGN,
+    &shape::CAT,
+    &shape::TRIL,
+    &shape::TRIU,
+    // index
+    &index::GATHER,
+    &index::SCATTER_ADD,
+    &index::INDEX_SELECT,
+    &index::INDEX_ADD,
+    &index::INDEX_COPY,
+    &index::WRAP_INDEX,
+    // nn
+    &nn::SOFTMAX,
+    &nn::LOG_SOFTMAX,
+    &nn::LOGSUMEXP,
+    &nn::GELU,
+    &nn::SILU,
+    &nn::SOFTPLUS,
+];
+
+/// [`ALL`] by id.
+pub(crate) static BY_ID: [Option<&'static Operation>; 128] = {
+    let mut table: [Option<&'static Operation>; 128] = [None; 128];
+    let mut index = 0;
+    while index < ALL.len() {
+        let id = ALL[index].id as usize;
+        assert!(table[id].is_none(), "two operations share an id");
+        table[id] = Some(ALL[index]);
+        index += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_documented() {
+        let mut names: Vec<_> = ALL.iter().map(|operation| operation.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        assert!(ALL.iter().all(|operation| !operation.doc.is_empty()));
+    }
+
+    #[test]
+    fn every_operation_has_samples_that_it_accepts() {
+        for operation in ALL {
+            let samples = (operation.samples)();
+            assert!(!samples.is_empty(), "{operation:?} has no samples");
+            for sample in samples {
+                let metas = sample::metas(&sample);
+                operation
+                    .check(&metas, &sample.attributes)
+                    .unwrap_or_else(|error| panic!("{operation:?} {sample:?}: {error}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Composite operations of neural networks: one instruction each, so that an engine may compute
+//! them in one go; expanded into others where it has no lowering of its own.
+
+use super::infer::elementwise_float;
+use super::sample::{sample, tensor, unary};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::{Attribute, Attributes, Operand};
+use crate::operation::Body::Composite;
+use crate::operation::Gradient::Each;
+use crate::operation::{
+    Call, FIRST, Family, Graph, Kind, Meta, OUTPUT, Operation, Sample, Var, attribute, int, ints,
+};
+use crate::shape::{axes, axis};
+
+const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+
+fn the_tensor(operands: &[Operand<Var>]) -> Var {
+    *operands[0].tensor().expect("a tensor operand")
+}
+
+fn float_tensor(call: &Call) -> Result<Meta> {
+    let meta = call.tensor(0)?;
+    if meta.dtype.is_float() {
+        return Ok(meta);
+    }
+    let expected = "a float dtype; cast with .to(gt.float32)";
+    Err(Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected })
+}
+
+const ALONG: Operation = Operation {
+    family: Family::Reduce,
+    attributes: &[attribute("axis", Kind::Int)],
+    infer: |call| {
+        let meta = float_tensor(call)?;
+        axis(call.int(0), meta.shape.rank(), call.operation)?;
+        Ok(meta)
+    },
+    samples: || {
+        let mut samples: Vec<Sample> = Vec::new();
+        for &dtype in FLOATS {
+            for axis in [0, -1] {
+                let x = tensor(dtype, &[3, 4], -3.0, 3.0);
+                samples.push(sample(&[x], &[Attribute::Int(axis)]));
+            }
+        }
+        samples.push(sample(&[tensor(DType::F32, &[0, 4], 0.0, 1.0)], &[Attribute::Int(1)]));
+        samples.push(sample(&[tensor(DType::F32, &[2, 3, 40], -90.0, 90.0)], &[Attribute::Int(1)]));
+        samples
+    },
+    ..Operation::base()
+};
+
+/// x minus its largest value along the axis, which keeps exp in range.
+fn shifted(g: &mut dyn Graph, x: Var, attributes: &Attributes) -> Var {
+    let along = int(attributes, 0);
+    let meta = g.meta(x);
+    if meta.shape.numel() == 0 || meta.shape.rank() == 0 {
+        return x;
+    }
+    let largest = g.amax(x, &[along], true);
+    g.sub(x, largest)
+}
+
+pub static SOFTMAX: Operation = Operation {
+    id: 105,
+    name: "softmax",
+    doc: "exp(x) over its sum along an axis",
+    gradient: Each(&[|g, s| {
+        let product = g.mul(s.grad, s.output());
+        let total = g.sum(product, &[s.int(0)], true);
+        let centered = g.sub(s.grad, total);
+        g.mul(s.output(), centered)
+    }]),
+    saves: OUTPUT,
+    body: Composite(|g, operands, attributes| {
+        let small = shifted(g, the_tensor(operands), attributes);
+        let exp = g.exp(small);
+        let total = g.sum(exp, &[int(attributes, 0)], true);
+        g.div(exp, total)
+    }),
+    ..ALONG
+};
+
+pub static LOG_SOFTMAX: Operation = Operation {
+    id: 106,
+    name: "log_softmax",
+    doc: "the logarithm of softmax, exact where softmax is near 0",
+    gradient: Each(&[|g, s| {
+        let total = g.sum(s.grad, &[s.int(0)], true);
+        let softmax = g.exp(s.output());
+        let product = g.mul(softmax, total);
+        g.sub(s.grad, product)
+    }]),
+    saves: OUTPUT,
+    body: Composite(|g, operands, attributes| {
+        let small = shifted(g, the_tensor(operands), attributes);
+        let exp = g.exp(small);
+        let total = g.sum(exp, &[int(attributes, 0)], true);
+        let log = g.log(total);
+        g.sub(small, log)
+    }),
+    ..ALONG
+};
+
+pub static LOGSUMEXP: Operation = Operation {
+    id: 107,
+    name: "logsumexp",
+    family: Family::Reduce,
+    doc: "the logarithm of the sum of exp(x), over axes",
+    attributes: &[attribute("axes", Kind::Ints), attribute("keepdims", Kind::Bool)],
+    infer: |call| {
+        let meta = float_tensor(call)?;
+        let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
+        if gone.iter().any(|&axis| meta.shape[axis] == 0) {
+            return Err(Error::EmptyReduction { operation: call.operation, shape: meta.shape });
+        }
+        let shape = gone.iter().rev().fold(meta.shape, |shape, &axis| {
+            if call.bool(1) { shape.with(axis, 1) } else { shape.without(axis) }
+        });
+        Ok(Meta::new(meta.dtype, shape))
+    },
+    gradient: Each(&[|g, s| {
+        let kept = g.restore(s.output(), s.shape(0), s.ints(0), false);
+        let difference = g.sub(s.tensor(0), kept);
+        let softmax = g.exp(difference);
+        let grad = g.restore(s.grad, s.shape(0), s.ints(0), false);
+        g.mul(grad, softmax)
+    }]),
+    saves: FIRST | OUTPUT,
+    body: Composite(|g, operands, attributes| {
+        let x = the_tensor(operands);
+        let over = ints(attributes, 0);
+        let largest = g.amax(x, over, true);
+        // An infinite maximum would give inf - inf.
+        let size = g.abs(largest);
+        let finite = g.lt(size, f64::INFINITY);
+        let shift = g.select(finite, largest, 0.0);
+        let small = g.sub(x, shift);
+        let exp = g.exp(small);
+        let keepdims = crate::operation::bool(attributes, 1);
+        let total = g.sum(exp, over, keepdims);
+        let log = g.log(total);
+        let shape = g.shape(total);
+        let shift = g.reshape(shift, shape);
+        g.add(log, shift)
+    }),
+    samples: || {
+        let flags = |axes: &[i64], keep| [Attribute::ints(axes), Attribute::Bool(keep)];
+        let mut samples = Vec::new();
+        for &dtype in FLOATS {
+            let x = tensor(dtype, &[3, 4], -3.0, 3.0);
+            samples.push(sample(&[x], &flags(&[], false)));
+            samples.push(sample(&[x], &flags(&[1], true)));
+        }
+        samples
+    },
+    ..Operation::base()
+};
+
+const ACTIVATION: Operation =
+    Operation { family: Family::Unary, infer: elementwise_float, ..Operation::base() };
+
+/// sqrt(2 / pi) and the cubic factor of the tanh form of gelu (Hendrycks and Gimpel, 2016).
+const GELU_SCALE: f64 = 0.797_884_560_802_865_4;
+const GELU_CUBE: f64 = 0.044_715;
+
+pub static GELU: Operation = Operation {
+    id: 108,
+    name: "gelu",
+    doc: "x times the normal distribution function of x, exact or in its tanh form",
+    attributes: &[attribute("tanh", Kind::Bool)],
+    gradient: Each(&[|g, s| {
+        let slope = if s.bool(0) { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };
+        g.mul(s.grad, slope)
+    }]),
+    saves: FIRST,
+    body: Composite(|g, operands, attributes| {
+        let x = the_tensor(operands);
+        let share = if crate::operation::bool(attributes, 0) {
+            let (tanh, _) = gelu_tanh(g, x);
+            tanh
+        } else {
+            let scaled = g.mul(x, std::f64::consts::FRAC_1_SQRT_2);
+            g.erf(scaled)
+        };
+        let above = g.add(share, 1.0);
+        let half = g.mul(x, 0.5);
+        g.mul(half, above)
+    }),
+    samples: || {
+        let mut samples = Vec::new();
+        for &dtype in FLOATS {
+            for form in [false, true] {
+                samples.push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Bool(form)]));
+            }
+        }
+        samples
+    },
+    ..ACTIVATION
+};
+
+/// tanh(scale (x + cube x^3)), and the derivative of its argument.
+fn gelu_tanh(g: &mut dyn Graph, x: Var) -> (Var, Var) {
+    let square = g.mul(x, x);
+    let cubic = g.mul(square, GELU_CUBE);
+    let factor = g.add(cubic, 1.0);
+    let inner = g.mul(x, factor);
+    let argument = g.mul(inner, GELU_SCALE);
+    let tanh = g.tanh(argument);
+    let slope = g.mul(square, 3.0 * GELU_CUBE * GELU_SCALE);
+    (tanh, g.add(slope, GELU_SCALE))
+}
+
+fn gelu_tanh_slope(g: &mut dyn Graph, x: Var) -> Var {
+    let (tanh, inner_slope) = gelu_tanh(g, x);
+    let above = g.add(tanh, 1.0);
+    let first = g.mul(above, 0.5);
+    let square = g.mul(tanh, tanh);
+    let rest = g.sub(1.0, square);
+    let half = g.mul(x, 0.5);
+    let scaled = g.mul(half, rest);
+    let second = g.mul(scaled, inner_slope);
+    g.add(first, second)
+}
+
+/// The normal distribution function plus x times its density.
+fn gelu_slope(g: &mut dyn Graph, x: Var) -> Var {
+    let scaled = g.mul(x, std::f64::consts::FRAC_1_SQRT_2);
+    let erf = g.erf(scaled);
+    let above = g.add(erf, 1.0);
+    let distribution = g.mul(above, 0.5);
+    let square = g.mul(x, x);
+    let exponent = g.mul(square, -0.5);
+    let bell = g.exp(exponent);
+    let density = g.mul(bell, GELU_SCALE * 0.5);
+    let weighted = g.mul(x, density);
+    g.add(distribution, weighted)
+}
+
+pub static SILU: Operation = Operation {
+    id: 109,
+    name: "silu",
+    doc: "x sigmoid(x)",
+    gradient: Each(&[|g, s| {
+        let x = s.tensor(0);
+        let sigmoid = g.sigmoid(x);
+        let rest = g.sub(1.0, sigmoid);
+        let weighted = g.mul(x, rest);
+        let factor = g.add(weighted, 1.0);
+        let slope = g.mul(sigmoid, factor);
+        g.mul(s.grad, slope)
+    }]),
+    saves: FIRST,
+    body: Composite(|g, operands, _| {
+        let x = the_tensor(operands);
+        let sigmoid = g.sigmoid(x);
+        g.mul(x, sigmoid)
+    }),
+    samples: || unary(FLOATS, -4.0, 4.0),
+    ..ACTIVATION
+};
+
+pub static SOFTPLUS: Operation = Operation {
+    id: 110,
+    name: "softplus",
+    doc: "log(1 + exp(x)), without overflow",
+    gradient: Each(&[|g, s| {
+        let slope = g.sigmoid(s.tensor(0));
+        g.mul(s.grad, slope)
+    }]),
+    saves: FIRST,
+    body: Composite(|g, operands, _| {
+        // max(x, 0) + log1p(exp(-|x|))
+        let x = the_tensor(operands);
+        let size = g.abs(x);
+        let minus = g.neg(size);
+        let exp = g.exp(minus);
+        let log = g.log1p(exp);
+        let positive = g.maximum(x, 0i64);
+        g.add(positive, log)
+    }),
+    samples: || unary(FLOATS, -4.0, 4.0),
+    ..ACTIVATION
+};

@@ -1,0 +1,357 @@
+//! Reductions over one, several or all axes, and cumulative sums.
+
+use super::sample::{sample, tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::Attribute;
+use crate::operation::Gradient::Each;
+use crate::operation::{
+    Call, FIRST, Family, Graph, Kind, Meta, OUTPUT, Operation, Sample, Saved, Var, attribute,
+};
+use crate::shape::{Shape, axes, axis};
+
+/// `axes` empty means all of them.
+const REDUCE: Operation = Operation {
+    family: Family::Reduce,
+    attributes: &[attribute("axes", Kind::Ints), attribute("keepdims", Kind::Bool)],
+    ..Operation::base()
+};
+
+const NUMBERS: &[DType] =
+    &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
+const FLOATS: &[DType] = &[DType::F32, DType::F64];
+
+/// The shape after reducing the axes in attribute 0.
+fn reduced_shape(call: &Call, may_be_empty: bool) -> Result<(Meta, Shape)> {
+    let meta = call.tensor(0)?;
+    let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
+    if !may_be_empty && gone.iter().any(|&axis| meta.shape[axis] == 0) {
+        return Err(Error::EmptyReduction { operation: call.operation, shape: meta.shape });
+    }
+    let shape = gone.iter().rev().fold(meta.shape, |shape, &axis| {
+        if call.bool(1) { shape.with(axis, 1) } else { shape.without(axis) }
+    });
+    Ok((meta, shape))
+}
+
+/// Sums of bool and integers are int64.
+fn widened(dtype: DType) -> DType {
+    if dtype.is_exact() { DType::I64 } else { dtype }
+}
+
+fn float_only(call: &Call, given: DType) -> Result<()> {
+    let expected = "a float dtype; cast with .to(gt.float32)";
+    if given.is_float() {
+        return Ok(());
+    }
+    Err(Error::DTypeMismatch { operation: call.operation, given, expected })
+}
+
+fn infer_widened(call: &Call) -> Result<Meta> {
+    let (meta, shape) = reduced_shape(call, true)?;
+    Ok(Meta::new(widened(meta.dtype), shape))
+}
+
+fn infer_same(call: &Call) -> Result<Meta> {
+    let (meta, shape) = reduced_shape(call, false)?;
+    Ok(Meta::new(meta.dtype, shape))
+}
+
+fn infer_float(call: &Call) -> Result<Meta> {
+    let (meta, shape) = reduced_shape(call, true)?;
+    float_only(call, meta.dtype)?;
+    Ok(Meta::new(meta.dtype, shape))
+}
+
+/// The reduced gradient spread over the reduced axes again.
+fn spread(g: &mut dyn Graph, s: &Saved, grad: Var) -> Var {
+    g.restore(grad, s.shape(0), s.ints(0), true)
+}
+
+/// How many elements each result was made from.
+fn count(s: &Saved) -> f64 {
+    s.shape(0).numel() as f64 / s.output_meta.shape.numel().max(1) as f64
+}
+
+fn with_axes(dtypes: &[DType], low: f64, high: f64, empty: bool) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let flags = |axes: &[i64], keep| [Attribute::ints(axes), Attribute::Bool(keep)];
+    for &dtype in dtypes {
+        for (axes, keep) in [(&[][..], false), (&[0], false), (&[-1], true), (&[0, 2], false)] {
+            samples.push(sample(&[tensor(dtype, &[2, 3, 4], low, high)], &flags(axes, keep)));
+        }
+    }
+    let x = |dims: &[usize]| tensor(DType::F32, dims, low, high);
+    samples.push(sample(&[x(&[])], &flags(&[], false)));
+    samples.push(sample(&[x(&[70, 33])], &flags(&[0], false)));
+    samples.push(sample(&[x(&[5, 300])], &flags(&[1], false)));
+    if empty {
+        samples.push(sample(&[x(&[0, 3])], &flags(&[0], false)));
+    }
+    samples
+}
+
+pub static SUM: Operation = Operation {
+    id: 65,
+    name: "sum",
+    doc: "the sum; int64 for bool and integers",
+    infer: infer_widened,
+    gradient: Each(&[|g, s| spread(g, s, s.grad)]),
+    samples: || with_axes(&[NUMBERS, &[DType::Bool]].concat(), 0.0, 3.0, true),
+    ..REDUCE
+};
+
+pub static MEAN: Operation = Operation {
+    id: 66,
+    name: "mean",
+    doc: "the arithmetic mean of floats",
+    infer: infer_float,
+    gradient: Each(&[|g, s| {
+        let share = g.mul(s.grad, 1.0 / count(s));
+        spread(g, s, share)
+    }]),
+    samples: || with_axes(&[DType::F32, DType::F64, DType::F16, DType::BF16], -3.0, 3.0, false),
+    ..REDUCE
+};
+
+pub static PROD: Operation = Operation {
+    id: 67,
+    name: "prod",
+    doc: "the product; int64 for bool and integers",
+    infer: infer_widened,
+    gradient: Each(&[prod_gradient]),
+    saves: FIRST,
+    samples: || with_axes(&[DType::F32, DType::F64, DType::I64], 0.5, 1.5, true),
+    ..REDUCE
+};
+
+/// The product of all others, taken exactly even where there are zeros: with one zero only the
+/// zero has a gradient, with two none has.
+fn prod_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
+    let x = s.tensor(0);
+    let zeros = g.eq(x, 0i64);
+    let dtype = s.meta(0).dtype;
+    let as_number = g.cast(zeros, dtype);
+    let zero_count = g.sum(as_number, s.ints(0), true);
+    let filled = g.select(zeros, 1i64, x);
+    let attributes = s.attributes.iter().take(1).cloned().chain([Attribute::Bool(true)]).collect();
+    let product = g.emit(&PROD, &[filled.into()], attributes);
+    // Others' product: without zeros product / x; at the single zero the product of the rest.
+    let quotient = g.div(product, filled);
+    let no_zeros = g.eq(zero_count, 0i64);
+    let one_zero = g.eq(zero_count, 1i64);
+    let at_the_zero = g.logical_and(one_zero, zeros);
+    let alive = g.logical_or(no_zeros, at_the_zero);
+    let slope = g.select(alive, quotient, 0i64);
+    let grad = spread(g, s, s.grad);
+    g.mul(grad, slope)
+}
+
+/// Shared evenly between equal extremes, as PyTorch's amax does.
+fn extreme_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
+    let extreme = g.restore(s.output(), s.shape(0), s.ints(0), false);
+    let chosen = g.eq(s.tensor(0), extreme);
+    let dtype = s.meta(0).dtype;
+    let chosen = g.cast(chosen, dtype);
+    let number = g.sum(chosen, s.ints(0), true);
+    let grad = g.restore(s.grad, s.shape(0), s.ints(0), false);
+    let share = g.div(grad, number);
+    g.mul(chosen, share)
+}
+
+pub static AMAX: Operation = Operation {
+    id: 68,
+    name: "amax",
+    doc: "the largest value",
+    infer: infer_same,
+    gradient: Each(&[extreme_gradient]),
+    saves: FIRST | OUTPUT,
+    samples: || with_axes(NUMBERS, 0.0, 9.0, false),
+    ..REDUCE
+};
+
+pub static AMIN: Operation = Operation {
+    id: 69,
+    name: "amin",
+    doc: "the smallest value",
+    infer: infer_same,
+    gradient: Each(&[extreme_gradient]),
+    saves: FIRST | OUTPUT,
+    samples: || with_axes(NUMBERS, 0.0, 9.0, false),
+    ..REDUCE
+};
+
+const ARG: Operation = Operation {
+    infer: |call| {
+        let (_, shape) = reduced_shape(call, false)?;
+        if call.ints(0).len() > 1 {
+            return Err(Error::BadAttribute {
+                operation: call.operation,
+                attribute: "axes",
+                given: format!("{:?}", call.ints(0)),
+                expected: "one axis, or none for the flattened tensor",
+            });
+        }
+        Ok(Meta::new(DType::I64, shape))
+    },
+    samples: || {
+        let flags = |axes: &[i64], keep| [Attribute::ints(axes), Attribute::Bool(keep)];
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::I64, DType::I32] {
+            for (axes, keep) in [(&[][..], false), (&[0], false), (&[-1], true)] {
+                let x = tensor(dtype, &[2, 3, 40], -90.0, 90.0);
+                samples.push(sample(&[x], &flags(axes, keep)));
+            }
+        }
+        samples
+    },
+    ..REDUCE
+};
+
+pub static ARGMAX: Operation = Operation {
+    id: 70,
+    name: "argmax",
+    doc: "where the largest value is, the first of equals",
+    ..ARG
+};
+
+pub static ARGMIN: Operation = Operation {
+    id: 71,
+    name: "argmin",
+    doc: "where the smallest value is, the first of equals",
+    ..ARG
+};
+
+const SPREAD: Operation = Operation {
+    attributes: &[
+        attribute("axes", Kind::Ints),
+        attribute("keepdims", Kind::Bool),
+        attribute("correction", Kind::Int),
+    ],
+    infer: infer_float,
+    samples: || {
+        let flags = |axes: &[i64], keep, correction| {
+            [Attribute::ints(axes), Attribute::Bool(keep), Attribute::Int(correction)]
+        };
+        let mut samples = Vec::new();
+        for &dtype in FLOATS {
+            for correction in [0, 1] {
+                let x = tensor(dtype, &[3, 4, 5], -2.0, 2.0);
+                samples.push(sample(&[x], &flags(&[], false, correction)));
+                samples.push(sample(&[x], &flags(&[1], true, correction)));
+                samples.push(sample(&[x], &flags(&[0, -1], false, correction)));
+            }
+        }
+        samples
+    },
+    ..REDUCE
+};
+
+/// 2 (x - mean) / (n - correction), the slope of the variance.
+fn variance_slope(g: &mut dyn Graph, s: &Saved, factor: f64) -> Var {
+    let mean = g.mean(s.tensor(0), s.ints(0), true);
+    let centered = g.sub(s.tensor(0), mean);
+    g.mul(centered, factor / (count(s) - s.int(2) as f64).max(0.0))
+}
+
+pub static VAR: Operation = Operation {
+    id: 72,
+    name: "var",
+    doc: "the variance: squared distances from the mean over (n - correction)",
+    gradient: Each(&[|g, s| {
+        let slope = variance_slope(g, s, 2.0);
+        let grad = spread(g, s, s.grad);
+        g.mul(grad, slope)
+    }]),
+    saves: FIRST,
+    body: crate::operation::Body::Composite(|g, operands, attributes| {
+        variance(g, *operands[0].tensor().expect("a tensor"), attributes)
+    }),
+    ..SPREAD
+};
+
+pub static STD: Operation = Operation {
+    id: 73,
+    name: "std",
+    doc: "the square root of the variance",
+    gradient: Each(&[|g, s| {
+        let slope = variance_slope(g, s, 1.0);
+        let share = g.div(s.grad, s.output());
+        let grad = spread(g, s, share);
+        g.mul(grad, slope)
+    }]),
+    saves: FIRST | OUTPUT,
+    body: crate::operation::Body::Composite(|g, operands, attributes| {
+        let variance = variance(g, *operands[0].tensor().expect("a tensor"), attributes);
+        g.sqrt(variance)
+    }),
+    ..SPREAD
+};
+
+fn variance(g: &mut dyn Graph, x: Var, attributes: &crate::Attributes) -> Var {
+    let (over, keepdims) =
+        (crate::operation::ints(attributes, 0), crate::operation::bool(attributes, 1));
+    let mean = g.mean(x, over, true);
+    let centered = g.sub(x, mean);
+    let square = g.mul(centered, centered);
+    let total = g.sum(square, over, keepdims);
+    let n = g.shape(x).numel() as f64 / g.shape(total).numel().max(1) as f64;
+    g.mul(total, 1.0 / (n - crate::operation::int(attributes, 2) as f64).max(0.0))
+}
+
+fn infer_truth(call: &Call) -> Result<Meta> {
+    let (_, shape) = reduced_shape(call, true)?;
+    Ok(Meta::new(DType::Bool, shape))
+}
+
+pub static ANY: Operation = Operation {
+    id: 74,
+    name: "any",
+    doc: "whether any value is not zero",
+    infer: infer_truth,
+    samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
+    ..REDUCE
+};
+
+pub static ALL: Operation = Operation {
+    id: 75,
+    name: "all",
+    doc: "whether all values are not zero",
+    infer: infer_truth,
+    samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
+    ..REDUCE
+};
+
+pub static CUMSUM: Operation = Operation {
+    id: 76,
+    name: "cumsum",
+    doc: "sums of all values up to each, along an axis; int64 for bool and integers",
+    attributes: &[attribute("axis", Kind::Int)],
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        axis(call.int(0), meta.shape.rank(), call.operation)?;
+        Ok(Meta::new(widened(meta.dtype), meta.shape))
+    },
+    gradient: Each(&[|g, s| {
+        // Each value is in all later sums: sum the gradient from the other end.
+        if s.shape(0).rank() == 0 {
+            return s.grad;
+        }
+        let turned = g.flip(s.grad, s.int(0));
+        let summed = g.cumsum(turned, s.int(0));
+        g.flip(summed, s.int(0))
+    }]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::I64, DType::I32, DType::Bool] {
+            for axis in [0, -1] {
+                let x = tensor(dtype, &[3, 4], 0.0, 3.0);
+                samples.push(sample(&[x], &[Attribute::Int(axis)]));
+            }
+        }
+        samples.push(sample(&[tensor(DType::F32, &[0, 2], 0.0, 1.0)], &[Attribute::Int(0)]));
+        samples.push(sample(&[tensor(DType::F32, &[], 0.0, 1.0)], &[Attribute::Int(0)]));
+        samples
+    },
+    ..REDUCE
+};

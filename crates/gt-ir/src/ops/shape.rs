@@ -1,0 +1,361 @@
+//! Operations that rearrange: the same values in other places.
+
+use super::sample::{sample, tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::Attribute;
+use crate::operation::Gradient::{Any, Each};
+use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
+use crate::shape::{Shape, axes, axis};
+
+const RESHAPING: Operation = Operation { family: Family::Reshape, ..Operation::base() };
+
+const DTYPES: [DType; 5] = [DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool];
+
+fn x(dtype: DType, dims: &[usize]) -> crate::operation::SampleOperand {
+    tensor(dtype, dims, 0.0, 2.0)
+}
+
+/// The shape in attribute 0, whose lengths must not be negative.
+fn target(call: &Call) -> Result<Shape> {
+    let dims = call.ints(0).iter().map(|&dim| usize::try_from(dim)).collect::<std::result::Result<Vec<_>, _>>();
+    let dims = dims.map_err(|_| Error::BadAttribute {
+        operation: call.operation,
+        attribute: "shape",
+        given: format!("{:?}", call.ints(0)),
+        expected: "lengths of 0 or more",
+    })?;
+    Shape::new(&dims)
+}
+
+pub static RESHAPE: Operation = Operation {
+    id: 85,
+    name: "reshape",
+    doc: "the same values in row-major order under another shape",
+    attributes: &[attribute("shape", Kind::Ints)],
+    infer: |call| {
+        let (meta, to) = (call.tensor(0)?, target(call)?);
+        if meta.shape.numel() != to.numel() {
+            let to = call.ints(0).to_vec();
+            return Err(Error::Reshape { operation: "reshape", from: meta.shape, to });
+        }
+        Ok(Meta::new(meta.dtype, to))
+    },
+    gradient: Each(&[|g, s| g.reshape(s.grad, s.shape(0))]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            samples.push(sample(&[x(dtype, &[2, 6])], &[Attribute::dims(&[3, 4])]));
+        }
+        samples.push(sample(&[x(DType::F32, &[1])], &[Attribute::dims(&[])]));
+        samples.push(sample(&[x(DType::F32, &[0, 3])], &[Attribute::dims(&[3, 0, 2])]));
+        samples
+    },
+    ..RESHAPING
+};
+
+pub static PERMUTE: Operation = Operation {
+    id: 86,
+    name: "permute",
+    doc: "the axes in another order",
+    attributes: &[attribute("order", Kind::Ints)],
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        let rank = meta.shape.rank();
+        if call.ints(0).len() != rank {
+            return Err(Error::BadAttribute {
+                operation: "permute",
+                attribute: "order",
+                given: format!("{:?}", call.ints(0)),
+                expected: "each axis of the tensor once",
+            });
+        }
+        // Also checks that no axis stands twice.
+        axes(call.ints(0), rank, "permute")?;
+        let mut shape = meta.shape;
+        for (to, &from) in call.ints(0).iter().enumerate() {
+            shape = shape.with(to, meta.shape[axis(from, rank, "permute")?]);
+        }
+        Ok(Meta::new(meta.dtype, shape))
+    },
+    gradient: Each(&[|g, s| {
+        let rank = s.shape(0).rank();
+        let mut back = vec![0; rank];
+        for (to, &from) in s.ints(0).iter().enumerate() {
+            back[axis(from, rank, "permute").expect("checked by infer")] = to as i64;
+        }
+        g.permute(s.grad, &back)
+    }]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            samples.push(sample(&[x(dtype, &[2, 3, 4])], &[Attribute::ints(&[2i64, 0, 1])]));
+        }
+        samples.push(sample(&[x(DType::F32, &[3, 2])], &[Attribute::ints(&[-1i64, 0])]));
+        samples.push(sample(&[x(DType::F32, &[])], &[Attribute::ints::<i64>(&[])]));
+        samples.push(sample(&[x(DType::F32, &[0, 2])], &[Attribute::ints(&[1i64, 0])]));
+        samples
+    },
+    ..RESHAPING
+};
+
+pub static EXPAND: Operation = Operation {
+    id: 87,
+    name: "expand",
+    doc: "axes of length 1 repeated, new ones put in front",
+    attributes: &[attribute("shape", Kind::Ints)],
+    infer: |call| {
+        let (meta, to) = (call.tensor(0)?, target(call)?);
+        if !meta.shape.expands_to(&to) {
+            let expected = format!("one that expands to {to}: equal lengths, or 1");
+            return Err(Error::ShapeMismatch { operation: "expand", given: meta.shape, expected });
+        }
+        Ok(Meta::new(meta.dtype, to))
+    },
+    gradient: Each(&[|g, s| g.unbroadcast(s.grad, s.shape(0))]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            samples.push(sample(&[x(dtype, &[2, 1])], &[Attribute::dims(&[3, 2, 4])]));
+        }
+        samples.push(sample(&[x(DType::F32, &[])], &[Attribute::dims(&[2, 2])]));
+        samples.push(sample(&[x(DType::F32, &[1])], &[Attribute::dims(&[0])]));
+        samples
+    },
+    ..RESHAPING
+};
+
+pub static FLIP: Operation = Operation {
+    id: 88,
+    name: "flip",
+    doc: "the values in reverse along axes",
+    attributes: &[attribute("axes", Kind::Ints)],
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        axes(call.ints(0), meta.shape.rank(), "flip")?;
+        Ok(meta)
+    },
+    gradient: Each(&[|g, s| {
+        g.emit(&FLIP, &[s.grad.into()], s.attributes.clone())
+    }]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            samples.push(sample(&[x(dtype, &[2, 3])], &[Attribute::ints(&[1i64])]));
+        }
+        samples.push(sample(&[x(DType::F32, &[2, 3])], &[Attribute::ints(&[0i64, -1])]));
+        samples
+    },
+    ..RESHAPING
+};
+
+/// A region of a tensor: along each axis `sizes` elements from `starts` in `steps`.
+fn region(call: &Call, meta: &Meta) -> Result<Shape> {
+    let (starts, sizes, steps) = (call.ints(0), call.ints(1), call.ints(2));
+    let rank = meta.shape.rank();
+    let mut shape = meta.shape;
+    let lists_fit = [starts, sizes, steps].iter().all(|list| list.len() == rank);
+    for along in 0..if lists_fit { rank } else { 0 } {
+        let (start, size, step) = (starts[along], sizes[along], steps[along]);
+        let length = meta.shape[along] as i64;
+        let last = size.checked_sub(1).and_then(|n| n.checked_mul(step)).and_then(|n| n.checked_add(start));
+        let inside = size == 0 || last.is_some_and(|last| last < length);
+        if step < 1 || size < 0 || start < 0 || start > length || !inside {
+            let index = last.unwrap_or(i64::MAX);
+            return Err(Error::BadIndex {
+                operation: call.operation,
+                index,
+                axis: along,
+                length: length as usize,
+            });
+        }
+        shape = shape.with(along, size as usize);
+    }
+    if !lists_fit {
+        return Err(Error::BadAttribute {
+            operation: call.operation,
+            attribute: "starts, sizes, steps",
+            given: format!("{starts:?}, {sizes:?}, {steps:?}"),
+            expected: "one entry per axis each",
+        });
+    }
+    Ok(shape)
+}
+
+const SLICING: Operation = Operation {
+    family: Family::Slice,
+    attributes: &[
+        attribute("starts", Kind::Ints),
+        attribute("sizes", Kind::Ints),
+        attribute("steps", Kind::Ints),
+    ],
+    ..Operation::base()
+};
+
+/// Starts, sizes and steps for a tensor of [4, 5] in the samples.
+fn regions() -> [[Attribute; 3]; 3] {
+    let lists = |starts: [i64; 2], sizes: [i64; 2], steps: [i64; 2]| {
+        [Attribute::ints(&starts), Attribute::ints(&sizes), Attribute::ints(&steps)]
+    };
+    [
+        lists([1, 0], [2, 5], [1, 1]),
+        lists([0, 1], [2, 2], [2, 3]),
+        lists([4, 0], [0, 3], [1, 2]),
+    ]
+}
+
+pub static SLICE: Operation = Operation {
+    id: 89,
+    name: "slice",
+    doc: "along each axis `sizes` elements from `starts` in `steps`",
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        Ok(Meta::new(meta.dtype, region(call, &meta)?))
+    },
+    gradient: Each(&[|g, s| {
+        let zeros = g.full(s.shape(0), s.meta(0).dtype, 0i64);
+        g.slice_assign(zeros, s.grad, s.ints(0), s.ints(1), s.ints(2))
+    }]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            for attributes in regions() {
+                samples.push(sample(&[x(dtype, &[4, 5])], &attributes));
+            }
+        }
+        samples
+    },
+    ..SLICING
+};
+
+pub static SLICE_ASSIGN: Operation = Operation {
+    id: 90,
+    name: "slice_assign",
+    doc: "the first tensor with a region of it replaced by the second, which broadcasts",
+    arity: Arity::Exactly(2),
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        let shape = region(call, &meta)?;
+        if let Some(value) = call.operands[1].tensor()
+            && !value.shape.expands_to(&shape)
+        {
+            let expected = format!("one that expands to the region's {shape}");
+            return Err(Error::ShapeMismatch { operation: call.operation, given: value.shape, expected });
+        }
+        Ok(meta)
+    },
+    gradient: Each(&[
+        |g, s| {
+            let region: Vec<usize> = s.ints(1).iter().map(|&size| size as usize).collect();
+            let region = Shape::new(&region).expect("checked by infer");
+            let zeros = g.full(region, s.meta(0).dtype, 0i64);
+            g.slice_assign(s.grad, zeros, s.ints(0), s.ints(1), s.ints(2))
+        },
+        |g, s| g.slice(s.grad, s.ints(0), s.ints(1), s.ints(2)),
+    ]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            for (attributes, dims) in regions().into_iter().zip([[2, 5], [2, 2], [0, 3]]) {
+                samples.push(sample(&[x(dtype, &[4, 5]), x(dtype, &dims)], &attributes));
+            }
+        }
+        let [region, ..] = regions();
+        samples.push(sample(&[x(DType::F32, &[4, 5]), x(DType::F32, &[5])], &region));
+        samples.push(sample(&[x(DType::F32, &[4, 5]), super::sample::number(3.0)], &region));
+        samples.push(sample(&[x(DType::F32, &[4, 5]), x(DType::I64, &[])], &region));
+        samples
+    },
+    ..SLICING
+};
+
+pub static CAT: Operation = Operation {
+    id: 91,
+    name: "cat",
+    family: Family::Concat,
+    doc: "tensors one after another along an axis",
+    arity: Arity::AtLeast(1),
+    attributes: &[attribute("axis", Kind::Int)],
+    infer: |call| {
+        let first = call.tensor(0)?;
+        let along = axis(call.int(0), first.shape.rank(), "cat")?;
+        if first.shape.rank() == 0 {
+            let expected = "one axis or more; use stack for scalars".to_string();
+            return Err(Error::ShapeMismatch { operation: "cat", given: first.shape, expected });
+        }
+        let (mut dtype, mut length) = (first.dtype, 0usize);
+        for index in 0..call.operands.len() {
+            let meta = call.tensor(index)?;
+            if meta.shape.rank() != first.shape.rank()
+                || meta.shape.with(along, 0) != first.shape.with(along, 0)
+            {
+                let expected = format!("{} but for axis {along}", first.shape);
+                return Err(Error::ShapeMismatch { operation: "cat", given: meta.shape, expected });
+            }
+            dtype = dtype.promote(meta.dtype);
+            length = length.saturating_add(meta.shape[along]);
+        }
+        Ok(Meta::new(dtype, Shape::new(&first.shape.with(along, length))?))
+    },
+    gradient: Any(|g, s, index| {
+        let shape = s.shape(index);
+        let along = axis(s.int(0), shape.rank(), "cat").expect("checked by infer");
+        let start: usize = (0..index).map(|before| s.shape(before)[along]).sum();
+        let mut starts = vec![0; shape.rank()];
+        starts[along] = start as i64;
+        let sizes: Vec<i64> = shape.iter().map(|&dim| dim as i64).collect();
+        g.slice(s.grad, &starts, &sizes, &vec![1; shape.rank()])
+    }),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            let operands = [x(dtype, &[2, 3]), x(dtype, &[1, 3]), x(dtype, &[0, 3])];
+            samples.push(sample(&operands, &[Attribute::Int(0)]));
+        }
+        let mixed = [x(DType::F32, &[2, 3]), x(DType::I64, &[2, 2])];
+        samples.push(sample(&mixed, &[Attribute::Int(-1)]));
+        samples.push(sample(&[x(DType::F32, &[2])], &[Attribute::Int(0)]));
+        samples
+    },
+    ..Operation::base()
+};
+
+const TRIANGLE: Operation = Operation {
+    family: Family::Index,
+    attributes: &[attribute("diagonal", Kind::Int)],
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        if meta.shape.rank() < 2 {
+            let expected = "two axes or more".to_string();
+            return Err(Error::ShapeMismatch { operation: call.operation, given: meta.shape, expected });
+        }
+        Ok(meta)
+    },
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in DTYPES {
+            for diagonal in [0, 1, -2] {
+                samples.push(sample(&[x(dtype, &[2, 3, 4])], &[Attribute::Int(diagonal)]));
+            }
+        }
+        samples.push(sample(&[x(DType::F32, &[0, 3])], &[Attribute::Int(0)]));
+        samples
+    },
+    ..Operation::base()
+};
+
+pub static TRIL: Operation = Operation {
+    id: 92,
+    name: "tril",
+    doc: "the values on and below a diagonal of the last two axes, zeros above",
+    gradient: Each(&[|g, s| g.tril(s.grad, s.int(0))]),
+    ..TRIANGLE
+};
+
+pub static TRIU: Operation = Operation {
+    id: 93,
+    name: "triu",
+    doc: "the values on and above a diagonal of the last two axes, zeros below",
+    gradient: Each(&[|g, s| g.triu(s.grad, s.int(0))]),
+    ..TRIANGLE
+};

@@ -1,0 +1,106 @@
+//! Elementwise operations on three operands.
+
+use super::infer::{broadcast, elementwise, promote};
+use super::sample::{number, sample, tensor};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::operation::Gradient::Each;
+use crate::operation::{Arity, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD};
+
+const TERNARY: Operation =
+    Operation { family: Family::Ternary, arity: Arity::Exactly(3), ..Operation::base() };
+
+pub static WHERE: Operation = Operation {
+    id: 60,
+    name: "where",
+    doc: "a where the condition holds, b elsewhere",
+    infer: |call| {
+        if let Some(meta) = call.operands[0].tensor()
+            && meta.dtype != DType::Bool
+        {
+            let expected = "a bool condition; compare it with something first";
+            return Err(Error::DTypeMismatch { operation: "where", given: meta.dtype, expected });
+        }
+        Ok(Meta::new(promote(&call.operands[1..]), broadcast(call)?))
+    },
+    gradient: Each(&[
+        NO_GRADIENT,
+        |g, s| g.select(s.operand(0), s.grad, 0i64),
+        |g, s| g.select(s.operand(0), 0i64, s.grad),
+    ]),
+    saves: FIRST,
+    samples: || {
+        let condition = |dims: &[usize]| tensor(DType::Bool, dims, 0.0, 2.0);
+        let value = |dtype, dims: &[usize]| tensor(dtype, dims, -3.0, 3.0);
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool] {
+            samples.push(sample(&[condition(&[2, 3]), value(dtype, &[2, 3]), value(dtype, &[3])], &[]));
+        }
+        samples.push(sample(&[condition(&[3, 1]), value(DType::F32, &[4]), number(0.0)], &[]));
+        samples.push(sample(&[condition(&[3]), number(1), value(DType::F32, &[2, 1])], &[]));
+        samples.push(sample(&[condition(&[0]), value(DType::F32, &[1]), number(2.0)], &[]));
+        samples
+    },
+    ..TERNARY
+};
+
+pub static CLAMP: Operation = Operation {
+    id: 61,
+    name: "clamp",
+    doc: "x, no less than low and no more than high",
+    infer: elementwise,
+    gradient: Each(&[
+        |g, s| {
+            let above = g.ge(s.operand(0), s.operand(1));
+            let below = g.le(s.operand(0), s.operand(2));
+            let inside = g.logical_and(above, below);
+            g.mul(s.grad, inside)
+        },
+        |g, s| {
+            let below = g.lt(s.operand(0), s.operand(1));
+            g.mul(s.grad, below)
+        },
+        |g, s| {
+            let above = g.gt(s.operand(0), s.operand(2));
+            g.mul(s.grad, above)
+        },
+    ]),
+    saves: FIRST | SECOND | THIRD,
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::I64] {
+            samples.push(sample(&[tensor(dtype, &[3, 4], -4.0, 4.0), number(-1), number(2)], &[]));
+        }
+        let x = tensor(DType::F32, &[3, 4], -4.0, 4.0);
+        samples.push(sample(
+            &[x, tensor(DType::F32, &[4], -2.0, 0.0), tensor(DType::F32, &[3, 1], 0.5, 2.0)],
+            &[],
+        ));
+        samples
+    },
+    ..TERNARY
+};
+
+pub static MUL_ADD: Operation = Operation {
+    id: 62,
+    name: "mul_add",
+    doc: "a + b * c, the step of every optimizer",
+    infer: elementwise,
+    gradient: Each(&[
+        |_, s| s.grad,
+        |g, s| g.mul(s.grad, s.operand(2)),
+        |g, s| g.mul(s.grad, s.operand(1)),
+    ]),
+    saves: SECOND | THIRD,
+    samples: || {
+        let x = |dtype, dims: &[usize]| tensor(dtype, dims, 0.0, 3.0);
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64] {
+            samples.push(sample(&[x(dtype, &[3, 5]), x(dtype, &[3, 5]), number(2)], &[]));
+            samples.push(sample(&[x(dtype, &[3, 5]), x(dtype, &[5]), x(dtype, &[3, 1])], &[]));
+        }
+        samples.push(sample(&[x(DType::F32, &[40]), x(DType::F32, &[40]), number(-0.5)], &[]));
+        samples
+    },
+    ..TERNARY
+};

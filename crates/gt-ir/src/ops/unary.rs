@@ -1,0 +1,327 @@
+//! Elementwise operations on one tensor.
+
+use super::infer::{elementwise, elementwise_bool, elementwise_float};
+use super::sample::{sample, tensor, unary};
+use crate::dtype::{Category, DType};
+use crate::error::{Error, Result};
+use crate::instruction::Attribute;
+use crate::operation::Gradient::Each;
+use crate::operation::{
+    Call, FIRST, Family, Kind, Meta, OUTPUT, Operation, attribute, dtype,
+};
+
+const UNARY: Operation = Operation { family: Family::Unary, ..Operation::base() };
+
+const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+const NUMBERS: &[DType] =
+    &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16, DType::I8];
+const MIXED: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::Bool];
+
+fn not_bool(call: &Call) -> Result<Meta> {
+    let meta = elementwise(call)?;
+    if meta.dtype == DType::Bool {
+        return Err(Error::DTypeMismatch {
+            operation: call.operation,
+            given: meta.dtype,
+            expected: "a number; for bool use logical operations",
+        });
+    }
+    Ok(meta)
+}
+
+pub static CAST: Operation = Operation {
+    id: 10,
+    name: "cast",
+    doc: "The values in another dtype; floats are cut towards zero for integers.",
+    attributes: &[attribute("dtype", Kind::DType)],
+    infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
+    gradient: Each(&[|g, s| g.cast(s.grad, s.meta(0).dtype)]),
+    samples: || {
+        let mut samples = Vec::new();
+        for from in DType::ALL {
+            for to in DType::ALL {
+                let low = if from == DType::U8 || to == DType::U8 { 0.0 } else { -9.0 };
+                samples.push(sample(&[tensor(from, &[2, 3], low, 9.0)], &[Attribute::DType(to)]));
+            }
+        }
+        samples
+    },
+    ..UNARY
+};
+
+/// The dtype that a cast gives.
+pub fn cast_target(attributes: &crate::instruction::Attributes) -> DType {
+    dtype(attributes, 0).unwrap_or(DType::F32)
+}
+
+pub static NEG: Operation = Operation {
+    id: 11,
+    name: "neg",
+    doc: "-x",
+    infer: not_bool,
+    gradient: Each(&[|g, s| g.neg(s.grad)]),
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static ABS: Operation = Operation {
+    id: 12,
+    name: "abs",
+    doc: "|x|",
+    infer: not_bool,
+    gradient: Each(&[|g, s| {
+        let sign = g.sign(s.tensor(0));
+        g.mul(s.grad, sign)
+    }]),
+    saves: FIRST,
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static SIGN: Operation = Operation {
+    id: 13,
+    name: "sign",
+    doc: "-1, 0 or 1",
+    infer: not_bool,
+    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static EXP: Operation = Operation {
+    id: 14,
+    name: "exp",
+    doc: "e to the x",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| g.mul(s.grad, s.output())]),
+    saves: OUTPUT,
+    samples: || unary(MIXED, -2.0, 2.0),
+    ..UNARY
+};
+
+pub static LOG: Operation = Operation {
+    id: 15,
+    name: "log",
+    doc: "natural logarithm",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| g.div(s.grad, s.tensor(0))]),
+    saves: FIRST,
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..UNARY
+};
+
+pub static LOG1P: Operation = Operation {
+    id: 16,
+    name: "log1p",
+    doc: "log(1 + x), exact near 0",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let below = g.add(s.tensor(0), 1.0);
+        g.div(s.grad, below)
+    }]),
+    saves: FIRST,
+    samples: || unary(MIXED, -0.5, 3.0),
+    ..UNARY
+};
+
+pub static EXPM1: Operation = Operation {
+    id: 17,
+    name: "expm1",
+    doc: "exp(x) - 1, exact near 0",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let exp = g.add(s.output(), 1.0);
+        g.mul(s.grad, exp)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(MIXED, -2.0, 2.0),
+    ..UNARY
+};
+
+pub static SQRT: Operation = Operation {
+    id: 18,
+    name: "sqrt",
+    doc: "square root",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let below = g.mul(s.output(), 2.0);
+        g.div(s.grad, below)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..UNARY
+};
+
+pub static RSQRT: Operation = Operation {
+    id: 19,
+    name: "rsqrt",
+    doc: "1 / sqrt(x)",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let cube = g.pow(s.output(), 3i64);
+        let slope = g.mul(cube, -0.5);
+        g.mul(s.grad, slope)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..UNARY
+};
+
+pub static SIN: Operation = Operation {
+    id: 20,
+    name: "sin",
+    doc: "sine of radians",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let cos = g.cos(s.tensor(0));
+        g.mul(s.grad, cos)
+    }]),
+    saves: FIRST,
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static COS: Operation = Operation {
+    id: 21,
+    name: "cos",
+    doc: "cosine of radians",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let sin = g.sin(s.tensor(0));
+        let slope = g.neg(sin);
+        g.mul(s.grad, slope)
+    }]),
+    saves: FIRST,
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static ERF: Operation = Operation {
+    id: 22,
+    name: "erf",
+    doc: "error function",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let square = g.mul(s.tensor(0), s.tensor(0));
+        let minus = g.neg(square);
+        let bell = g.exp(minus);
+        let slope = g.mul(bell, std::f64::consts::FRAC_2_SQRT_PI);
+        g.mul(s.grad, slope)
+    }]),
+    saves: FIRST,
+    samples: || unary(MIXED, -2.0, 2.0),
+    ..UNARY
+};
+
+pub static SIGMOID: Operation = Operation {
+    id: 23,
+    name: "sigmoid",
+    doc: "1 / (1 + exp(-x))",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let rest = g.sub(1.0, s.output());
+        let slope = g.mul(s.output(), rest);
+        g.mul(s.grad, slope)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(MIXED, -4.0, 4.0),
+    ..UNARY
+};
+
+pub static TANH: Operation = Operation {
+    id: 24,
+    name: "tanh",
+    doc: "hyperbolic tangent",
+    infer: elementwise_float,
+    gradient: Each(&[|g, s| {
+        let square = g.mul(s.output(), s.output());
+        let slope = g.sub(1.0, square);
+        g.mul(s.grad, slope)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(MIXED, -2.0, 2.0),
+    ..UNARY
+};
+
+pub static RELU: Operation = Operation {
+    id: 25,
+    name: "relu",
+    doc: "max(x, 0)",
+    infer: not_bool,
+    gradient: Each(&[|g, s| {
+        let positive = g.gt(s.output(), 0i64);
+        g.mul(s.grad, positive)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+/// floor, ceil and round leave integers as they are.
+pub static FLOOR: Operation = Operation {
+    id: 26,
+    name: "floor",
+    doc: "the next whole number below",
+    infer: not_bool,
+    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static CEIL: Operation = Operation {
+    id: 27,
+    name: "ceil",
+    doc: "the next whole number above",
+    infer: not_bool,
+    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static ROUND: Operation = Operation {
+    id: 28,
+    name: "round",
+    doc: "the nearest whole number, halves to even",
+    infer: not_bool,
+    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    samples: || unary(NUMBERS, -3.0, 3.0),
+    ..UNARY
+};
+
+pub static LOGICAL_NOT: Operation = Operation {
+    id: 29,
+    name: "logical_not",
+    doc: "whether x is zero",
+    infer: elementwise_bool,
+    samples: || unary(&[DType::Bool, DType::F32, DType::I64], -1.0, 2.0),
+    ..UNARY
+};
+
+pub static BITWISE_NOT: Operation = Operation {
+    id: 30,
+    name: "bitwise_not",
+    doc: "every bit turned; for bool, not",
+    infer: |call| {
+        let meta = elementwise(call)?;
+        if meta.dtype.category() == Category::Float {
+            let expected = "bool or an integer dtype";
+            return Err(Error::DTypeMismatch {
+                operation: call.operation,
+                given: meta.dtype,
+                expected,
+            });
+        }
+        Ok(meta)
+    },
+    samples: || unary(&[DType::Bool, DType::I64, DType::U8, DType::I32], 0.0, 2.0),
+    ..UNARY
+};
+
+pub static ISNAN: Operation = Operation {
+    id: 31,
+    name: "isnan",
+    doc: "whether x is not a number",
+    infer: elementwise_bool,
+    samples: || unary(FLOATS, -1.0, 1.0),
+    ..UNARY
+};

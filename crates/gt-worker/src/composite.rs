@@ -1,0 +1,88 @@
+//! Composite operations, expanded and run step by step.
+
+use gt_ir::instruction::Operands;
+use gt_ir::operation::Body;
+use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
+
+use crate::engine::{Engine, EngineError};
+
+/// Runs an operation as it is where the engine takes it, else as what it consists of.
+pub fn run<E: Engine>(
+    engine: &mut E,
+    operation: &'static Operation,
+    operands: Operands<E::Tensor>,
+    metas: &[Operand<Meta>],
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<E::Tensor, EngineError> {
+    let Body::Composite(body) = operation.body else {
+        return engine.run(operation, operands, attributes, output);
+    };
+    if engine.lowers(operation) {
+        return engine.run(operation, operands, attributes, output);
+    }
+    let mut steps = Steps { engine, values: Vec::new(), error: None };
+    let mut inputs = Vec::with_capacity(operands.len());
+    for (operand, meta) in operands.into_iter().zip(metas) {
+        inputs.push(match (operand, meta) {
+            (Operand::Tensor(tensor), Operand::Tensor(meta)) => {
+                Operand::Tensor(steps.push(Some(tensor), *meta))
+            }
+            (Operand::Scalar(scalar), _) => Operand::Scalar(scalar),
+            (Operand::Tensor(_), Operand::Scalar(_)) => unreachable!("metas follow the operands"),
+        });
+    }
+    let result = body(&mut steps, &inputs, attributes);
+    if let Some(error) = steps.error {
+        return Err(error);
+    }
+    let (tensor, meta) = steps.values.swap_remove(result.0 as usize);
+    debug_assert_eq!(meta, output, "{} expands to what it infers", operation.name);
+    tensor.ok_or_else(|| EngineError::Other(format!("{} gave nothing", operation.name)))
+}
+
+/// The values so far. After an error nothing more is computed, only shapes.
+struct Steps<'a, E: Engine> {
+    engine: &'a mut E,
+    values: Vec<(Option<E::Tensor>, Meta)>,
+    error: Option<EngineError>,
+}
+
+impl<E: Engine> Steps<'_, E> {
+    fn push(&mut self, tensor: Option<E::Tensor>, meta: Meta) -> Var {
+        self.values.push((tensor, meta));
+        Var(self.values.len() as u32 - 1)
+    }
+}
+
+impl<E: Engine> Graph for Steps<'_, E> {
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var {
+        let metas: Vec<_> = operands.iter().map(|operand| operand.map(|&var| self.meta(var))).collect();
+        let meta = operation.check(&metas, &attributes).expect("bodies build valid operations");
+        if self.error.is_some() {
+            return self.push(None, meta);
+        }
+        let inputs: Operands<E::Tensor> = operands
+            .iter()
+            .map(|operand| {
+                operand.map(|var| self.values[var.0 as usize].0.clone().expect("no error so far"))
+            })
+            .collect();
+        match run(self.engine, operation, inputs, &metas, &attributes, meta) {
+            Ok(tensor) => self.push(Some(tensor), meta),
+            Err(error) => {
+                self.error = Some(error);
+                self.push(None, meta)
+            }
+        }
+    }
+
+    fn meta(&self, var: Var) -> Meta {
+        self.values[var.0 as usize].1
+    }
+}

@@ -1,0 +1,260 @@
+//! The worker's state machine.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use gt_ir::instruction::Operands;
+use gt_ir::message::{Failure, Message, WorkerStats};
+use gt_ir::{Command, Content, Instruction, Meta, Operand, SourceId, TensorId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::composite;
+use crate::engine::{Engine, EngineError};
+
+/// A worker with any engine, as drivers see it.
+pub trait Work: Send {
+    /// Runs the commands in order and puts answers onto `out`. Leaves `commands` empty.
+    fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>);
+
+    fn stats(&self) -> WorkerStats;
+}
+
+/// Runs commands on an engine. An operation that fails, or panics, fails its output and all that
+/// depend on it; the worker goes on.
+pub struct Worker<E: Engine> {
+    engine: E,
+    tensors: FxHashMap<TensorId, Slot<E::Tensor>>,
+    stats: WorkerStats,
+}
+
+enum Slot<T> {
+    Ready { tensor: T, meta: Meta },
+    Failed(Arc<Failure>),
+}
+
+impl<E: Engine> Worker<E> {
+    /// A worker that calls itself `name`.
+    pub fn new(name: String, engine: E) -> Worker<E> {
+        let stats =
+            WorkerStats { name, engine: engine.name().to_string(), ..WorkerStats::default() };
+        Worker { engine, tensors: FxHashMap::default(), stats }
+    }
+
+    fn run(&mut self, instruction: &Instruction, dying: &[Command]) {
+        self.stats.operations_total += 1;
+        let mut operands: Operands<E::Tensor> = SmallVec::new();
+        let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
+        for (index, operand) in instruction.operands.iter().enumerate() {
+            match operand {
+                Operand::Scalar(scalar) => {
+                    operands.push(Operand::Scalar(*scalar));
+                    metas.push(Operand::Scalar(*scalar));
+                }
+                Operand::Tensor(id) => match self.tensors.get(id) {
+                    Some(Slot::Ready { tensor, meta }) => {
+                        metas.push(Operand::Tensor(*meta));
+                        // A tensor that the next commands free is handed over, so that the
+                        // engine may write into its memory.
+                        let again = instruction.operands[index + 1..].contains(operand);
+                        if !again && dying.contains(&Command::Free(*id)) {
+                            let Some(Slot::Ready { tensor, meta }) = self.tensors.remove(id) else {
+                                unreachable!("it was there a line ago");
+                            };
+                            self.forget(meta);
+                            operands.push(Operand::Tensor(tensor));
+                        } else {
+                            operands.push(Operand::Tensor(tensor.clone()));
+                        }
+                    }
+                    Some(Slot::Failed(failure)) => {
+                        let failure = Arc::clone(failure);
+                        return self.fail(instruction.output, failure);
+                    }
+                    None => {
+                        let reason = format!("tensor {id} does not exist on this worker");
+                        let failure = self.failure(instruction, &[], reason);
+                        return self.fail(instruction.output, failure);
+                    }
+                },
+            }
+        }
+        let operation = instruction.operation;
+        let meta = match operation.check(&metas, &instruction.attributes) {
+            Ok(meta) => meta,
+            Err(error) => {
+                let failure = self.failure(instruction, &metas, error.to_string());
+                return self.fail(instruction.output, failure);
+            }
+        };
+        let engine = &mut self.engine;
+        let attributes = &instruction.attributes;
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            composite::run(engine, operation, operands, &metas, attributes, meta)
+        }));
+        match result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic)))) {
+            Ok(tensor) => self.keep(instruction.output, tensor, meta),
+            Err(error) => {
+                let failure = self.failure(instruction, &metas, error.to_string());
+                self.fail(instruction.output, failure);
+            }
+        }
+    }
+
+    fn create(&mut self, output: TensorId, content: Content) {
+        let meta = content.meta();
+        let result = match content {
+            Content::Data(data) => self.engine.create(data),
+            Content::Shared { .. } => {
+                Err(EngineError::Other("shared memory was not mapped by the driver".into()))
+            }
+        };
+        match result {
+            Ok(tensor) => self.keep(output, tensor, meta),
+            Err(error) => {
+                let failure = Failure {
+                    operation: "create".into(),
+                    reason: error.to_string(),
+                    worker: self.stats.name.clone(),
+                    line: SourceId::default(),
+                };
+                self.fail(output, Arc::new(failure));
+            }
+        }
+    }
+
+    fn fetch(&mut self, tensor: TensorId) -> Result<Content, Failure> {
+        match self.tensors.get(&tensor) {
+            Some(Slot::Ready { tensor, meta }) => {
+                let engine = &mut self.engine;
+                let result = catch_unwind(AssertUnwindSafe(|| engine.read(tensor)));
+                let result =
+                    result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))));
+                debug_assert!(
+                    result.as_ref().is_ok_and(|data| Meta::new(data.dtype, data.shape) == *meta)
+                        || result.is_err()
+                );
+                result.map(Content::Data).map_err(|error| Failure {
+                    operation: "fetch".into(),
+                    reason: error.to_string(),
+                    worker: self.stats.name.clone(),
+                    line: SourceId::default(),
+                })
+            }
+            Some(Slot::Failed(failure)) => Err((**failure).clone()),
+            None => Err(Failure {
+                operation: "fetch".into(),
+                reason: format!("tensor {tensor} does not exist on this worker"),
+                worker: self.stats.name.clone(),
+                line: SourceId::default(),
+            }),
+        }
+    }
+
+    fn keep(&mut self, id: TensorId, tensor: E::Tensor, meta: Meta) {
+        self.stats.tensors += 1;
+        self.stats.bytes += meta.bytes() as u64;
+        self.stats.bytes_peak = self.stats.bytes_peak.max(self.stats.bytes);
+        if let Some(Slot::Ready { meta, .. }) = self.tensors.insert(id, Slot::Ready { tensor, meta }) {
+            self.forget(meta);
+        }
+    }
+
+    /// Takes a tensor out of the statistics.
+    fn forget(&mut self, meta: Meta) {
+        self.stats.tensors -= 1;
+        self.stats.bytes -= meta.bytes() as u64;
+    }
+
+    fn free(&mut self, id: TensorId) {
+        if let Some(Slot::Ready { meta, .. }) = self.tensors.remove(&id) {
+            self.forget(meta);
+        }
+    }
+
+    fn end_session(&mut self, session: u32) {
+        // Which goes first does not matter: all go.
+        let ids: Vec<_> =
+            self.tensors.keys().copied().filter(|id| id.split().0 == session).collect();
+        ids.into_iter().for_each(|id| self.free(id));
+        self.tensors.shrink_to(1024);
+    }
+
+    fn fail(&mut self, output: TensorId, failure: Arc<Failure>) {
+        self.stats.operations_failed += 1;
+        self.tensors.insert(output, Slot::Failed(failure));
+    }
+
+    fn failure(
+        &self,
+        instruction: &Instruction,
+        metas: &[Operand<Meta>],
+        reason: String,
+    ) -> Arc<Failure> {
+        Arc::new(Failure {
+            operation: describe(instruction, metas),
+            reason,
+            worker: self.stats.name.clone(),
+            line: instruction.source,
+        })
+    }
+}
+
+impl<E: Engine> Work for Worker<E> {
+    fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>) {
+        let done = commands.len() as u64;
+        for index in 0..commands.len() {
+            // Each command is taken out; a freed placeholder stays in its place.
+            let placeholder = Command::EndSession { session: u32::MAX };
+            match std::mem::replace(&mut commands[index], placeholder) {
+                Command::Run(instruction) => {
+                    let rest = &commands[index + 1..];
+                    let frees =
+                        rest.iter().take_while(|next| matches!(next, Command::Free(_))).count();
+                    self.run(&instruction, &rest[..frees.min(4)]);
+                }
+                Command::Create { output, content } => self.create(output, content),
+                Command::Fetch { request, tensor, .. } => {
+                    let result = self.fetch(tensor);
+                    out.push(Message::Value { request, result });
+                }
+                Command::Free(id) => self.free(id),
+                Command::EndSession { session } => self.end_session(session),
+                Command::Signal { .. } => {}
+                Command::Stats { request } => {
+                    out.push(Message::Statistics { request, workers: vec![self.stats.clone()] });
+                }
+            }
+        }
+        commands.clear();
+        out.push(Message::Done(done));
+    }
+
+    fn stats(&self) -> WorkerStats {
+        self.stats.clone()
+    }
+}
+
+/// `add of float32 (2, 3) and 1.5`
+fn describe(instruction: &Instruction, metas: &[Operand<Meta>]) -> String {
+    let operands: Vec<String> = metas
+        .iter()
+        .map(|operand| match operand {
+            Operand::Tensor(meta) => format!("{} {}", meta.dtype, meta.shape),
+            Operand::Scalar(scalar) => scalar.to_string(),
+        })
+        .collect();
+    if operands.is_empty() {
+        return instruction.operation.name.to_string();
+    }
+    format!("{} of {}", instruction.operation.name, operands.join(" and "))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    format!("the engine panicked: {text}")
+}

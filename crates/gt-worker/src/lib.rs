@@ -1,0 +1,14 @@
+//! A worker: takes the dispatcher's stream and runs it on an engine.
+//!
+//! - [`engine`]: the trait that every engine implements.
+//! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
+//! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
+//!
+//! A worker knows neither clients nor sharding: ids, tensors and operations are all it sees.
+
+mod composite;
+pub mod engine;
+pub mod executor;
+
+pub use engine::{Engine, EngineError};
+pub use executor::{Work, Worker};
