@@ -1,0 +1,47 @@
+//! What carries a session's stream to a dispatcher and answers back.
+
+use std::sync::Weak;
+
+use gt_ir::message::Message;
+use gt_ir::{Command, RequestId};
+
+use crate::error::Result;
+
+/// Asked now and then during a wait; `true` gives up waiting.
+pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
+
+/// Where commands wait until a driver takes them.
+pub trait Outbox: Send + Sync {
+    /// Hands what waits to the driver.
+    fn flush(&self);
+}
+
+/// Joins a session to a dispatcher, in this process or elsewhere.
+pub trait Driver: Send + Sync {
+    /// Lets the driver flush the session by itself when commands have waited for a while.
+    fn attach(&self, outbox: Weak<dyn Outbox>);
+
+    /// A first command waits in the outbox.
+    fn nudge(&self);
+
+    /// Takes the commands of `batch` in order, leaving it empty. Never waits.
+    fn submit(&self, batch: &mut Vec<Command>);
+
+    /// Whether the window is used up: then the next instruction should wait.
+    fn is_full(&self) -> bool;
+
+    /// Waits until there is room in the window.
+    fn wait_for_room(&self, interrupt: Interrupt) -> Result<()>;
+
+    /// Waits for the answer to a request that was submitted.
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message>;
+
+    /// Sends the dispatcher a signal configuration.
+    fn configure(&self, text: &str) -> Result<()>;
+
+    /// Ends the session; all that waits gets an error.
+    fn close(&self);
+
+    /// What it is connected to, for people.
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,26 @@
+//! The client: what user code talks to. It turns tensor code into a stream of instructions.
+//!
+//! - [`session`]: the stream, and the [`driver`] that carries it away.
+//! - [`tensor`]: tensors and their operations.
+//! - [`tape`]: gradients, which are more instructions.
+//! - [`signal`]: named scopes.
+//! - [`source`]: which line of the user's program issued what.
+//! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
+//!
+//! The client knows shapes and dtypes, never where a tensor lives or who computes it.
+
+pub mod driver;
+pub mod error;
+pub mod nn;
+pub mod optim;
+pub mod session;
+pub mod signal;
+pub mod source;
+pub mod tape;
+pub mod tensor;
+
+pub use driver::Driver;
+pub use error::{ClientError, Result};
+pub use session::Session;
+pub use tape::{grad_enabled, no_grad, set_grad_enabled};
+pub use tensor::Tensor;

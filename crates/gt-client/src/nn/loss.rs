@@ -1,0 +1,38 @@
+//! Losses, each the mean over all samples.
+
+use gt_ir::DType;
+
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// The mean of squared differences.
+#[track_caller]
+pub fn mse_loss(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let difference = prediction.sub(target)?;
+    difference.mul(&difference)?.mean(&[], false)
+}
+
+/// -(y log p + (1 - y) log(1 - p)) for probabilities p; logarithms are cut at -100, as PyTorch
+/// does, so that p may be 0 or 1.
+#[track_caller]
+pub fn binary_cross_entropy(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let floor = Some((-100.0).into());
+    let log = prediction.log()?.clamp(floor, None)?;
+    let log_rest = prediction.neg()?.log1p()?.clamp(floor, None)?;
+    let hit = target.mul(&log)?;
+    let miss = target.neg()?.add(1.0)?.mul(&log_rest)?;
+    hit.add(&miss)?.mean(&[], false)?.neg()
+}
+
+/// Cross entropy of logits (samples x classes) against class indices (samples), or against
+/// probabilities of the logits' shape.
+#[track_caller]
+pub fn cross_entropy_loss(logits: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let class_axis = if logits.rank() == 1 { 0 } else { 1 };
+    let log = logits.log_softmax(class_axis)?;
+    if target.dtype().is_float() {
+        return log.mul(target)?.sum(&[class_axis], false)?.mean(&[], false)?.neg();
+    }
+    let index = target.cast(DType::I64)?.unsqueeze(class_axis)?;
+    log.gather(class_axis, &index)?.mean(&[], false)?.neg()
+}

@@ -1,0 +1,17 @@
+//! Modules and losses for Rust programs; Python's `gt.nn` offers the same.
+
+mod linear;
+mod loss;
+
+pub use linear::Linear;
+pub use loss::{binary_cross_entropy, cross_entropy_loss, mse_loss};
+
+use crate::tensor::Tensor;
+
+/// Something with parameters that turns a tensor into another.
+pub trait Module {
+    fn forward(&self, input: &Tensor) -> crate::Result<Tensor>;
+
+    /// The tensors that training changes.
+    fn parameters(&self) -> Vec<Tensor>;
+}

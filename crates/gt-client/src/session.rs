@@ -1,0 +1,251 @@
+//! A session: one user's stream of commands.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use gt_ir::instruction::Operands;
+use gt_ir::message::{Message, WorkerStats};
+use gt_ir::{
+    Attributes, Command, Content, Instruction, Meta, Operation, RequestId, SourceId, TensorData,
+    TensorId,
+};
+use rustc_hash::FxHashSet;
+
+use crate::driver::{Driver, Interrupt, Outbox};
+use crate::error::{ClientError, Result};
+use crate::{signal, source};
+
+/// A batch is handed on when it has this many commands,
+const BATCH_COMMANDS: usize = 128;
+/// or when its instructions make this many bytes: work worth starting on.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
+/// [`Session::close`].
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    stream: Mutex<Stream>,
+    driver: Arc<dyn Driver>,
+    seed: AtomicU64,
+    random_instructions: AtomicU64,
+}
+
+#[derive(Default)]
+struct Stream {
+    next_tensor: u64,
+    next_request: u64,
+    batch: Vec<Command>,
+    bytes: usize,
+    /// Signals whose names the dispatcher knows.
+    signals: FxHashSet<u32>,
+    closed: bool,
+}
+
+/// A tensor's place in the stream. The last reference to go emits its free.
+pub(crate) struct Value {
+    pub id: TensorId,
+    pub meta: Meta,
+    pub session: Session,
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        self.session.0.push(Command::Free(self.id), 0);
+    }
+}
+
+impl Session {
+    pub fn new(driver: Arc<dyn Driver>) -> Session {
+        let inner = Arc::new(Inner {
+            stream: Mutex::default(),
+            driver,
+            seed: AtomicU64::new(0),
+            random_instructions: AtomicU64::new(0),
+        });
+        let outbox: Weak<dyn Outbox> = Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Outbox>));
+        inner.driver.attach(outbox);
+        Session(inner)
+    }
+
+    /// Whether both are the same session.
+    pub fn is(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Starts the random numbers anew; the same seed gives the same numbers.
+    pub fn manual_seed(&self, seed: u64) {
+        self.0.seed.store(seed, Ordering::Relaxed);
+        self.0.random_instructions.store(0, Ordering::Relaxed);
+    }
+
+    /// Seed and number for the next random instruction.
+    pub(crate) fn next_random(&self) -> (u64, u64) {
+        let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
+        (self.0.seed.load(Ordering::Relaxed), number)
+    }
+
+    /// Appends an instruction whose result has the shape and dtype `meta`.
+    pub(crate) fn issue(
+        &self,
+        operation: &'static Operation,
+        operands: Operands,
+        attributes: Attributes,
+        meta: Meta,
+        source: SourceId,
+    ) -> Arc<Value> {
+        let signal = signal::current().signal;
+        let mut stream = self.0.lock();
+        if signal != 0 && stream.signals.insert(signal) {
+            let name = signal::name(signal).unwrap_or_default();
+            self.0.append(&mut stream, Command::Signal { number: signal, name }, 0);
+        }
+        let output = TensorId(stream.next_tensor);
+        stream.next_tensor += 1;
+        let instruction =
+            Instruction { operation, output, operands, attributes, source, signal };
+        self.0.append(&mut stream, Command::Run(instruction), meta.bytes());
+        drop(stream);
+        Arc::new(Value { id: output, meta, session: self.clone() })
+    }
+
+    /// Appends a tensor's data.
+    pub(crate) fn create(&self, data: TensorData) -> Arc<Value> {
+        let meta = Meta::new(data.dtype, data.shape);
+        let mut stream = self.0.lock();
+        let output = TensorId(stream.next_tensor);
+        stream.next_tensor += 1;
+        let command = Command::Create { output, content: Content::Data(data) };
+        self.0.append(&mut stream, command, meta.bytes());
+        drop(stream);
+        Arc::new(Value { id: output, meta, session: self.clone() })
+    }
+
+    /// Waits for a tensor's value.
+    ///
+    /// # Errors
+    /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
+    pub(crate) fn fetch(&self, value: &Value, interrupt: Interrupt) -> Result<TensorData> {
+        let request = self.request(|request| Command::Fetch {
+            request,
+            tensor: value.id,
+            shared: false,
+        })?;
+        match self.0.driver.wait(request, interrupt)? {
+            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
+            Message::Value { result: Err(failure), .. } => {
+                let location = source::text(failure.line);
+                Err(ClientError::Failed { failure, location })
+            }
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// Statistics of all workers.
+    pub fn worker_stats(&self, interrupt: Interrupt) -> Result<Vec<WorkerStats>> {
+        let request = self.request(|request| Command::Stats { request })?;
+        match self.0.driver.wait(request, interrupt)? {
+            Message::Statistics { workers, .. } => Ok(workers),
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    fn request(&self, command: impl FnOnce(RequestId) -> Command) -> Result<RequestId> {
+        let mut stream = self.0.lock();
+        if stream.closed {
+            return Err(ClientError::Connection("the session is closed".into()));
+        }
+        let request = RequestId(stream.next_request);
+        stream.next_request += 1;
+        stream.batch.push(command(request));
+        self.0.submit(&mut stream);
+        Ok(request)
+    }
+
+    /// Sends what waits in the stream.
+    pub fn flush(&self) {
+        self.0.flush();
+    }
+
+    /// Whether so much is under way that the next instruction should wait for room.
+    pub fn is_full(&self) -> bool {
+        self.0.driver.is_full()
+    }
+
+    /// Waits until there is room for more instructions.
+    pub fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        self.flush();
+        self.0.driver.wait_for_room(interrupt)
+    }
+
+    /// Sends the dispatcher a signal configuration.
+    pub fn configure(&self, text: &str) -> Result<()> {
+        self.0.driver.configure(text)
+    }
+
+    /// Ends the session. Its tensors are freed; fetching one is an error from now on.
+    pub fn close(&self) {
+        self.flush();
+        self.0.lock().closed = true;
+        self.0.driver.close();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.lock().closed
+    }
+
+    /// What it is connected to, for people.
+    pub fn describe(&self) -> String {
+        self.0.driver.describe()
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn push(&self, command: Command, bytes: usize) {
+        let mut stream = self.lock();
+        self.append(&mut stream, command, bytes);
+    }
+
+    fn append(&self, stream: &mut Stream, command: Command, bytes: usize) {
+        if stream.closed {
+            return;
+        }
+        let first = stream.batch.is_empty();
+        stream.batch.push(command);
+        stream.bytes += bytes;
+        if stream.batch.len() >= BATCH_COMMANDS || stream.bytes >= BATCH_BYTES {
+            self.submit(stream);
+        } else if first {
+            self.driver.nudge();
+        }
+    }
+
+    fn submit(&self, stream: &mut Stream) {
+        stream.bytes = 0;
+        self.driver.submit(&mut stream.batch);
+    }
+}
+
+impl Outbox for Inner {
+    fn flush(&self) {
+        let mut stream = self.lock();
+        if !stream.batch.is_empty() {
+            self.submit(&mut stream);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let stream = self.stream.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !stream.closed {
+            self.driver.submit(&mut stream.batch);
+            self.driver.close();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Tensors from data, numbers, nothing and chance.
+
+use bytes::Bytes;
+use gt_ir::instruction::Attribute;
+use gt_ir::ops::create;
+use gt_ir::{DType, Operand, Operation, Scalar, Shape, TensorData};
+use smallvec::smallvec;
+
+use super::Tensor;
+use crate::error::{ClientError, Result};
+use crate::session::Session;
+
+/// A type of Rust numbers that tensors can be made from.
+pub trait Element: bytemuck::Pod {
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($type:ty => $dtype:ident),*) => {
+        $(impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
+        })*
+    };
+}
+
+elements!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
+
+impl Tensor {
+    /// A tensor with these values. Must hold as many bytes as shape and dtype ask for, which
+    /// [`TensorData::new`] checks.
+    pub fn from_data(session: &Session, data: TensorData) -> Tensor {
+        Tensor::from_parts(session.create(data), None)
+    }
+
+    /// A tensor of `dims` from numbers in row-major order.
+    ///
+    /// # Errors
+    /// Not as many numbers as the shape has elements.
+    pub fn from_slice<E: Element>(session: &Session, values: &[E], dims: &[usize]) -> Result<Tensor> {
+        let shape = Shape::new(dims)?;
+        let bytes = Bytes::copy_from_slice(bytemuck::cast_slice(values));
+        let data = TensorData::new(E::DTYPE, shape, bytes).ok_or_else(|| {
+            ClientError::usage(format!(
+                "from_slice: {} values given for shape {shape}, which has {}",
+                values.len(),
+                shape.numel()
+            ))
+        })?;
+        Ok(Tensor::from_data(session, data))
+    }
+
+    #[track_caller]
+    pub fn full(
+        session: &Session,
+        shape: Shape,
+        value: impl Into<Scalar>,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        let attributes = smallvec![Attribute::dims(&shape), Attribute::DType(dtype)];
+        Tensor::apply(session, &create::FULL, &[Operand::Scalar(value.into())], attributes)
+    }
+
+    #[track_caller]
+    pub fn zeros(session: &Session, dims: &[usize]) -> Result<Tensor> {
+        Tensor::full(session, Shape::new(dims)?, 0.0, DType::F32)
+    }
+
+    #[track_caller]
+    pub fn ones(session: &Session, dims: &[usize]) -> Result<Tensor> {
+        Tensor::full(session, Shape::new(dims)?, 1.0, DType::F32)
+    }
+
+    /// Numbers from `start` up to but without `end`.
+    ///
+    /// # Errors
+    /// A step of 0, or one that leads away from the end.
+    #[track_caller]
+    pub fn arange(
+        session: &Session,
+        start: Scalar,
+        end: Scalar,
+        step: Scalar,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        let (from, to, by) = (start.as_f64(), end.as_f64(), step.as_f64());
+        let length = ((to - from) / by).ceil();
+        if by == 0.0 || !length.is_finite() || length < 0.0 {
+            return Err(ClientError::usage(format!(
+                "arange: no steps of {step} lead from {start} to {end}"
+            )));
+        }
+        let attributes = smallvec![Attribute::Int(length as i64), Attribute::DType(dtype)];
+        let operands = [Operand::Scalar(start), Operand::Scalar(step)];
+        Tensor::apply(session, &create::ARANGE, &operands, attributes)
+    }
+
+    /// `steps` numbers evenly from `start` to `end`, both included.
+    #[track_caller]
+    pub fn linspace(
+        session: &Session,
+        start: Scalar,
+        end: Scalar,
+        steps: i64,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        let attributes = smallvec![Attribute::Int(steps), Attribute::DType(dtype)];
+        let operands = [Operand::Scalar(start), Operand::Scalar(end)];
+        Tensor::apply(session, &create::LINSPACE, &operands, attributes)
+    }
+
+    #[track_caller]
+    pub fn eye(session: &Session, rows: i64, columns: i64, dtype: DType) -> Result<Tensor> {
+        let attributes =
+            smallvec![Attribute::Int(rows), Attribute::Int(columns), Attribute::DType(dtype)];
+        Tensor::apply(session, &create::EYE, &[], attributes)
+    }
+
+    /// Uniform numbers on `[0, 1)`.
+    #[track_caller]
+    pub fn rand(session: &Session, shape: Shape, dtype: DType) -> Result<Tensor> {
+        Tensor::random(session, &create::RAND, shape, dtype, &[])
+    }
+
+    /// Standard normal numbers.
+    #[track_caller]
+    pub fn randn(session: &Session, shape: Shape, dtype: DType) -> Result<Tensor> {
+        Tensor::random(session, &create::RANDN, shape, dtype, &[])
+    }
+
+    /// Whole numbers, uniform on `low..high`.
+    ///
+    /// # Errors
+    /// `high` not above `low`.
+    #[track_caller]
+    pub fn randint(
+        session: &Session,
+        low: i64,
+        high: i64,
+        shape: Shape,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        if high <= low {
+            return Err(ClientError::usage(format!(
+                "randint: high is {high}, which must be above low, {low}"
+            )));
+        }
+        Tensor::random(session, &create::RANDINT, shape, dtype, &[low, high])
+    }
+
+    #[track_caller]
+    fn random(
+        session: &Session,
+        operation: &'static Operation,
+        shape: Shape,
+        dtype: DType,
+        range: &[i64],
+    ) -> Result<Tensor> {
+        let (seed, number) = session.next_random();
+        let operands: Vec<_> = [seed as i64, number as i64]
+            .iter()
+            .chain(range)
+            .map(|&number| Operand::Scalar(Scalar::Int(number)))
+            .collect();
+        let attributes = smallvec![Attribute::dims(&shape), Attribute::DType(dtype)];
+        Tensor::apply(session, operation, &operands, attributes)
+    }
+}

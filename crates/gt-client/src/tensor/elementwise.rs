@@ -1,0 +1,161 @@
+//! Elementwise operations.
+
+use gt_ir::instruction::Attribute;
+use gt_ir::ops::{binary, compare, nn, ternary, unary};
+use gt_ir::{DType, Operand, Scalar};
+use smallvec::smallvec;
+
+use super::Tensor;
+use crate::error::{ClientError, Result};
+use crate::session::Session;
+
+impl<'a> From<&'a Tensor> for Value<'a> {
+    fn from(tensor: &'a Tensor) -> Value<'a> {
+        Value(Operand::Tensor(tensor))
+    }
+}
+
+impl<S: Into<Scalar>> From<S> for Value<'_> {
+    fn from(scalar: S) -> Self {
+        Value(Operand::Scalar(scalar.into()))
+    }
+}
+
+/// A tensor or a number, as the operand of an operation.
+#[derive(Clone, Copy)]
+pub struct Value<'a>(pub Operand<&'a Tensor>);
+
+macro_rules! unary_methods {
+    ($($name:ident => $operation:path),* $(,)?) => {
+        $(#[doc = concat!("`", stringify!($name), "` of each element.")]
+        #[track_caller]
+        pub fn $name(&self) -> Result<Tensor> {
+            self.apply_unary(&$operation, smallvec![])
+        })*
+    };
+}
+
+macro_rules! binary_methods {
+    ($($name:ident => $operation:path),* $(,)?) => {
+        $(#[doc = concat!("`", stringify!($name), "` of each pair of elements, broadcast.")]
+        #[track_caller]
+        pub fn $name<'a>(&self, other: impl Into<Value<'a>>) -> Result<Tensor> {
+            let operands = [Operand::Tensor(self), other.into().0];
+            Tensor::apply(&self.session(), &$operation, &operands, smallvec![])
+        })*
+    };
+}
+
+impl Tensor {
+    unary_methods! {
+        neg => unary::NEG, abs => unary::ABS, sign => unary::SIGN, exp => unary::EXP,
+        log => unary::LOG, log1p => unary::LOG1P, expm1 => unary::EXPM1, sqrt => unary::SQRT,
+        rsqrt => unary::RSQRT, sin => unary::SIN, cos => unary::COS, erf => unary::ERF,
+        sigmoid => unary::SIGMOID, tanh => unary::TANH, relu => unary::RELU,
+        floor => unary::FLOOR, ceil => unary::CEIL, round => unary::ROUND,
+        logical_not => unary::LOGICAL_NOT, bitwise_not => unary::BITWISE_NOT,
+        isnan => unary::ISNAN, silu => nn::SILU, softplus => nn::SOFTPLUS,
+    }
+
+    binary_methods! {
+        add => binary::ADD, sub => binary::SUB, mul => binary::MUL, div => binary::DIV,
+        floor_divide => binary::FLOOR_DIVIDE, remainder => binary::REMAINDER,
+        pow => binary::POW, maximum => binary::MAXIMUM, minimum => binary::MINIMUM,
+        bitwise_and => binary::BITWISE_AND, bitwise_or => binary::BITWISE_OR,
+        bitwise_xor => binary::BITWISE_XOR, eq => compare::EQ, ne => compare::NE,
+        lt => compare::LT, le => compare::LE, gt => compare::GT, ge => compare::GE,
+        logical_and => compare::LOGICAL_AND, logical_or => compare::LOGICAL_OR,
+        logical_xor => compare::LOGICAL_XOR,
+    }
+
+    /// x times the normal distribution function of x; `tanh` takes the approximate form.
+    #[track_caller]
+    pub fn gelu(&self, tanh: bool) -> Result<Tensor> {
+        self.apply_unary(&nn::GELU, smallvec![Attribute::Bool(tanh)])
+    }
+
+    /// The values in another dtype; the tensor itself where it has that dtype already.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype { Ok(self.clone()) } else { self.cast_always(dtype) }
+    }
+
+    /// As [`Tensor::cast`], but always a new instruction.
+    #[track_caller]
+    pub(crate) fn cast_always(&self, dtype: DType) -> Result<Tensor> {
+        self.apply_unary(&unary::CAST, smallvec![Attribute::DType(dtype)])
+    }
+
+    /// `a` where `condition` holds, `b` elsewhere.
+    #[track_caller]
+    pub fn select<'a>(
+        condition: &Tensor,
+        a: impl Into<Value<'a>>,
+        b: impl Into<Value<'a>>,
+    ) -> Result<Tensor> {
+        let operands = [Operand::Tensor(condition), a.into().0, b.into().0];
+        Tensor::apply(&condition.session(), &ternary::WHERE, &operands, smallvec![])
+    }
+
+    /// The values, no less than `low` and no more than `high`; `None` is no limit.
+    ///
+    /// # Errors
+    /// Neither limit given.
+    #[track_caller]
+    pub fn clamp<'a>(
+        &'a self,
+        low: Option<Value<'a>>,
+        high: Option<Value<'a>>,
+    ) -> Result<Tensor> {
+        let is_float = self.dtype().is_float();
+        let limit = |given: Option<Value<'a>>, float: f64, whole: i64| match given {
+            Some(value) => value.0,
+            None if is_float => Operand::Scalar(Scalar::Float(float)),
+            None => Operand::Scalar(Scalar::Int(whole)),
+        };
+        if low.is_none() && high.is_none() {
+            return Err(ClientError::usage("clamp: give min, max or both"));
+        }
+        let (smallest, largest) = whole_range(self.dtype());
+        let operands = [
+            Operand::Tensor(self),
+            limit(low, f64::NEG_INFINITY, smallest),
+            limit(high, f64::INFINITY, largest),
+        ];
+        Tensor::apply(&self.session(), &ternary::CLAMP, &operands, smallvec![])
+    }
+
+    /// `self + b * c` in one instruction.
+    #[track_caller]
+    pub fn mul_add<'a>(
+        &self,
+        b: impl Into<Value<'a>>,
+        c: impl Into<Value<'a>>,
+    ) -> Result<Tensor> {
+        let operands = [Operand::Tensor(self), b.into().0, c.into().0];
+        Tensor::apply(&self.session(), &ternary::MUL_ADD, &operands, smallvec![])
+    }
+
+    /// An operation of two operands of which at least one is a tensor, for reflected forms.
+    #[track_caller]
+    pub fn apply_binary(
+        session: &Session,
+        operation: &'static gt_ir::Operation,
+        left: Value,
+        right: Value,
+    ) -> Result<Tensor> {
+        Tensor::apply(session, operation, &[left.0, right.0], smallvec![])
+    }
+}
+
+/// The smallest and largest value of an integer dtype.
+fn whole_range(dtype: DType) -> (i64, i64) {
+    match dtype {
+        DType::Bool => (0, 1),
+        DType::U8 => (0, i64::from(u8::MAX)),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    }
+}

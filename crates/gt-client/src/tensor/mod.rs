@@ -1,0 +1,307 @@
+//! Tensors: a value's place in a session's stream, and how it came about.
+//!
+//! - [`create`]: from data, numbers, nothing, chance.
+//! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
+//! - [`index`]: reading and writing parts.
+
+pub mod create;
+pub mod elementwise;
+pub mod index;
+pub mod matmul;
+pub mod reduce;
+pub mod shape;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use gt_ir::operation::Gradient;
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
+use smallvec::SmallVec;
+
+use crate::driver::Interrupt;
+use crate::error::{ClientError, Result};
+use crate::session::{Session, Value};
+use crate::tape::{self, BackwardOptions, Node, grad_enabled};
+use crate::{signal, source};
+
+/// A tensor. Cloning gives another reference to the same one, as assignment does in Python.
+#[derive(Clone)]
+pub struct Tensor(Arc<Mutex<State>>);
+
+struct State {
+    value: Arc<Value>,
+    node: Option<Arc<Node>>,
+}
+
+impl Tensor {
+    pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
+        Tensor(Arc::new(Mutex::new(State { value, node })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn value(&self) -> Arc<Value> {
+        Arc::clone(&self.lock().value)
+    }
+
+    pub(crate) fn node(&self) -> Option<Arc<Node>> {
+        self.lock().node.clone()
+    }
+
+    pub fn meta(&self) -> Meta {
+        self.lock().value.meta
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.meta().shape
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.meta().dtype
+    }
+
+    pub fn rank(&self) -> usize {
+        self.shape().rank()
+    }
+
+    pub fn session(&self) -> Session {
+        self.lock().value.session.clone()
+    }
+
+    /// The tensor's number in its session's stream, as the instruction log shows it.
+    pub fn id(&self) -> u64 {
+        self.lock().value.id.0
+    }
+
+    /// A number that is the same for all references to this tensor, and for no other.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Issues an operation and, where a gradient is wanted, records it on the tape.
+    ///
+    /// # Errors
+    /// Whatever the operation's inference finds wrong; operands of two sessions.
+    #[track_caller]
+    pub fn apply(
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let source = source::current();
+        let recordable = grad_enabled() && !matches!(operation.gradient, Gradient::None);
+        let mut parts: SmallVec<[Operand<(Arc<Value>, Option<Arc<Node>>)>; 3]> = SmallVec::new();
+        let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
+        let mut ids = SmallVec::new();
+        let mut wants_grad = false;
+        for operand in operands {
+            match operand {
+                Operand::Tensor(tensor) => {
+                    let state = tensor.lock();
+                    if !state.value.session.is(session) {
+                        return Err(two_sessions(operation));
+                    }
+                    metas.push(Operand::Tensor(state.value.meta));
+                    ids.push(Operand::Tensor(state.value.id));
+                    let node = if recordable { state.node.clone() } else { None };
+                    wants_grad |= node.is_some();
+                    parts.push(Operand::Tensor((Arc::clone(&state.value), node)));
+                }
+                Operand::Scalar(scalar) => {
+                    metas.push(Operand::Scalar(*scalar));
+                    ids.push(Operand::Scalar(*scalar));
+                    parts.push(Operand::Scalar(*scalar));
+                }
+            }
+        }
+        let meta = operation.check(&metas, &attributes)?;
+        let wants_grad = wants_grad && meta.dtype.is_float();
+        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
+        let value = session.issue(operation, ids, attributes, meta, source);
+        let node = wants_grad.then(|| Node::record(operation, kept, &parts, &value));
+        Ok(Tensor::from_parts(value, node))
+    }
+
+    /// An operation on this tensor alone.
+    #[track_caller]
+    pub(crate) fn apply_unary(
+        &self,
+        operation: &'static Operation,
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        Tensor::apply(&self.session(), operation, &[Operand::Tensor(self)], attributes)
+    }
+
+    /// Makes this tensor the value (and history) of another: what in-place operations do.
+    ///
+    /// # Errors
+    /// A leaf that requires gradients, outside of no_grad; another shape or session; a dtype
+    /// that this tensor's cannot hold.
+    #[track_caller]
+    pub fn assign(&self, other: &Tensor, operation: &'static str) -> Result<()> {
+        let dtype = self.dtype();
+        if !other.dtype().can_cast(dtype) {
+            return Err(ClientError::usage(format!(
+                "{operation}: a result of dtype {} cannot be stored in a tensor of dtype {dtype}",
+                other.dtype()
+            )));
+        }
+        if other.shape() != self.shape() {
+            return Err(gt_ir::Error::ShapeMismatch {
+                operation,
+                given: other.shape(),
+                expected: format!("the tensor's own shape {}", self.shape()),
+            }
+            .into());
+        }
+        let other = other.cast(dtype)?;
+        let (value, node) = (other.value(), other.node());
+        let mut state = self.lock();
+        if grad_enabled() && state.node.as_ref().is_some_and(|node| node.is_leaf()) {
+            return Err(ClientError::usage(format!(
+                "{operation}: a leaf tensor that requires gradients cannot be changed in place\n  hint: do it inside `with gt.no_grad():`"
+            )));
+        }
+        if grad_enabled() {
+            state.node = node;
+        }
+        // The old value goes after the lock: its drop writes to the stream.
+        let old = std::mem::replace(&mut state.value, value);
+        drop(state);
+        drop(old);
+        Ok(())
+    }
+
+    /// The values, once they are computed. Waits; asks `interrupt` now and then whether to stop.
+    ///
+    /// # Errors
+    /// The operation that made it failed; the connection was lost; interrupted.
+    pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
+        let value = self.value();
+        value.session.fetch(&value, interrupt)
+    }
+
+    /// The values, once they are computed.
+    pub fn fetch(&self) -> Result<TensorData> {
+        self.fetch_with(&mut || false)
+    }
+
+    /// The only element, as a number.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.shape().numel() != 1 {
+            return Err(ClientError::usage(format!(
+                "item: a tensor of shape {} has {} elements, not one\n  hint: index or reduce it first, or use tolist()",
+                self.shape(),
+                self.shape().numel()
+            )));
+        }
+        Ok(self.fetch()?.element(0))
+    }
+
+    /// The elements as float64, in row-major order.
+    pub fn to_vec(&self) -> Result<Vec<f64>> {
+        let data = self.fetch()?;
+        Ok((0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect())
+    }
+
+    pub fn requires_grad(&self) -> bool {
+        self.lock().node.is_some()
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.lock().node.as_ref().is_none_or(|node| node.is_leaf())
+    }
+
+    /// Asks for gradients of this tensor, or no longer.
+    ///
+    /// # Errors
+    /// Not a float dtype; or a result of other tensors that require gradients, turned off.
+    pub fn set_requires_grad(&self, wanted: bool) -> Result<()> {
+        let mut state = self.lock();
+        if wanted && !state.value.meta.dtype.is_float() {
+            return Err(gt_ir::Error::DTypeMismatch {
+                operation: "requires_grad",
+                given: state.value.meta.dtype,
+                expected: "a float dtype: only these have gradients",
+            }
+            .into());
+        }
+        match (wanted, &state.node) {
+            (true, None) => state.node = Some(Node::leaf()),
+            (false, Some(node)) if node.is_leaf() => state.node = None,
+            (false, Some(_)) => {
+                return Err(ClientError::usage(
+                    "requires_grad: only a leaf's can be turned off\n  hint: use detach()",
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The gradient that backward passes have added up, for a leaf.
+    pub fn grad(&self) -> Option<Tensor> {
+        self.node()?.grad()
+    }
+
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        let Some(node) = self.node() else {
+            return Err(ClientError::usage("grad: the tensor does not require gradients"));
+        };
+        if let Some(grad) = &grad
+            && grad.shape() != self.shape()
+        {
+            return Err(gt_ir::Error::ShapeMismatch {
+                operation: "grad",
+                given: grad.shape(),
+                expected: self.shape().to_string(),
+            }
+            .into());
+        }
+        node.set_grad(grad);
+        Ok(())
+    }
+
+    /// Adds the gradients of this tensor to those of all leaves it depends on.
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        tape::backward(self, None, BackwardOptions::default())
+    }
+
+    /// The same values without their history.
+    pub fn detach(&self) -> Tensor {
+        Tensor::from_parts(self.value(), None)
+    }
+
+    /// Another reference to the same value with its own identity and the same history. Values
+    /// never change, so nothing needs to be copied.
+    pub fn alias(&self) -> Tensor {
+        let state = self.lock();
+        Tensor::from_parts(Arc::clone(&state.value), state.node.clone())
+    }
+
+    /// A copy placed as a signal's configuration says.
+    #[track_caller]
+    pub fn with_signal(&self, signal: &str, backward: Option<&str>) -> Result<Tensor> {
+        signal::enter(signal, backward);
+        let copy = self.cast_always(self.dtype());
+        signal::exit(signal)?;
+        copy
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let meta = self.meta();
+        write!(f, "Tensor({} {}, id {})", meta.dtype, meta.shape, self.id())
+    }
+}
+
+fn two_sessions(operation: &Operation) -> ClientError {
+    ClientError::usage(format!(
+        "{}: the tensors belong to different sessions\n  hint: bring one over with gt.from_numpy(t.numpy())",
+        operation.name
+    ))
+}
