@@ -14,6 +14,9 @@ pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
 pub trait Outbox: Send + Sync {
     /// Hands what waits to the driver.
     fn flush(&self);
+
+    /// Whether anything waits.
+    fn has_waiting(&self) -> bool;
 }
 
 /// Joins a session to a dispatcher, in this process or elsewhere.
@@ -24,8 +27,9 @@ pub trait Driver: Send + Sync {
     /// A first command waits in the outbox.
     fn nudge(&self);
 
-    /// Takes the commands of `batch` in order, leaving it empty. Never waits.
-    fn submit(&self, batch: &mut Vec<Command>);
+    /// Takes the commands of `batch` in order, leaving it empty. Never waits. `work` estimates
+    /// what they cost to run: the bytes they read and write, or as many that take as long.
+    fn submit(&self, batch: &mut Vec<Command>, work: u64);
 
     /// Whether the window is used up: then the next instruction should wait.
     fn is_full(&self) -> bool;

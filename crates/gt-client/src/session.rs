@@ -17,8 +17,8 @@ use crate::{signal, source};
 
 /// A batch is handed on when it has this many commands,
 const BATCH_COMMANDS: usize = 128;
-/// or when its instructions make this many bytes: work worth starting on.
-const BATCH_BYTES: usize = 64 << 10;
+/// or when it is this much work, in bytes read and written.
+const BATCH_WORK: u64 = 128 << 10;
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
 /// [`Session::close`].
@@ -37,7 +37,8 @@ struct Stream {
     next_tensor: u64,
     next_request: u64,
     batch: Vec<Command>,
-    bytes: usize,
+    /// What the batch costs to run: see [`Driver::submit`].
+    work: u64,
     /// Signals whose names the dispatcher knows.
     signals: FxHashSet<u32>,
     closed: bool,
@@ -93,6 +94,7 @@ impl Session {
         operands: Operands,
         attributes: Attributes,
         meta: Meta,
+        work: u64,
         source: SourceId,
     ) -> Arc<Value> {
         let signal = signal::current().signal;
@@ -105,7 +107,7 @@ impl Session {
         stream.next_tensor += 1;
         let instruction =
             Instruction { operation, output, operands, attributes, source, signal };
-        self.0.append(&mut stream, Command::Run(instruction), meta.bytes());
+        self.0.append(&mut stream, Command::Run(instruction), work);
         drop(stream);
         Arc::new(Value { id: output, meta, session: self.clone() })
     }
@@ -117,7 +119,7 @@ impl Session {
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
         let command = Command::Create { output, content: Content::Data(data) };
-        self.0.append(&mut stream, command, meta.bytes());
+        self.0.append(&mut stream, command, meta.bytes() as u64);
         drop(stream);
         Arc::new(Value { id: output, meta, session: self.clone() })
     }
@@ -206,19 +208,19 @@ impl Inner {
         self.stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn push(&self, command: Command, bytes: usize) {
+    fn push(&self, command: Command, work: u64) {
         let mut stream = self.lock();
-        self.append(&mut stream, command, bytes);
+        self.append(&mut stream, command, work);
     }
 
-    fn append(&self, stream: &mut Stream, command: Command, bytes: usize) {
+    fn append(&self, stream: &mut Stream, command: Command, work: u64) {
         if stream.closed {
             return;
         }
         let first = stream.batch.is_empty();
         stream.batch.push(command);
-        stream.bytes += bytes;
-        if stream.batch.len() >= BATCH_COMMANDS || stream.bytes >= BATCH_BYTES {
+        stream.work += work;
+        if stream.batch.len() >= BATCH_COMMANDS || stream.work >= BATCH_WORK {
             self.submit(stream);
         } else if first {
             self.driver.nudge();
@@ -226,8 +228,8 @@ impl Inner {
     }
 
     fn submit(&self, stream: &mut Stream) {
-        stream.bytes = 0;
-        self.driver.submit(&mut stream.batch);
+        let work = std::mem::take(&mut stream.work);
+        self.driver.submit(&mut stream.batch, work);
     }
 }
 
@@ -238,13 +240,17 @@ impl Outbox for Inner {
             self.submit(&mut stream);
         }
     }
+
+    fn has_waiting(&self) -> bool {
+        !self.lock().batch.is_empty()
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         let stream = self.stream.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !stream.closed {
-            self.driver.submit(&mut stream.batch);
+            self.driver.submit(&mut stream.batch, stream.work);
             self.driver.close();
         }
     }

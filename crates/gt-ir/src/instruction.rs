@@ -188,3 +188,55 @@ pub enum Command {
     /// Answer with statistics.
     Stats { request: RequestId },
 }
+
+impl Command {
+    /// What it counts in flow control: 1, and more for data, so that a window bounds memory.
+    pub fn weight(&self) -> u64 {
+        match self {
+            Command::Create { content, .. } => 1 + (content.meta().bytes() >> 14) as u64,
+            _ => 1,
+        }
+    }
+
+    /// Its length in bytes on the wire, data included.
+    pub fn wire_bytes(&self) -> usize {
+        // The kind, then the fields; see the codec, whose tests hold the two together.
+        1 + match self {
+            Command::Run(instruction) => {
+                let operands: usize = instruction
+                    .operands
+                    .iter()
+                    .map(|operand| match operand {
+                        Operand::Scalar(Scalar::Bool(_)) => 2,
+                        _ => 9,
+                    })
+                    .sum();
+                let attributes: usize = instruction
+                    .attributes
+                    .iter()
+                    .map(|attribute| match attribute {
+                        Attribute::None => 1,
+                        Attribute::Bool(_) | Attribute::DType(_) => 2,
+                        Attribute::Int(_) | Attribute::Float(_) => 9,
+                        Attribute::Ints(values) => 2 + 8 * values.len(),
+                    })
+                    .sum();
+                // Operation, output, line, signal, and the two counts.
+                2 + 8 + 4 + 4 + 2 + 1 + operands + attributes
+            }
+            Command::Create { content, .. } => {
+                let meta = 2 + 8 * content.meta().shape.rank();
+                let values = match content {
+                    Content::Data(data) => 8 + data.bytes.len(),
+                    Content::Shared { .. } => 4 + 4 + 8 + 16,
+                };
+                8 + 1 + meta + values
+            }
+            Command::Fetch { .. } => 8 + 8 + 1,
+            Command::Free(_) => 8,
+            Command::EndSession { .. } => 4,
+            Command::Signal { name, .. } => 4 + 4 + name.len(),
+            Command::Stats { .. } => 8,
+        }
+    }
+}

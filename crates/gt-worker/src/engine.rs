@@ -42,4 +42,7 @@ pub trait Engine: Send {
         attributes: &Attributes,
         output: Meta,
     ) -> Result<Self::Tensor, EngineError>;
+
+    /// The process has forked, and this is the child: threads of the parent are not here.
+    fn after_fork(&mut self) {}
 }

@@ -18,6 +18,9 @@ pub trait Work: Send {
     fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>);
 
     fn stats(&self) -> WorkerStats;
+
+    /// The process has forked, and this is the child.
+    fn after_fork(&mut self);
 }
 
 /// Runs commands on an engine. An operation that fails, or panics, fails its output and all that
@@ -202,7 +205,7 @@ impl<E: Engine> Worker<E> {
 
 impl<E: Engine> Work for Worker<E> {
     fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>) {
-        let done = commands.len() as u64;
+        let done = commands.iter().map(Command::weight).sum();
         for index in 0..commands.len() {
             // Each command is taken out; a freed placeholder stays in its place.
             let placeholder = Command::EndSession { session: u32::MAX };
@@ -232,6 +235,10 @@ impl<E: Engine> Work for Worker<E> {
 
     fn stats(&self) -> WorkerStats {
         self.stats.clone()
+    }
+
+    fn after_fork(&mut self) {
+        self.engine.after_fork();
     }
 }
 

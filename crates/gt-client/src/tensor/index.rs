@@ -131,7 +131,7 @@ impl Tensor {
             self.region(&resolved.starts, &resolved.sizes, &resolved.steps)?
         };
         if part.dims() == resolved.dims {
-            return Ok(if whole { part.alias() } else { part });
+            return if whole { part.copy() } else { Ok(part) };
         }
         part.reshape(&resolved.dims)
     }

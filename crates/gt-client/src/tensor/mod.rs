@@ -13,7 +13,7 @@ pub mod shape;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use gt_ir::operation::Gradient;
+use gt_ir::operation::{Family, Gradient};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::SmallVec;
 
@@ -119,7 +119,8 @@ impl Tensor {
         let meta = operation.check(&metas, &attributes)?;
         let wants_grad = wants_grad && meta.dtype.is_float();
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
-        let value = session.issue(operation, ids, attributes, meta, source);
+        let work = work(operation, &metas, meta);
+        let value = session.issue(operation, ids, attributes, meta, work, source);
         let node = wants_grad.then(|| Node::record(operation, kept, &parts, &value));
         Ok(Tensor::from_parts(value, node))
     }
@@ -275,11 +276,16 @@ impl Tensor {
         Tensor::from_parts(self.value(), None)
     }
 
-    /// Another reference to the same value with its own identity and the same history. Values
-    /// never change, so nothing needs to be copied.
-    pub fn alias(&self) -> Tensor {
+    /// A tensor of its own with the same value. Values never change, so nothing is copied; where
+    /// a gradient is wanted, it flows back through an instruction of its own.
+    #[track_caller]
+    pub fn copy(&self) -> Result<Tensor> {
         let state = self.lock();
-        Tensor::from_parts(Arc::clone(&state.value), state.node.clone())
+        if state.node.is_none() || !grad_enabled() {
+            return Ok(Tensor::from_parts(Arc::clone(&state.value), None));
+        }
+        drop(state);
+        self.cast_always(self.dtype())
     }
 
     /// A copy placed as a signal's configuration says.
@@ -297,6 +303,17 @@ impl std::fmt::Debug for Tensor {
         let meta = self.meta();
         write!(f, "Tensor({} {}, id {})", meta.dtype, meta.shape, self.id())
     }
+}
+
+/// What an operation costs to run, in bytes read and written; a matrix product as much as takes
+/// as long.
+fn work(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> u64 {
+    let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
+    let inner = match (operation.family, operands.first().and_then(Operand::tensor)) {
+        (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 8,
+        _ => 1,
+    };
+    (read + output.bytes() * inner.max(1)) as u64
 }
 
 fn two_sessions(operation: &Operation) -> ClientError {

@@ -98,7 +98,7 @@ impl Tensor {
         let at = axis(along, self.rank(), operation.name)?;
         if self.rank() == 0 {
             let index = self.reduce(operation, &[], false)?;
-            return Ok((self.alias(), index));
+            return Ok((self.copy()?, index));
         }
         let index = self.reduce(operation, &[at as i64], true)?;
         let values = self.gather(at as i64, &index)?;

@@ -64,7 +64,7 @@ impl Tensor {
     pub fn transpose(&self, first: i64, second: i64) -> Result<Tensor> {
         let rank = self.rank();
         if rank == 0 {
-            return Ok(self.alias());
+            return self.copy();
         }
         let (first, second) = (axis(first, rank, "transpose")?, axis(second, rank, "transpose")?);
         let mut order: SmallVec<[i64; 8]> = (0..rank as i64).collect();

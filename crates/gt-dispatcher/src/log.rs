@@ -1,0 +1,142 @@
+//! The instruction log: a line for everything that passes.
+//!
+//! `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1`
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use gt_ir::{Command, Operand};
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    Connect,
+    Disconnect,
+    Recv,
+    Send,
+    WorkerSend,
+    WorkerRecv,
+    Error,
+}
+
+impl Event {
+    const fn name(self) -> &'static str {
+        match self {
+            Event::Connect => "CONNECT",
+            Event::Disconnect => "DISCONNECT",
+            Event::Recv => "RECV",
+            Event::Send => "SEND",
+            Event::WorkerSend => "WORKER_SEND",
+            Event::WorkerRecv => "WORKER_RECV",
+            Event::Error => "ERROR",
+        }
+    }
+
+    const fn party(self) -> &'static str {
+        match self {
+            Event::WorkerSend | Event::WorkerRecv => "WORKER",
+            _ => "CLIENT",
+        }
+    }
+}
+
+/// Takes each finished line, without its newline.
+pub type Sink = Box<dyn FnMut(&str) + Send>;
+
+/// Numbers and formats lines.
+pub struct Log {
+    sink: Sink,
+    sequence: u64,
+    line: String,
+}
+
+impl Log {
+    pub fn new(sink: Sink) -> Log {
+        Log { sink, sequence: 0, line: String::new() }
+    }
+
+    /// A line about anything.
+    pub fn write(
+        &mut self,
+        now: Duration,
+        event: Event,
+        party: &str,
+        command: &str,
+        bytes: usize,
+        details: std::fmt::Arguments,
+    ) {
+        self.sequence += 1;
+        self.line.clear();
+        let source = format!("{} {party}", event.party());
+        // Writing to a string cannot fail.
+        let _ = write!(
+            self.line,
+            "{:.3}s | #{:04} | {:<12} | {source:<27} | {command:<15} | {:>10} | {details}",
+            now.as_secs_f64(),
+            self.sequence,
+            event.name(),
+            format!("{bytes}B"),
+        );
+        (self.sink)(&self.line);
+    }
+
+    /// A line about a command; on its way to a worker its name has the prefix `Worker`.
+    pub fn command(&mut self, now: Duration, event: Event, party: &str, command: &Command) {
+        let mut name = String::new();
+        if event.party() == "WORKER" {
+            name.push_str("Worker");
+        }
+        name.push_str(command_name(command));
+        self.write(now, event, party, &name, command.wire_bytes(), format_args!("{}", Details(command)));
+    }
+}
+
+/// The names that users grep for.
+fn command_name(command: &Command) -> &'static str {
+    match command {
+        Command::Run(instruction) => instruction.operation.family.log_name(),
+        Command::Create { .. } => "CreateTensor",
+        Command::Fetch { .. } => "GetData",
+        Command::Free(_) => "FreeTensor",
+        Command::EndSession { .. } => "EndSession",
+        Command::Signal { .. } => "Signal",
+        Command::Stats { .. } => "GetStats",
+    }
+}
+
+struct Details<'a>(&'a Command);
+
+impl std::fmt::Display for Details<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Command::Run(instruction) => {
+                write!(f, "result={} op={}", instruction.output.split().1, instruction.operation.name)?;
+                const NAMES: [&str; 3] = ["left", "right", "third"];
+                let single = instruction.operands.len() == 1;
+                for (index, operand) in instruction.operands.iter().enumerate() {
+                    let name = if single { "input" } else { NAMES.get(index).unwrap_or(&"more") };
+                    match operand {
+                        Operand::Tensor(id) => write!(f, " {name}={}", id.split().1)?,
+                        Operand::Scalar(scalar) => write!(f, " {name}={scalar}")?,
+                    }
+                }
+                for (spec, value) in instruction.operation.attributes.iter().zip(&instruction.attributes) {
+                    write!(f, " {}={value}", spec.name)?;
+                }
+                if instruction.signal != 0 {
+                    write!(f, " signal={}", instruction.signal)?;
+                }
+                Ok(())
+            }
+            Command::Create { output, content } => {
+                let meta = content.meta();
+                write!(f, "result={} dtype={} shape={}", output.split().1, meta.dtype, meta.shape)
+            }
+            Command::Fetch { tensor, .. } => write!(f, "tensor={}", tensor.split().1),
+            Command::Free(tensor) => write!(f, "tensor={}", tensor.split().1),
+            Command::EndSession { session } => write!(f, "session={session}"),
+            Command::Signal { number, name } => write!(f, "signal={number} name={name}"),
+            Command::Stats { .. } => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Python numbers, lists, arrays, axes and shapes as the client's values, and back.
+
+use bytes::Bytes;
+use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+use smallvec::SmallVec;
+
+use crate::error::IntoPython;
+use crate::tensor::PyTensor;
+
+/// Axes, or lengths, as a method takes them.
+pub type Ints = SmallVec<[i64; 8]>;
+
+/// A Python number, or `None` for anything else.
+pub fn scalar(given: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if given.is_exact_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(given.extract()?)));
+    }
+    if given.is_instance_of::<PyBool>() {
+        return Ok(Some(Scalar::Bool(given.extract()?)));
+    }
+    if given.is_instance_of::<PyInt>() {
+        let value = given.extract::<i64>().map_err(|_| {
+            PyValueError::new_err(format!("the number {given} does not fit into int64"))
+        })?;
+        return Ok(Some(Scalar::Int(value)));
+    }
+    if given.is_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(given.extract()?)));
+    }
+    Ok(None)
+}
+
+/// One length or axis, or a tuple or list of them.
+pub fn ints(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Ints> {
+    if let Ok(one) = given.extract::<i64>() {
+        return Ok(SmallVec::from_slice(&[one]));
+    }
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "{what} must be an int or a tuple of ints, not {}",
+            given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string())
+        ))
+    };
+    let items = given.try_iter().map_err(|_| wrong())?;
+    items.map(|item| item?.extract::<i64>().map_err(|_| wrong())).collect()
+}
+
+/// `f(2, 3)` and `f((2, 3))` alike.
+pub fn ints_from_args(args: &Bound<'_, PyTuple>, what: &str) -> PyResult<Ints> {
+    match args.len() {
+        1 => ints(&args.get_item(0)?, what),
+        _ => ints(args.as_any(), what),
+    }
+}
+
+/// A shape from `f(2, 3)` or `f((2, 3))`.
+pub fn shape_from_args(args: &Bound<'_, PyTuple>) -> PyResult<Shape> {
+    shape(&ints_from_args(args, "the shape")?)
+}
+
+/// A shape from its lengths.
+pub fn shape(dims: &[i64]) -> PyResult<Shape> {
+    let lengths = dims.iter().map(|&dim| {
+        usize::try_from(dim).map_err(|_| {
+            PyValueError::new_err(format!("a length must not be negative, {dim} was given in {dims:?}"))
+        })
+    });
+    let lengths = lengths.collect::<PyResult<Vec<usize>>>()?;
+    Shape::new(&lengths).map_err(gt::ClientError::from).py()
+}
+
+/// Axes by either of their names; none where neither is given.
+pub fn axes(axis: Option<&Bound<'_, PyAny>>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Ints> {
+    match (axis, dim) {
+        (Some(_), Some(_)) => Err(PyTypeError::new_err("give axis or dim, which are the same, not both")),
+        (Some(given), None) | (None, Some(given)) if !given.is_none() => ints(given, "the axis"),
+        _ => Ok(Ints::new()),
+    }
+}
+
+/// One axis by either of its names.
+pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResult<i64> {
+    match (axis, dim) {
+        (Some(_), Some(_)) => Err(PyTypeError::new_err("give axis or dim, which are the same, not both")),
+        (Some(given), None) | (None, Some(given)) => Ok(given),
+        (None, None) => {
+            default.ok_or_else(|| PyTypeError::new_err("an axis is needed: give axis (or dim)"))
+        }
+    }
+}
+
+/// A tensor from a tensor, number, nested list or array.
+pub fn tensor(session: &Session, given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    if let Ok(tensor) = given.cast::<PyTensor>() {
+        let detached = tensor.get().0.detach();
+        return dtype.map_or(Ok(detached.clone()), |dtype| detached.cast(dtype).py());
+    }
+    if given.hasattr("__array__")? || given.hasattr("__array_interface__")? {
+        return Ok(Tensor::from_data(session, from_array(given, dtype)?));
+    }
+    Ok(Tensor::from_data(session, from_list(given, dtype)?))
+}
+
+/// The values of a NumPy array, or of whatever can become one.
+pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
+    let numpy = given.py().import("numpy")?;
+    let mut array = numpy.call_method1("asarray", (given,))?;
+    let mut name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    if let Some(wanted) = dtype.filter(|wanted| wanted.name() != name && *wanted != DType::BF16) {
+        array = array.call_method1("astype", (wanted.name(),))?;
+        name = wanted.name().to_string();
+    }
+    let own = name.parse::<DType>().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "an array of dtype {name} cannot become a tensor\n  hint: use astype with one of bool, uint8, int8, int16, int32, int64, float16, float32, float64"
+        ))
+    })?;
+    let dims: Vec<i64> = array.getattr("shape")?.extract()?;
+    let little = array.getattr("dtype")?.call_method1("newbyteorder", ("<",))?;
+    let array = numpy.call_method1("ascontiguousarray", (&array, little))?;
+    let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
+    let flat = flat.cast::<PyArray1<u8>>()?;
+    // The one copy: the array may change after this call, a tensor's value never does.
+    let bytes = Bytes::from(flat.readonly().as_slice()?.to_vec());
+    let data = TensorData::new(own, shape(&dims)?, bytes);
+    let data = data.ok_or_else(|| PyValueError::new_err("the array changed while it was read"))?;
+    Ok(if dtype == Some(DType::BF16) && own != DType::BF16 { recode(&data, DType::BF16) } else { data })
+}
+
+/// The same values in another dtype.
+fn recode(data: &TensorData, dtype: DType) -> TensorData {
+    let mut bytes = Vec::with_capacity(data.shape.numel() * dtype.size());
+    for index in 0..data.shape.numel() {
+        TensorData::encode(dtype, data.element(index), &mut bytes);
+    }
+    TensorData { dtype, shape: data.shape, bytes: Bytes::from(bytes) }
+}
+
+/// A number or a nested list. Without a dtype, numbers become float32 and bools stay bool.
+fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
+    let mut list = Flattened::default();
+    list.add(given, 0)?;
+    let all_bools = !list.values.is_empty()
+        && list.values.iter().all(|value| matches!(value, Scalar::Bool(_)));
+    let dtype = dtype.unwrap_or(if all_bools { DType::Bool } else { DType::F32 });
+    let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
+    for value in list.values {
+        TensorData::encode(dtype, value, &mut bytes);
+    }
+    let data = TensorData::new(dtype, shape(&list.dims)?, Bytes::from(bytes));
+    data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
+}
+
+#[derive(Default)]
+struct Flattened {
+    values: Vec<Scalar>,
+    /// The length of the first list at each depth.
+    dims: Vec<i64>,
+    /// The depth at which numbers stand, once one was seen.
+    depth: Option<usize>,
+}
+
+impl Flattened {
+    fn add(&mut self, item: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if let Some(value) = self.number(item)? {
+            if *self.depth.get_or_insert(depth) != depth || self.dims.len() > depth {
+                return Err(ragged(depth, "a number", "a list"));
+            }
+            self.values.push(value);
+            return Ok(());
+        }
+        if !(item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>()) {
+            let name = item.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a tensor is made from numbers, nested lists of numbers or arrays, not from {name}"
+            )));
+        }
+        if self.depth.is_some_and(|known| known <= depth) {
+            return Err(ragged(depth, "a list", "a number"));
+        }
+        let length = item.len()? as i64;
+        match self.dims.get(depth) {
+            None => self.dims.push(length),
+            Some(&known) if known != length => {
+                return Err(ragged(depth, &format!("length {length}"), &format!("length {known}")));
+            }
+            Some(_) => {}
+        }
+        for entry in item.try_iter()? {
+            self.add(&entry?, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// A number: Python's, NumPy's, or a tensor of one element.
+    fn number(&self, item: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+        if let Some(value) = scalar(item)? {
+            return Ok(Some(value));
+        }
+        if item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
+            return Ok(None);
+        }
+        if item.hasattr("item")? && item.getattr("shape")?.len()? == 0 {
+            return scalar(&item.call_method0("item")?);
+        }
+        Ok(None)
+    }
+}
+
+fn ragged(depth: usize, found: &str, expected: &str) -> PyErr {
+    PyValueError::new_err(format!(
+        "the nested lists are ragged: {found} at depth {depth}, where {expected} came before\n  hint: all rows must be of one length"
+    ))
+}
+
+/// A NumPy array of a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
+    let widened;
+    let data = if data.dtype == DType::BF16 {
+        widened = recode(data, DType::F32);
+        &widened
+    } else {
+        data
+    };
+    let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
+    let dims = PyTuple::new(py, data.shape.dims())?;
+    flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
+}
+
+/// A Python number.
+pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
+    Ok(match value {
+        Scalar::Bool(value) => PyBool::new(py, value).to_owned().into_any().unbind(),
+        Scalar::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Float(value) => value.into_pyobject(py)?.into_any().unbind(),
+    })
+}
+
+/// Nested lists of a tensor's values, or one number.
+pub fn to_list(py: Python<'_>, data: &TensorData) -> PyResult<Py<PyAny>> {
+    fn level(py: Python<'_>, data: &TensorData, axis: usize, start: usize) -> PyResult<Py<PyAny>> {
+        if axis == data.shape.rank() {
+            return number(py, data.element(start));
+        }
+        let stride: usize = data.shape[axis + 1..].iter().product();
+        let items = (0..data.shape[axis]).map(|index| level(py, data, axis + 1, start + index * stride));
+        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
+    }
+    level(py, data, 0, 0)
+}

@@ -1,0 +1,312 @@
+//! Functions that make tensors.
+
+use gt::ir::ops::ternary;
+use gt::ir::{Operand, shape::axis as check_axis};
+use gt::{DType, Scalar, Shape, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error::IntoPython;
+use crate::tensor::{PyTensor, Value};
+use crate::{convert, dtype, session, source};
+
+/// Asks for gradients if wanted; a dtype without them becomes float32 first.
+fn finish(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
+    if !requires_grad {
+        return Ok(PyTensor(tensor));
+    }
+    let tensor = if tensor.dtype().is_float() { tensor } else { tensor.cast(DType::F32).py()? };
+    tensor.set_requires_grad(true).py()?;
+    Ok(PyTensor(tensor))
+}
+
+/// A tensor from numbers, nested lists, an array or another tensor.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, requires_grad=false))]
+fn tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let tensor = convert::tensor(&session, data, dtype::parse_optional(dtype)?)?;
+    finish(tensor, requires_grad)
+}
+
+/// A tensor with the values and dtype of a NumPy array.
+#[pyfunction]
+#[pyo3(signature = (array, requires_grad=false))]
+fn from_numpy(py: Python<'_>, array: &Bound<'_, PyAny>, requires_grad: bool) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let data = convert::from_array(array, None)?;
+    finish(Tensor::from_data(&session, data), requires_grad)
+}
+
+macro_rules! shaped {
+    ($($name:ident($default:expr): $make:expr;)*) => {
+        $(#[pyfunction]
+        #[pyo3(signature = (*shape, dtype=None, requires_grad=false))]
+        fn $name(
+            py: Python<'_>,
+            shape: &Bound<'_, PyTuple>,
+            dtype: Option<&Bound<'_, PyAny>>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let session = session::ready_current(py)?;
+            source::note(py);
+            let shape = convert::shape_from_args(shape)?;
+            let dtype = dtype::parse_optional(dtype)?.unwrap_or($default);
+            finish($make(&session, shape, dtype).py()?, requires_grad)
+        })*
+    };
+}
+
+shaped! {
+    zeros(DType::F32): |session, shape, dtype| Tensor::full(session, shape, 0i64, dtype);
+    ones(DType::F32): |session, shape, dtype| Tensor::full(session, shape, 1i64, dtype);
+    rand(DType::F32): Tensor::rand;
+    randn(DType::F32): Tensor::randn;
+}
+
+/// A tensor of a shape filled with one number.
+#[pyfunction]
+#[pyo3(signature = (shape, fill_value, dtype=None, requires_grad=false))]
+fn full(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let shape = convert::shape(&convert::ints(shape, "the shape")?)?;
+    let value = number(fill_value, "fill_value")?;
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(value.default_dtype());
+    finish(Tensor::full(&session, shape, value, dtype).py()?, requires_grad)
+}
+
+fn number(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Scalar> {
+    if let Some(value) = convert::scalar(given)? {
+        return Ok(value);
+    }
+    if given.hasattr("item")?
+        && let Some(value) = convert::scalar(&given.call_method0("item")?)?
+    {
+        return Ok(value);
+    }
+    Err(PyTypeError::new_err(format!("{name} must be a number, not {}", given.get_type().name()?)))
+}
+
+/// Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (*args, size=None, dtype=None))]
+fn randint(
+    py: Python<'_>,
+    args: &Bound<'_, PyTuple>,
+    size: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let mut args: Vec<Bound<'_, PyAny>> = args.iter().collect();
+    args.extend(size.cloned());
+    let (low, high, size) = match args.as_slice() {
+        [high, size] => (0, high.extract()?, size),
+        [low, high, size] => (low.extract()?, high.extract()?, size),
+        _ => return Err(PyTypeError::new_err("randint takes (high, size) or (low, high, size)")),
+    };
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let shape = convert::shape(&convert::ints(size, "size")?)?;
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::I64);
+    Ok(PyTensor(Tensor::randint(&session, low, high, shape, dtype).py()?))
+}
+
+/// Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+#[pyfunction]
+#[pyo3(signature = (start, end=None, step=None, dtype=None))]
+fn arange(
+    py: Python<'_>,
+    start: &Bound<'_, PyAny>,
+    end: Option<&Bound<'_, PyAny>>,
+    step: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let first = number(start, "start")?;
+    let (start, end) = match end.filter(|end| !end.is_none()) {
+        Some(end) => (first, number(end, "end")?),
+        None => (Scalar::Int(0), first),
+    };
+    let step = step.map_or(Ok(Scalar::Int(1)), |step| number(step, "step"))?;
+    let whole = [start, end, step].iter().all(|value| !matches!(value, Scalar::Float(_)));
+    let default = if whole { DType::I64 } else { DType::F32 };
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(default);
+    let session = session::ready_current(py)?;
+    source::note(py);
+    Ok(PyTensor(Tensor::arange(&session, start, end, step, dtype).py()?))
+}
+
+/// `steps` numbers evenly from start to end, both included.
+#[pyfunction]
+#[pyo3(signature = (start, end, steps, dtype=None))]
+fn linspace(
+    py: Python<'_>,
+    start: &Bound<'_, PyAny>,
+    end: &Bound<'_, PyAny>,
+    steps: i64,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let (start, end) = (number(start, "start")?, number(end, "end")?);
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::F32);
+    let session = session::ready_current(py)?;
+    source::note(py);
+    Ok(PyTensor(Tensor::linspace(&session, start, end, steps, dtype).py()?))
+}
+
+/// Ones on the diagonal of n x m, zeros elsewhere.
+#[pyfunction]
+#[pyo3(signature = (n, m=None, dtype=None))]
+fn eye(py: Python<'_>, n: i64, m: Option<i64>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::F32);
+    let session = session::ready_current(py)?;
+    source::note(py);
+    Ok(PyTensor(Tensor::eye(&session, n, m.unwrap_or(n), dtype).py()?))
+}
+
+macro_rules! likes {
+    ($($name:ident: $make:expr;)*) => {
+        $(#[pyfunction]
+        #[pyo3(signature = (other, dtype=None, requires_grad=false))]
+        fn $name(
+            py: Python<'_>,
+            other: &PyTensor,
+            dtype: Option<&Bound<'_, PyAny>>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let session = session::ready(py, &other.0)?;
+            source::note(py);
+            let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+            finish($make(&session, other.0.shape(), dtype).py()?, requires_grad)
+        })*
+    };
+}
+
+likes! {
+    zeros_like: |session, shape, dtype| Tensor::full(session, shape, 0i64, dtype);
+    ones_like: |session, shape, dtype| Tensor::full(session, shape, 1i64, dtype);
+    rand_like: Tensor::rand;
+    randn_like: Tensor::randn;
+}
+
+#[pyfunction]
+#[pyo3(signature = (other, fill_value, dtype=None, requires_grad=false))]
+fn full_like(
+    py: Python<'_>,
+    other: &PyTensor,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready(py, &other.0)?;
+    source::note(py);
+    let value = number(fill_value, "fill_value")?;
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+    finish(Tensor::full(&session, other.0.shape(), value, dtype).py()?, requires_grad)
+}
+
+#[pyfunction]
+#[pyo3(signature = (other, low, high=None, dtype=None))]
+fn randint_like(
+    py: Python<'_>,
+    other: &PyTensor,
+    low: i64,
+    high: Option<i64>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let session = session::ready(py, &other.0)?;
+    source::note(py);
+    let (low, high) = high.map_or((0, low), |high| (low, high));
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+    Ok(PyTensor(Tensor::randint(&session, low, high, other.0.shape(), dtype).py()?))
+}
+
+fn list(tensors: Vec<PyRef<'_, PyTensor>>) -> Vec<Tensor> {
+    tensors.iter().map(|tensor| tensor.0.clone()).collect()
+}
+
+/// Tensors one after another along an axis.
+#[pyfunction]
+#[pyo3(signature = (tensors, axis=None, *, dim=None))]
+fn cat(
+    py: Python<'_>,
+    tensors: Vec<PyRef<'_, PyTensor>>,
+    axis: Option<i64>,
+    dim: Option<i64>,
+) -> PyResult<PyTensor> {
+    source::note(py);
+    Ok(PyTensor(Tensor::cat(&list(tensors), convert::axis(axis, dim, Some(0))?).py()?))
+}
+
+/// Tensors of one shape along a new axis.
+#[pyfunction]
+#[pyo3(signature = (tensors, axis=None, *, dim=None))]
+fn stack(
+    py: Python<'_>,
+    tensors: Vec<PyRef<'_, PyTensor>>,
+    axis: Option<i64>,
+    dim: Option<i64>,
+) -> PyResult<PyTensor> {
+    source::note(py);
+    Ok(PyTensor(Tensor::stack(&list(tensors), convert::axis(axis, dim, Some(0))?).py()?))
+}
+
+/// The first where the condition holds, the second elsewhere.
+#[pyfunction]
+#[pyo3(name = "where")]
+fn select(
+    py: Python<'_>,
+    condition: &PyTensor,
+    input: &Bound<'_, PyAny>,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<PyTensor> {
+    let session = session::ready(py, &condition.0)?;
+    source::note(py);
+    let (a, b) = (Value::parse(&session, input)?, Value::parse(&session, other)?);
+    let operands = [Operand::Tensor(&condition.0), a.operand(), b.operand()];
+    Ok(PyTensor(Tensor::apply(&session, &ternary::WHERE, &operands, Default::default()).py()?))
+}
+
+/// The shape that shapes broadcast to.
+#[pyfunction]
+#[pyo3(signature = (*shapes))]
+fn broadcast_shapes<'py>(py: Python<'py>, shapes: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    let mut whole = Shape::SCALAR;
+    for given in shapes.iter() {
+        let shape = convert::shape(&convert::ints(&given, "the shape")?)?;
+        whole = whole.broadcast(&shape, "broadcast_shapes").map_err(gt::ClientError::from).py()?;
+    }
+    PyTuple::new(py, whole.dims())
+}
+
+/// An axis counted from the front.
+#[pyfunction]
+fn normalize_axis(axis: i64, rank: usize) -> PyResult<usize> {
+    check_axis(axis, rank, "axis").map_err(gt::ClientError::from).py()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($name:ident),* $(,)?) => {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+        };
+    }
+    add!(
+        tensor, from_numpy, zeros, ones, rand, randn, full, randint, arange, linspace, eye,
+        zeros_like, ones_like, rand_like, randn_like, full_like, randint_like, cat, stack, select,
+        broadcast_shapes, normalize_axis,
+    );
+    Ok(())
+}

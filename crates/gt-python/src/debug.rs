@@ -1,0 +1,158 @@
+//! What `gt.debug` shows, and the instruction set for the tests.
+
+use gt::ir::operation::{Gradient, Sample, SampleOperand};
+use gt::ir::{Attribute, Operand, Operation, ops};
+use gt::{Tensor, tape};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::error::IntoPython;
+use crate::tensor::{PyTensor, Value};
+use crate::{convert, dtype, session, source};
+
+/// The recorded operations that can still be reached, oldest first, as dicts.
+#[pyfunction]
+fn get_tape(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
+    let entries = tape::tape().into_iter().map(|entry| {
+        let dict = PyDict::new(py);
+        dict.set_item("id", entry.number)?;
+        dict.set_item("op", entry.operation)?;
+        dict.set_item("inputs", entry.operands)?;
+        dict.set_item("shape", convert_shape(py, &entry.output.shape)?)?;
+        dict.set_item("dtype", entry.output.dtype.name())?;
+        dict.set_item("signal", entry.signal)?;
+        Ok(dict.unbind())
+    });
+    entries.collect()
+}
+
+fn convert_shape<'py>(py: Python<'py>, shape: &gt::Shape) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+    pyo3::types::PyTuple::new(py, shape.dims())
+}
+
+/// Statistics of each worker, by its name.
+#[pyfunction]
+fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
+    let session = session::current()?;
+    let workers = session::waiting(py, |interrupt| session.worker_stats(interrupt))?;
+    let all = PyDict::new(py);
+    for worker in workers {
+        let operations = PyDict::new(py);
+        operations.set_item("total", worker.operations_total)?;
+        operations.set_item("compiled", 0)?;
+        operations.set_item("eager", worker.operations_total)?;
+        operations.set_item("failed", worker.operations_failed)?;
+        let memory = PyDict::new(py);
+        memory.set_item("tensors", worker.tensors)?;
+        memory.set_item("bytes", worker.bytes)?;
+        memory.set_item("bytes_peak", worker.bytes_peak)?;
+        let stats = PyDict::new(py);
+        stats.set_item("engine", worker.engine)?;
+        stats.set_item("operations", operations)?;
+        stats.set_item("memory", memory)?;
+        all.set_item(worker.name, stats)?;
+    }
+    Ok(all.unbind())
+}
+
+/// The instruction set: for each operation its name, family, documentation and samples.
+#[pyfunction]
+fn operations(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
+    let all = ops::ALL.iter().map(|operation| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", operation.name)?;
+        dict.set_item("family", format!("{:?}", operation.family))?;
+        dict.set_item("doc", operation.doc)?;
+        dict.set_item("differentiable", !matches!(operation.gradient, Gradient::None))?;
+        let names: Vec<_> = operation.attributes.iter().map(|attribute| attribute.name).collect();
+        dict.set_item("attributes", names)?;
+        let samples = (operation.samples)();
+        let samples: PyResult<Vec<_>> = samples.iter().map(|given| sample(py, operation, given)).collect();
+        dict.set_item("samples", samples?)?;
+        Ok(dict.unbind())
+    });
+    all.collect()
+}
+
+fn sample<'py>(py: Python<'py>, operation: &Operation, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
+    let operands = PyList::empty(py);
+    for operand in &sample.operands {
+        match operand {
+            SampleOperand::Tensor { meta, low, high } => {
+                let dict = PyDict::new(py);
+                dict.set_item("dtype", meta.dtype.name())?;
+                dict.set_item("shape", convert_shape(py, &meta.shape)?)?;
+                dict.set_item("low", low)?;
+                dict.set_item("high", high)?;
+                operands.append(dict)?;
+            }
+            SampleOperand::Scalar(scalar) => operands.append(convert::number(py, *scalar)?)?,
+        }
+    }
+    let attributes = PyDict::new(py);
+    for (spec, value) in operation.attributes.iter().zip(&sample.attributes) {
+        attributes.set_item(spec.name, attribute_to_python(py, value)?)?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("operands", operands)?;
+    dict.set_item("attributes", attributes)?;
+    Ok(dict)
+}
+
+fn attribute_to_python(py: Python<'_>, attribute: &Attribute) -> PyResult<Py<PyAny>> {
+    Ok(match attribute {
+        Attribute::None => py.None(),
+        Attribute::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Attribute::Float(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Attribute::Bool(value) => value.into_pyobject(py)?.to_owned().into_any().unbind(),
+        Attribute::DType(value) => dtype::to_python(py, *value)?.into_any(),
+        Attribute::Ints(values) => PyList::new(py, values.iter())?.into_any().unbind(),
+    })
+}
+
+fn attribute_from_python(given: &Bound<'_, PyAny>, kind: gt::ir::operation::Kind) -> PyResult<Attribute> {
+    use gt::ir::operation::Kind;
+    Ok(match kind {
+        Kind::Int => Attribute::Int(given.extract()?),
+        Kind::Float => Attribute::Float(given.extract()?),
+        Kind::Bool => Attribute::Bool(given.extract()?),
+        Kind::OptionalDType if given.is_none() => Attribute::None,
+        Kind::DType | Kind::OptionalDType => Attribute::DType(dtype::parse(given)?),
+        Kind::Ints => Attribute::ints(&convert::ints(given, "the attribute")?),
+    })
+}
+
+/// Issues one operation by its name.
+#[pyfunction]
+#[pyo3(signature = (name, operands, **attributes))]
+fn apply(
+    py: Python<'_>,
+    name: &str,
+    operands: Vec<Bound<'_, PyAny>>,
+    attributes: Option<&Bound<'_, PyDict>>,
+) -> PyResult<PyTensor> {
+    let operation = Operation::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no operation '{name}'")))?;
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let values: Vec<Value> =
+        operands.iter().map(|operand| Value::parse(&session, operand)).collect::<PyResult<_>>()?;
+    let operands: Vec<Operand<&Tensor>> = values.iter().map(Value::operand).collect();
+    let mut parsed = gt::ir::Attributes::new();
+    for spec in operation.attributes {
+        let given = attributes.and_then(|given| given.get_item(spec.name).ok().flatten());
+        let given = given.ok_or_else(|| {
+            PyValueError::new_err(format!("{name}: attribute '{}' is missing", spec.name))
+        })?;
+        parsed.push(attribute_from_python(&given, spec.kind)?);
+    }
+    Ok(PyTensor(Tensor::apply(&session, operation, &operands, parsed).py()?))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(get_tape, module)?)?;
+    module.add_function(wrap_pyfunction!(get_worker_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(operations, module)?)?;
+    module.add_function(wrap_pyfunction!(apply, module)?)
+}

@@ -1,0 +1,107 @@
+//! The dtypes: `gt.float32` and its likes.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use gt::DType;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// The type of a tensor's elements. Equal to its name, too: `t.dtype == "float32"`.
+#[pyclass(name = "dtype", module = "gt", frozen)]
+pub struct PyDType(pub DType);
+
+#[pymethods]
+impl PyDType {
+    /// The name, as in "float32".
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Bytes per element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.is_float()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("gt.{}", self.0)
+    }
+
+    fn __str__(&self) -> String {
+        format!("gt.{}", self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.name().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        parse(other).is_ok_and(|dtype| dtype == self.0)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        let parse = slf.py().import("gt._gt")?.getattr("parse_dtype")?;
+        Ok((parse, (slf.get().0.name(),)))
+    }
+}
+
+/// The one object for each dtype.
+static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+fn objects(py: Python<'_>) -> PyResult<&Vec<Py<PyDType>>> {
+    OBJECTS.get_or_try_init(py, || {
+        DType::ALL.into_iter().map(|dtype| Py::new(py, PyDType(dtype))).collect()
+    })
+}
+
+pub fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
+    Ok(objects(py)?[dtype as usize].clone_ref(py))
+}
+
+/// A dtype from GT's own, a name, NumPy's, PyTorch's or Python's `float`, `int` and `bool`.
+pub fn parse(given: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Ok(dtype) = given.cast::<PyDType>() {
+        return Ok(dtype.get().0);
+    }
+    let name = if let Ok(name) = given.extract::<String>() {
+        name
+    } else if let Ok(name) = given.getattr("name").and_then(|name| name.extract::<String>()) {
+        name
+    } else if let Ok(name) = given.getattr("__name__").and_then(|name| name.extract::<String>()) {
+        match name.as_str() {
+            "int" => "int64".to_string(),
+            _ => name,
+        }
+    } else {
+        given.str()?.to_string()
+    };
+    name.parse::<DType>().map_err(|error| PyTypeError::new_err(error.to_string()))
+}
+
+pub fn parse_optional(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    given.filter(|given| !given.is_none()).map(parse).transpose()
+}
+
+#[pyfunction]
+fn parse_dtype(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
+    to_python(py, parse(given)?)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDType>()?;
+    module.add_function(wrap_pyfunction!(parse_dtype, module)?)?;
+    for dtype in DType::ALL {
+        module.add(dtype.name(), to_python(module.py(), dtype)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! The client's errors as Python exceptions.
+
+use gt::ClientError;
+use gt::ir;
+use pyo3::create_exception;
+use pyo3::exceptions::{
+    PyConnectionError, PyIndexError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+
+create_exception!(gt, WorkerError, PyRuntimeError, "An operation failed on a worker.");
+
+/// The exception for an error: IndexError for axes and indices, TypeError for dtypes, ValueError
+/// for shapes and values, WorkerError for what failed on a worker, ConnectionError for links.
+pub fn to_python(error: ClientError) -> PyErr {
+    use ir::Error;
+    let text = error.to_string();
+    match error {
+        ClientError::Invalid(Error::BadAxis { .. } | Error::BadIndex { .. }) => {
+            PyIndexError::new_err(text)
+        }
+        ClientError::Invalid(Error::UnknownDType { .. } | Error::DTypeMismatch { .. }) => {
+            PyTypeError::new_err(text)
+        }
+        ClientError::Invalid(_) => PyValueError::new_err(text),
+        ClientError::Usage(_) => PyRuntimeError::new_err(text),
+        ClientError::Failed { .. } => WorkerError::new_err(text),
+        ClientError::Connection(_) => PyConnectionError::new_err(text),
+        ClientError::Interrupted => PyKeyboardInterrupt::new_err(text),
+    }
+}
+
+/// Turns the client's results into Python's.
+pub trait IntoPython<T> {
+    fn py(self) -> PyResult<T>;
+}
+
+impl<T> IntoPython<T> for gt::Result<T> {
+    fn py(self) -> PyResult<T> {
+        self.map_err(to_python)
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("WorkerError", module.py().get_type::<WorkerError>())
+}

@@ -1,0 +1,35 @@
+//! The Python module `gt._gt`. It converts between Python's values and the client's, and decides
+//! nothing.
+//!
+//! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
+//! - [`convert`]: Python numbers, lists, arrays, axes and shapes.
+//! - [`session`]: the session that this process uses, connecting, waiting.
+//! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
+//! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
+
+mod autograd;
+mod convert;
+mod create;
+mod debug;
+mod dtype;
+mod error;
+mod session;
+mod signal;
+mod source;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<tensor::PyTensor>()?;
+    dtype::register(module)?;
+    create::register(module)?;
+    session::register(module)?;
+    autograd::register(module)?;
+    signal::register(module)?;
+    debug::register(module)?;
+    source::register(module)?;
+    error::register(module)
+}

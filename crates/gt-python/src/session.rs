@@ -1,0 +1,144 @@
+//! The session that this process uses: embedded by default, or connected.
+
+use std::sync::{Mutex, MutexGuard};
+
+use gt::{ClientError, Session, Tensor};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::error::{IntoPython, to_python};
+
+struct Current {
+    session: Option<Session>,
+    /// Workers of an embedded session, as asked for by `gpu_workers`.
+    workers: usize,
+    /// The process it belongs to.
+    seed: Option<u64>,
+}
+
+static CURRENT: Mutex<Current> = Mutex::new(Current { session: None, workers: 1, seed: None });
+
+fn lock() -> MutexGuard<'static, Current> {
+    CURRENT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The session that new tensors belong to; starts an embedded one where there is none.
+pub fn current() -> PyResult<Session> {
+    let mut current = lock();
+    if let Some(session) = &current.session {
+        return Ok(session.clone());
+    }
+    let session = gt::embedded(current.workers).py()?;
+    session.manual_seed(current.seed.unwrap_or_else(random_seed));
+    current.session = Some(session.clone());
+    Ok(session)
+}
+
+/// A seed nobody knows, for programs that set none.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()) >> 1
+}
+
+/// Runs what may wait, without the GIL; a signal such as Ctrl-C ends the wait.
+pub fn waiting<T: Send>(
+    py: Python<'_>,
+    wait: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> gt::Result<T>,
+) -> PyResult<T> {
+    let mut raised = None;
+    let result = py.detach(|| {
+        let mut interrupt = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                raised = Some(error);
+                true
+            }
+        };
+        wait(&mut interrupt)
+    });
+    match (result, raised) {
+        (Err(ClientError::Interrupted), Some(error)) => Err(error),
+        (result, _) => result.map_err(to_python),
+    }
+}
+
+/// Waits for room in the window, if there is none; called before each instruction.
+pub fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
+    if session.is_full() {
+        waiting(py, |interrupt| session.wait_for_room(interrupt))?;
+    }
+    Ok(())
+}
+
+/// The session of a tensor, ready to take an instruction.
+pub fn ready(py: Python<'_>, tensor: &Tensor) -> PyResult<Session> {
+    let session = tensor.session();
+    throttle(py, &session)?;
+    Ok(session)
+}
+
+/// The current session, ready to take an instruction.
+pub fn ready_current(py: Python<'_>) -> PyResult<Session> {
+    let session = current()?;
+    throttle(py, &session)?;
+    Ok(session)
+}
+
+/// Sets how many workers the embedded session will have.
+#[pyfunction]
+fn gpu_workers(count: usize) -> PyResult<()> {
+    if count == 0 {
+        return Err(PyRuntimeError::new_err("gpu_workers: at least one worker is needed, 0 given"));
+    }
+    let mut current = lock();
+    if let Some(session) = &current.session {
+        return Err(PyRuntimeError::new_err(format!(
+            "gpu_workers: the session has started already ({})\n  hint: call gt.gpu_workers({count}) before the first tensor",
+            session.describe()
+        )));
+    }
+    current.workers = count;
+    Ok(())
+}
+
+/// Ends the session; the next tensor starts another.
+#[pyfunction]
+fn disconnect(py: Python<'_>) {
+    let session = lock().session.take();
+    if let Some(session) = session {
+        py.detach(|| session.close());
+    }
+}
+
+#[pyfunction]
+fn manual_seed(seed: i64) {
+    let mut current = lock();
+    current.seed = Some(seed as u64);
+    if let Some(session) = &current.session {
+        session.manual_seed(seed as u64);
+    }
+}
+
+/// What the session is connected to, or None before the first tensor.
+#[pyfunction]
+fn describe_session() -> Option<String> {
+    lock().session.as_ref().map(Session::describe)
+}
+
+/// Waits until all that was issued is computed.
+#[pyfunction]
+fn synchronize(py: Python<'_>) -> PyResult<()> {
+    let session = lock().session.clone();
+    if let Some(session) = session {
+        waiting(py, |interrupt| session.worker_stats(interrupt))?;
+    }
+    Ok(())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(gpu_workers, module)?)?;
+    module.add_function(wrap_pyfunction!(disconnect, module)?)?;
+    module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(describe_session, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronize, module)?)
+}

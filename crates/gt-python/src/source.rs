@@ -1,0 +1,86 @@
+//! The line of the user's program that runs now, for errors that come later.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use gt::source;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+
+/// The folder of the package: lines in it are GT's own, not the user's.
+static PACKAGE: OnceLock<String> = OnceLock::new();
+
+enum Code {
+    /// Part of the package: look at who called it.
+    Own,
+    /// The user's: the numbers of its lines, by line.
+    User { file: String, lines: FxHashMap<i32, gt::ir::SourceId> },
+}
+
+thread_local! {
+    /// What is known of each code object. An entry keeps its code object alive, so that an
+    /// address is never another's.
+    static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, Code)>> = RefCell::default();
+}
+
+/// Tells the client which line issues the instructions that follow on this thread.
+pub fn note(py: Python<'_>) {
+    // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
+    let frame = unsafe { ffi::PyEval_GetFrame() };
+    if frame.is_null() {
+        return;
+    }
+    // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
+    let mut frame =
+        unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
+    for _ in 0..64 {
+        if let Some(source) = lookup(&frame) {
+            return source::set(source);
+        }
+        match frame.getattr("f_back") {
+            Ok(back) if !back.is_none() => frame = back,
+            _ => return,
+        }
+    }
+}
+
+/// The number of a frame's line, or `None` for a frame of the package's own.
+fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
+    let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
+    // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
+    let code = unsafe {
+        let code = ffi::PyFrame_GetCode(pointer).cast::<ffi::PyObject>();
+        Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
+    };
+    // SAFETY: as above; it only reads the frame.
+    let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
+    KNOWN.with_borrow_mut(|known| {
+        let key = code.as_ptr() as usize;
+        let (_, entry) = known.entry(key).or_insert_with(|| {
+            let file: String = code
+                .getattr("co_filename")
+                .and_then(|file| file.extract())
+                .unwrap_or_default();
+            let own = PACKAGE.get().is_some_and(|package| file.starts_with(package.as_str()));
+            let entry = if own { Code::Own } else { Code::User { file, lines: Default::default() } };
+            (code.clone().unbind(), entry)
+        });
+        match entry {
+            Code::Own => None,
+            Code::User { file, lines } => {
+                Some(*lines.entry(line).or_insert_with(|| source::intern(&format!("{file}:{line}"))))
+            }
+        }
+    })
+}
+
+/// Names the folder whose lines are GT's own.
+#[pyfunction]
+fn set_package_folder(folder: String) {
+    let _ = PACKAGE.set(folder);
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_package_folder, module)?)
+}

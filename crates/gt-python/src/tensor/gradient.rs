@@ -1,0 +1,111 @@
+//! Autograd on a tensor.
+
+use gt::tape::{self, BackwardOptions};
+use gt::{DType, Scalar, Tensor};
+use pyo3::prelude::*;
+
+use super::PyTensor;
+use crate::error::IntoPython;
+use crate::{session, source};
+
+#[pymethods]
+impl PyTensor {
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.0.requires_grad()
+    }
+
+    #[setter]
+    fn set_requires_grad(&self, wanted: bool) -> PyResult<()> {
+        self.0.set_requires_grad(wanted).py()
+    }
+
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_(slf: &Bound<'_, Self>, requires_grad: bool) -> PyResult<Py<PyTensor>> {
+        slf.get().0.set_requires_grad(requires_grad).py()?;
+        Ok(slf.clone().unbind())
+    }
+
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.0.is_leaf()
+    }
+
+    /// The gradient that backward passes have added up, or None.
+    #[getter]
+    fn grad(&self) -> Option<PyTensor> {
+        self.0.grad().map(PyTensor)
+    }
+
+    #[setter]
+    fn set_grad(&self, grad: Option<&PyTensor>) -> PyResult<()> {
+        self.0.set_grad(grad.map(|grad| grad.0.clone())).py()
+    }
+
+    /// Adds the gradients of this tensor to those of all leaves it depends on.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    fn backward(
+        &self,
+        py: Python<'_>,
+        gradient: Option<&PyTensor>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+    ) -> PyResult<()> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        let retain_graph = retain_graph.unwrap_or(create_graph);
+        let options = BackwardOptions { retain_graph, create_graph };
+        tape::backward(&self.0, gradient.map(|gradient| &gradient.0), options).py()
+    }
+
+    /// The same values without their history.
+    fn detach(&self) -> PyTensor {
+        PyTensor(self.0.detach())
+    }
+
+    /// Sets all elements to zero.
+    fn zero_(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        fill(slf, Scalar::Int(0))
+    }
+
+    /// Sets all elements to one number.
+    fn fill_(slf: &Bound<'_, Self>, value: f64) -> PyResult<Py<PyTensor>> {
+        let value = if value.fract() == 0.0 && slf.get().0.dtype() != DType::F64 {
+            Scalar::Int(value as i64)
+        } else {
+            Scalar::Float(value)
+        };
+        fill(slf, value)
+    }
+
+    /// Takes the values of another tensor, which broadcasts.
+    fn copy_(slf: &Bound<'_, Self>, source: &PyTensor) -> PyResult<Py<PyTensor>> {
+        let this = &slf.get().0;
+        session::ready(slf.py(), this)?;
+        source::note(slf.py());
+        let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
+        let value = source.0.cast(this.dtype()).and_then(|value| value.expand(&dims)).py()?;
+        this.assign(&value, "copy_").py()?;
+        Ok(slf.clone().unbind())
+    }
+
+    /// Adds tensor * value in place, in one instruction.
+    #[pyo3(signature = (tensor, value))]
+    fn add_scaled_(slf: &Bound<'_, Self>, tensor: &PyTensor, value: f64) -> PyResult<Py<PyTensor>> {
+        let this = &slf.get().0;
+        session::ready(slf.py(), this)?;
+        source::note(slf.py());
+        let moved = this.mul_add(&tensor.0, value).py()?;
+        this.assign(&moved, "add_scaled_").py()?;
+        Ok(slf.clone().unbind())
+    }
+}
+
+fn fill(slf: &Bound<'_, PyTensor>, value: Scalar) -> PyResult<Py<PyTensor>> {
+    let this = &slf.get().0;
+    let session = session::ready(slf.py(), this)?;
+    source::note(slf.py());
+    let filled = Tensor::full(&session, this.shape(), value, this.dtype()).py()?;
+    this.assign(&filled, "fill_").py()?;
+    Ok(slf.clone().unbind())
+}

@@ -1,0 +1,124 @@
+//! `x[...]` and `x[...] = value`.
+
+use gt::DType;
+use gt::tensor::elementwise;
+use gt::tensor::index::Index;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+
+use super::{PyTensor, Value};
+use crate::error::IntoPython;
+use crate::{convert, session, source};
+
+fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
+    if given.is_none() {
+        return Ok(Index::NewAxis);
+    }
+    if given.is_instance_of::<PyEllipsis>() {
+        return Ok(Index::Ellipsis);
+    }
+    if let Ok(slice) = given.cast::<PySlice>() {
+        let part = |name: &str| -> PyResult<Option<i64>> {
+            let value = slice.getattr(name)?;
+            if value.is_none() {
+                return Ok(None);
+            }
+            value.call_method0("__index__")?.extract().map(Some)
+        };
+        let step = part("step")?.unwrap_or(1);
+        return Ok(Index::Slice { start: part("start")?, stop: part("stop")?, step });
+    }
+    if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
+        return Ok(Index::At(given.extract()?));
+    }
+    let tensor = if let Ok(tensor) = given.cast::<PyTensor>() {
+        tensor.get().0.clone()
+    } else if given.is_instance_of::<PyList>() || given.hasattr("__array__")? {
+        // Numbers in an index are places: int64, not the float32 of other lists.
+        let session = this.0.session();
+        let plain = convert::tensor(&session, given, None)?;
+        if plain.dtype() == DType::F32 && given.is_instance_of::<PyList>() {
+            convert::tensor(&session, given, Some(DType::I64))?
+        } else {
+            plain
+        }
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "an index must be an int, slice, None, ..., bool or integer tensor, not {}",
+            given.get_type().name()?
+        )));
+    };
+    if tensor.dtype().is_float() {
+        return Err(PyIndexError::new_err(format!(
+            "an index tensor must be of an integer dtype or bool, not {}\n  hint: gt.tensor([...], dtype=gt.int64)",
+            tensor.dtype()
+        )));
+    }
+    if tensor.rank() == 0 && tensor.dtype() != DType::Bool {
+        // A 0-d index takes its axis away, as an int does.
+        return Ok(Index::Tensor(tensor));
+    }
+    Ok(Index::Tensor(tensor))
+}
+
+fn entries(this: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
+    match key.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|given| entry(this, &given)).collect(),
+        Err(_) => Ok(vec![entry(this, key)?]),
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        let entries = entries(self, key)?;
+        let part = session::waiting(py, |interrupt| self.0.index(&entries, interrupt))?;
+        Ok(PyTensor(part))
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let session = session::ready(py, &self.0)?;
+        source::note(py);
+        let entries = entries(self, key)?;
+        let value = Value::parse(&session, value)?;
+        let tensor = match &value {
+            Value::Tensor(tensor) => Some(tensor.get().0.clone()),
+            Value::Made(tensor) => Some(tensor.clone()),
+            Value::Scalar(_) => None,
+        };
+        let scalar = match value {
+            Value::Scalar(scalar) => Some(scalar),
+            _ => None,
+        };
+        let whole = session::waiting(py, |interrupt| {
+            let value = match (&tensor, scalar) {
+                (Some(tensor), _) => elementwise::Value::from(tensor),
+                (None, Some(scalar)) => elementwise::Value::from(scalar),
+                (None, None) => unreachable!("a value is a tensor or a number"),
+            };
+            self.0.with_index(&entries, value, interrupt)
+        })?;
+        self.0.assign(&whole, "setitem").py()
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let length = slf.get().0.shape().first().copied();
+        let length = length.ok_or_else(|| PyTypeError::new_err("iteration over a 0-d tensor"))?;
+        let rows = (0..length as i64).map(|row| slf.get_item(row)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(slf.py(), rows)?.try_iter()?.into_any().unbind())
+    }
+
+    /// The places where the tensor is not zero, one row each.
+    fn nonzero(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        source::note(py);
+        Ok(PyTensor(session::waiting(py, |interrupt| self.0.nonzero(interrupt))?))
+    }
+}

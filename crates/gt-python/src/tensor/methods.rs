@@ -1,0 +1,306 @@
+//! Elementwise methods and reductions.
+
+use gt::Tensor;
+use gt::ir::Operation;
+use gt::ir::ops::{binary, compare, reduce};
+use gt::tensor::elementwise;
+use pyo3::prelude::*;
+
+use super::operators::apply;
+use super::{PyTensor, Value};
+use crate::error::IntoPython;
+use crate::{convert, dtype, session, source};
+
+macro_rules! unary {
+    ($($name:ident $in_place:ident,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(fn $name(&self, py: Python<'_>) -> PyResult<PyTensor> {
+                session::ready(py, &self.0)?;
+                source::note(py);
+                Ok(PyTensor(self.0.$name().py()?))
+            }
+
+            fn $in_place(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+                let result = slf.get().$name(slf.py())?;
+                slf.get().0.assign(&result.0, stringify!($in_place)).py()?;
+                Ok(slf.clone().unbind())
+            })*
+        }
+    };
+}
+
+unary! {
+    neg neg_, abs abs_, sign sign_, exp exp_, log log_, log1p log1p_, expm1 expm1_, sqrt sqrt_,
+    rsqrt rsqrt_, sin sin_, cos cos_, erf erf_, sigmoid sigmoid_, tanh tanh_, relu relu_,
+    floor floor_, ceil ceil_, round round_,
+}
+
+#[pymethods]
+impl PyTensor {
+    fn silu(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.silu().py()?))
+    }
+
+    fn softplus(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.softplus().py()?))
+    }
+
+    /// `approximate` is "none" or "tanh".
+    #[pyo3(signature = (approximate="none"))]
+    fn gelu(&self, py: Python<'_>, approximate: &str) -> PyResult<PyTensor> {
+        let tanh = match approximate {
+            "none" => false,
+            "tanh" => true,
+            other => {
+                return Err(pyo3::exceptions::PyValueError::new_err(format!(
+                    "gelu: approximate is '{other}', expected 'none' or 'tanh'"
+                )));
+            }
+        };
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.gelu(tanh).py()?))
+    }
+
+    fn logical_not(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.logical_not().py()?))
+    }
+
+    fn isnan(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.isnan().py()?))
+    }
+
+    /// The values, no less than min and no more than max.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp(
+        &self,
+        py: Python<'_>,
+        min: Option<&Bound<'_, PyAny>>,
+        max: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let session = session::ready(py, &self.0)?;
+        source::note(py);
+        let low = min.map(|min| Value::parse(&session, min)).transpose()?;
+        let high = max.map(|max| Value::parse(&session, max)).transpose()?;
+        let limit = |value: &Option<Value>| match value {
+            // The borrow ends with this call; operands are only read.
+            Some(Value::Scalar(scalar)) => Some(elementwise::Value(gt::ir::Operand::Scalar(*scalar))),
+            _ => None,
+        };
+        let (low_tensor, high_tensor) = (tensor_of(&low), tensor_of(&high));
+        let low = low_tensor.as_ref().map(elementwise::Value::from).or(limit(&low));
+        let high = high_tensor.as_ref().map(elementwise::Value::from).or(limit(&high));
+        Ok(PyTensor(self.0.clamp(low, high).py()?))
+    }
+}
+
+fn tensor_of(value: &Option<Value>) -> Option<Tensor> {
+    match value {
+        Some(Value::Tensor(tensor)) => Some(tensor.get().0.clone()),
+        Some(Value::Made(tensor)) => Some(tensor.clone()),
+        _ => None,
+    }
+}
+
+macro_rules! binary {
+    ($($name:ident => $operation:path,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(fn $name(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+                apply(py, &$operation, self, other, false)
+            })*
+        }
+    };
+}
+
+binary! {
+    add => binary::ADD, sub => binary::SUB, mul => binary::MUL, div => binary::DIV,
+    floor_divide => binary::FLOOR_DIVIDE, remainder => binary::REMAINDER, pow => binary::POW,
+    maximum => binary::MAXIMUM, minimum => binary::MINIMUM, eq => compare::EQ, ne => compare::NE,
+    lt => compare::LT, le => compare::LE, gt => compare::GT, ge => compare::GE,
+    bitwise_and => binary::BITWISE_AND, bitwise_or => binary::BITWISE_OR,
+    bitwise_xor => binary::BITWISE_XOR, logical_and => compare::LOGICAL_AND,
+    logical_or => compare::LOGICAL_OR, logical_xor => compare::LOGICAL_XOR,
+}
+
+macro_rules! in_place {
+    ($($name:ident => $operation:path,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(fn $name(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
+                let result = apply(slf.py(), &$operation, slf.get(), other, false)?;
+                slf.get().0.assign(&result.0, stringify!($name)).py()?;
+                Ok(slf.clone().unbind())
+            })*
+        }
+    };
+}
+
+in_place! {
+    add_ => binary::ADD, sub_ => binary::SUB, mul_ => binary::MUL, div_ => binary::DIV,
+    pow_ => binary::POW,
+}
+
+type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+fn reduced(
+    py: Python<'_>,
+    this: &PyTensor,
+    operation: &'static Operation,
+    axes: &[i64],
+    keepdims: bool,
+) -> PyResult<PyTensor> {
+    session::ready(py, &this.0)?;
+    source::note(py);
+    Ok(PyTensor(this.0.reduce(operation, axes, keepdims).py()?))
+}
+
+macro_rules! reductions {
+    ($($name:ident => $operation:path,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(#[pyo3(signature = (axis=None, keepdims=false, *, dim=None, keepdim=None))]
+            fn $name(
+                &self,
+                py: Python<'_>,
+                axis: Given<'_, '_>,
+                keepdims: bool,
+                dim: Given<'_, '_>,
+                keepdim: Option<bool>,
+            ) -> PyResult<PyTensor> {
+                let axes = convert::axes(axis, dim)?;
+                reduced(py, self, &$operation, &axes, keepdim.unwrap_or(keepdims))
+            })*
+        }
+    };
+}
+
+reductions! {
+    prod => reduce::PROD, amax => reduce::AMAX, amin => reduce::AMIN, argmax => reduce::ARGMAX,
+    argmin => reduce::ARGMIN, any => reduce::ANY, all => reduce::ALL,
+    logsumexp => gt::ir::ops::nn::LOGSUMEXP,
+}
+
+macro_rules! sums {
+    ($($name:ident => $operation:path,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(#[pyo3(signature = (axis=None, keepdims=false, *, dim=None, keepdim=None, dtype=None))]
+            fn $name(
+                &self,
+                py: Python<'_>,
+                axis: Given<'_, '_>,
+                keepdims: bool,
+                dim: Given<'_, '_>,
+                keepdim: Option<bool>,
+                dtype: Given<'_, '_>,
+            ) -> PyResult<PyTensor> {
+                let axes = convert::axes(axis, dim)?;
+                let keepdims = keepdim.unwrap_or(keepdims);
+                match dtype::parse_optional(dtype)? {
+                    Some(dtype) => {
+                        let cast = PyTensor(self.0.cast(dtype).py()?);
+                        reduced(py, &cast, &$operation, &axes, keepdims)
+                    }
+                    None => reduced(py, self, &$operation, &axes, keepdims),
+                }
+            })*
+        }
+    };
+}
+
+sums! { sum => reduce::SUM, mean => reduce::MEAN, }
+
+macro_rules! spreads {
+    ($($name:ident)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(#[pyo3(signature = (axis=None, keepdims=false, *, dim=None, keepdim=None, correction=1, unbiased=None))]
+            #[allow(clippy::too_many_arguments)]
+            fn $name(
+                &self,
+                py: Python<'_>,
+                axis: Given<'_, '_>,
+                keepdims: bool,
+                dim: Given<'_, '_>,
+                keepdim: Option<bool>,
+                correction: i64,
+                unbiased: Option<bool>,
+            ) -> PyResult<PyTensor> {
+                session::ready(py, &self.0)?;
+                source::note(py);
+                let axes = convert::axes(axis, dim)?;
+                let correction = unbiased.map_or(correction, i64::from);
+                Ok(PyTensor(self.0.$name(&axes, keepdim.unwrap_or(keepdims), correction).py()?))
+            })*
+        }
+    };
+}
+
+spreads! { var std }
+
+macro_rules! extremes {
+    ($($name:ident $with_index:ident $reduction:path, $elementwise:path;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(#[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+            fn $name(
+                &self,
+                py: Python<'_>,
+                dim: Given<'_, '_>,
+                keepdim: bool,
+                axis: Given<'_, '_>,
+                keepdims: Option<bool>,
+            ) -> PyResult<Py<PyAny>> {
+                let keepdims = keepdims.unwrap_or(keepdim);
+                if let Some(other) = dim.filter(|dim| dim.is_instance_of::<PyTensor>()) {
+                    let result = apply(py, &$elementwise, self, other, false)?;
+                    return Ok(Py::new(py, result)?.into_any());
+                }
+                // PyTorch's form, `max(dim)`, gives the places too; NumPy's, `max(axis=...)`,
+                // the values alone.
+                if let Some(dim) = dim.filter(|dim| !dim.is_none()).and_then(|dim| dim.extract::<i64>().ok()) {
+                    session::ready(py, &self.0)?;
+                    source::note(py);
+                    let (values, indices) = self.0.$with_index(dim, keepdims).py()?;
+                    let pair = py.import("gt._results")?.getattr("ValuesIndices")?;
+                    return Ok(pair.call1((PyTensor(values), PyTensor(indices)))?.unbind());
+                }
+                let axes = convert::axes(axis, dim)?;
+                let result = reduced(py, self, &$reduction, &axes, keepdims)?;
+                Ok(Py::new(py, result)?.into_any())
+            })*
+        }
+    };
+}
+
+extremes! {
+    max max_with_index reduce::AMAX, binary::MAXIMUM;
+    min min_with_index reduce::AMIN, binary::MINIMUM;
+}
+
+macro_rules! along {
+    ($($name:ident $default:expr,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(#[pyo3(signature = (axis=None, *, dim=None))]
+            fn $name(&self, py: Python<'_>, axis: Option<i64>, dim: Option<i64>) -> PyResult<PyTensor> {
+                let axis = convert::axis(axis, dim, $default)?;
+                session::ready(py, &self.0)?;
+                source::note(py);
+                Ok(PyTensor(self.0.$name(axis).py()?))
+            })*
+        }
+    };
+}
+
+along! { softmax Some(-1), log_softmax Some(-1), cumsum None, }

@@ -1,0 +1,58 @@
+//! The class `Tensor`.
+//!
+//! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
+//! - [`methods`]: elementwise methods and reductions; [`shape`]: rearranging.
+//! - [`values`]: getting values out; [`index`]: `x[...]`; [`gradient`]: autograd.
+
+mod gradient;
+mod index;
+mod methods;
+mod operators;
+mod shape;
+mod values;
+
+use gt::ir::Operand;
+use gt::{Scalar, Session, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::convert;
+
+/// An n-dimensional array of one dtype. Operations on it return at once; its values are there
+/// when they are asked for.
+#[pyclass(name = "Tensor", module = "gt", frozen, weakref)]
+pub struct PyTensor(pub Tensor);
+
+/// An operand from Python: a tensor or a number.
+pub enum Value<'py> {
+    Tensor(Bound<'py, PyTensor>),
+    /// Made for this operation from a list or array.
+    Made(Tensor),
+    Scalar(Scalar),
+}
+
+impl<'py> Value<'py> {
+    pub fn parse(session: &Session, given: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
+        if let Ok(tensor) = given.cast::<PyTensor>() {
+            return Ok(Value::Tensor(tensor.clone()));
+        }
+        if let Some(scalar) = convert::scalar(given)? {
+            return Ok(Value::Scalar(scalar));
+        }
+        if given.hasattr("__array__")? || given.is_instance_of::<pyo3::types::PyList>() {
+            return Ok(Value::Made(convert::tensor(session, given, None)?));
+        }
+        Err(PyTypeError::new_err(format!(
+            "an operand must be a tensor, a number or an array, not {}",
+            given.get_type().name()?
+        )))
+    }
+
+    pub fn operand(&self) -> Operand<&Tensor> {
+        match self {
+            Value::Tensor(tensor) => Operand::Tensor(&tensor.get().0),
+            Value::Made(tensor) => Operand::Tensor(tensor),
+            Value::Scalar(scalar) => Operand::Scalar(*scalar),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Python's operators.
+
+use gt::Tensor;
+use gt::ir::ops::{binary, compare};
+use gt::ir::{DType, Operand, Operation};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+
+use super::{PyTensor, Value};
+use crate::error::IntoPython;
+use crate::{session, source};
+
+/// `left op right`; either may be a number or an array, one is a tensor of this session.
+pub fn apply(
+    py: Python<'_>,
+    operation: &'static Operation,
+    this: &PyTensor,
+    other: &Bound<'_, PyAny>,
+    reflected: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready(py, &this.0)?;
+    source::note(py);
+    let other = Value::parse(&session, other)?;
+    let (left, right) = (Operand::Tensor(&this.0), other.operand());
+    let operands = if reflected { [right, left] } else { [left, right] };
+    Ok(PyTensor(Tensor::apply(&session, operation, &operands, Default::default()).py()?))
+}
+
+/// Bool tensors are combined as truth values, integers bit by bit.
+fn in_place(
+    py: Python<'_>,
+    operation: &'static Operation,
+    this: &PyTensor,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let result = apply(py, operation, this, other, false)?;
+    this.0.assign(&result.0, operation.name).py()
+}
+
+macro_rules! operators {
+    ($($operation:path: $plain:ident $reflected:ident $in_place:ident,)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(fn $plain(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+                apply(py, &$operation, self, other, false)
+            }
+
+            fn $reflected(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+                apply(py, &$operation, self, other, true)
+            }
+
+            fn $in_place(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+                in_place(py, &$operation, self, other)
+            })*
+        }
+    };
+}
+
+operators! {
+    binary::ADD: __add__ __radd__ __iadd__,
+    binary::SUB: __sub__ __rsub__ __isub__,
+    binary::MUL: __mul__ __rmul__ __imul__,
+    binary::DIV: __truediv__ __rtruediv__ __itruediv__,
+    binary::FLOOR_DIVIDE: __floordiv__ __rfloordiv__ __ifloordiv__,
+    binary::REMAINDER: __mod__ __rmod__ __imod__,
+    binary::BITWISE_AND: __and__ __rand__ __iand__,
+    binary::BITWISE_OR: __or__ __ror__ __ior__,
+    binary::BITWISE_XOR: __xor__ __rxor__ __ixor__,
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __pow__(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        no_modulo(modulo)?;
+        apply(py, &binary::POW, self, other, false)
+    }
+
+    fn __rpow__(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        no_modulo(modulo)?;
+        apply(py, &binary::POW, self, other, true)
+    }
+
+    fn __ipow__(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        no_modulo(modulo)?;
+        in_place(py, &binary::POW, self, other)
+    }
+
+    fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        matmul(py, self, other, false)
+    }
+
+    fn __rmatmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        matmul(py, self, other, true)
+    }
+
+    fn matmul(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        matmul(py, self, other, false)
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.neg().py()?))
+    }
+
+    fn __pos__(&self) -> PyTensor {
+        PyTensor(self.0.clone())
+    }
+
+    fn __abs__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.abs().py()?))
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.bitwise_not().py()?))
+    }
+
+    fn __richcmp__(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
+        let operation = match op {
+            CompareOp::Eq => &compare::EQ,
+            CompareOp::Ne => &compare::NE,
+            CompareOp::Lt => &compare::LT,
+            CompareOp::Le => &compare::LE,
+            CompareOp::Gt => &compare::GT,
+            CompareOp::Ge => &compare::GE,
+        };
+        if other.is_none() || other.is_instance_of::<pyo3::types::PyString>() {
+            return Ok(py.NotImplemented());
+        }
+        let result = apply(py, operation, self, other, false)?;
+        Ok(Py::new(py, result)?.into_any())
+    }
+
+    fn __hash__(&self) -> usize {
+        self.0.identity()
+    }
+}
+
+fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo {
+        Some(given) if !given.is_none() => {
+            Err(PyTypeError::new_err("pow takes no modulus for tensors; use (a ** b) % m"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn matmul(
+    py: Python<'_>,
+    this: &PyTensor,
+    other: &Bound<'_, PyAny>,
+    reflected: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready(py, &this.0)?;
+    source::note(py);
+    let other = match Value::parse(&session, other)? {
+        Value::Tensor(tensor) => tensor.get().0.clone(),
+        Value::Made(tensor) => tensor,
+        Value::Scalar(scalar) => {
+            Tensor::full(&session, gt::Shape::SCALAR, scalar, DType::F32).py()?
+        }
+    };
+    let product = if reflected { other.matmul(&this.0) } else { this.0.matmul(&other) };
+    Ok(PyTensor(product.py()?))
+}

@@ -1,0 +1,193 @@
+//! What a tensor is, and its values.
+
+use gt::TensorData;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::PyTensor;
+use crate::dtype::PyDType;
+use crate::error::IntoPython;
+use crate::{convert, dtype, session, source};
+
+impl PyTensor {
+    pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
+        session::waiting(py, |interrupt| self.0.fetch_with(interrupt))
+    }
+
+    fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {
+        let shape = self.0.shape();
+        if shape.numel() != 1 {
+            return Err(PyValueError::new_err(format!(
+                "{what}: a tensor of shape {shape} has {} elements, not one\n  hint: index or reduce it first",
+                shape.numel()
+            )));
+        }
+        Ok(self.fetch(py)?.element(0))
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape().dims())
+    }
+
+    /// The shape, or the length of one axis.
+    #[pyo3(signature = (dim=None))]
+    fn size(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        let shape = self.shape(py)?;
+        match dim {
+            None => Ok(shape.into_any().unbind()),
+            Some(dim) => {
+                let axis = gt::ir::shape::axis(dim, self.0.rank(), "size")
+                    .map_err(|error| crate::error::to_python(error.into()))?;
+                Ok(shape.get_item(axis)?.unbind())
+            }
+        }
+    }
+
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        dtype::to_python(py, self.0.dtype())
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn dim(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn numel(&self) -> usize {
+        self.0.shape().numel()
+    }
+
+    /// The same values without their history.
+    #[getter]
+    fn data(&self) -> PyTensor {
+        PyTensor(self.0.detach())
+    }
+
+    #[setter]
+    fn set_data(&self, value: &PyTensor) -> PyResult<()> {
+        let before = gt::set_grad_enabled(false);
+        let result = self.0.assign(&value.0, "data");
+        gt::set_grad_enabled(before);
+        result.map_err(crate::error::to_python)
+    }
+
+    /// The values as a NumPy array of its own. Waits until they are computed.
+    fn numpy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(convert::to_array(py, &self.fetch(py)?)?.unbind())
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__(
+        &self,
+        py: Python<'_>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        // Always a copy, which `copy=False` forbids.
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("a tensor's values cannot be had without a copy"));
+        }
+        let array = convert::to_array(py, &self.fetch(py)?)?;
+        match dtype.filter(|dtype| !dtype.is_none()) {
+            Some(dtype) => Ok(array.call_method1("astype", (dtype,))?.unbind()),
+            None => Ok(array.unbind()),
+        }
+    }
+
+    /// The only element as a Python number. Waits until it is computed.
+    fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        convert::number(py, self.one_element(py, "item")?)
+    }
+
+    /// The values as nested lists. Waits until they are computed.
+    fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        convert::to_list(py, &self.fetch(py)?)
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(self.one_element(py, "float")?.as_f64())
+    }
+
+    fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
+        Ok(self.one_element(py, "int")?.as_i64())
+    }
+
+    fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
+        match self.one_element(py, "index")? {
+            gt::Scalar::Int(value) => Ok(value),
+            _ => Err(PyTypeError::new_err(format!(
+                "only an integer tensor can be an index, this one is {}",
+                self.0.dtype()
+            ))),
+        }
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.0.shape().numel() != 1 {
+            return Err(PyValueError::new_err(format!(
+                "a tensor of shape {} is neither true nor false\n  hint: use any() or all()",
+                self.0.shape()
+            )));
+        }
+        Ok(self.one_element(py, "bool")?.as_bool())
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.0.shape().first().copied().ok_or_else(|| PyTypeError::new_err("len() of a 0-d tensor"))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let text = slf.py().import("gt._text")?.call_method1("tensor_text", (slf,))?;
+        text.extract()
+    }
+
+    fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
+        let py = slf.py();
+        if slf.get().0.rank() == 0 && !spec.is_empty() {
+            return slf.get().item(py)?.bind(py).call_method1("__format__", (spec,))?.extract();
+        }
+        Ok(slf.str()?.to_string())
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.clone(py)
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        let copy = self.0.detach();
+        if self.0.requires_grad() {
+            copy.set_requires_grad(true).map_err(crate::error::to_python)?;
+        }
+        Ok(PyTensor(copy))
+    }
+
+    /// A tensor of its own with the same value; gradients flow back to this one.
+    fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        source::note(py);
+        Ok(PyTensor(self.0.copy().py()?))
+    }
+
+    fn contiguous(slf: &Bound<'_, Self>) -> Py<PyTensor> {
+        slf.clone().unbind()
+    }
+
+    /// This tensor; all memory of the workers is theirs to place.
+    fn cpu(slf: &Bound<'_, Self>) -> Py<PyTensor> {
+        slf.clone().unbind()
+    }
+
+    /// The tensor's number in the instruction stream, as the log shows it.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id()
+    }
+}

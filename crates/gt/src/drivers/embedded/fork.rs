@@ -1,0 +1,47 @@
+//! Keeps embedded runtimes whole when their process forks.
+//!
+//! Only the forking thread lives on in the child. So before a fork all threads of a runtime are
+//! kept from work, which leaves no lock of theirs held; afterwards the parent goes on, and the
+//! child starts threads of its own when it needs them.
+
+use std::sync::{Arc, Mutex, Once, Weak};
+
+use super::runtime::Runtime;
+
+static RUNTIMES: Mutex<Vec<Weak<Runtime>>> = Mutex::new(Vec::new());
+static HOOKS: Once = Once::new();
+
+/// Has a runtime looked after at forks.
+pub fn watch(runtime: &Arc<Runtime>) {
+    HOOKS.call_once(|| {
+        // SAFETY: the three functions are `extern "C"`, live as long as the program, and do not
+        // unwind: they touch only atomics and locks that no thread holds at that moment.
+        unsafe {
+            libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
+        }
+    });
+    let mut runtimes = lock();
+    runtimes.retain(|runtime| runtime.strong_count() > 0);
+    runtimes.push(Arc::downgrade(runtime));
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Vec<Weak<Runtime>>> {
+    RUNTIMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn each(act: impl Fn(&Runtime)) {
+    let runtimes: Vec<_> = lock().iter().filter_map(Weak::upgrade).collect();
+    runtimes.iter().for_each(|runtime| act(runtime));
+}
+
+extern "C" fn before() {
+    each(Runtime::hold);
+}
+
+extern "C" fn in_parent() {
+    each(Runtime::release);
+}
+
+extern "C" fn in_child() {
+    each(Runtime::after_fork);
+}

@@ -1,0 +1,28 @@
+//! Dispatcher and workers in the user's process, joined by queues, nothing serialized.
+//!
+//! - [`driver`]: the session's side: submits commands, waits for answers.
+//! - [`runtime`]: the cores and the threads that drive them.
+//! - [`fork`]: keeps a runtime whole when its process forks.
+//!
+//! A thread that waits for a value drives the cores itself where the work is small, so that a
+//! round trip costs microseconds; threads start only with the first work that is worth it.
+
+mod bell;
+mod driver;
+mod fork;
+mod runtime;
+
+use std::sync::Arc;
+
+use gt_client::{ClientError, Result, Session};
+
+/// A session with its own dispatcher and `workers` workers.
+///
+/// # Errors
+/// No worker asked for.
+pub fn start(workers: usize) -> Result<Session> {
+    if workers == 0 {
+        return Err(ClientError::usage("at least one worker is needed, 0 were asked for"));
+    }
+    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers))))
+}

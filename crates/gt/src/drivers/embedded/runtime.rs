@@ -1,0 +1,358 @@
+//! The cores of an embedded session, and the threads that drive them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gt_client::driver::Outbox;
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_engine_native::NativeEngine;
+use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::{Command, RequestId};
+use gt_worker::{Work, Worker};
+use rustc_hash::FxHashMap;
+
+use super::bell::Bell;
+use crate::drivers::log::log_from_environment;
+
+/// The session's link; workers have the numbers after it.
+const CLIENT: PeerId = PeerId(1);
+
+/// After work a worker's thread looks around this often before it sleeps,
+const SPINS: u32 = 200;
+/// then sleeps this long at a time, to flush what the session holds back,
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+/// and after this many short sleeps without work until it is woken.
+const SHORT_SLEEPS: u32 = 20;
+
+pub struct Runtime {
+    started: Instant,
+    /// Messages for the dispatcher.
+    inbox: Mutex<Vec<(PeerId, Message)>>,
+    dispatcher: Mutex<Dispatcher>,
+    seats: Vec<Seat>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    has_threads: AtomicBool,
+    closing: AtomicBool,
+    session: Mutex<Option<Weak<dyn Outbox>>>,
+    answers: Mutex<FxHashMap<RequestId, Message>>,
+    /// Rung when an answer or room in the window has come.
+    arrived: Condvar,
+    in_flight: AtomicU64,
+    /// The estimated cost of what is submitted and not yet run.
+    work: AtomicU64,
+}
+
+/// A worker's place: its queue, its core, and its thread's bell.
+struct Seat {
+    queue: Mutex<VecDeque<Vec<Command>>>,
+    core: Mutex<Box<dyn Work>>,
+    bell: Bell,
+    /// Held by the seat's thread while it works; see [`super::fork`].
+    gate: AtomicBool,
+    /// Its thread sleeps until it is woken.
+    deep: AtomicBool,
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Runtime {
+    pub fn new(workers: usize) -> Arc<Runtime> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cores / workers).max(1);
+        let mut dispatcher =
+            Dispatcher::new(String::new(), Limits::default(), log_from_environment());
+        let hello = |role, name: String| {
+            let (version, schema) = (PROTOCOL_VERSION, schema());
+            Message::Hello(Hello { version, schema, role, name, machine: String::new() })
+        };
+        let mut seats = Vec::new();
+        for number in 0..workers {
+            let name = format!("auto_worker_{number}");
+            let peer = PeerId(CLIENT.0 + 1 + number as u64);
+            dispatcher.handle(Duration::ZERO, peer, Role::Worker, hello(Role::Worker, name.clone()));
+            seats.push(Seat {
+                queue: Mutex::default(),
+                core: Mutex::new(Box::new(Worker::new(name, NativeEngine::new(threads)))),
+                bell: Bell::default(),
+                gate: AtomicBool::new(false),
+                deep: AtomicBool::new(false),
+            });
+        }
+        let name = format!("{:x}", std::process::id());
+        dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, hello(Role::Client, name));
+        dispatcher.take_outbox(&mut Vec::new());
+        let runtime = Arc::new(Runtime {
+            started: Instant::now(),
+            inbox: Mutex::default(),
+            dispatcher: Mutex::new(dispatcher),
+            seats,
+            threads: Mutex::default(),
+            has_threads: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            session: Mutex::new(None),
+            answers: Mutex::default(),
+            arrived: Condvar::new(),
+            in_flight: AtomicU64::new(0),
+            work: AtomicU64::new(0),
+        });
+        super::fork::watch(&runtime);
+        runtime
+    }
+
+    pub fn workers(&self) -> usize {
+        self.seats.len()
+    }
+
+    pub fn attach(&self, outbox: Weak<dyn Outbox>) {
+        *lock(&self.session) = Some(outbox);
+    }
+
+    /// Takes commands of the session.
+    pub fn submit(&self, batch: &mut Vec<Command>, work: u64) {
+        let weight: u64 = batch.iter().map(Command::weight).sum();
+        self.in_flight.fetch_add(weight, Ordering::Relaxed);
+        self.work.fetch_add(work, Ordering::Relaxed);
+        let batch = std::mem::replace(batch, Vec::with_capacity(batch.len().max(16)));
+        lock(&self.inbox).push((CLIENT, Message::Stream(batch)));
+    }
+
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// The estimated cost of what is submitted and not yet run.
+    pub fn work(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+
+    /// Lets the threads work on what is submitted; starts them the first time.
+    pub fn wake(self: &Arc<Runtime>) {
+        if !self.has_threads.load(Ordering::Acquire) {
+            self.start_threads();
+        }
+        self.seats[0].bell.ring();
+    }
+
+    /// A first command waits in the session: a thread that sleeps deeply would not notice.
+    pub fn nudge(&self) {
+        if self.seats[0].deep.load(Ordering::SeqCst) {
+            self.seats[0].bell.ring();
+        }
+    }
+
+    fn start_threads(self: &Arc<Runtime>) {
+        let mut threads = lock(&self.threads);
+        if self.has_threads.load(Ordering::Acquire) || self.closing.load(Ordering::Acquire) {
+            return;
+        }
+        for index in 0..self.seats.len() {
+            let runtime = Arc::clone(self);
+            let thread = thread::Builder::new()
+                .name(format!("gt-worker-{index}"))
+                .spawn(move || runtime.drive(index));
+            match thread {
+                Ok(thread) => threads.push(thread),
+                // Whoever waits for a value drives the cores itself then.
+                Err(_) => break,
+            }
+        }
+        self.has_threads.store(!threads.is_empty(), Ordering::Release);
+    }
+
+    /// The life of a seat's thread.
+    fn drive(&self, index: usize) {
+        let seat = &self.seats[index];
+        let (mut spins, mut sleeps) = (0, 0);
+        while !self.closing.load(Ordering::Acquire) {
+            while seat.gate.swap(true, Ordering::Acquire) {
+                thread::sleep(Duration::from_micros(50));
+            }
+            // After short sleeps it takes what the session holds back, too.
+            if index == 0 && sleeps > 0 {
+                self.flush_session();
+            }
+            let worked = self.pump() | self.run(index);
+            seat.gate.store(false, Ordering::Release);
+            if worked {
+                (spins, sleeps) = (0, 0);
+            } else if spins < SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+            } else {
+                spins = SPINS;
+                sleeps += 1;
+                let deep = sleeps > SHORT_SLEEPS;
+                seat.deep.store(deep, Ordering::SeqCst);
+                let limit = if deep { Duration::from_secs(3600) } else { SHORT_SLEEP };
+                seat.bell.sleep(limit, || {
+                    self.has_work(index)
+                        || self.closing.load(Ordering::Acquire)
+                        || (deep && self.session_waits())
+                });
+                if deep {
+                    seat.deep.store(false, Ordering::SeqCst);
+                    sleeps = 1;
+                }
+            }
+        }
+    }
+
+    fn has_work(&self, index: usize) -> bool {
+        !lock(&self.inbox).is_empty() || !lock(&self.seats[index].queue).is_empty()
+    }
+
+    fn session_waits(&self) -> bool {
+        let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
+        session.is_some_and(|session| session.has_waiting())
+    }
+
+    fn flush_session(&self) {
+        let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
+        if let Some(session) = session {
+            session.flush();
+        }
+    }
+
+    /// Passes messages through the dispatcher, unless another thread is at it. Whether there
+    /// were any.
+    pub fn pump(&self) -> bool {
+        let mut worked = false;
+        loop {
+            if lock(&self.inbox).is_empty() {
+                return worked;
+            }
+            // Whoever holds the lock looks at the inbox again after letting go of it.
+            let Ok(mut dispatcher) = self.dispatcher.try_lock() else { return worked };
+            let messages = std::mem::take(&mut *lock(&self.inbox));
+            let now = self.started.elapsed();
+            for (peer, message) in messages {
+                let role = if peer == CLIENT { Role::Client } else { Role::Worker };
+                dispatcher.handle(now, peer, role, message);
+            }
+            let mut out = Vec::new();
+            dispatcher.take_outbox(&mut out);
+            // Routed under the lock: two threads must not overtake each other.
+            out.into_iter().for_each(|(peer, message)| self.route(peer, message));
+            worked = true;
+        }
+    }
+
+    fn route(&self, peer: PeerId, message: Message) {
+        if peer != CLIENT {
+            if let Message::Stream(batch) = message {
+                let seat = &self.seats[(peer.0 - CLIENT.0 - 1) as usize];
+                lock(&seat.queue).push_back(batch);
+                seat.bell.ring();
+            }
+            return;
+        }
+        match message {
+            Message::Done(weight) => {
+                let before = self.in_flight.fetch_sub(weight, Ordering::Relaxed);
+                if before > super::driver::WINDOW {
+                    // The lock orders this with a waiter that is about to sleep.
+                    drop(lock(&self.answers));
+                    self.arrived.notify_all();
+                }
+            }
+            Message::Value { request, .. } | Message::Statistics { request, .. } => {
+                lock(&self.answers).insert(request, message);
+                self.arrived.notify_all();
+            }
+            _ => {}
+        }
+    }
+
+    /// Runs what waits for a worker, unless another thread is at it. Whether there was any.
+    pub fn run(&self, index: usize) -> bool {
+        let seat = &self.seats[index];
+        let Ok(mut core) = seat.core.try_lock() else { return false };
+        let mut out = Vec::new();
+        let mut worked = false;
+        while let Some(mut batch) = { lock(&seat.queue).pop_front() } {
+            worked = true;
+            core.handle(&mut batch, &mut out);
+            let peer = PeerId(CLIENT.0 + 1 + index as u64);
+            lock(&self.inbox).extend(out.drain(..).map(|message| (peer, message)));
+            self.pump();
+        }
+        if worked && self.in_flight() == 0 {
+            self.work.store(0, Ordering::Relaxed);
+        }
+        worked
+    }
+
+    /// Drives all cores on this thread until nothing is left to do.
+    pub fn drive_here(&self) -> bool {
+        let mut worked = self.pump();
+        for index in 0..self.seats.len() {
+            worked |= self.run(index);
+        }
+        worked
+    }
+
+    pub fn take_answer(&self, request: RequestId) -> Option<Message> {
+        lock(&self.answers).remove(&request)
+    }
+
+    /// Sleeps until something has arrived, `limit` at most.
+    pub fn sleep_until_arrival(&self, limit: Duration, ready: impl Fn(&FxHashMap<RequestId, Message>) -> bool) {
+        let answers = lock(&self.answers);
+        if !ready(&answers) {
+            drop(self.arrived.wait_timeout(answers, limit));
+        }
+    }
+
+    /// Stops and joins all threads.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        self.seats.iter().for_each(|seat| seat.bell.ring());
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // The last reference may go on one of the threads themselves.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+        for seat in &self.seats {
+            lock(&seat.queue).clear();
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Waits until no thread of the runtime is at work, and keeps them from it.
+    pub(super) fn hold(&self) {
+        for seat in &self.seats {
+            while seat.gate.swap(true, Ordering::Acquire) {
+                thread::sleep(Duration::from_micros(50));
+            }
+        }
+    }
+
+    /// Lets the threads work again.
+    pub(super) fn release(&self) {
+        self.seats.iter().for_each(|seat| seat.gate.store(false, Ordering::Release));
+    }
+
+    /// In the child of a fork: the threads are gone, and come anew when they are needed.
+    pub(super) fn after_fork(&self) {
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            std::mem::forget(thread);
+        }
+        self.has_threads.store(false, Ordering::Release);
+        for seat in &self.seats {
+            seat.bell.reset();
+            seat.deep.store(false, Ordering::SeqCst);
+            lock(&seat.core).after_fork();
+        }
+        self.release();
+    }
+}

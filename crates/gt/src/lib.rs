@@ -1,0 +1,29 @@
+//! GT: eager tensors with autograd that run on any number of workers.
+//!
+//! ```
+//! let session = gt::embedded(1)?;
+//! let a = gt::Tensor::from_slice(&session, &[1.0f32, 2.0, 3.0], &[3])?;
+//! let b = a.mul(2.0)?.sum(&[], false)?;
+//! assert_eq!(b.item()?.as_f64(), 12.0);
+//! # Ok::<(), gt::ClientError>(())
+//! ```
+//!
+//! - [`drivers`]: join clients, dispatcher and workers, in this process or over a network.
+//! - Everything a program uses comes from the client: [`Tensor`], [`Session`], [`nn`], [`optim`].
+
+pub mod drivers;
+
+pub use gt_client::{
+    ClientError, Result, Session, Tensor, grad_enabled, nn, no_grad, optim, set_grad_enabled,
+    signal, source, tape, tensor,
+};
+pub use gt_ir as ir;
+pub use gt_ir::{DType, Scalar, Shape, TensorData};
+
+/// A session with dispatcher and `workers` workers in this process.
+///
+/// # Errors
+/// No worker asked for.
+pub fn embedded(workers: usize) -> Result<Session> {
+    drivers::embedded::start(workers)
+}

@@ -1,0 +1,80 @@
+"""Recording for gradients, on and off, and gradients of one tensor with respect to others."""
+
+import functools
+from collections.abc import Sequence
+
+from gt import _gt
+from gt._gt import Tensor, is_grad_enabled
+
+__all__ = ["enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+
+
+class set_grad_enabled:
+    """Turn recording on or off: at once, or for a `with` block or decorated function."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+        self.previous = [_gt.set_grad_enabled(self.mode)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        _gt.set_grad_enabled(self.previous.pop())
+
+
+class _GradMode:
+    mode: bool
+
+    def __init__(self):
+        self.previous: list[bool] = []
+
+    def __enter__(self):
+        self.previous.append(_gt.set_grad_enabled(self.mode))
+        return self
+
+    def __exit__(self, *exception):
+        _gt.set_grad_enabled(self.previous.pop())
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with type(self)():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+class no_grad(_GradMode):
+    """Record nothing: `with gt.no_grad():` or `@gt.no_grad()`."""
+
+    mode = False
+
+
+class enable_grad(_GradMode):
+    """Record again inside a block that does not."""
+
+    mode = True
+
+
+def grad(
+    outputs: Tensor,
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Give the gradients of a tensor with respect to others, without storing them anywhere.
+
+    With `create_graph`, the gradients can be differentiated again.
+    """
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    grads = _gt.grad(outputs, inputs, grad_outputs, retain, create_graph)
+    if not allow_unused and any(g is None for g in grads):
+        position = [g is None for g in grads].index(True)
+        raise RuntimeError(
+            f"grad: the output does not depend on input {position}\n  hint: allow_unused=True"
+        )
+    return tuple(grads)

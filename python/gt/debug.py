@@ -1,0 +1,40 @@
+"""Looking inside: the tape, and what the workers have done."""
+
+from gt import _gt
+
+__all__ = ["get_tape", "get_worker_stats", "print_tape", "print_worker_stats"]
+
+
+def get_tape() -> list[dict]:
+    """Give the recorded operations that can still be reached, oldest first.
+
+    Each is a dict with `id`, `op`, `inputs`, `shape`, `dtype` and `signal`.
+    """
+    return _gt.get_tape()
+
+
+def print_tape() -> None:
+    """Print the tape, one operation a line."""
+    tape = get_tape()
+    print(f"tape: {len(tape)} operation(s)")
+    for entry in tape:
+        inputs = ", ".join(entry["inputs"])
+        signal = f"  signal={entry['signal']}" if entry["signal"] else ""
+        print(f"  #{entry['id']:<6} {entry['op']:<14} ({inputs}) -> "
+              f"{entry['dtype']} {entry['shape']}{signal}")
+
+
+def get_worker_stats() -> dict[str, dict]:
+    """Give each worker's statistics by its name: operations, memory, engine."""
+    return _gt.get_worker_stats()
+
+
+def print_worker_stats() -> None:
+    """Print each worker's statistics."""
+    for name, stats in get_worker_stats().items():
+        operations, memory = stats["operations"], stats["memory"]
+        print(f"{name} ({stats['engine']})")
+        print(f"  operations: {operations['total']} total, {operations['compiled']} compiled, "
+              f"{operations['eager']} eager, {operations['failed']} failed")
+        print(f"  memory:     {memory['tensors']} tensors, {memory['bytes'] / 1e6:.1f} MB, "
+              f"at most {memory['bytes_peak'] / 1e6:.1f} MB")
