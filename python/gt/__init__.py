@@ -52,10 +52,10 @@ from gt._gt import (  # noqa: E402
     synchronize,
     tensor,
     uint8,
+    where,
     zeros,
     zeros_like,
 )
-from gt._gt import select as where  # noqa: E402
 from gt.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 from gt.config import (  # noqa: E402
     ShardConfig,

@@ -2,7 +2,7 @@
 
 use gt::ir::ops::ternary;
 use gt::ir::{Operand, shape::axis as check_axis};
-use gt::{DType, Scalar, Shape, Tensor};
+use gt::{DType, Scalar, Session, Shape, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -46,6 +46,14 @@ fn from_numpy(py: Python<'_>, array: &Bound<'_, PyAny>, requires_grad: bool) -> 
     finish(Tensor::from_data(&session, data), requires_grad)
 }
 
+fn filled_with_zeros(session: &Session, shape: Shape, dtype: DType) -> gt::Result<Tensor> {
+    Tensor::full(session, shape, 0i64, dtype)
+}
+
+fn filled_with_ones(session: &Session, shape: Shape, dtype: DType) -> gt::Result<Tensor> {
+    Tensor::full(session, shape, 1i64, dtype)
+}
+
 macro_rules! shaped {
     ($($name:ident($default:expr): $make:expr;)*) => {
         $(#[pyfunction]
@@ -66,8 +74,8 @@ macro_rules! shaped {
 }
 
 shaped! {
-    zeros(DType::F32): |session, shape, dtype| Tensor::full(session, shape, 0i64, dtype);
-    ones(DType::F32): |session, shape, dtype| Tensor::full(session, shape, 1i64, dtype);
+    zeros(DType::F32): filled_with_zeros;
+    ones(DType::F32): filled_with_ones;
     rand(DType::F32): Tensor::rand;
     randn(DType::F32): Tensor::randn;
 }
@@ -195,8 +203,8 @@ macro_rules! likes {
 }
 
 likes! {
-    zeros_like: |session, shape, dtype| Tensor::full(session, shape, 0i64, dtype);
-    ones_like: |session, shape, dtype| Tensor::full(session, shape, 1i64, dtype);
+    zeros_like: filled_with_zeros;
+    ones_like: filled_with_ones;
     rand_like: Tensor::rand;
     randn_like: Tensor::randn;
 }

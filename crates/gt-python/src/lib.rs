@@ -7,6 +7,9 @@
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
+// PyO3's generated wrappers are unsafe functions whose bodies call others like them.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 mod autograd;
 mod convert;
 mod create;

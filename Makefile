@@ -1,0 +1,62 @@
+# The only door: `make help` lists what there is.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Formatting and the like need no PyTorch; `test-all` and `bench` do.
+STAMP := $(VENV)/.installed
+RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
+
+.DEFAULT_GOAL := help
+
+help: ## Say what each target does
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(VENV)/.tools: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=8' pytest-timeout hypothesis scikit-learn matplotlib tqdm ruff mypy
+	@touch $@
+
+$(STAMP): $(VENV)/.tools $(RUST_SOURCES)
+	. $(BIN)/activate && maturin develop --release --quiet
+	@touch $@
+
+build: $(STAMP) ## Set up the virtual environment and build GT into it
+
+demo: build ## Train on handwritten digits, embedded and on a server with two workers
+	$(BIN)/python examples/demo_digits.py
+
+test: build ## Run all tests that need neither a GPU nor PyTorch
+	cargo test --workspace --exclude gt-python --quiet
+	$(BIN)/python -m pytest tests
+
+$(VENV)/.compare: $(VENV)/.tools
+	$(BIN)/pip install --quiet torch jax
+	@touch $@
+
+test-all: test $(VENV)/.compare ## Also install PyTorch and JAX and run the tests that compare with them
+	GT_TEST_ALL=1 $(BIN)/python -m pytest tests
+
+bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
+	$(BIN)/python benches/run.py --write docs/benchmarks.md
+
+lint: build ## Check formatting, warnings and types
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check python tests examples benches
+	$(BIN)/ruff format --check python tests examples benches
+	$(BIN)/mypy
+
+docs: build ## Generate docs/operations.md and the Rust documentation
+	$(BIN)/python docs/generate.py
+	cargo doc --workspace --no-deps --exclude gt-python
+
+clean: ## Remove what was built
+	cargo clean
+	rm -rf $(VENV)
+
+.PHONY: help build demo test test-all bench lint docs clean

@@ -1,0 +1,264 @@
+//! Kernels of two operands: arithmetic and comparisons.
+
+use std::mem::MaybeUninit;
+
+use gt_ir::instruction::Operands;
+use gt_ir::{Attributes, DType, Meta, Operand, Scalar};
+use gt_worker::EngineError;
+
+use crate::cast::{self, runs};
+use crate::element::{Bool, Element, Number, Whole, compute_dtype, with_number};
+use crate::elementwise::{self, ByDType, Kernel, Plan};
+use crate::math::Float;
+use crate::simd::vectorized;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+
+/// A function of two elements.
+pub trait Binary<T, R = T> {
+    fn at(a: T, b: T) -> R;
+}
+
+/// Names a function of two elements for each type that has the trait.
+macro_rules! binary {
+    ($($name:ident: $bound:ident => $result:ty, |$a:ident, $b:ident| $body:expr;)*) => { $(
+        pub struct $name;
+
+        impl<T: $bound> Binary<T, $result> for $name {
+            #[inline(always)]
+            fn at($a: T, $b: T) -> $result {
+                $body
+            }
+        }
+    )* };
+}
+
+binary! {
+    Add: Number => T, |a, b| a.plus(b);
+    Sub: Number => T, |a, b| a.minus(b);
+    Mul: Number => T, |a, b| a.times(b);
+    Div: Float => T, |a, b| a.divide(b);
+    FloorDivide: Number => T, |a, b| a.floor_divide(b);
+    Remainder: Number => T, |a, b| a.remainder(b);
+    Power: Number => T, |a, b| a.power(b);
+    Square: Number => T, |a, _b| a.times(a);
+    Cube: Number => T, |a, _b| a.times(a).times(a);
+    Maximum: Number => T, |a, b| a.larger(b);
+    Minimum: Number => T, |a, b| a.smaller(b);
+    And: Whole => T, |a, b| a.and(b);
+    Or: Whole => T, |a, b| a.or(b);
+    Xor: Whole => T, |a, b| a.xor(b);
+    Eq: Number => Bool, |a, b| Bool::from(a == b);
+    Ne: Number => Bool, |a, b| Bool::from(a != b);
+    Lt: Number => Bool, |a, b| Bool::from(a < b);
+    Le: Number => Bool, |a, b| Bool::from(a <= b);
+    Gt: Number => Bool, |a, b| Bool::from(a > b);
+    Ge: Number => Bool, |a, b| Bool::from(a >= b);
+    LogicalAnd: Number => Bool, |a, b| Bool::from(a.truth() & b.truth());
+    LogicalOr: Number => Bool, |a, b| Bool::from(a.truth() | b.truth());
+    LogicalXor: Number => Bool, |a, b| Bool::from(a.truth() ^ b.truth());
+}
+
+/// # Safety
+/// As for every [`Kernel`].
+unsafe fn each<T: Copy, O: Binary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
+    let [left, right, _] = *inputs;
+    // SAFETY: the contract of kernels.
+    let right = unsafe { std::slice::from_raw_parts(right.cast::<T>(), n) };
+    vectorized(
+        #[inline(always)]
+        || {
+            if left == out.cast_const() {
+                // SAFETY: the contract of kernels: the output is the first input's memory, of
+                // the same type, and initialized.
+                let values = unsafe { std::slice::from_raw_parts_mut(out.cast::<T>(), n) };
+                for (value, right) in values.iter_mut().zip(right) {
+                    *value = O::at(*value, *right);
+                }
+            } else {
+                // SAFETY: the contract of kernels: else they do not overlap.
+                let (left, to) = unsafe { runs::<T, T>(left, out, n) };
+                map::<T, T, O>(left, right, to);
+            }
+        },
+    );
+}
+
+/// # Safety
+/// As for every [`Kernel`], and never in place.
+unsafe fn into_bool<T: Copy, O: Binary<T, Bool>>(
+    inputs: &[*const u8; 3],
+    out: *mut u8,
+    n: usize,
+) {
+    // SAFETY: the contract of kernels.
+    let (right, (left, to)) = unsafe {
+        (std::slice::from_raw_parts(inputs[1].cast(), n), runs::<T, Bool>(inputs[0], out, n))
+    };
+    vectorized(
+        #[inline(always)]
+        || map::<T, Bool, O>(left, right, to),
+    );
+}
+
+#[inline(always)]
+fn map<T: Copy, R, O: Binary<T, R>>(left: &[T], right: &[T], to: &mut [MaybeUninit<R>]) {
+    for ((to, left), right) in to.iter_mut().zip(left).zip(right) {
+        to.write(O::at(*left, *right));
+    }
+}
+
+/// Kernels for bool and all numbers.
+pub const fn numbers<O>() -> ByDType
+where
+    O: Binary<Bool>
+        + Binary<u8>
+        + Binary<i8>
+        + Binary<i16>
+        + Binary<i32>
+        + Binary<i64>
+        + Binary<f32>
+        + Binary<f64>,
+{
+    let mut kernels = whole::<O>();
+    let floats = floats::<O>();
+    (kernels[8], kernels[9]) = (floats[8], floats[9]);
+    kernels
+}
+
+/// Kernels for bool and integers.
+pub const fn whole<O>() -> ByDType
+where
+    O: Binary<Bool> + Binary<u8> + Binary<i8> + Binary<i16> + Binary<i32> + Binary<i64>,
+{
+    [
+        Some(each::<Bool, O>),
+        Some(each::<u8, O>),
+        Some(each::<i8, O>),
+        Some(each::<i16, O>),
+        Some(each::<i32, O>),
+        Some(each::<i64, O>),
+        None,
+        None,
+        None,
+        None,
+    ]
+}
+
+/// Kernels for floats.
+pub const fn floats<O: Binary<f32> + Binary<f64>>() -> ByDType {
+    let mut kernels = [None; 10];
+    kernels[8] = Some(each::<f32, O> as Kernel);
+    kernels[9] = Some(each::<f64, O> as Kernel);
+    kernels
+}
+
+/// Kernels that compare any numbers.
+pub const fn comparisons<O>() -> ByDType
+where
+    O: Binary<Bool, Bool>
+        + Binary<u8, Bool>
+        + Binary<i8, Bool>
+        + Binary<i16, Bool>
+        + Binary<i32, Bool>
+        + Binary<i64, Bool>
+        + Binary<f32, Bool>
+        + Binary<f64, Bool>,
+{
+    [
+        Some(into_bool::<Bool, O>),
+        Some(into_bool::<u8, O>),
+        Some(into_bool::<i8, O>),
+        Some(into_bool::<i16, O>),
+        Some(into_bool::<i32, O>),
+        Some(into_bool::<i64, O>),
+        None,
+        None,
+        Some(into_bool::<f32, O>),
+        Some(into_bool::<f64, O>),
+    ]
+}
+
+static FLOOR_DIVIDE: ByDType = numbers::<FloorDivide>();
+static REMAINDER: ByDType = numbers::<Remainder>();
+static POWER: ByDType = numbers::<Power>();
+static SQUARE: ByDType = numbers::<Square>();
+static CUBE: ByDType = numbers::<Cube>();
+
+fn compute(
+    threads: &mut Threads,
+    kernels: &ByDType,
+    operands: Operands<Tensor>,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let dtype = compute_dtype(output.dtype);
+    let kernel = kernels[dtype as usize].expect("inference gives a dtype with a kernel");
+    let plan = Plan { kernel, inputs: [dtype; 3], result: dtype, in_place: true };
+    elementwise::run(threads, operands, &plan, output)
+}
+
+/// Integers have no result for a divisor of zero.
+fn check_divisor(
+    threads: &mut Threads,
+    operands: &mut Operands<Tensor>,
+    output: Meta,
+) -> Result<(), EngineError> {
+    if output.dtype.is_float() || output.shape.numel() == 0 {
+        return Ok(());
+    }
+    let zero = match &mut operands[1] {
+        Operand::Scalar(scalar) => scalar.as_i64() == 0,
+        Operand::Tensor(tensor) => {
+            // As many values as there are is enough: where it repeats, so would the zeros.
+            let cast = cast::to(threads, tensor.clone(), output.dtype)?.contiguous()?;
+            with_number!(output.dtype, T => cast.as_slice::<T>().iter().any(|x| !x.truth()))
+        }
+    };
+    if zero { Err(EngineError::Other("integer division by zero".into())) } else { Ok(()) }
+}
+
+pub fn floor_divide(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    check_divisor(threads, &mut operands, output)?;
+    compute(threads, &FLOOR_DIVIDE, operands, output)
+}
+
+pub fn remainder(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    check_divisor(threads, &mut operands, output)?;
+    compute(threads, &REMAINDER, operands, output)
+}
+
+/// Powers; squares and cubes, which are common, by multiplication.
+pub fn power(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let kernels = match &operands[1] {
+        Operand::Scalar(Scalar::Int(exponent)) if !output.dtype.is_float() && *exponent < 0 => {
+            let text = "integers to negative integer powers are not allowed".to_string();
+            return Err(EngineError::Other(text));
+        }
+        Operand::Scalar(exponent) if exponent.as_f64() == 2.0 => &SQUARE,
+        Operand::Scalar(exponent) if exponent.as_f64() == 3.0 => &CUBE,
+        _ => &POWER,
+    };
+    compute(threads, kernels, operands, output)
+}
+
+/// The dtype that comparisons compare in.
+pub fn promoted(operands: &Operands<Tensor>) -> DType {
+    let metas: smallvec::SmallVec<[Operand<Meta>; 3]> =
+        operands.iter().map(|operand| operand.map(Tensor::meta)).collect();
+    compute_dtype(gt_ir::ops::infer::promote(&metas))
+}

@@ -1,0 +1,148 @@
+//! The memory of tensors: aligned for the widest vectors, small blocks kept for reuse.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::RefCell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gt_worker::EngineError;
+
+/// Alignment of all memory that is ours: a cache line, and the widest vector.
+const ALIGN: usize = 64;
+
+/// Blocks of 64 bytes to 64 KiB come in powers of two and are kept by the thread that drops
+/// them; at most [`KEPT_BYTES`] of each size.
+const CLASSES: usize = 11;
+const KEPT_BYTES: usize = 128 << 10;
+
+/// A block of memory that tensors share. It is written only while one tensor alone refers to
+/// it, or by the operation that makes it.
+pub struct Buffer {
+    data: NonNull<u8>,
+    capacity: usize,
+    /// Memory of someone else's, held here; it is never written.
+    owner: Option<Bytes>,
+}
+
+// SAFETY: a buffer is plain memory; writing needs `&mut Buffer`, or is done before it is shared.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Memory for `bytes` bytes, not initialized.
+    pub fn new(bytes: usize) -> Result<Arc<Buffer>, EngineError> {
+        let capacity = round(bytes).ok_or(EngineError::OutOfMemory { bytes })?;
+        let data = take_kept(capacity)
+            .or_else(|| {
+                // SAFETY: the capacity is at least ALIGN, so not 0.
+                NonNull::new(unsafe { alloc(layout(capacity)) })
+            })
+            .ok_or(EngineError::OutOfMemory { bytes })?;
+        Ok(Arc::new(Buffer { data, capacity, owner: None }))
+    }
+
+    /// Someone else's memory, shared instead of copied.
+    pub fn foreign(bytes: Bytes) -> Arc<Buffer> {
+        let data = NonNull::from(&bytes[..]).cast();
+        Arc::new(Buffer { data, capacity: bytes.len(), owner: Some(bytes) })
+    }
+
+    pub fn data(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub fn owner(&self) -> Option<&Bytes> {
+        self.owner.as_ref()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.owner.is_none() && !keep(self.data, self.capacity) {
+            // SAFETY: allocated in `new` with the same layout, and given back once.
+            unsafe { dealloc(self.data.as_ptr(), layout(self.capacity)) }
+        }
+    }
+}
+
+/// The capacity that holds `bytes` bytes: of a class, or whole cache lines.
+fn round(bytes: usize) -> Option<usize> {
+    if bytes <= ALIGN << (CLASSES - 1) {
+        return Some(bytes.max(ALIGN).next_power_of_two());
+    }
+    let capacity = bytes.checked_next_multiple_of(ALIGN)?;
+    (capacity <= isize::MAX as usize - ALIGN).then_some(capacity)
+}
+
+fn class(capacity: usize) -> Option<usize> {
+    (capacity <= ALIGN << (CLASSES - 1)).then(|| (capacity / ALIGN).trailing_zeros() as usize)
+}
+
+fn layout(capacity: usize) -> Layout {
+    Layout::from_size_align(capacity, ALIGN).expect("`round` keeps it in range")
+}
+
+/// Blocks that this thread keeps, by class.
+struct Kept([Vec<NonNull<u8>>; CLASSES]);
+
+thread_local! {
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; CLASSES])) };
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for (class, blocks) in self.0.iter_mut().enumerate() {
+            for block in blocks.drain(..) {
+                // SAFETY: `keep` put it here with this class's capacity.
+                unsafe { dealloc(block.as_ptr(), layout(ALIGN << class)) }
+            }
+        }
+    }
+}
+
+fn take_kept(capacity: usize) -> Option<NonNull<u8>> {
+    let class = class(capacity)?;
+    KEPT.try_with(|kept| kept.borrow_mut().0[class].pop()).ok().flatten()
+}
+
+/// Keeps a block for reuse, unless there are enough of its size or the thread is ending.
+fn keep(block: NonNull<u8>, capacity: usize) -> bool {
+    let Some(class) = class(capacity) else { return false };
+    KEPT.try_with(|kept| {
+        let blocks = &mut kept.borrow_mut().0[class];
+        let room = blocks.len() * capacity < KEPT_BYTES;
+        if room {
+            blocks.push(block);
+        }
+        room
+    })
+    .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_and_come_back() {
+        for bytes in [0, 1, 64, 65, 4096, 65_536, 65_537, 1 << 20] {
+            let buffer = Buffer::new(bytes).unwrap();
+            assert_eq!(buffer.data() as usize % ALIGN, 0);
+            assert!(buffer.capacity() >= bytes);
+        }
+        let first = Buffer::new(100).unwrap().data();
+        assert_eq!(Buffer::new(90).unwrap().data(), first);
+    }
+
+    #[test]
+    fn too_much_is_an_error() {
+        assert!(Buffer::new(usize::MAX - 3).is_err());
+        assert!(Buffer::new(1 << 60).is_err());
+    }
+}

@@ -1,0 +1,215 @@
+//! Moving elements between places of different strides, and walking several tensors at once.
+
+use gt_ir::Shape;
+use gt_ir::shape::MAX_RANK;
+
+use crate::element::with_bits;
+use crate::tensor::{Strides, Tensor};
+
+/// Copies `length` bytes.
+///
+/// # Safety
+/// Both ranges are valid and do not overlap.
+pub unsafe fn bytes(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, length) }
+}
+
+/// The loops over one shape in which `K` tensors are walked together: axes of length 1 dropped,
+/// axes that are one run in every tensor merged. The last axis is the inner loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Loops<const K: usize> {
+    rank: usize,
+    dims: [usize; MAX_RANK],
+    strides: [Strides; K],
+}
+
+impl<const K: usize> Loops<K> {
+    pub fn new(shape: &Shape, strides: &[Strides; K]) -> Loops<K> {
+        let mut loops = Loops { rank: 0, dims: [1; MAX_RANK], strides: [[0; MAX_RANK]; K] };
+        for (axis, &length) in shape.dims().iter().enumerate() {
+            if length == 1 {
+                continue;
+            }
+            let last = loops.rank.wrapping_sub(1);
+            let merges = loops.rank > 0
+                && (0..K).all(|k| loops.strides[k][last] == strides[k][axis] * length as isize);
+            let at = if merges { last } else { loops.rank };
+            loops.dims[at] = if merges { loops.dims[last] * length } else { length };
+            for k in 0..K {
+                loops.strides[k][at] = strides[k][axis];
+            }
+            loops.rank = at + 1;
+        }
+        loops
+    }
+
+    /// The length of the inner loop.
+    pub fn inner(&self) -> usize {
+        if self.rank == 0 { 1 } else { self.dims[self.rank - 1] }
+    }
+
+    /// The stride of tensor `k` in the inner loop.
+    pub fn inner_stride(&self, k: usize) -> isize {
+        if self.rank == 0 { 1 } else { self.strides[k][self.rank - 1] }
+    }
+
+    /// Whether tensor `k` is one element throughout.
+    pub fn is_constant(&self, k: usize) -> bool {
+        self.strides[k][..self.rank].iter().all(|&stride| stride == 0)
+    }
+
+    /// How often the inner loop runs.
+    pub fn rows(&self) -> usize {
+        self.dims[..self.rank.max(1) - 1].iter().product()
+    }
+
+    /// Calls `body` with a row's number and each tensor's offset, in elements, for each of `rows`.
+    #[inline]
+    pub fn for_each_row(
+        &self,
+        rows: std::ops::Range<usize>,
+        mut body: impl FnMut(usize, &[isize; K]),
+    ) {
+        let outer = self.rank.max(1) - 1;
+        let (mut at, mut offsets) = ([0usize; MAX_RANK], [0isize; K]);
+        let mut rest = rows.start;
+        for axis in (0..outer).rev() {
+            at[axis] = rest % self.dims[axis];
+            rest /= self.dims[axis];
+            for (k, offset) in offsets.iter_mut().enumerate() {
+                *offset += at[axis] as isize * self.strides[k][axis];
+            }
+        }
+        for row in rows {
+            body(row, &offsets);
+            for axis in (0..outer).rev() {
+                at[axis] += 1;
+                for (k, offset) in offsets.iter_mut().enumerate() {
+                    *offset += self.strides[k][axis];
+                }
+                if at[axis] < self.dims[axis] {
+                    break;
+                }
+                at[axis] = 0;
+                for (k, offset) in offsets.iter_mut().enumerate() {
+                    *offset -= self.dims[axis] as isize * self.strides[k][axis];
+                }
+            }
+        }
+    }
+}
+
+/// Copies a tensor's values into another of the same shape and dtype, just made or writable.
+pub fn into(from: &Tensor, to: &mut Tensor) {
+    debug_assert!(from.meta() == to.meta());
+    if from.numel() == 0 {
+        return;
+    }
+    let shape = *from.shape();
+    let loops = Loops::new(&shape, &[*from.strides(), *to.strides()]);
+    let (source, target) = (from.read(), to.write());
+    // SAFETY: both walk their own elements; the target is not shared, so they do not overlap.
+    unsafe { run(&loops, source, target, from.dtype().size()) }
+}
+
+/// # Safety
+/// The loops stay within both tensors, which have elements of `size` bytes and do not overlap.
+unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
+    let (length, source, target) =
+        (loops.inner(), loops.inner_stride(0), loops.inner_stride(1));
+    if turned(loops) {
+        // SAFETY: the caller's promise.
+        return with_bits!(size, T => unsafe { transpose::<T>(loops, from.cast(), to.cast()) });
+    }
+    let unit = size as isize;
+    loops.for_each_row(0..loops.rows(), |_, offsets| {
+        // SAFETY: `for_each_row` gives the offset of a row's first element.
+        unsafe {
+            let (from, to) = (from.offset(offsets[0] * unit), to.offset(offsets[1] * unit));
+            if source == 1 && target == 1 {
+                bytes(from, to, length * size);
+            } else {
+                with_bits!(size, T => row::<T>(from.cast(), source, to.cast(), target, length));
+            }
+        }
+    });
+}
+
+/// # Safety
+/// `length` elements at the strides lie within both tensors.
+unsafe fn row<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize, length: usize) {
+    for i in 0..length as isize {
+        // SAFETY: the caller's promise.
+        unsafe { *to.offset(i * target) = *from.offset(i * source) }
+    }
+}
+
+/// Whether the source is read down its columns: then whole tiles are copied, so that each line
+/// of memory is read once.
+fn turned(loops: &Loops<2>) -> bool {
+    loops.rank >= 2
+        && loops.inner_stride(1) == 1
+        && loops.inner_stride(0).unsigned_abs() > 1
+        && loops.strides[0][loops.rank - 2] == 1
+        && loops.inner() >= 8
+        && loops.dims[loops.rank - 2] >= 8
+}
+
+const TILE: usize = 16;
+
+/// # Safety
+/// As for [`run`]; the loops are `turned`.
+unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
+    let (rows, columns) = (loops.dims[loops.rank - 2], loops.inner());
+    let (source, target) = (loops.inner_stride(0), loops.strides[1][loops.rank - 2]);
+    let outer = Loops { rank: loops.rank - 1, ..*loops };
+    outer.for_each_row(0..outer.rows(), |_, offsets| {
+        for top in (0..rows).step_by(TILE) {
+            for left in (0..columns).step_by(TILE) {
+                for column in left..columns.min(left + TILE) {
+                    for row in top..rows.min(top + TILE) {
+                        let (row, column) = (row as isize, column as isize);
+                        // SAFETY: row and column are in range, as the caller promises.
+                        unsafe {
+                            *to.offset(offsets[1] + row * target + column) =
+                                *from.offset(offsets[0] + row + column * source);
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_ir::{DType, Meta};
+
+    #[test]
+    fn loops_merge_what_is_one_run() {
+        let shape = Shape::new(&[2, 3, 1, 4]).unwrap();
+        let plain: Strides = [12, 4, 4, 1, 0, 0, 0, 0];
+        let loops = Loops::new(&shape, &[plain]);
+        assert_eq!((loops.rank, loops.inner(), loops.rows()), (1, 24, 1));
+        let turned: Strides = [1, 2, 0, 6, 0, 0, 0, 0];
+        let loops = Loops::new(&shape, &[plain, turned]);
+        assert_eq!((loops.rank, loops.inner(), loops.rows()), (3, 4, 6));
+    }
+
+    #[test]
+    fn transposed_tensors_are_copied_right() {
+        let shape = Shape::new(&[3, 20, 33]).unwrap();
+        let mut x = Tensor::empty(Meta::new(DType::I32, shape)).unwrap();
+        for i in 0..shape.numel() {
+            // SAFETY: in range of a new tensor.
+            unsafe { x.write().cast::<i32>().add(i).write(i as i32) };
+        }
+        let turned = x.permute(&[0, 2, 1]).contiguous().unwrap();
+        let (from, to) = (x.as_slice::<i32>(), turned.as_slice::<i32>());
+        for (b, i, j) in (0..3).flat_map(|b| (0..20).flat_map(move |i| (0..33).map(move |j| (b, i, j)))) {
+            assert_eq!(to[b * 660 + j * 20 + i], from[b * 660 + i * 33 + j]);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Tensors from nothing: numbers in order, and random ones.
+
+use gt_ir::instruction::Operands;
+use gt_ir::philox::Stream;
+use gt_ir::{Attributes, DType, Meta, Operand, Scalar};
+use gt_worker::EngineError;
+
+use crate::element::{Element, with_element};
+use crate::tensor::Tensor;
+use crate::threads::{Shared, Threads};
+
+/// Elements that one thread makes at a time.
+const PIECE: usize = 1 << 15;
+
+/// A tensor whose element at each row-major index is `value(index)`.
+fn filled<T: Element>(
+    threads: &mut Threads,
+    output: Meta,
+    value: impl Fn(usize) -> T + Sync,
+) -> Result<Tensor, EngineError> {
+    let mut out = Tensor::empty(output)?;
+    let n = output.shape.numel();
+    let to = Shared(out.write().cast::<T>());
+    let part = |range: std::ops::Range<usize>| {
+        for index in range {
+            // SAFETY: the tensor is new, of this type, and has n elements.
+            unsafe { to.get().add(index).write(value(index)) };
+        }
+    };
+    if n < 2 * PIECE {
+        part(0..n);
+    } else {
+        threads.for_each(n.div_ceil(PIECE), |piece| part(piece * PIECE..n.min((piece + 1) * PIECE)));
+    }
+    Ok(out)
+}
+
+/// The number that operand `index` is; a tensor of one element counts as its value.
+fn number(operands: &Operands<Tensor>, index: usize) -> Result<Scalar, EngineError> {
+    match &operands[index] {
+        Operand::Scalar(scalar) => Ok(*scalar),
+        Operand::Tensor(tensor) if tensor.numel() == 1 => {
+            Ok(tensor.clone().contiguous()?.to_data().element(0))
+        }
+        Operand::Tensor(_) => Err(EngineError::Other("a number is expected".into())),
+    }
+}
+
+pub fn full(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let value = number(&operands, 0)?;
+    with_element!(output.dtype, T => {
+        let value = T::from_scalar(value);
+        filled::<T>(threads, output, |_| value)
+    })
+}
+
+pub fn arange(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let (start, step) = (number(&operands, 0)?, number(&operands, 1)?);
+    let whole = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));
+    with_element!(output.dtype, T => if whole {
+        let (start, step) = (start.as_i64(), step.as_i64());
+        filled::<T>(threads, output, |i| {
+            start.wrapping_add((i as i64).wrapping_mul(step)).cast()
+        })
+    } else {
+        let (start, step) = (start.as_f64(), step.as_f64());
+        filled::<T>(threads, output, |i| (start + i as f64 * step).cast())
+    })
+}
+
+/// From both ends, so that both are exact.
+pub fn linspace(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let (start, end) = (number(&operands, 0)?.as_f64(), number(&operands, 1)?.as_f64());
+    let n = output.shape.numel();
+    let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
+    with_element!(output.dtype, T => filled::<T>(threads, output, |i| {
+        let value = if 2 * i < n { start + i as f64 * step } else { end - (n - 1 - i) as f64 * step };
+        value.cast()
+    }))
+}
+
+pub fn eye(
+    threads: &mut Threads,
+    _: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let columns = output.shape[1];
+    with_element!(output.dtype, T => filled::<T>(threads, output, |i| {
+        i64::from(i / columns == i % columns).cast()
+    }))
+}
+
+/// Seed and instruction number, the first two operands of every random operation.
+fn stream(operands: &Operands<Tensor>) -> Result<Stream, EngineError> {
+    let (seed, instruction) = (number(operands, 0)?.as_i64(), number(operands, 1)?.as_i64());
+    Ok(Stream::new(seed as u64, instruction as u64))
+}
+
+pub fn rand(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let stream = stream(&operands)?;
+    // 16-bit floats get no more digits than they hold: rounding up would give 1.
+    let short = |scale: f32, i: usize| (stream.uniform_f32(i as u64) * scale).floor() / scale;
+    match output.dtype {
+        DType::F64 => filled(threads, output, |i| stream.uniform_f64(i as u64)),
+        DType::F16 => filled(threads, output, |i| half::f16::from_f32(short(2048.0, i))),
+        DType::BF16 => filled(threads, output, |i| half::bf16::from_f32(short(256.0, i))),
+        _ => filled(threads, output, |i| stream.uniform_f32(i as u64)),
+    }
+}
+
+pub fn randn(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let stream = stream(&operands)?;
+    with_element!(output.dtype, T => {
+        filled::<T>(threads, output, |i| stream.normal(i as u64).cast())
+    })
+}
+
+pub fn randint(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let stream = stream(&operands)?;
+    let (low, high) = (number(&operands, 2)?.as_i64(), number(&operands, 3)?.as_i64());
+    if high <= low && output.shape.numel() > 0 {
+        let text = format!("randint: high {high} must be above low {low}");
+        return Err(EngineError::Other(text));
+    }
+    with_element!(output.dtype, T => {
+        filled::<T>(threads, output, |i| stream.integer(i as u64, low, high).cast())
+    })
+}

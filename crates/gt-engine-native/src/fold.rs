@@ -1,0 +1,211 @@
+//! Folding runs of elements into one: the loops under every reduction.
+
+use std::mem::MaybeUninit;
+
+use crate::element::{Bool, Number};
+use crate::simd::vectorized;
+
+/// A way to fold elements. A block of them is folded in their own type, which is fast; blocks
+/// are folded in `Total`, which loses no digits.
+pub trait Fold<T> {
+    type Total: Copy + Send;
+    const START: T;
+    const START_TOTAL: Self::Total;
+
+    fn push(folded: T, x: T) -> T;
+    fn total(total: Self::Total, folded: T) -> Self::Total;
+    fn merge(total: Self::Total, other: Self::Total) -> Self::Total;
+    /// The result of folding `count` elements.
+    fn finish(total: Self::Total, count: usize) -> T;
+}
+
+pub struct Sum;
+pub struct Mean;
+pub struct Product;
+pub struct Largest;
+pub struct Smallest;
+pub struct Any;
+pub struct All;
+
+/// Folds whose totals are of the elements' own type.
+macro_rules! plain {
+    ($name:ident, $bound:ident, $start:ident, $function:ident) => {
+        impl<T: $bound> Fold<T> for $name {
+            plain!(methods T, T::$start, $function);
+        }
+    };
+    ($name:ident for $type:ty, $start:expr, $function:ident) => {
+        impl Fold<$type> for $name {
+            plain!(methods $type, $start, $function);
+        }
+    };
+    (methods $type:ty, $start:expr, $function:ident) => {
+        type Total = $type;
+        const START: $type = $start;
+        const START_TOTAL: $type = $start;
+
+        #[inline(always)]
+        fn push(folded: $type, x: $type) -> $type {
+            folded.$function(x)
+        }
+        #[inline(always)]
+        fn total(total: $type, folded: $type) -> $type {
+            total.$function(folded)
+        }
+        #[inline(always)]
+        fn merge(total: $type, other: $type) -> $type {
+            total.$function(other)
+        }
+        #[inline(always)]
+        fn finish(total: $type, _: usize) -> $type {
+            total
+        }
+    };
+}
+
+plain!(Largest, Number, LOWEST, larger);
+plain!(Smallest, Number, HIGHEST, smaller);
+plain!(Sum for i64, 0, plus);
+plain!(Product for i64, 1, times);
+plain!(Any for Bool, Bool(0), plus);
+plain!(All for Bool, Bool(1), times);
+
+/// Folds of floats whose totals are float64.
+macro_rules! wide {
+    ($($name:ident for $type:ty, $start:expr, $function:ident, |$total:ident, $count:ident| $finish:expr;)*) => { $(
+        impl Fold<$type> for $name {
+            type Total = f64;
+            const START: $type = $start;
+            const START_TOTAL: f64 = $start;
+
+            #[inline(always)]
+            fn push(folded: $type, x: $type) -> $type {
+                folded.$function(x)
+            }
+            #[inline(always)]
+            fn total(total: f64, folded: $type) -> f64 {
+                total.$function(f64::from(folded))
+            }
+            #[inline(always)]
+            fn merge(total: f64, other: f64) -> f64 {
+                total.$function(other)
+            }
+            #[inline(always)]
+            fn finish($total: f64, $count: usize) -> $type {
+                $finish as $type
+            }
+        }
+    )* };
+}
+
+wide! {
+    Sum for f32, 0.0, plus, |total, _count| total;
+    Sum for f64, 0.0, plus, |total, _count| total;
+    Mean for f32, 0.0, plus, |total, count| total / count as f64;
+    Mean for f64, 0.0, plus, |total, count| total / count as f64;
+    Product for f32, 1.0, times, |total, _count| total;
+    Product for f64, 1.0, times, |total, _count| total;
+}
+
+/// Independent folds side by side: as many as fill the vector units.
+const LANES: usize = 64;
+/// Elements in a block.
+const BLOCK: usize = 4096;
+/// Columns that are folded side by side, and rows in a block of them.
+pub const COLUMNS: usize = 512;
+const ROWS: usize = 64;
+
+/// Folds one run.
+pub fn row<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut total = F::START_TOTAL;
+            for block in x.chunks(BLOCK) {
+                total = F::total(total, block_of_row::<T, F>(block));
+            }
+            total
+        },
+    )
+}
+
+#[inline(always)]
+fn block_of_row<T: Number, F: Fold<T>>(block: &[T]) -> T {
+    let mut folded = F::START;
+    let chunks = block.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    if block.len() >= LANES {
+        let mut lanes = [F::START; LANES];
+        for chunk in chunks {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane = F::push(*lane, *x);
+            }
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                lanes[i] = F::push(lanes[i], lanes[i + width]);
+            }
+            width /= 2;
+        }
+        folded = lanes[0];
+    }
+    for x in rest {
+        folded = F::push(folded, *x);
+    }
+    folded
+}
+
+/// Folds `out.len()` columns, at most [`COLUMNS`], of `rows` rows: element (r, c) is at
+/// `x[r * stride + c]`.
+pub fn columns<T: Number, F: Fold<T>>(
+    x: &[T],
+    stride: usize,
+    rows: usize,
+    out: &mut [MaybeUninit<T>],
+) {
+    let width = out.len();
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut totals = [F::START_TOTAL; COLUMNS];
+            let mut folded = [F::START; COLUMNS];
+            let (totals, folded) = (&mut totals[..width], &mut folded[..width]);
+            for start in (0..rows).step_by(ROWS) {
+                folded.fill(F::START);
+                for row in start..rows.min(start + ROWS) {
+                    let row = &x[row * stride..][..width];
+                    for (folded, x) in folded.iter_mut().zip(row) {
+                        *folded = F::push(*folded, *x);
+                    }
+                }
+                for (total, folded) in totals.iter_mut().zip(&*folded) {
+                    *total = F::total(*total, *folded);
+                }
+            }
+            for (out, total) in out.iter_mut().zip(totals) {
+                out.write(F::finish(*total, rows));
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_survives_folding() {
+        let mut x = vec![1.0f32; 200];
+        x[130] = f32::NAN;
+        assert!(row::<f32, Largest>(&x).is_nan() && row::<f32, Smallest>(&x).is_nan());
+        assert!(row::<f32, Sum>(&x).is_nan());
+    }
+
+    #[test]
+    fn long_sums_keep_their_digits() {
+        let x = vec![0.1f32; 10_000_000];
+        let sum = row::<f32, Sum>(&x);
+        assert!((sum / 1e6 - 1.0).abs() < 1e-6, "{sum}");
+    }
+}

@@ -1,0 +1,124 @@
+//! GT's own engine: computes every operation on the processor.
+//!
+//! - [`table`]: from an operation to what computes it; read it first.
+//! - [`tensor`] and [`buffer`]: memory, shared by reference, and strided views of it.
+//! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
+//!   [`ternary`] and [`cast`] are its kernels, [`element`] and [`math`] what they compute.
+//! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
+//!   [`create`]: the other families.
+//! - [`simd`] and [`threads`]: the machine's vectors and processors.
+//!
+//! An operation writes into its first operand's memory where nothing else refers to it. The
+//! engine knows neither clients nor workers' plans; composites it has no lowering for are
+//! expanded by the worker.
+
+mod binary;
+mod buffer;
+mod cast;
+mod copy;
+mod create;
+mod element;
+mod elementwise;
+mod fold;
+mod index;
+mod math;
+mod matmul;
+mod reduce;
+mod shape;
+pub mod simd;
+mod softmax;
+mod table;
+mod tensor;
+mod ternary;
+mod threads;
+mod unary;
+
+use gt_ir::instruction::Operands;
+use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
+use gt_worker::{Engine, EngineError};
+
+use crate::element::compute_dtype;
+use crate::elementwise::{ByDType, Plan};
+use crate::table::Lowering;
+pub use crate::tensor::Tensor;
+use crate::threads::Threads;
+
+/// The native engine.
+pub struct NativeEngine {
+    threads: Threads,
+}
+
+impl NativeEngine {
+    /// An engine that computes on up to `threads` threads, the caller's among them. The others
+    /// start with the first operation that is large enough for them.
+    pub fn new(threads: usize) -> NativeEngine {
+        NativeEngine { threads: Threads::new(threads) }
+    }
+
+    /// To be called in a forked child, where the parent's threads do not exist.
+    pub fn after_fork(&mut self) {
+        self.threads.after_fork();
+    }
+}
+
+impl Engine for NativeEngine {
+    type Tensor = Tensor;
+
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn lowers(&self, operation: &'static Operation) -> bool {
+        table::lowering(operation).is_some()
+    }
+
+    fn create(&mut self, data: TensorData) -> Result<Tensor, EngineError> {
+        Tensor::from_data(data)
+    }
+
+    fn read(&mut self, tensor: &Tensor) -> Result<TensorData, EngineError> {
+        if tensor.is_contiguous() {
+            return Ok(tensor.to_data());
+        }
+        Ok(tensor.clone().contiguous()?.to_data())
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Tensor>,
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Tensor, EngineError> {
+        let threads = &mut self.threads;
+        match table::lowering(operation) {
+            Some(Lowering::Same(kernels)) => {
+                let dtype = compute_dtype(output.dtype);
+                let plan = plan(operation, kernels, dtype, dtype, true)?;
+                elementwise::run(threads, operands, &plan, output)
+            }
+            Some(Lowering::Question(kernels)) => {
+                let dtype = binary::promoted(&operands);
+                let plan = plan(operation, kernels, dtype, DType::Bool, false)?;
+                elementwise::run(threads, operands, &plan, output)
+            }
+            Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
+            None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
+        }
+    }
+}
+
+#[inline]
+fn plan(
+    operation: &Operation,
+    kernels: &ByDType,
+    dtype: DType,
+    result: DType,
+    in_place: bool,
+) -> Result<Plan, EngineError> {
+    match kernels[dtype as usize] {
+        Some(kernel) => Ok(Plan { kernel, inputs: [dtype; 3], result, in_place }),
+        None => Err(EngineError::Other(format!("{} does not take {dtype}", operation.name))),
+    }
+}

@@ -1,0 +1,369 @@
+//! Functions of floats. Those of float32 are polynomials without branches, so that loops over
+//! them become vectors; where float32 itself would lose digits they are computed in float64.
+//! Errors are within 2 units in the last place (tested). Those of float64 are the system's.
+
+use std::f32::consts::LOG2_E;
+
+use crate::element::Number;
+
+/// What is computed in floats only.
+pub trait Float: Number {
+    const HALF: Self;
+
+    fn exp(self) -> Self;
+    fn log(self) -> Self;
+    fn log1p(self) -> Self;
+    fn expm1(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn sin(self) -> Self;
+    fn cos(self) -> Self;
+    fn erf(self) -> Self;
+    fn tanh(self) -> Self;
+    fn divide(self, other: Self) -> Self;
+
+    #[inline(always)]
+    fn sigmoid(self) -> Self {
+        Self::ONE.divide(Self::ONE.plus(self.negative().exp()))
+    }
+
+    /// log(1 + exp(x)) without overflow.
+    #[inline(always)]
+    fn softplus(self) -> Self {
+        let rest = self.absolute().negative().exp().log1p();
+        self.larger(Self::ZERO).plus(rest)
+    }
+
+    #[inline(always)]
+    fn gelu(self) -> Self {
+        let scaled = self.times(Self::from_f64(std::f64::consts::FRAC_1_SQRT_2));
+        self.times(Self::HALF).times(scaled.erf().plus(Self::ONE))
+    }
+
+    /// gelu by way of tanh (Hendrycks and Gimpel, 2016).
+    #[inline(always)]
+    fn gelu_tanh(self) -> Self {
+        let cubic = self.times(self).times(Self::from_f64(0.044_715)).plus(Self::ONE);
+        let scaled = self.times(cubic).times(Self::from_f64(0.797_884_560_802_865_4));
+        self.times(Self::HALF).times(scaled.tanh().plus(Self::ONE))
+    }
+}
+
+impl Float for f64 {
+    const HALF: f64 = 0.5;
+
+    fn exp(self) -> f64 {
+        self.exp()
+    }
+    fn log(self) -> f64 {
+        self.ln()
+    }
+    fn log1p(self) -> f64 {
+        self.ln_1p()
+    }
+    fn expm1(self) -> f64 {
+        self.exp_m1()
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f64 {
+        self.sqrt()
+    }
+    fn sin(self) -> f64 {
+        self.sin()
+    }
+    fn cos(self) -> f64 {
+        self.cos()
+    }
+    fn erf(self) -> f64 {
+        libm::erf(self)
+    }
+    fn tanh(self) -> f64 {
+        self.tanh()
+    }
+    #[inline(always)]
+    fn divide(self, other: f64) -> f64 {
+        self / other
+    }
+}
+
+impl Float for f32 {
+    const HALF: f32 = 0.5;
+
+    #[inline(always)]
+    fn exp(self) -> f32 {
+        exp(self)
+    }
+    #[inline(always)]
+    fn log(self) -> f32 {
+        log(self)
+    }
+    #[inline(always)]
+    fn log1p(self) -> f32 {
+        log1p(self)
+    }
+    #[inline(always)]
+    fn expm1(self) -> f32 {
+        expm1(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f32 {
+        self.sqrt()
+    }
+    #[inline(always)]
+    fn sin(self) -> f32 {
+        sin_turned(self, 0)
+    }
+    #[inline(always)]
+    fn cos(self) -> f32 {
+        sin_turned(self, 1)
+    }
+    #[inline(always)]
+    fn erf(self) -> f32 {
+        erf(self)
+    }
+    #[inline(always)]
+    fn tanh(self) -> f32 {
+        tanh(self)
+    }
+    #[inline(always)]
+    fn divide(self, other: f32) -> f32 {
+        self / other
+    }
+}
+
+/// Adding this rounds a small float32 to a whole number, which then stands in the low bits.
+const ROUND: f32 = 12_582_912.0;
+/// The same for float64.
+const ROUND64: f64 = 6_755_399_441_055_744.0;
+
+/// e^x = 2^n e^r with |r| at most ln(2)/2; the polynomial is Cephes'.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    // Beyond these e^x is 0 or infinite anyway. NaN fails both comparisons and stays.
+    let x = if x < -104.0 { -104.0 } else { x };
+    let x = if x > 89.0 { 89.0 } else { x };
+    let shifted = x * LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    // ln 2 in two parts, of which the first times n is exact.
+    let r = (x - n * 0.693_359_4) - n * -2.121_944_4e-4;
+    let mut p = 1.987_569_1e-4;
+    p = p * r + 1.398_199_9e-3;
+    p = p * r + 8.333_452e-3;
+    p = p * r + 4.166_579_6e-2;
+    p = p * r + 1.666_666_5e-1;
+    p = p * r + 5.000_000_1e-1;
+    let y = p * (r * r) + r + 1.0;
+    // 2^n as two factors: results down to the smallest subnormal come out right.
+    let n = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
+    let half = n >> 1;
+    y * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+#[inline(always)]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
+}
+
+#[inline(always)]
+fn expm1(x: f32) -> f32 {
+    let x64 = f64::from(x);
+    let x64 = if x64 < -110.0 { -110.0 } else { x64 };
+    let x64 = if x64 > 100.0 { 100.0 } else { x64 };
+    let shifted = x64 * std::f64::consts::LOG2_E + ROUND64;
+    let r = x64 - (shifted - ROUND64) * std::f64::consts::LN_2;
+    // The series of e^r - 1.
+    let mut p = 1.0 / 40_320.0;
+    for factor in [1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0] {
+        p = p * r + factor;
+    }
+    let n = shifted.to_bits().wrapping_sub(ROUND64.to_bits());
+    let scale = f64::from_bits(n.wrapping_add(1023) << 52);
+    // From -0 the series gives 0.
+    if x == 0.0 { x } else { (scale * (p * r) + (scale - 1.0)) as f32 }
+}
+
+/// The logarithm of a positive, normal number to about 10 digits: by the series of artanh.
+#[inline(always)]
+fn log64(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    let above = mantissa > std::f64::consts::SQRT_2;
+    let m = if above { mantissa * 0.5 } else { mantissa };
+    let exponent = (bits >> 52) as i32 - if above { 1022 } else { 1023 };
+    let s = (m - 1.0) / (m + 1.0);
+    let z = s * s;
+    let mut p = 1.0 / 11.0;
+    for factor in [1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0] {
+        p = p * z + factor;
+    }
+    2.0 * s * p + f64::from(exponent) * std::f64::consts::LN_2
+}
+
+#[inline(always)]
+fn log(x: f32) -> f32 {
+    special_log(x, log64(f64::from(x)) as f32)
+}
+
+/// The logarithm at the edges of its domain.
+#[inline(always)]
+fn special_log(x: f32, inside: f32) -> f32 {
+    let y = if x > 0.0 { inside } else { f32::NAN };
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    if x == f32::INFINITY { x } else { y }
+}
+
+#[inline(always)]
+fn log1p(x: f32) -> f32 {
+    let x64 = f64::from(x);
+    let above = 1.0 + x64;
+    // What was lost in the sum is made up for by the ratio (Kahan).
+    let kept = above - 1.0;
+    let y = if kept == 0.0 { x } else { (log64(above) * (x64 / kept)) as f32 };
+    let y = special_log(above as f32, y);
+    if x == 0.0 { x } else { y }
+}
+
+/// sin(x + quarters * pi/2). Beyond [`FAR`] it is not exact: kernels compute that otherwise.
+#[inline(always)]
+fn sin_turned(x: f32, quarters: i64) -> f32 {
+    let x64 = f64::from(x);
+    let shifted = x64 * std::f64::consts::FRAC_2_PI + ROUND64;
+    let n = shifted - ROUND64;
+    // pi/2 in two parts, of which the first times n is exact (fdlibm).
+    let r = (x64 - n * 1.570_796_326_734_125_6) - n * 6.077_100_506_506_192e-11;
+    let z = r * r;
+    let mut sine = 1.0 / 362_880.0;
+    for factor in [-1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0] {
+        sine = sine * z + factor;
+    }
+    let mut cosine = -1.0 / 3_628_800.0;
+    for factor in [1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0] {
+        cosine = cosine * z + factor;
+    }
+    let n = (shifted.to_bits() as i64).wrapping_add(quarters);
+    let y = if n & 1 == 0 { sine * r } else { cosine };
+    // -0 stays -0, as the sine of a vanishing r is r itself.
+    (if n & 2 == 0 { y } else { -y }) as f32
+}
+
+/// Up to here sine and cosine are reduced exactly.
+pub const FAR: f32 = 1.0e6;
+
+/// A rational approximation on -4..4 (Eigen's), beyond which erf is 1 in float32.
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    let x64 = f64::from(x);
+    let x64 = if x64 < -4.0 { -4.0 } else { x64 };
+    let x64 = if x64 > 4.0 { 4.0 } else { x64 };
+    let z = x64 * x64;
+    let mut above = -2.726_142_258_013_06e-10;
+    for factor in [
+        2.770_681_424_959_02e-8,
+        -2.101_024_020_825_08e-6,
+        -5.692_506_394_623_46e-5,
+        -7.349_906_303_268_55e-4,
+        -2.954_599_808_540_25e-3,
+        -1.609_603_332_624_15e-2,
+    ] {
+        above = above * z + factor;
+    }
+    let mut below = -1.456_607_184_649_96e-5;
+    for factor in [
+        -2.133_740_552_789_05e-4,
+        -1.682_826_974_382_03e-3,
+        -7.373_329_167_204_68e-3,
+        -1.426_473_905_141_89e-2,
+    ] {
+        below = below * z + factor;
+    }
+    (x64 * above / below) as f32
+}
+
+/// Cephes': a polynomial near 0, by way of e^2x elsewhere.
+#[inline(always)]
+fn tanh(x: f32) -> f32 {
+    let size = x.abs();
+    let z = x * x;
+    let mut p = -5.704_988_7e-3;
+    p = p * z + 2.063_908_9e-2;
+    p = p * z - 5.373_971_6e-2;
+    p = p * z + 1.333_144_2e-1;
+    p = p * z - 3.333_328_2e-1;
+    let near = p * z * x + x;
+    let far = (1.0 - 2.0 / (exp(size + size) + 1.0)).copysign(x);
+    if size < 0.625 { near } else { far }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest error of `f` in units in the last place, over many floats of `low..high`.
+    fn worst(f: fn(f32) -> f32, exact: fn(f64) -> f64, low: f32, high: f32) -> f64 {
+        let mut worst = 0.0f64;
+        for i in 0..=200_000 {
+            let x = low + (high - low) * (i as f32 / 200_000.0);
+            let want = exact(f64::from(x));
+            let rounded = want as f32;
+            let unit = f64::from(f32::from_bits(rounded.abs().to_bits() + 1))
+                - f64::from(rounded.abs());
+            let error = (f64::from(f(x)) - want).abs() / unit;
+            assert!(error < 100.0, "{x}: {} instead of {want}", f(x));
+            worst = worst.max(error);
+        }
+        worst
+    }
+
+    #[test]
+    fn errors_are_small() {
+        let check = |name, f, exact, low, high, limit| {
+            let error = worst(f, exact, low, high);
+            assert!(error <= limit, "{name}: {error} units in the last place");
+        };
+        check("exp", Float::exp, f64::exp, -87.0, 88.0, 2.0);
+        check("exp", Float::exp, f64::exp, -1.0, 1.0, 2.0);
+        check("log", Float::log, f64::ln, 1e-5, 3.0, 1.0);
+        check("log", Float::log, f64::ln, 3.0, 1e30, 1.0);
+        check("log1p", Float::log1p, f64::ln_1p, -0.99, 3.0, 1.0);
+        check("log1p", Float::log1p, f64::ln_1p, -1e-9, 1e-9, 1.0);
+        check("expm1", Float::expm1, f64::exp_m1, -20.0, 80.0, 1.0);
+        check("expm1", Float::expm1, f64::exp_m1, -1e-6, 1e-6, 1.0);
+        check("sin", Float::sin, f64::sin, -10.0, 10.0, 1.0);
+        check("sin", Float::sin, f64::sin, 9.0e5, 1.0e6, 1.0);
+        check("cos", Float::cos, f64::cos, -10.0, 10.0, 1.0);
+        check("erf", Float::erf, libm::erf, -5.0, 5.0, 2.0);
+        check("tanh", Float::tanh, f64::tanh, -10.0, 10.0, 2.0);
+        check("sigmoid", Float::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), -80.0, 20.0, 2.5);
+    }
+
+    #[test]
+    fn edges_are_right() {
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        let check = |f: fn(f32) -> f32, x: f32, want: f32| {
+            let got = f(x);
+            assert!(got == want || got.is_nan() && want.is_nan(), "{x}: {got} for {want}");
+        };
+        for f in [Float::exp, Float::log, Float::tanh, Float::erf, Float::sin, Float::expm1] {
+            let f: fn(f32) -> f32 = f;
+            check(f, nan, nan);
+        }
+        check(Float::exp, inf, inf);
+        check(Float::exp, 88.8, inf);
+        check(Float::exp, -inf, 0.0);
+        check(Float::exp, -100.0, (-100.0f32).exp());
+        check(Float::log, 0.0, -inf);
+        check(Float::log, -1.0, nan);
+        check(Float::log, inf, inf);
+        check(Float::log, 1e-40, (1e-40f32).ln());
+        check(Float::log1p, -1.0, -inf);
+        check(Float::log1p, -2.0, nan);
+        check(Float::log1p, inf, inf);
+        check(Float::expm1, inf, inf);
+        check(Float::expm1, -inf, -1.0);
+        check(Float::tanh, inf, 1.0);
+        check(Float::tanh, -inf, -1.0);
+        check(Float::erf, inf, 1.0);
+        check(Float::sigmoid, -inf, 0.0);
+        check(Float::softplus, 200.0, 200.0);
+        check(Float::softplus, -inf, 0.0);
+    }
+}

@@ -1,0 +1,327 @@
+//! Reductions over axes.
+//!
+//! Whatever the axes, the tensor is brought into the form outer x reduced x inner, without a copy
+//! where its memory is already so.
+
+use std::mem::MaybeUninit;
+
+use gt_ir::instruction::Operands;
+use gt_ir::operation::ints;
+use gt_ir::shape::axes;
+use gt_ir::{Attributes, DType, Meta, Shape};
+use gt_worker::EngineError;
+use smallvec::SmallVec;
+
+use crate::cast;
+use crate::element::{Number, compute_dtype, with_number};
+use crate::fold::{self, All, Any, COLUMNS, Fold, Largest, Mean, Product, Smallest, Sum};
+use crate::table::tensor;
+use crate::tensor::Tensor;
+use crate::threads::{Shared, Threads};
+
+/// Reductions of fewer elements stay on one thread.
+const PARALLEL: usize = 1 << 17;
+/// Elements that one thread folds at a time, whatever the number of threads, so that the result
+/// does not depend on it.
+const PIECE: usize = 1 << 16;
+
+/// A contiguous tensor as outer x reduced x inner.
+struct Arranged {
+    tensor: Tensor,
+    outer: usize,
+    reduced: usize,
+    inner: usize,
+}
+
+type Order = SmallVec<[usize; 8]>;
+
+fn arrange(tensor: Tensor, gone: &[usize]) -> Result<Arranged, EngineError> {
+    let rank = tensor.shape().rank();
+    let by_stride = memory_order(&tensor);
+    for order in [(0..rank).collect(), by_stride] {
+        if let Some(range) = run_of(&order, gone) {
+            let turned = tensor.permute(&order);
+            if turned.is_contiguous() {
+                return arranged(turned, range);
+            }
+        }
+    }
+    // What remains is copied, with the reduced axes at the end.
+    let kept = (0..rank).filter(|axis| !gone.contains(axis));
+    let order: Order = kept.chain(gone.iter().copied()).collect();
+    arranged(tensor.permute(&order).contiguous()?, rank - gone.len()..rank)
+}
+
+fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, EngineError> {
+    let product = |range: std::ops::Range<usize>| tensor.shape().dims()[range].iter().product();
+    let rank = tensor.shape().rank();
+    let outer = product(0..range.start);
+    let (reduced, inner) = (product(range.clone()), product(range.end..rank));
+    Ok(Arranged { tensor, outer, reduced, inner })
+}
+
+/// The axes from the largest stride to the smallest: the order they have in memory.
+fn memory_order(tensor: &Tensor) -> Order {
+    let mut order: Order = (0..tensor.shape().rank()).collect();
+    order.sort_by_key(|&axis| -tensor.strides()[axis]);
+    order
+}
+
+/// Where in `order` the axes of `gone` stand, if side by side and with the others in their own
+/// order, so that the result is too.
+fn run_of(order: &[usize], gone: &[usize]) -> Option<std::ops::Range<usize>> {
+    let start = order.iter().position(|axis| gone.contains(axis)).unwrap_or(0);
+    let end = start + gone.len();
+    let together = order[start..end].iter().all(|axis| gone.contains(axis));
+    let kept = || order[..start].iter().chain(&order[end..]);
+    (together && kept().zip(kept().skip(1)).all(|(a, b)| a < b)).then_some(start..end)
+}
+
+/// Reduces the axes in attribute 0, computing in `dtype`.
+fn reduce(
+    threads: &mut Threads,
+    tensor: Tensor,
+    attributes: &Attributes,
+    output: Meta,
+    dtype: DType,
+    fold: FoldFn,
+) -> Result<Tensor, EngineError> {
+    let gone = checked_axes(ints(attributes, 0), tensor.shape())?;
+    let x = arrange(cast::to(threads, tensor, dtype)?, &gone)?;
+    let mut out = Tensor::empty(Meta::new(dtype, output.shape))?;
+    fold(threads, &x, &mut out);
+    cast::to(threads, out, output.dtype)
+}
+
+fn checked_axes(given: &[i64], shape: &Shape) -> Result<Vec<usize>, EngineError> {
+    axes(given, shape.rank(), "reduce").map_err(|error| EngineError::Other(error.to_string()))
+}
+
+type FoldFn = fn(&mut Threads, &Arranged, &mut Tensor);
+
+fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &mut Tensor) {
+    let Arranged { outer, reduced, inner, .. } = *x;
+    let values = x.tensor.as_slice::<T>();
+    // SAFETY: the output is new, of this type and of outer x inner elements.
+    let out = unsafe {
+        let data = out.write().cast::<MaybeUninit<T>>();
+        std::slice::from_raw_parts_mut(data, outer * inner)
+    };
+    if values.len() < PARALLEL || threads.count() == 1 && outer * inner > 1 {
+        return fold_rows::<T, F>(values, out, reduced, inner);
+    }
+    if outer * inner == 1 {
+        out[0].write(F::finish(total::<T, F>(threads, values), reduced));
+    } else if outer > 1 {
+        let step = (PIECE / (reduced * inner)).clamp(1, outer);
+        let to = Shared(out.as_mut_ptr());
+        threads.for_each(outer.div_ceil(step), |piece| {
+            let (start, end) = (piece * step, ((piece + 1) * step).min(outer));
+            // SAFETY: the pieces are disjoint and within the output.
+            let out = unsafe {
+                let start_of_piece = to.get().add(start * inner);
+                std::slice::from_raw_parts_mut(start_of_piece, (end - start) * inner)
+            };
+            let values = &values[start * reduced * inner..end * reduced * inner];
+            fold_rows::<T, F>(values, out, reduced, inner);
+        });
+    } else {
+        let to = Shared(out.as_mut_ptr());
+        threads.for_each(inner.div_ceil(COLUMNS), |piece| {
+            let start = piece * COLUMNS;
+            let width = COLUMNS.min(inner - start);
+            // SAFETY: the pieces are disjoint and within the output.
+            let out = unsafe { std::slice::from_raw_parts_mut(to.get().add(start), width) };
+            fold::columns::<T, F>(&values[start..], inner, reduced, out);
+        });
+    }
+}
+
+/// Folds each outer slice in turn.
+fn fold_rows<T: Number, F: Fold<T>>(
+    values: &[T],
+    out: &mut [MaybeUninit<T>],
+    reduced: usize,
+    inner: usize,
+) {
+    if reduced == 0 {
+        let nothing = MaybeUninit::new(F::finish(F::START_TOTAL, 0));
+        out.fill(nothing);
+    } else if inner == 1 {
+        for (out, row) in out.iter_mut().zip(values.chunks_exact(reduced)) {
+            out.write(F::finish(fold::row::<T, F>(row), reduced));
+        }
+    } else if inner > 0 {
+        let slices = values.chunks_exact(reduced * inner);
+        for (out, slice) in out.chunks_exact_mut(inner).zip(slices) {
+            for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
+                fold::columns::<T, F>(&slice[index * COLUMNS..], inner, reduced, out);
+            }
+        }
+    }
+}
+
+/// Folds everything, in pieces of a fixed size.
+fn total<T: Number, F: Fold<T>>(threads: &mut Threads, values: &[T]) -> F::Total {
+    let pieces = values.len().div_ceil(PIECE);
+    let mut totals = vec![F::START_TOTAL; pieces];
+    let to = Shared(totals.as_mut_ptr());
+    threads.for_each(pieces, |piece| {
+        let part = &values[piece * PIECE..values.len().min((piece + 1) * PIECE)];
+        // SAFETY: each piece has its own place.
+        unsafe { to.get().add(piece).write(fold::row::<T, F>(part)) };
+    });
+    totals.into_iter().fold(F::START_TOTAL, F::merge)
+}
+
+/// Where a reduction is computed in float32, float64 or int64, by the result's dtype.
+macro_rules! wide_reduction {
+    ($name:ident, $fold:ident $(, $integer:ty)?) => {
+        pub fn $name(
+            threads: &mut Threads,
+            mut operands: Operands<Tensor>,
+            attributes: &Attributes,
+            output: Meta,
+        ) -> Result<Tensor, EngineError> {
+            let x = tensor(&mut operands, 0)?;
+            let dtype = compute_dtype(output.dtype);
+            let fold: FoldFn = match dtype {
+                DType::F64 => fold_into::<f64, $fold>,
+                $(DType::I64 => fold_into::<$integer, $fold>,)?
+                _ => fold_into::<f32, $fold>,
+            };
+            reduce(threads, x, attributes, output, dtype, fold)
+        }
+    };
+}
+
+wide_reduction!(sum, Sum, i64);
+wide_reduction!(mean, Mean);
+wide_reduction!(prod, Product, i64);
+
+macro_rules! reduction {
+    ($($name:ident, $fold:ident;)*) => { $(
+        pub fn $name(
+            threads: &mut Threads,
+            mut operands: Operands<Tensor>,
+            attributes: &Attributes,
+            output: Meta,
+        ) -> Result<Tensor, EngineError> {
+            let x = tensor(&mut operands, 0)?;
+            let dtype = compute_dtype(output.dtype);
+            let fold: FoldFn = with_number!(dtype, T => fold_into::<T, $fold>);
+            reduce(threads, x, attributes, output, dtype, fold)
+        }
+    )* };
+}
+
+reduction! {
+    amax, Largest;
+    amin, Smallest;
+}
+
+macro_rules! truth_reduction {
+    ($($name:ident, $fold:ident;)*) => { $(
+        pub fn $name(
+            threads: &mut Threads,
+            mut operands: Operands<Tensor>,
+            attributes: &Attributes,
+            output: Meta,
+        ) -> Result<Tensor, EngineError> {
+            let x = tensor(&mut operands, 0)?;
+            let fold = fold_into::<crate::element::Bool, $fold>;
+            reduce(threads, x, attributes, output, DType::Bool, fold)
+        }
+    )* };
+}
+
+truth_reduction! {
+    any, Any;
+    all, All;
+}
+
+macro_rules! arg_reduction {
+    ($($name:ident, $fold:ident;)*) => { $(
+        pub fn $name(
+            threads: &mut Threads,
+            mut operands: Operands<Tensor>,
+            attributes: &Attributes,
+            output: Meta,
+        ) -> Result<Tensor, EngineError> {
+            let x = tensor(&mut operands, 0)?;
+            let dtype = compute_dtype(x.dtype());
+            let x = cast::to(threads, x, dtype)?;
+            with_number!(dtype, T => arg::<T, $fold>(x, attributes, output))
+        }
+    )* };
+}
+
+arg_reduction! {
+    argmax, Largest;
+    argmin, Smallest;
+}
+
+/// Where the element is that a fold chooses: folds first, then looks for it, which is faster
+/// than to carry positions along.
+fn arg<T: Number, F: Fold<T, Total = T>>(
+    x: Tensor,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let gone = checked_axes(ints(attributes, 0), x.shape())?;
+    let rank = x.shape().rank();
+    let kept = (0..rank).filter(|axis| !gone.contains(axis));
+    let order: Order = kept.chain(gone.iter().copied()).collect();
+    let x = arranged(x.permute(&order).contiguous()?, rank - gone.len()..rank)?;
+    let mut out = Tensor::empty(output)?;
+    let to = out.write().cast::<i64>();
+    let rows = x.tensor.as_slice::<T>().chunks_exact(x.reduced.max(1));
+    for (index, row) in rows.enumerate() {
+        let best = fold::row::<T, F>(row);
+        let found = row.iter().position(|&x| x == best || (x.is_nan() && best.is_nan()));
+        // SAFETY: the output has an int64 for each row.
+        unsafe { to.add(index).write(found.expect("the fold chose one of them") as i64) };
+    }
+    Ok(out)
+}
+
+/// Sums up to each element along an axis.
+pub fn cumsum(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let dtype = compute_dtype(output.dtype);
+    let x = cast::to(threads, x, dtype)?.contiguous()?;
+    let gone = match output.shape.rank() {
+        0 => Vec::new(),
+        _ => checked_axes(&[gt_ir::operation::int(attributes, 0)], x.shape())?,
+    };
+    let x = arrange(x, &gone)?;
+    let mut out = Tensor::empty(Meta::new(dtype, output.shape))?;
+    match dtype {
+        DType::F64 => scan::<f64, Sum>(&x, &mut out),
+        DType::I64 => scan::<i64, Sum>(&x, &mut out),
+        _ => scan::<f32, Sum>(&x, &mut out),
+    }
+    cast::to(threads, out, output.dtype)
+}
+
+fn scan<T: Number, F: Fold<T>>(x: &Arranged, out: &mut Tensor) {
+    let to = out.write().cast::<T>();
+    let values = x.tensor.as_slice::<T>();
+    let Arranged { reduced, inner, .. } = *x;
+    let mut totals = vec![F::START_TOTAL; inner];
+    for (index, row) in values.chunks_exact(inner.max(1)).enumerate() {
+        if index % reduced.max(1) == 0 {
+            totals.fill(F::START_TOTAL);
+        }
+        for (column, (total, x)) in totals.iter_mut().zip(row).enumerate() {
+            *total = F::total(*total, *x);
+            // SAFETY: the output has as many elements as the input.
+            unsafe { to.add(index * inner + column).write(F::finish(*total, 1)) };
+        }
+    }
+}

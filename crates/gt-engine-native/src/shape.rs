@@ -1,0 +1,219 @@
+//! Rearranging: views where strides can say it, copies where they cannot.
+
+use gt_ir::instruction::Operands;
+use gt_ir::operation::{int, ints};
+use gt_ir::shape::{MAX_RANK, axes, axis};
+use gt_ir::{Attributes, Meta, Operand, Shape};
+use gt_worker::EngineError;
+use smallvec::SmallVec;
+
+use crate::cast;
+use crate::copy;
+use crate::table::tensor;
+use crate::tensor::{Strides, Tensor};
+use crate::threads::Threads;
+
+fn invalid(error: gt_ir::Error) -> EngineError {
+    EngineError::Other(error.to_string())
+}
+
+pub fn reshape(
+    _: &mut Threads,
+    mut operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    if x.is_contiguous() {
+        return Ok(x.with_shape(output.shape));
+    }
+    match strides_after(&x, &output.shape) {
+        Some(strides) => Ok(x.into_view(0, output.shape, strides)),
+        None => Ok(x.contiguous()?.with_shape(output.shape)),
+    }
+}
+
+/// The strides under which a tensor's memory has another shape, if there are such.
+fn strides_after(x: &Tensor, to: &Shape) -> Option<Strides> {
+    let from: SmallVec<[(usize, isize); 8]> = (0..x.shape().rank())
+        .map(|axis| (x.shape()[axis], x.strides()[axis]))
+        .filter(|&(length, _)| length != 1)
+        .collect();
+    let mut strides = [0; MAX_RANK];
+    let (mut old, mut new) = (from.len(), to.rank());
+    // From the back: the fewest axes of either that hold the same number of elements.
+    while old > 0 {
+        let (mut old_count, mut new_count) = (from[old - 1].0, 1);
+        let (old_end, new_end) = (old, new);
+        old -= 1;
+        while old_count != new_count {
+            if new_count < old_count {
+                new = new.checked_sub(1)?;
+                new_count *= to[new];
+            } else {
+                old = old.checked_sub(1)?;
+                old_count *= from[old].0;
+            }
+        }
+        let one_run = (old..old_end - 1)
+            .all(|axis| from[axis].1 == from[axis + 1].1 * from[axis + 1].0 as isize);
+        if !one_run {
+            return None;
+        }
+        let mut stride = from[old_end - 1].1;
+        for axis in (new..new_end).rev() {
+            strides[axis] = stride;
+            stride *= to[axis] as isize;
+        }
+    }
+    Some(strides)
+}
+
+pub fn permute(
+    _: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let mut strides = [0; MAX_RANK];
+    for (to, &from) in ints(attributes, 0).iter().enumerate() {
+        strides[to] = x.strides()[axis(from, output.shape.rank(), "permute").map_err(invalid)?];
+    }
+    Ok(x.into_view(0, output.shape, strides))
+}
+
+pub fn expand(
+    _: &mut Threads,
+    mut operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let strides = x.strides_in(&output.shape);
+    Ok(x.into_view(0, output.shape, strides))
+}
+
+pub fn flip(
+    _: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let (mut offset, mut strides) = (0, *x.strides());
+    for along in axes(ints(attributes, 0), output.shape.rank(), "flip").map_err(invalid)? {
+        offset += strides[along] * (output.shape[along] as isize - 1).max(0);
+        strides[along] = -strides[along];
+    }
+    Ok(x.into_view(offset, output.shape, strides))
+}
+
+/// A region's offset and strides within a tensor.
+fn region(x: &Tensor, attributes: &Attributes) -> (isize, Strides) {
+    let (starts, steps) = (ints(attributes, 0), ints(attributes, 2));
+    let (mut offset, mut strides) = (0, *x.strides());
+    for axis in 0..x.shape().rank() {
+        offset += starts[axis] as isize * strides[axis];
+        strides[axis] *= steps[axis] as isize;
+    }
+    (offset, strides)
+}
+
+pub fn slice(
+    _: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let (offset, strides) = region(&x, attributes);
+    Ok(x.into_view(offset, output.shape, strides))
+}
+
+pub fn slice_assign(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let value = match &operands[1] {
+        Operand::Tensor(tensor) => cast::to(threads, tensor.clone(), output.dtype)?,
+        Operand::Scalar(scalar) => Tensor::scalar(*scalar, output.dtype)?,
+    };
+    // A value that is the tensor itself, or a view of it, makes this a copy.
+    let x = tensor(&mut operands, 0)?.writable()?;
+    let (offset, strides) = region(&x, attributes);
+    let sizes: SmallVec<[usize; 8]> = ints(attributes, 1).iter().map(|&n| n as usize).collect();
+    let shape = Shape::new(&sizes).map_err(invalid)?;
+    let mut target = x.view(offset, shape, strides);
+    copy::into(&value.expand(&shape), &mut target);
+    Ok(x)
+}
+
+pub fn cat(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let along = axis(int(attributes, 0), output.shape.rank(), "cat").map_err(invalid)?;
+    let out = Tensor::empty(output)?;
+    let mut start = 0;
+    for operand in operands {
+        let Operand::Tensor(part) = operand else {
+            return Err(EngineError::Other("cat takes tensors only".into()));
+        };
+        let part = cast::to(threads, part, output.dtype)?;
+        let offset = start * out.strides()[along];
+        start += part.shape()[along] as isize;
+        copy::into(&part, &mut out.view(offset, *part.shape(), *out.strides()));
+    }
+    Ok(out)
+}
+
+/// Copies rows and clears what is beyond the diagonal.
+fn triangle(
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+    cleared: fn(row: i64, columns: i64, diagonal: i64) -> std::ops::Range<i64>,
+) -> Result<Tensor, EngineError> {
+    let mut x = tensor(&mut operands, 0)?.writable()?;
+    let rank = output.shape.rank();
+    let (rows, columns) = (output.shape[rank - 2], output.shape[rank - 1] as i64);
+    if output.shape.numel() == 0 {
+        return Ok(x);
+    }
+    let size = output.dtype.size();
+    for index in 0..output.shape.numel() / columns as usize {
+        let gone = cleared((index % rows) as i64, columns, int(attributes, 0));
+        let (start, end) = (gone.start.clamp(0, columns), gone.end.clamp(0, columns));
+        if start < end {
+            let first = index * columns as usize + start as usize;
+            // SAFETY: a part of one row of a tensor that is ours alone.
+            unsafe { x.write().add(first * size).write_bytes(0, (end - start) as usize * size) };
+        }
+    }
+    Ok(x)
+}
+
+pub fn tril(
+    _: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    triangle(operands, attributes, output, |row, columns, diagonal| {
+        row.saturating_add(diagonal).saturating_add(1)..columns
+    })
+}
+
+pub fn triu(
+    _: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    triangle(operands, attributes, output, |row, _, diagonal| 0..row.saturating_add(diagonal))
+}

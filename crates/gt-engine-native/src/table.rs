@@ -1,0 +1,154 @@
+//! From an operation to what computes it, in the order of `gt_ir::ops::ALL`.
+
+use gt_ir::instruction::Operands;
+use gt_ir::ops::{binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r};
+use gt_ir::ops::{shape as s, ternary as t, unary as u};
+use gt_ir::{Attributes, Meta, Operand, Operation};
+use gt_worker::EngineError;
+
+use crate::elementwise::ByDType;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+use crate::{binary, cast, create, index, matmul, reduce, shape, softmax, ternary, unary};
+
+/// How an operation is computed.
+pub enum Lowering {
+    /// Elementwise, in the dtype of the result.
+    Same(ByDType),
+    /// Elementwise, in the dtype the operands are promoted to, giving bool.
+    Question(ByDType),
+    /// By a function of its own.
+    Own(Own),
+}
+
+/// A function that computes an operation.
+pub type Own =
+    fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<Tensor, EngineError>;
+
+use Lowering::{Own as By, Question, Same};
+
+/// Every operation that the engine computes itself. The others are composites and are expanded:
+/// var, std, logsumexp.
+static LOWERINGS: &[(&Operation, Lowering)] = &[
+    // create
+    (&c::FULL, By(create::full)),
+    (&c::ARANGE, By(create::arange)),
+    (&c::LINSPACE, By(create::linspace)),
+    (&c::EYE, By(create::eye)),
+    (&c::RAND, By(create::rand)),
+    (&c::RANDN, By(create::randn)),
+    (&c::RANDINT, By(create::randint)),
+    // unary
+    (&u::CAST, By(cast::cast)),
+    (&u::NEG, Same(unary::numbers::<unary::Neg>())),
+    (&u::ABS, Same(unary::numbers::<unary::Abs>())),
+    (&u::SIGN, Same(unary::numbers::<unary::Sign>())),
+    (&u::EXP, Same(unary::floats::<unary::Exp>())),
+    (&u::LOG, Same(unary::floats::<unary::Log>())),
+    (&u::LOG1P, Same(unary::floats::<unary::Log1p>())),
+    (&u::EXPM1, Same(unary::floats::<unary::Expm1>())),
+    (&u::SQRT, Same(unary::floats::<unary::Sqrt>())),
+    (&u::RSQRT, Same(unary::floats::<unary::Rsqrt>())),
+    (&u::SIN, Same(unary::waves::<false>())),
+    (&u::COS, Same(unary::waves::<true>())),
+    (&u::ERF, Same(unary::floats::<unary::Erf>())),
+    (&u::SIGMOID, Same(unary::floats::<unary::Sigmoid>())),
+    (&u::TANH, Same(unary::floats::<unary::Tanh>())),
+    (&u::RELU, Same(unary::numbers::<unary::Relu>())),
+    (&u::FLOOR, Same(unary::roundings::<unary::Floor>())),
+    (&u::CEIL, Same(unary::roundings::<unary::Ceil>())),
+    (&u::ROUND, Same(unary::roundings::<unary::Round>())),
+    (&u::LOGICAL_NOT, Question(unary::questions::<unary::LogicalNot>())),
+    (&u::BITWISE_NOT, Same(unary::whole::<unary::BitwiseNot>())),
+    (&u::ISNAN, Question(unary::questions::<unary::IsNan>())),
+    // binary
+    (&b::ADD, Same(binary::numbers::<binary::Add>())),
+    (&b::SUB, Same(binary::numbers::<binary::Sub>())),
+    (&b::MUL, Same(binary::numbers::<binary::Mul>())),
+    (&b::DIV, Same(binary::floats::<binary::Div>())),
+    (&b::FLOOR_DIVIDE, By(binary::floor_divide)),
+    (&b::REMAINDER, By(binary::remainder)),
+    (&b::POW, By(binary::power)),
+    (&b::MAXIMUM, Same(binary::numbers::<binary::Maximum>())),
+    (&b::MINIMUM, Same(binary::numbers::<binary::Minimum>())),
+    (&b::BITWISE_AND, Same(binary::whole::<binary::And>())),
+    (&b::BITWISE_OR, Same(binary::whole::<binary::Or>())),
+    (&b::BITWISE_XOR, Same(binary::whole::<binary::Xor>())),
+    // compare
+    (&compare::EQ, Question(binary::comparisons::<binary::Eq>())),
+    (&compare::NE, Question(binary::comparisons::<binary::Ne>())),
+    (&compare::LT, Question(binary::comparisons::<binary::Lt>())),
+    (&compare::LE, Question(binary::comparisons::<binary::Le>())),
+    (&compare::GT, Question(binary::comparisons::<binary::Gt>())),
+    (&compare::GE, Question(binary::comparisons::<binary::Ge>())),
+    (&compare::LOGICAL_AND, Question(binary::comparisons::<binary::LogicalAnd>())),
+    (&compare::LOGICAL_OR, Question(binary::comparisons::<binary::LogicalOr>())),
+    (&compare::LOGICAL_XOR, Question(binary::comparisons::<binary::LogicalXor>())),
+    // ternary
+    (&t::WHERE, By(ternary::choice)),
+    (&t::CLAMP, Same(ternary::numbers::<ternary::Clamp>())),
+    (&t::MUL_ADD, Same(ternary::numbers::<ternary::MulAdd>())),
+    // reduce
+    (&r::SUM, By(reduce::sum)),
+    (&r::MEAN, By(reduce::mean)),
+    (&r::PROD, By(reduce::prod)),
+    (&r::AMAX, By(reduce::amax)),
+    (&r::AMIN, By(reduce::amin)),
+    (&r::ARGMAX, By(reduce::argmax)),
+    (&r::ARGMIN, By(reduce::argmin)),
+    (&r::ANY, By(reduce::any)),
+    (&r::ALL, By(reduce::all)),
+    (&r::CUMSUM, By(reduce::cumsum)),
+    // matmul
+    (&m::MATMUL, By(matmul::matmul)),
+    // shape
+    (&s::RESHAPE, By(shape::reshape)),
+    (&s::PERMUTE, By(shape::permute)),
+    (&s::EXPAND, By(shape::expand)),
+    (&s::FLIP, By(shape::flip)),
+    (&s::SLICE, By(shape::slice)),
+    (&s::SLICE_ASSIGN, By(shape::slice_assign)),
+    (&s::CAT, By(shape::cat)),
+    (&s::TRIL, By(shape::tril)),
+    (&s::TRIU, By(shape::triu)),
+    // index
+    (&i::GATHER, By(index::gather)),
+    (&i::SCATTER_ADD, By(index::scatter_add)),
+    (&i::INDEX_SELECT, By(index::index_select)),
+    (&i::INDEX_ADD, By(index::index_add)),
+    (&i::INDEX_COPY, By(index::index_copy)),
+    (&i::WRAP_INDEX, By(index::wrap_index)),
+    // nn
+    (&nn::SOFTMAX, By(softmax::softmax)),
+    (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),
+    (&nn::GELU, By(unary::gelu)),
+    (&nn::SILU, Same(unary::floats::<unary::Silu>())),
+    (&nn::SOFTPLUS, Same(unary::floats::<unary::Softplus>())),
+];
+
+/// [`LOWERINGS`] by the operations' ids.
+static BY_ID: [Option<&'static Lowering>; 128] = {
+    let mut table = [None; 128];
+    let mut index = 0;
+    while index < LOWERINGS.len() {
+        let (operation, lowering) = &LOWERINGS[index];
+        table[operation.id as usize] = Some(lowering);
+        index += 1;
+    }
+    table
+};
+
+/// How an operation is computed, if the engine does so itself.
+#[inline]
+pub fn lowering(operation: &Operation) -> Option<&'static Lowering> {
+    BY_ID.get(usize::from(operation.id)).copied().flatten()
+}
+
+/// Takes the tensor out of the operands at `index`, so that it may be the last reference.
+pub fn tensor(operands: &mut Operands<Tensor>, index: usize) -> Result<Tensor, EngineError> {
+    let placeholder = Operand::Scalar(gt_ir::Scalar::Bool(false));
+    match operands.get_mut(index).map(|operand| std::mem::replace(operand, placeholder)) {
+        Some(Operand::Tensor(tensor)) => Ok(tensor),
+        _ => Err(EngineError::Other(format!("operand {index} is not a tensor"))),
+    }
+}

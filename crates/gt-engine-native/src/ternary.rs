@@ -1,0 +1,131 @@
+//! Kernels of three operands: choosing, clamping, and the step of optimizers.
+
+use std::mem::MaybeUninit;
+
+use gt_ir::instruction::Operands;
+use gt_ir::{Attributes, DType, Meta};
+use gt_worker::EngineError;
+
+use crate::cast::runs;
+use crate::element::{Bool, Element, Number};
+use crate::elementwise::{self, ByDType, Kernel, Plan};
+use crate::simd::vectorized;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+
+/// A function of three elements.
+pub trait Ternary<T> {
+    fn at(a: T, b: T, c: T) -> T;
+}
+
+pub struct Clamp;
+pub struct MulAdd;
+
+impl<T: Number> Ternary<T> for Clamp {
+    #[inline(always)]
+    fn at(x: T, low: T, high: T) -> T {
+        x.larger(low).smaller(high)
+    }
+}
+
+impl<T: Number> Ternary<T> for MulAdd {
+    /// Rounded twice, so that every machine gives the same.
+    #[inline(always)]
+    fn at(a: T, b: T, c: T) -> T {
+        a.plus(b.times(c))
+    }
+}
+
+/// # Safety
+/// As for every [`Kernel`].
+unsafe fn each<T: Copy, O: Ternary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
+    // SAFETY: the contract of kernels.
+    let (b, c) = unsafe {
+        (
+            std::slice::from_raw_parts(inputs[1].cast::<T>(), n),
+            std::slice::from_raw_parts(inputs[2].cast::<T>(), n),
+        )
+    };
+    vectorized(
+        #[inline(always)]
+        || {
+            if inputs[0] == out.cast_const() {
+                // SAFETY: the contract of kernels: the output is the first input's memory, of
+                // the same type, and initialized.
+                let values = unsafe { std::slice::from_raw_parts_mut(out.cast::<T>(), n) };
+                for ((value, b), c) in values.iter_mut().zip(b).zip(c) {
+                    *value = O::at(*value, *b, *c);
+                }
+            } else {
+                // SAFETY: the contract of kernels: else they do not overlap.
+                let (a, to) = unsafe { runs::<T, T>(inputs[0], out, n) };
+                for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+                    to.write(O::at(*a, *b, *c));
+                }
+            }
+        },
+    );
+}
+
+/// # Safety
+/// As for every [`Kernel`], and never in place.
+unsafe fn choose<T: Copy>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
+    // SAFETY: the contract of kernels.
+    let (condition, a, b, to) = unsafe {
+        let (condition, to) = runs::<Bool, MaybeUninit<T>>(inputs[0], out, n);
+        let a = std::slice::from_raw_parts(inputs[1].cast::<T>(), n);
+        (condition, a, std::slice::from_raw_parts(inputs[2].cast::<T>(), n), to)
+    };
+    vectorized(
+        #[inline(always)]
+        || {
+            for (((to, condition), a), b) in to.iter_mut().zip(condition).zip(a).zip(b) {
+                to.write(MaybeUninit::new(if condition.truth() { *a } else { *b }));
+            }
+        },
+    );
+}
+
+/// Kernels for bool and all numbers.
+pub const fn numbers<O>() -> ByDType
+where
+    O: Ternary<Bool>
+        + Ternary<u8>
+        + Ternary<i8>
+        + Ternary<i16>
+        + Ternary<i32>
+        + Ternary<i64>
+        + Ternary<f32>
+        + Ternary<f64>,
+{
+    [
+        Some(each::<Bool, O>),
+        Some(each::<u8, O>),
+        Some(each::<i8, O>),
+        Some(each::<i16, O>),
+        Some(each::<i32, O>),
+        Some(each::<i64, O>),
+        None,
+        None,
+        Some(each::<f32, O>),
+        Some(each::<f64, O>),
+    ]
+}
+
+/// Choosing only moves elements: 16-bit floats need no detour, and the size is all that counts.
+pub fn choice(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    _: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let kernel: Kernel = match output.dtype.size() {
+        1 => choose::<u8>,
+        2 => choose::<u16>,
+        4 => choose::<u32>,
+        _ => choose::<u64>,
+    };
+    let (result, inputs) = (output.dtype, [DType::Bool, output.dtype, output.dtype]);
+    let plan = Plan { kernel, inputs, result, in_place: false };
+    elementwise::run(threads, operands, &plan, output)
+}
