@@ -60,8 +60,8 @@ pub struct Dispatcher {
     pipeline: Pipeline,
     requests: FxHashMap<RequestId, Request>,
     surveys: FxHashMap<RequestId, Survey>,
-    /// Which peer owns a shared block that another has not mapped yet.
-    blocks: FxHashMap<u128, PeerId>,
+    /// Shared blocks that are not mapped yet: who owns each, and who is to map it.
+    blocks: FxHashMap<u128, (PeerId, PeerId)>,
     next_request: u64,
     next_session: u32,
     log: Option<Log>,
@@ -123,7 +123,7 @@ impl Dispatcher {
                 self.survey(now, request, workers.into_iter().next());
             }
             (_, Message::Release { token }) => {
-                if let Some(owner) = self.blocks.remove(&token) {
+                if let Some((owner, _)) = self.blocks.remove(&token) {
                     self.outbox.push((owner, Message::Release { token }));
                 }
             }
@@ -150,8 +150,23 @@ impl Dispatcher {
         if let Some(worker) = self.pool.remove(peer) {
             self.lose_worker(now, worker.peer, &worker.name, reason);
         }
-        self.blocks.retain(|_, owner| *owner != peer);
+        self.release_blocks(peer);
         self.pump(now);
+    }
+
+    /// Blocks that a lost peer was to map are let go of by their owners.
+    fn release_blocks(&mut self, peer: PeerId) {
+        let mut open: Vec<(u128, PeerId)> = self
+            .blocks
+            .iter()
+            .filter(|(_, (_, receiver))| *receiver == peer)
+            .map(|(token, (owner, _))| (*token, *owner))
+            .collect();
+        open.sort_unstable();
+        for (token, owner) in open {
+            self.outbox.push((owner, Message::Release { token }));
+        }
+        self.blocks.retain(|_, (owner, receiver)| *owner != peer && *receiver != peer);
     }
 
     /// Lets time pass: whoever waited too long is told.
@@ -323,7 +338,7 @@ impl Dispatcher {
                 session.handles.insert(*output, TensorHandle::On(worker));
                 *output = qualified;
                 if let Content::Shared { block, .. } = content {
-                    self.blocks.insert(block.token, peer);
+                    self.blocks.insert(block.token, (peer, worker));
                 }
                 true
             }
@@ -407,7 +422,7 @@ impl Dispatcher {
             }
         }
         if let Ok(Content::Shared { block, .. }) = &result {
-            self.blocks.insert(block.token, peer);
+            self.blocks.insert(block.token, (peer, request.client));
         }
         self.outbox.push((request.client, Message::Value { request: request.original, result }));
     }

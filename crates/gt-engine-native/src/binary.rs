@@ -193,7 +193,7 @@ fn compute(
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
     let kernel = kernels[dtype as usize].expect("inference gives a dtype with a kernel");
-    let plan = Plan { kernel, inputs: [dtype; 3], result: dtype, in_place: true };
+    let plan = Plan { in_place: true, ..Plan::new(kernel, dtype, dtype) };
     elementwise::run(threads, operands, &plan, output)
 }
 

@@ -111,8 +111,7 @@ pub fn to(threads: &mut Threads, tensor: Tensor, dtype: DType) -> Result<Tensor,
     if from == dtype {
         return Ok(tensor);
     }
-    let plan =
-        Plan { kernel: kernel(from, dtype), inputs: [from; 3], result: dtype, in_place: false };
+    let plan = Plan::new(kernel(from, dtype), from, dtype);
     let output = Meta::new(dtype, *tensor.shape());
     let mut operands = Operands::new();
     operands.push(Operand::Tensor(tensor));

@@ -38,14 +38,26 @@ pub struct Plan {
     pub result: DType,
     /// Whether the output may be the first operand's memory.
     pub in_place: bool,
+    /// From how many elements on threads share the work.
+    pub parallel: usize,
+}
+
+impl Plan {
+    /// A kernel that reads one dtype and writes one.
+    pub fn new(kernel: Kernel, input: DType, result: DType) -> Plan {
+        Plan { kernel, inputs: [input; 3], result, in_place: false, parallel: PARALLEL }
+    }
 }
 
 /// Elements in a block.
 const BLOCK: usize = 1024;
 /// Tensors up to this size take the short way.
 const SMALL: usize = 128;
-/// Work is split over threads from here on, in pieces of at least half of it.
-const PARALLEL: usize = 1 << 18;
+/// Work on this many elements is split over threads; functions are worth it sooner than sums.
+const PARALLEL: usize = 1 << 17;
+pub const PARALLEL_FUNCTIONS: usize = 1 << 16;
+/// The smallest part that a thread takes.
+const PIECE: usize = 1 << 14;
 /// Rows shorter than this are not worth a kernel call each.
 const SHORT_ROW: usize = 16;
 
@@ -186,12 +198,12 @@ fn loops_over(tensors: &[Option<Tensor>; 3], shape: &Shape) -> Loops<3> {
 /// Runs a job, over threads where it is large.
 fn split(threads: &mut Threads, job: &Job, numel: usize) {
     let (rows, columns) = (job.loops.rows(), job.loops.inner());
-    if numel < PARALLEL || threads.count() == 1 {
+    if numel < job.plan.parallel || threads.count() == 1 {
         return part(job, 0..rows, 0..columns);
     }
     let by_columns = columns >= rows;
     let length = if by_columns { columns } else { rows };
-    let pieces = (threads.count() * 4).min(numel / (PARALLEL / 2)).clamp(1, length);
+    let pieces = (threads.count() * 4).min(numel / PIECE).clamp(1, length);
     // Whole blocks keep the vectors of each thread aligned.
     let step = length.div_ceil(pieces);
     let step = if by_columns { step.next_multiple_of(BLOCK) } else { step };

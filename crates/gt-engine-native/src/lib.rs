@@ -38,7 +38,7 @@ use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
 use gt_worker::{Engine, EngineError};
 
 use crate::element::compute_dtype;
-use crate::elementwise::{ByDType, Plan};
+use crate::elementwise::{ByDType, PARALLEL_FUNCTIONS, Plan};
 use crate::table::Lowering;
 pub use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -53,11 +53,6 @@ impl NativeEngine {
     /// start with the first operation that is large enough for them.
     pub fn new(threads: usize) -> NativeEngine {
         NativeEngine { threads: Threads::new(threads) }
-    }
-
-    /// To be called in a forked child, where the parent's threads do not exist.
-    pub fn after_fork(&mut self) {
-        self.threads.after_fork();
     }
 }
 
@@ -95,17 +90,27 @@ impl Engine for NativeEngine {
         match table::lowering(operation) {
             Some(Lowering::Same(kernels)) => {
                 let dtype = compute_dtype(output.dtype);
-                let plan = plan(operation, kernels, dtype, dtype, true)?;
+                let plan = Plan { in_place: true, ..plan(operation, kernels, dtype, dtype)? };
+                elementwise::run(threads, operands, &plan, output)
+            }
+            Some(Lowering::Function(kernels)) => {
+                let dtype = compute_dtype(output.dtype);
+                let plan = plan(operation, kernels, dtype, dtype)?;
+                let plan = Plan { in_place: true, parallel: PARALLEL_FUNCTIONS, ..plan };
                 elementwise::run(threads, operands, &plan, output)
             }
             Some(Lowering::Question(kernels)) => {
                 let dtype = binary::promoted(&operands);
-                let plan = plan(operation, kernels, dtype, DType::Bool, false)?;
+                let plan = plan(operation, kernels, dtype, DType::Bool)?;
                 elementwise::run(threads, operands, &plan, output)
             }
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
             None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
         }
+    }
+
+    fn after_fork(&mut self) {
+        self.threads.after_fork();
     }
 }
 
@@ -115,10 +120,9 @@ fn plan(
     kernels: &ByDType,
     dtype: DType,
     result: DType,
-    in_place: bool,
 ) -> Result<Plan, EngineError> {
     match kernels[dtype as usize] {
-        Some(kernel) => Ok(Plan { kernel, inputs: [dtype; 3], result, in_place }),
+        Some(kernel) => Ok(Plan::new(kernel, dtype, result)),
         None => Err(EngineError::Other(format!("{} does not take {dtype}", operation.name))),
     }
 }

@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use crate::threads::{Shared, Threads};
 
 /// Products of fewer multiplications stay on one thread.
-const PARALLEL: usize = 128 * 128 * 128;
+const PARALLEL: usize = 1 << 20;
 
 /// The lengths of one product: rows x depth times depth x columns.
 #[derive(Clone, Copy)]

@@ -15,6 +15,8 @@ use crate::{binary, cast, create, index, matmul, reduce, shape, softmax, ternary
 pub enum Lowering {
     /// Elementwise, in the dtype of the result.
     Same(ByDType),
+    /// The same, of functions that take longer than arithmetic.
+    Function(ByDType),
     /// Elementwise, in the dtype the operands are promoted to, giving bool.
     Question(ByDType),
     /// By a function of its own.
@@ -25,7 +27,7 @@ pub enum Lowering {
 pub type Own =
     fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<Tensor, EngineError>;
 
-use Lowering::{Own as By, Question, Same};
+use Lowering::{Function, Own as By, Question, Same};
 
 /// Every operation that the engine computes itself. The others are composites and are expanded:
 /// var, std, logsumexp.
@@ -43,17 +45,17 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&u::NEG, Same(unary::numbers::<unary::Neg>())),
     (&u::ABS, Same(unary::numbers::<unary::Abs>())),
     (&u::SIGN, Same(unary::numbers::<unary::Sign>())),
-    (&u::EXP, Same(unary::floats::<unary::Exp>())),
-    (&u::LOG, Same(unary::floats::<unary::Log>())),
-    (&u::LOG1P, Same(unary::floats::<unary::Log1p>())),
-    (&u::EXPM1, Same(unary::floats::<unary::Expm1>())),
+    (&u::EXP, Function(unary::floats::<unary::Exp>())),
+    (&u::LOG, Function(unary::floats::<unary::Log>())),
+    (&u::LOG1P, Function(unary::floats::<unary::Log1p>())),
+    (&u::EXPM1, Function(unary::floats::<unary::Expm1>())),
     (&u::SQRT, Same(unary::floats::<unary::Sqrt>())),
     (&u::RSQRT, Same(unary::floats::<unary::Rsqrt>())),
-    (&u::SIN, Same(unary::waves::<false>())),
-    (&u::COS, Same(unary::waves::<true>())),
-    (&u::ERF, Same(unary::floats::<unary::Erf>())),
-    (&u::SIGMOID, Same(unary::floats::<unary::Sigmoid>())),
-    (&u::TANH, Same(unary::floats::<unary::Tanh>())),
+    (&u::SIN, Function(unary::waves::<false>())),
+    (&u::COS, Function(unary::waves::<true>())),
+    (&u::ERF, Function(unary::floats::<unary::Erf>())),
+    (&u::SIGMOID, Function(unary::floats::<unary::Sigmoid>())),
+    (&u::TANH, Function(unary::floats::<unary::Tanh>())),
     (&u::RELU, Same(unary::numbers::<unary::Relu>())),
     (&u::FLOOR, Same(unary::roundings::<unary::Floor>())),
     (&u::CEIL, Same(unary::roundings::<unary::Ceil>())),
@@ -122,8 +124,8 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),
     (&nn::GELU, By(unary::gelu)),
-    (&nn::SILU, Same(unary::floats::<unary::Silu>())),
-    (&nn::SOFTPLUS, Same(unary::floats::<unary::Softplus>())),
+    (&nn::SILU, Function(unary::floats::<unary::Silu>())),
+    (&nn::SOFTPLUS, Function(unary::floats::<unary::Softplus>())),
 ];
 
 /// [`LOWERINGS`] by the operations' ids.

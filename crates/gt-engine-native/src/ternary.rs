@@ -125,7 +125,7 @@ pub fn choice(
         4 => choose::<u32>,
         _ => choose::<u64>,
     };
-    let (result, inputs) = (output.dtype, [DType::Bool, output.dtype, output.dtype]);
-    let plan = Plan { kernel, inputs, result, in_place: false };
+    let mut plan = Plan::new(kernel, output.dtype, output.dtype);
+    plan.inputs[0] = DType::Bool;
     elementwise::run(threads, operands, &plan, output)
 }

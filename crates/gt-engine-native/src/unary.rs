@@ -8,7 +8,7 @@ use gt_worker::EngineError;
 
 use crate::cast::runs;
 use crate::element::{Bool, Number, Whole, compute_dtype};
-use crate::elementwise::{self, ByDType, Kernel, Plan};
+use crate::elementwise::{self, ByDType, Kernel, PARALLEL_FUNCTIONS, Plan};
 use crate::math::{FAR, Float};
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
@@ -255,6 +255,10 @@ pub fn gelu(
     let kernels = if gt_ir::operation::bool(attributes, 0) { &GELU_TANH } else { &GELU };
     let dtype = compute_dtype(output.dtype);
     let kernel = kernels[dtype as usize].expect("inference gives a float dtype");
-    let plan = Plan { kernel, inputs: [dtype; 3], result: dtype, in_place: true };
+    let plan = Plan {
+        in_place: true,
+        parallel: PARALLEL_FUNCTIONS,
+        ..Plan::new(kernel, dtype, dtype)
+    };
     elementwise::run(threads, operands, &plan, output)
 }

@@ -4,6 +4,7 @@
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
 //! - [`convert`]: Python numbers, lists, arrays, axes and shapes.
 //! - [`session`]: the session that this process uses, connecting, waiting.
+//! - [`network`]: servers, workers and keys.
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
@@ -16,6 +17,7 @@ mod create;
 mod debug;
 mod dtype;
 mod error;
+mod network;
 mod session;
 mod signal;
 mod source;
@@ -30,6 +32,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dtype::register(module)?;
     create::register(module)?;
     session::register(module)?;
+    network::register(module)?;
     autograd::register(module)?;
     signal::register(module)?;
     debug::register(module)?;

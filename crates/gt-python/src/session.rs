@@ -12,7 +12,7 @@ struct Current {
     session: Option<Session>,
     /// Workers of an embedded session, as asked for by `gpu_workers`.
     workers: usize,
-    /// The process it belongs to.
+    /// As asked for by `manual_seed`.
     seed: Option<u64>,
 }
 
@@ -108,6 +108,15 @@ fn disconnect(py: Python<'_>) {
     if let Some(session) = session {
         py.detach(|| session.close());
     }
+}
+
+/// Makes a session the current one; the one before ends when its last tensor is gone.
+pub fn replace(py: Python<'_>, session: Session) {
+    let mut current = lock();
+    session.manual_seed(current.seed.unwrap_or_else(random_seed));
+    let before = current.session.replace(session);
+    drop(current);
+    py.detach(|| drop(before));
 }
 
 #[pyfunction]

@@ -17,7 +17,9 @@ pub use gt_client::{
     ClientError, Result, Session, Tensor, grad_enabled, nn, no_grad, optim, set_grad_enabled,
     signal, source, tape, tensor,
 };
+pub use drivers::network::client::connect;
 pub use gt_ir as ir;
+pub use gt_net as net;
 pub use gt_ir::{DType, Scalar, Shape, TensorData};
 
 /// A session with dispatcher and `workers` workers in this process.

@@ -2,3 +2,4 @@
 
 pub mod embedded;
 mod log;
+pub mod network;

@@ -1,0 +1,121 @@
+//! How long operations take, in microseconds, on as many threads as the first argument says.
+//! `speed.py` beside it does the same with PyTorch; run them in turns and compare.
+
+use std::time::Instant;
+
+use gt_engine_native::{NativeEngine, Tensor};
+use gt_ir::instruction::Operands;
+use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData, ops};
+use gt_worker::Engine;
+
+/// The median over 15 rounds of `work`'s time, in microseconds.
+fn time(name: &str, mut work: impl FnMut()) {
+    let start = Instant::now();
+    let mut calls = 0;
+    while start.elapsed().as_millis() < 30 {
+        work();
+        calls += 1;
+    }
+    let mut rounds: Vec<f64> = (0..15)
+        .map(|_| {
+            let start = Instant::now();
+            (0..calls).for_each(|_| work());
+            start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    println!("{name}\t{:.3}", rounds[7]);
+}
+
+fn create(engine: &mut NativeEngine, dtype: DType, dims: &[usize]) -> Tensor {
+    let shape = Shape::new(dims).unwrap();
+    let mut bytes = Vec::new();
+    for index in 0..shape.numel() {
+        let value = (index * 7919 % 1000) as f64 / 500.0 - 1.0;
+        let value = if dtype == DType::Bool { (index % 2) as f64 } else { value };
+        TensorData::encode(dtype, Scalar::Float(value), &mut bytes);
+    }
+    engine.create(TensorData::new(dtype, shape, bytes.into()).unwrap()).unwrap()
+}
+
+/// One call as a worker makes it: operands cloned, the result dropped.
+fn bench(
+    engine: &mut NativeEngine,
+    name: &str,
+    operation: &'static Operation,
+    operands: &[Operand<Tensor>],
+    attributes: &[Attribute],
+) {
+    let attributes: Attributes = attributes.iter().cloned().collect();
+    let metas: Vec<Operand<Meta>> = operands.iter().map(|x| x.map(Tensor::meta)).collect();
+    let output = operation.check(&metas, &attributes).unwrap();
+    time(name, || {
+        let operands: Operands<Tensor> = operands.iter().cloned().collect();
+        engine.run(operation, operands, &attributes, output).unwrap();
+    });
+}
+
+fn main() {
+    let threads = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2);
+    let mut engine = NativeEngine::new(threads);
+    let e = &mut engine;
+    let mut f32 = |dims: &[usize]| Operand::Tensor(create(e, DType::F32, dims));
+    let (small, eight) = (f32(&[64]), f32(&[8]));
+    let (square, image, weight, grad) =
+        (f32(&[1000, 1000]), f32(&[64, 784]), f32(&[784, 256]), f32(&[64, 256]));
+    let (hidden, flat, million, row) = (f32(&[64, 256]), f32(&[200_000]), f32(&[1_000_000]), f32(&[256]));
+    let positive = {
+        let meta = flat.tensor().unwrap().meta();
+        let bytes = (0..200_000).flat_map(|i| ((i % 999 + 1) as f32 / 999.0).to_le_bytes());
+        let data = TensorData::new(meta.dtype, meta.shape, bytes.collect::<Vec<u8>>().into());
+        Operand::Tensor(NativeEngine::new(1).create(data.unwrap()).unwrap())
+    };
+    let (logits, tall) = (f32(&[64, 10]), f32(&[1000, 784]));
+    let batch = f32(&[32, 64, 64]);
+    let mask = Operand::Tensor(create(&mut engine, DType::Bool, &[64, 256]));
+    let number = |value: f64| Operand::Scalar(Scalar::Float(value));
+    let turned = |x: &Operand<Tensor>, engine: &mut NativeEngine| {
+        let meta = x.tensor().unwrap().meta();
+        let output = Meta::new(meta.dtype, Shape::new(&[meta.shape[1], meta.shape[0]]).unwrap());
+        let order: Attributes = [Attribute::ints(&[1i64, 0])].into_iter().collect();
+        let operands = std::iter::once(x.clone()).collect();
+        Operand::Tensor(engine.run(&ops::shape::PERMUTE, operands, &order, output).unwrap())
+    };
+    let (weight_t, image_t) = (turned(&weight, &mut engine), turned(&image, &mut engine));
+    let reduce = |axes: &[i64]| [Attribute::ints(axes), Attribute::Bool(false)];
+    let mut run = |name, operation, operands: &[Operand<Tensor>], attributes: &[Attribute]| {
+        bench(&mut engine, name, operation, operands, attributes);
+    };
+    run("add 8", &ops::binary::ADD, &[eight.clone(), eight], &[]);
+    run("add 64", &ops::binary::ADD, &[small.clone(), small.clone()], &[]);
+    run("add 64 number", &ops::binary::ADD, &[small, number(1.5)], &[]);
+    run("matmul 1000", &ops::matmul::MATMUL, &[square.clone(), square.clone()], &[]);
+    run("matmul 64x784x256", &ops::matmul::MATMUL, &[image, weight], &[]);
+    run("matmul 64x256x784 t", &ops::matmul::MATMUL, &[grad.clone(), weight_t], &[]);
+    run("matmul 784x64x256 t", &ops::matmul::MATMUL, &[image_t, grad.clone()], &[]);
+    run("matmul 32x64x64x64", &ops::matmul::MATMUL, &[batch.clone(), batch], &[]);
+    run("add row 64x256", &ops::binary::ADD, &[hidden.clone(), row], &[]);
+    run("relu 64x256", &ops::unary::RELU, std::slice::from_ref(&hidden), &[]);
+    run("gt 64x256", &ops::compare::GT, &[hidden.clone(), number(0.0)], &[]);
+    run("mul mask 64x256", &ops::binary::MUL, &[hidden.clone(), mask], &[]);
+    run("sum axis 0 64x256", &ops::reduce::SUM, std::slice::from_ref(&hidden), &reduce(&[0]));
+    run("sum axis 1 64x256", &ops::reduce::SUM, std::slice::from_ref(&hidden), &reduce(&[1]));
+    run("mean 64x256", &ops::reduce::MEAN, std::slice::from_ref(&hidden), &reduce(&[]));
+    run("argmax 64x256", &ops::reduce::ARGMAX, std::slice::from_ref(&hidden), &reduce(&[1]));
+    run("mul_add 200k", &ops::ternary::MUL_ADD, &[flat.clone(), flat.clone(), number(-0.01)], &[]);
+    run("exp 200k", &ops::unary::EXP, std::slice::from_ref(&flat), &[]);
+    run("tanh 200k", &ops::unary::TANH, std::slice::from_ref(&flat), &[]);
+    run("sigmoid 200k", &ops::unary::SIGMOID, std::slice::from_ref(&flat), &[]);
+    run("log 200k", &ops::unary::LOG, std::slice::from_ref(&positive), &[]);
+    run("sin 200k", &ops::unary::SIN, std::slice::from_ref(&flat), &[]);
+    run("erf 200k", &ops::unary::ERF, std::slice::from_ref(&flat), &[]);
+    run("gelu 200k", &ops::nn::GELU, std::slice::from_ref(&flat), &[Attribute::Bool(false)]);
+    run("sqrt 200k", &ops::unary::SQRT, std::slice::from_ref(&positive), &[]);
+    run("add 1M", &ops::binary::ADD, &[million.clone(), million.clone()], &[]);
+    run("sum 1M", &ops::reduce::SUM, std::slice::from_ref(&million), &reduce(&[]));
+    run("cast f64 1M", &ops::unary::CAST, &[million], &[Attribute::DType(DType::F64)]);
+    run("log_softmax 64x10", &ops::nn::LOG_SOFTMAX, &[logits], &[Attribute::Int(1)]);
+    run("softmax 1000x784", &ops::nn::SOFTMAX, std::slice::from_ref(&tall), &[Attribute::Int(1)]);
+    let tall_t = turned(&tall, &mut engine);
+    bench(&mut engine, "transposed copy 784x1000", &ops::shape::RESHAPE, &[tall_t], &[Attribute::dims(&[784_000])]);
+}

@@ -1,0 +1,155 @@
+//! A worker with the native engine, and tensors laid out in all ways.
+
+use gt_engine_native::NativeEngine;
+use gt_ir::message::{Failure, Message};
+use gt_ir::{
+    Attribute, Attributes, Command, Content, Instruction, Operand, Operation, RequestId, Shape,
+    SourceId, TensorData, TensorId, ops,
+};
+use gt_worker::{Work, Worker};
+
+/// How a tensor's values lie in memory.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Layout {
+    Contiguous,
+    /// The axes in reverse.
+    Permuted,
+    /// Every second element of a larger tensor.
+    Sliced,
+    /// Backwards along every axis.
+    Flipped,
+    /// The first slice of the first axis, repeated.
+    Expanded,
+}
+
+impl Layout {
+    /// The layouts in which any values can be.
+    pub const ALL: [Layout; 4] =
+        [Layout::Contiguous, Layout::Permuted, Layout::Sliced, Layout::Flipped];
+}
+
+pub struct Machine {
+    worker: Worker<NativeEngine>,
+    next: u64,
+}
+
+impl Machine {
+    pub fn new(threads: usize) -> Machine {
+        Machine { worker: Worker::new("test".into(), NativeEngine::new(threads)), next: 0 }
+    }
+
+    fn id(&mut self) -> TensorId {
+        self.next += 1;
+        TensorId(self.next)
+    }
+
+    fn handle(&mut self, command: Command) -> Vec<Message> {
+        let mut out = Vec::new();
+        self.worker.handle(&mut vec![command], &mut out);
+        out
+    }
+
+    pub fn create(&mut self, data: TensorData) -> TensorId {
+        let output = self.id();
+        self.handle(Command::Create { output, content: Content::Data(data) });
+        output
+    }
+
+    pub fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<TensorId>],
+        attributes: &Attributes,
+    ) -> TensorId {
+        let output = self.id();
+        self.handle(Command::Run(Instruction {
+            operation,
+            output,
+            operands: operands.iter().copied().collect(),
+            attributes: attributes.clone(),
+            source: SourceId::default(),
+            signal: 0,
+        }));
+        output
+    }
+
+    pub fn fetch(&mut self, tensor: TensorId) -> Result<TensorData, Failure> {
+        let request = RequestId(1);
+        for message in self.handle(Command::Fetch { request, tensor, shared: false }) {
+            if let Message::Value { result, .. } = message {
+                return result.map(|content| match content {
+                    Content::Data(data) => data,
+                    Content::Shared { .. } => panic!("not asked for"),
+                });
+            }
+        }
+        panic!("no answer");
+    }
+
+    pub fn free_all(&mut self) {
+        self.handle(Command::EndSession { session: 0 });
+    }
+
+    fn apply(
+        &mut self,
+        operation: &'static Operation,
+        data: TensorData,
+        attributes: &[Attribute],
+    ) -> TensorId {
+        let input = self.create(data);
+        self.run(operation, &[Operand::Tensor(input)], &attributes.iter().cloned().collect())
+    }
+
+    /// A tensor of these values, laid out as asked: another tensor is made, of which it is a view.
+    pub fn lay_out(&mut self, data: &TensorData, layout: Layout) -> TensorId {
+        let rank = data.shape.rank();
+        let reversed: Vec<i64> = (0..rank as i64).rev().collect();
+        let all: Vec<i64> = (0..rank as i64).collect();
+        match layout {
+            Layout::Permuted => {
+                let turned = self.apply(&ops::shape::PERMUTE, data.clone(), &[Attribute::ints(&reversed)]);
+                let turned = self.fetch(turned).unwrap();
+                self.apply(&ops::shape::PERMUTE, turned, &[Attribute::ints(&reversed)])
+            }
+            Layout::Flipped => {
+                let turned = self.apply(&ops::shape::FLIP, data.clone(), &[Attribute::ints(&all)]);
+                let turned = self.fetch(turned).unwrap();
+                self.apply(&ops::shape::FLIP, turned, &[Attribute::ints(&all)])
+            }
+            Layout::Sliced if rank > 0 => {
+                let last = data.shape[rank - 1];
+                let doubled = data.shape.with(rank - 1, 2 * last);
+                let size = data.dtype.size();
+                // Each element twice, of which the second is taken.
+                let bytes: Vec<u8> =
+                    data.bytes.chunks(size).flat_map(|x| [x, x].concat()).collect();
+                let doubled = TensorData::new(data.dtype, doubled, bytes.into()).unwrap();
+                let mut starts = vec![0i64; rank];
+                let mut steps = vec![1i64; rank];
+                (starts[rank - 1], steps[rank - 1]) = (i64::from(last > 0), 2);
+                let sizes: Vec<i64> = data.shape.iter().map(|&n| n as i64).collect();
+                let lists = [&starts, &sizes, &steps].map(|list| Attribute::ints(list));
+                self.apply(&ops::shape::SLICE, doubled, &lists)
+            }
+            Layout::Expanded if rank > 0 && data.shape[0] > 0 => {
+                let first = data.shape.with(0, 1);
+                let bytes = data.bytes.slice(..first.numel() * data.dtype.size());
+                let first = TensorData::new(data.dtype, first, bytes).unwrap();
+                self.apply(&ops::shape::EXPAND, first, &[Attribute::dims(&data.shape)])
+            }
+            _ => self.create(data.clone()),
+        }
+    }
+
+    /// The same shape with the first slice of the first axis in place of all others.
+    pub fn repeat_first(&mut self, data: &TensorData) -> TensorData {
+        let expanded = self.lay_out(data, Layout::Expanded);
+        let result = self.fetch(expanded).unwrap();
+        self.free_all();
+        result
+    }
+}
+
+pub fn shape(dims: &[usize]) -> Shape {
+    Shape::new(dims).unwrap()
+}

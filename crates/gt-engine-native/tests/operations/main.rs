@@ -1,0 +1,194 @@
+//! Every operation of the instruction set, on every one of its samples, against plain loops.
+
+mod edges;
+mod machine;
+mod reference;
+
+use gt_engine_native::simd::{self, Level};
+use gt_ir::operation::{Sample, SampleOperand};
+use gt_ir::philox::Stream;
+use gt_ir::{DType, Meta, Operand, Operation, Scalar, Shape, TensorData, ops};
+use machine::{Layout, Machine};
+
+/// Values from `low..high`; whole numbers for the exact dtypes.
+fn draw(meta: Meta, low: f64, high: f64, number: u64) -> TensorData {
+    let stream = Stream::new(2026, number);
+    let mut bytes = Vec::new();
+    for index in 0..meta.shape.numel() as u64 {
+        let value = low + (high - low) * stream.uniform_f64(index);
+        let value = if meta.dtype.is_float() { value } else { value.floor() };
+        TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
+    }
+    TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap()
+}
+
+fn inputs(sample: &Sample) -> Vec<Operand<TensorData>> {
+    let draw = |(index, operand): (usize, &SampleOperand)| match operand {
+        SampleOperand::Tensor { meta, low, high } => {
+            Operand::Tensor(draw(*meta, *low, *high, index as u64))
+        }
+        SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+    };
+    sample.operands.iter().enumerate().map(draw).collect()
+}
+
+/// How far a result may be off, relative to its size and absolutely.
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 4e-3,
+        DType::BF16 => 3e-2,
+        DType::F32 => 2e-5,
+        DType::F64 => 1e-12,
+        _ => 0.0,
+    }
+}
+
+fn check(got: &TensorData, want: &[f64], context: &str) {
+    assert_eq!(got.shape.numel(), want.len(), "{context}");
+    let off = tolerance(got.dtype);
+    for (index, &want) in want.iter().enumerate() {
+        let got = got.element(index).as_f64();
+        let equal = got == want || (got.is_nan() && want.is_nan());
+        let near = (got - want).abs() <= off * want.abs().max(1.0);
+        assert!(equal || near, "{context}: element {index} is {got}, not {want}");
+    }
+}
+
+fn values(data: &TensorData) -> Vec<f64> {
+    (0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect()
+}
+
+/// The sample's result with every tensor laid out in one way.
+fn compute(
+    machine: &mut Machine,
+    operation: &'static Operation,
+    inputs: &[Operand<TensorData>],
+    sample: &Sample,
+    layout: Layout,
+) -> TensorData {
+    let operands: Vec<_> =
+        inputs.iter().map(|input| input.map(|data| machine.lay_out(data, layout))).collect();
+    let output = machine.run(operation, &operands, &sample.attributes);
+    let result = machine
+        .fetch(output)
+        .unwrap_or_else(|failure| panic!("{operation:?} {sample:?}: {}", failure.reason));
+    machine.free_all();
+    result
+}
+
+#[test]
+fn every_operation_equals_the_reference() {
+    let mut machine = Machine::new(2);
+    for &operation in ops::ALL {
+        for sample in (operation.samples)() {
+            let inputs = inputs(&sample);
+            let metas = ops::sample::metas(&sample);
+            let output = operation.check(&metas, &sample.attributes).unwrap();
+            let context = format!("{operation:?} {sample:?}");
+            let want = reference::compute(operation, &inputs, &sample.attributes, output);
+            for layout in Layout::ALL {
+                let got = compute(&mut machine, operation, &inputs, &sample, layout);
+                assert_eq!(Meta::new(got.dtype, got.shape), output, "{context}");
+                check(&got, &want, &format!("{context} {layout:?}"));
+            }
+        }
+    }
+}
+
+/// An expanded operand has equal values along an axis, so the inputs are made for it.
+#[test]
+fn expanded_operands_equal_their_copies() {
+    let mut machine = Machine::new(2);
+    for &operation in ops::ALL {
+        for sample in (operation.samples)() {
+            let mut inputs = inputs(&sample);
+            for input in &mut inputs {
+                if let Operand::Tensor(data) = input
+                    && data.shape.rank() > 0
+                {
+                    *data = machine.repeat_first(data);
+                }
+            }
+            let plain = compute(&mut machine, operation, &inputs, &sample, Layout::Contiguous);
+            let expanded = compute(&mut machine, operation, &inputs, &sample, Layout::Expanded);
+            check(&expanded, &values(&plain), &format!("{operation:?} {sample:?} expanded"));
+        }
+    }
+}
+
+/// Loops as compiled for older machines give the same. The limit holds for all tests of this
+/// process, whose results may not depend on it.
+#[test]
+fn every_instruction_set_gives_the_same() {
+    let mut machine = Machine::new(1);
+    let mut results: Vec<TensorData> = Vec::new();
+    for level in [Level::V4, Level::V3, Level::Base] {
+        simd::limit(level);
+        let mut at = 0;
+        for &operation in ops::ALL {
+            for sample in (operation.samples)() {
+                let inputs = inputs(&sample);
+                let got = compute(&mut machine, operation, &inputs, &sample, Layout::Contiguous);
+                match results.get(at) {
+                    Some(want) => check(&got, &values(want), &format!("{operation:?} {level:?}")),
+                    None => results.push(got),
+                }
+                at += 1;
+            }
+        }
+    }
+    simd::limit(Level::V4);
+}
+
+/// Large enough for several threads, blocks and tiles, and of odd lengths.
+#[test]
+fn large_tensors_equal_on_any_number_of_threads() {
+    use gt_ir::Attribute;
+    let dims = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
+    let x = Operand::Tensor(draw(dims(&[701, 1003]), -1.0, 1.0, 1));
+    let row = Operand::Tensor(draw(dims(&[1003]), -1.0, 1.0, 2));
+    let mask =
+        Operand::Tensor(draw(Meta { dtype: DType::Bool, ..dims(&[701, 1003]) }, 0.0, 2.0, 3));
+    let left = Operand::Tensor(draw(dims(&[301, 203]), -1.0, 1.0, 4));
+    let right = Operand::Tensor(draw(dims(&[203, 133]), -1.0, 1.0, 5));
+    let number = Operand::Scalar(Scalar::Float(-0.5));
+    let reduce = |axes: &[i64]| vec![Attribute::ints(axes), Attribute::Bool(false)];
+    let cases: Vec<(&'static Operation, Vec<&Operand<TensorData>>, Vec<Attribute>)> = vec![
+        (&ops::binary::ADD, vec![&x, &row], vec![]),
+        (&ops::binary::MUL, vec![&x, &mask], vec![]),
+        (&ops::compare::GT, vec![&x, &number], vec![]),
+        (&ops::ternary::MUL_ADD, vec![&x, &x, &number], vec![]),
+        (&ops::unary::EXP, vec![&x], vec![]),
+        (&ops::reduce::SUM, vec![&x], reduce(&[])),
+        (&ops::reduce::SUM, vec![&x], reduce(&[0])),
+        (&ops::reduce::MEAN, vec![&x], reduce(&[1])),
+        (&ops::reduce::AMAX, vec![&mask], reduce(&[0])),
+        (&ops::nn::LOG_SOFTMAX, vec![&x], vec![Attribute::Int(1)]),
+        (&ops::nn::SOFTMAX, vec![&x], vec![Attribute::Int(0)]),
+        (&ops::matmul::MATMUL, vec![&left, &right], vec![]),
+        (&ops::reduce::CUMSUM, vec![&x], vec![Attribute::Int(0)]),
+    ];
+    for (operation, operands, attributes) in cases {
+        let inputs: Vec<_> = operands.into_iter().cloned().collect();
+        let attributes = attributes.into_iter().collect();
+        let sample = Sample { operands: Default::default(), attributes };
+        let metas: Vec<_> =
+            inputs.iter().map(|x| x.map(|data| Meta::new(data.dtype, data.shape))).collect();
+        let output = operation.check(&metas, &sample.attributes).unwrap();
+        let want = reference::compute(operation, &inputs, &sample.attributes, output);
+        for threads in [1, 2, 5] {
+            let mut machine = Machine::new(threads);
+            for layout in [Layout::Contiguous, Layout::Permuted] {
+                let got = compute(&mut machine, operation, &inputs, &sample, layout);
+                let context = format!("{operation:?} {threads} {layout:?}");
+                // Sums of many numbers in float32, compared with ones in float64.
+                let loose: Vec<f64> = values(&got)
+                    .iter()
+                    .zip(&want)
+                    .map(|(got, want)| if (got - want).abs() < 2e-4 { *got } else { *want })
+                    .collect();
+                check(&got, &loose, &context);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where a server listens.
+
+use crate::error::NetError;
+
+/// The port where nothing else is said.
+pub const DEFAULT_PORT: u16 = 9000;
+
+/// A server's address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    Tcp { host: String, port: u16 },
+    /// A socket file on this machine.
+    Ipc { path: String },
+}
+
+impl Address {
+    /// Parses `host:port`, `tcp://host:port` or `ipc:///path`; the port may be left out.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn parse(text: &str) -> Result<Address, NetError> {
+        let bad = || NetError::BadAddress { given: text.to_string() };
+        if let Some(path) = text.strip_prefix("ipc://") {
+            // The longest path that a socket's address has room for.
+            let fits = !path.is_empty() && path.len() <= 100;
+            return if fits { Ok(Address::Ipc { path: path.to_string() }) } else { Err(bad()) };
+        }
+        let rest = text.strip_prefix("tcp://").unwrap_or(text);
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse::<u16>().map_err(|_| bad())?),
+            None => (rest, DEFAULT_PORT),
+        };
+        let valid = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
+        if host.is_empty() || !host.chars().all(valid) || port == 0 {
+            return Err(bad());
+        }
+        Ok(Address::Tcp { host: host.to_string(), port })
+    }
+
+    /// As ZeroMQ binds to it.
+    pub fn to_bind(&self) -> String {
+        match self {
+            Address::Tcp { host, port } if host == "localhost" => format!("tcp://127.0.0.1:{port}"),
+            Address::Tcp { host, port } => format!("tcp://{host}:{port}"),
+            Address::Ipc { path } => format!("ipc://{path}"),
+        }
+    }
+
+    /// As ZeroMQ connects to it.
+    pub fn to_connect(&self) -> String {
+        match self {
+            Address::Tcp { host, port } if ["localhost", "0.0.0.0", "*"].contains(&host.as_str()) => {
+                format!("tcp://127.0.0.1:{port}")
+            }
+            _ => self.to_bind(),
+        }
+    }
+
+    /// Whether only this machine can reach it.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Address::Tcp { host, .. } => host == "localhost" || host.starts_with("127."),
+            Address::Ipc { .. } => true,
+        }
+    }
+
+    /// The port, or the path of a socket file, for messages.
+    pub fn port_text(&self) -> String {
+        match self {
+            Address::Tcp { port, .. } => port.to_string(),
+            Address::Ipc { path } => path.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Address::Ipc { path } => write!(f, "ipc://{path}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_parse() {
+        let tcp = |host: &str, port| Some(Address::Tcp { host: host.into(), port });
+        let check = |text: &str, want| assert_eq!(Address::parse(text).ok(), want, "{text}");
+        check("localhost:12345", tcp("localhost", 12345));
+        check("tcp://10.0.0.1:80", tcp("10.0.0.1", 80));
+        check("node7", tcp("node7", 9000));
+        check("node7:", None);
+        check("node7:99999", None);
+        check("", None);
+        check("a b:1", None);
+        check("ipc:///tmp/gt.sock", Some(Address::Ipc { path: "/tmp/gt.sock".into() }));
+    }
+}

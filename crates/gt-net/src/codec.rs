@@ -1,0 +1,504 @@
+//! Messages as frames.
+//!
+//! The first frame holds the records: magic, version, kind, then the fields in order. Large
+//! tensor data follows in frames of its own. Decoding checks everything: any bytes give a message
+//! or an error. Recursion and unbounded counts do not occur.
+
+use bytes::{Bytes, BytesMut};
+use gt_ir::data::SharedBlock;
+use gt_ir::instruction::Operands;
+use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
+use gt_ir::{
+    Attribute, Attributes, Command, Content, DType, Instruction, Meta, Operand, Operation,
+    RequestId, Scalar, Shape, SourceId, TensorData, TensorId,
+};
+use thiserror::Error;
+
+use crate::wire::{Reader, Writer};
+
+const MAGIC: u16 = u16::from_le_bytes(*b"GT");
+/// The version of this layout.
+const LAYOUT: u8 = 1;
+
+/// Data up to this length stands in the first frame, among the records.
+const INLINE: usize = 4096;
+/// Longer data is cut into frames of this length.
+pub const DATA_FRAME: usize = 32 << 20;
+/// The most frames that a message may have.
+pub const MAX_FRAMES: usize = 4096;
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum DecodeError {
+    #[error("{wanted} bytes expected, {left} are left")]
+    Short { wanted: usize, left: usize },
+    #[error("{left} bytes too many")]
+    Long { left: usize },
+    #[error("not a GT message")]
+    BadMagic,
+    #[error("layout version {0}, expected {LAYOUT}")]
+    BadLayout(u8),
+    #[error("{what} has no code {code}")]
+    BadCode { what: &'static str, code: u64 },
+    #[error("a shape is not valid")]
+    BadShape,
+    #[error("a text is not UTF-8")]
+    BadText,
+    #[error("data does not fit its shape")]
+    BadData,
+}
+
+type Result<T> = std::result::Result<T, DecodeError>;
+
+/// The frames of a message.
+pub fn encode(message: &Message) -> Vec<Bytes> {
+    let mut encoder = Encoder { head: Writer::default(), data: Vec::new() };
+    encoder.head.u16(MAGIC);
+    encoder.head.u8(LAYOUT);
+    encoder.message(message);
+    let mut frames = vec![Bytes::from(encoder.head.bytes)];
+    frames.append(&mut encoder.data);
+    frames
+}
+
+/// The message of some frames.
+///
+/// # Errors
+/// Anything that [`encode`] would not have made.
+pub fn decode(frames: &[Bytes]) -> Result<Message> {
+    let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
+    let mut decoder = Decoder { head: Reader::new(head), data };
+    if decoder.head.u16()? != MAGIC {
+        return Err(DecodeError::BadMagic);
+    }
+    let layout = decoder.head.u8()?;
+    if layout != LAYOUT {
+        return Err(DecodeError::BadLayout(layout));
+    }
+    let message = decoder.message()?;
+    decoder.head.finish()?;
+    if !decoder.data.is_empty() {
+        return Err(DecodeError::Long { left: decoder.data.iter().map(Bytes::len).sum() });
+    }
+    Ok(message)
+}
+
+struct Encoder {
+    head: Writer,
+    data: Vec<Bytes>,
+}
+
+impl Encoder {
+    fn message(&mut self, message: &Message) {
+        match message {
+            Message::Hello(hello) => {
+                self.head.u8(1);
+                self.head.u32(hello.version);
+                self.head.u64(hello.schema);
+                self.head.u8(role_code(hello.role));
+                self.head.text(&hello.name);
+                self.head.text(&hello.machine);
+            }
+            Message::Welcome(welcome) => {
+                self.head.u8(2);
+                self.head.u32(welcome.session);
+                self.head.u64(welcome.window);
+                self.head.text(&welcome.machine);
+            }
+            Message::Stream(commands) => {
+                self.head.u8(3);
+                self.head.u32(commands.len() as u32);
+                self.head.bytes.reserve(commands.len() * 44);
+                commands.iter().for_each(|command| self.command(command));
+            }
+            Message::Done(weight) => {
+                self.head.u8(4);
+                self.head.u64(*weight);
+            }
+            Message::Value { request, result } => {
+                self.head.u8(5);
+                self.head.u64(request.0);
+                match result {
+                    Ok(content) => {
+                        self.head.u8(0);
+                        self.content(content);
+                    }
+                    Err(failure) => {
+                        self.head.u8(1);
+                        self.head.text(&failure.operation);
+                        self.head.text(&failure.reason);
+                        self.head.text(&failure.worker);
+                        self.head.u32(failure.line.0);
+                    }
+                }
+            }
+            Message::Release { token } => {
+                self.head.u8(6);
+                self.head.u128(*token);
+            }
+            Message::Statistics { request, workers } => {
+                self.head.u8(7);
+                self.head.u64(request.0);
+                self.head.u32(workers.len() as u32);
+                workers.iter().for_each(|worker| self.stats(worker));
+            }
+            Message::Config { text } => {
+                self.head.u8(8);
+                self.head.text(text);
+            }
+            Message::Goodbye { reason } => {
+                self.head.u8(9);
+                self.head.text(reason);
+            }
+        }
+    }
+
+    fn stats(&mut self, stats: &WorkerStats) {
+        self.head.text(&stats.name);
+        self.head.text(&stats.engine);
+        for number in [
+            stats.operations_total,
+            stats.operations_failed,
+            stats.tensors,
+            stats.bytes,
+            stats.bytes_peak,
+        ] {
+            self.head.u64(number);
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Run(instruction) => {
+                self.head.u8(1);
+                self.instruction(instruction);
+            }
+            Command::Create { output, content } => {
+                self.head.u8(2);
+                self.head.u64(output.0);
+                self.content(content);
+            }
+            Command::Fetch { request, tensor, shared } => {
+                self.head.u8(3);
+                self.head.u64(request.0);
+                self.head.u64(tensor.0);
+                self.head.u8(u8::from(*shared));
+            }
+            Command::Free(tensor) => {
+                self.head.u8(4);
+                self.head.u64(tensor.0);
+            }
+            Command::EndSession { session } => {
+                self.head.u8(5);
+                self.head.u32(*session);
+            }
+            Command::Signal { number, name } => {
+                self.head.u8(6);
+                self.head.u32(*number);
+                self.head.text(name);
+            }
+            Command::Stats { request } => {
+                self.head.u8(7);
+                self.head.u64(request.0);
+            }
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) {
+        let head = &mut self.head;
+        head.u16(instruction.operation.id);
+        head.u64(instruction.output.0);
+        head.u32(instruction.source.0);
+        head.u32(instruction.signal);
+        head.u16(instruction.operands.len() as u16);
+        head.u8(instruction.attributes.len() as u8);
+        for operand in &instruction.operands {
+            match operand {
+                Operand::Tensor(id) => {
+                    head.u8(0);
+                    head.u64(id.0);
+                }
+                Operand::Scalar(Scalar::Bool(value)) => {
+                    head.u8(1);
+                    head.u8(u8::from(*value));
+                }
+                Operand::Scalar(Scalar::Int(value)) => {
+                    head.u8(2);
+                    head.u64(*value as u64);
+                }
+                Operand::Scalar(Scalar::Float(value)) => {
+                    head.u8(3);
+                    head.u64(value.to_bits());
+                }
+            }
+        }
+        for attribute in &instruction.attributes {
+            match attribute {
+                Attribute::None => head.u8(0),
+                Attribute::Int(value) => {
+                    head.u8(1);
+                    head.u64(*value as u64);
+                }
+                Attribute::Float(value) => {
+                    head.u8(2);
+                    head.u64(value.to_bits());
+                }
+                Attribute::Bool(value) => {
+                    head.u8(3);
+                    head.u8(u8::from(*value));
+                }
+                Attribute::DType(dtype) => {
+                    head.u8(4);
+                    head.u8(*dtype as u8);
+                }
+                Attribute::Ints(values) => {
+                    head.u8(5);
+                    head.u8(values.len() as u8);
+                    values.iter().for_each(|&value| head.u64(value as u64));
+                }
+            }
+        }
+    }
+
+    fn content(&mut self, content: &Content) {
+        let meta = content.meta();
+        let kind = match content {
+            Content::Data(data) if data.bytes.len() <= INLINE => 0,
+            Content::Data(_) => 1,
+            Content::Shared { .. } => 2,
+        };
+        self.head.u8(kind);
+        self.head.u8(meta.dtype as u8);
+        self.head.u8(meta.shape.rank() as u8);
+        meta.shape.iter().for_each(|&dim| self.head.u64(dim as u64));
+        match content {
+            Content::Data(data) => {
+                self.head.u64(data.bytes.len() as u64);
+                if kind == 0 {
+                    self.head.bytes.extend_from_slice(&data.bytes);
+                } else {
+                    let starts = (0..data.bytes.len()).step_by(DATA_FRAME);
+                    self.data.extend(starts.map(|start| {
+                        data.bytes.slice(start..data.bytes.len().min(start + DATA_FRAME))
+                    }));
+                }
+            }
+            Content::Shared { block, .. } => {
+                self.head.u32(block.pid);
+                self.head.u32(block.fd as u32);
+                self.head.u64(block.length);
+                self.head.u128(block.token);
+            }
+        }
+    }
+}
+
+struct Decoder<'a> {
+    head: Reader<'a>,
+    /// The data frames that are not used yet.
+    data: &'a [Bytes],
+}
+
+impl Decoder<'_> {
+    fn message(&mut self) -> Result<Message> {
+        Ok(match self.head.u8()? {
+            1 => Message::Hello(Hello {
+                version: self.head.u32()?,
+                schema: self.head.u64()?,
+                role: role_from_code(self.head.u8()?)?,
+                name: self.head.text()?,
+                machine: self.head.text()?,
+            }),
+            2 => Message::Welcome(Welcome {
+                session: self.head.u32()?,
+                window: self.head.u64()?,
+                machine: self.head.text()?,
+            }),
+            3 => {
+                let count = self.head.u32()? as usize;
+                let count = self.head.count(count, 5)?;
+                let mut commands = Vec::with_capacity(count);
+                for _ in 0..count {
+                    commands.push(self.command()?);
+                }
+                Message::Stream(commands)
+            }
+            4 => Message::Done(self.head.u64()?),
+            5 => {
+                let request = RequestId(self.head.u64()?);
+                let result = match self.head.u8()? {
+                    0 => Ok(self.content()?),
+                    1 => Err(Failure {
+                        operation: self.head.text()?,
+                        reason: self.head.text()?,
+                        worker: self.head.text()?,
+                        line: SourceId(self.head.u32()?),
+                    }),
+                    code => return Err(bad("a result", code)),
+                };
+                Message::Value { request, result }
+            }
+            6 => Message::Release { token: self.head.u128()? },
+            7 => {
+                let request = RequestId(self.head.u64()?);
+                let count = self.head.u32()? as usize;
+                let count = self.head.count(count, 48)?;
+                let workers = (0..count).map(|_| self.stats()).collect::<Result<_>>()?;
+                Message::Statistics { request, workers }
+            }
+            8 => Message::Config { text: self.head.text()? },
+            9 => Message::Goodbye { reason: self.head.text()? },
+            code => return Err(bad("a message", code)),
+        })
+    }
+
+    fn stats(&mut self) -> Result<WorkerStats> {
+        Ok(WorkerStats {
+            name: self.head.text()?,
+            engine: self.head.text()?,
+            operations_total: self.head.u64()?,
+            operations_failed: self.head.u64()?,
+            tensors: self.head.u64()?,
+            bytes: self.head.u64()?,
+            bytes_peak: self.head.u64()?,
+        })
+    }
+
+    fn command(&mut self) -> Result<Command> {
+        Ok(match self.head.u8()? {
+            1 => Command::Run(self.instruction()?),
+            2 => Command::Create { output: TensorId(self.head.u64()?), content: self.content()? },
+            3 => Command::Fetch {
+                request: RequestId(self.head.u64()?),
+                tensor: TensorId(self.head.u64()?),
+                shared: self.bool()?,
+            },
+            4 => Command::Free(TensorId(self.head.u64()?)),
+            5 => Command::EndSession { session: self.head.u32()? },
+            6 => Command::Signal { number: self.head.u32()?, name: self.head.text()? },
+            7 => Command::Stats { request: RequestId(self.head.u64()?) },
+            code => return Err(bad("a command", code)),
+        })
+    }
+
+    fn bool(&mut self) -> Result<bool> {
+        match self.head.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            code => Err(bad("a bool", code)),
+        }
+    }
+
+    fn dtype(&mut self) -> Result<DType> {
+        let code = self.head.u8()?;
+        DType::from_code(code).ok_or_else(|| bad("a dtype", code))
+    }
+
+    fn instruction(&mut self) -> Result<Instruction> {
+        let id = self.head.u16()?;
+        let operation = Operation::from_id(id)
+            .ok_or(DecodeError::BadCode { what: "an operation", code: u64::from(id) })?;
+        let output = TensorId(self.head.u64()?);
+        let source = SourceId(self.head.u32()?);
+        let signal = self.head.u32()?;
+        let operand_count = self.head.u16()? as usize;
+        let attribute_count = self.head.u8()? as usize;
+        let operand_count = self.head.count(operand_count, 2)?;
+        let mut operands = Operands::with_capacity(operand_count);
+        for _ in 0..operand_count {
+            operands.push(match self.head.u8()? {
+                0 => Operand::Tensor(TensorId(self.head.u64()?)),
+                1 => Operand::Scalar(Scalar::Bool(self.bool()?)),
+                2 => Operand::Scalar(Scalar::Int(self.head.u64()? as i64)),
+                3 => Operand::Scalar(Scalar::Float(f64::from_bits(self.head.u64()?))),
+                code => return Err(bad("an operand", code)),
+            });
+        }
+        let attribute_count = self.head.count(attribute_count, 1)?;
+        let mut attributes = Attributes::with_capacity(attribute_count);
+        for _ in 0..attribute_count {
+            attributes.push(match self.head.u8()? {
+                0 => Attribute::None,
+                1 => Attribute::Int(self.head.u64()? as i64),
+                2 => Attribute::Float(f64::from_bits(self.head.u64()?)),
+                3 => Attribute::Bool(self.bool()?),
+                4 => Attribute::DType(self.dtype()?),
+                5 => {
+                    let count = self.head.u8()? as usize;
+                    let count = self.head.count(count, 8)?;
+                    let values = (0..count).map(|_| Ok(self.head.u64()? as i64));
+                    Attribute::Ints(values.collect::<Result<_>>()?)
+                }
+                code => return Err(bad("an attribute", code)),
+            });
+        }
+        Ok(Instruction { operation, output, operands, attributes, source, signal })
+    }
+
+    fn content(&mut self) -> Result<Content> {
+        let kind = self.head.u8()?;
+        let dtype = self.dtype()?;
+        let rank = self.head.u8()? as usize;
+        let rank = self.head.count(rank, 8)?;
+        let dims = (0..rank).map(|_| Ok(self.head.u64()? as usize)).collect::<Result<Vec<_>>>()?;
+        let shape = Shape::new(&dims).map_err(|_| DecodeError::BadShape)?;
+        if kind == 2 {
+            let block = SharedBlock {
+                pid: self.head.u32()?,
+                fd: self.head.u32()? as i32,
+                length: self.head.u64()?,
+                token: self.head.u128()?,
+            };
+            let meta = Meta::new(dtype, shape);
+            if block.length != meta.bytes() as u64 {
+                return Err(DecodeError::BadData);
+            }
+            return Ok(Content::Shared { meta, block });
+        }
+        let length = self.head.u64()? as usize;
+        let bytes = match kind {
+            0 => Bytes::copy_from_slice(self.head.take(length)?),
+            1 => self.gather(length)?,
+            code => return Err(bad("content", code)),
+        };
+        TensorData::new(dtype, shape, bytes).map(Content::Data).ok_or(DecodeError::BadData)
+    }
+
+    /// `length` bytes from the data frames; only as much memory as really came is taken.
+    fn gather(&mut self, length: usize) -> Result<Bytes> {
+        let (first, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
+        self.data = rest;
+        if first.len() == length {
+            return Ok(first.clone());
+        }
+        let mut whole = BytesMut::from(&first[..]);
+        while whole.len() < length {
+            let (next, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
+            self.data = rest;
+            if next.is_empty() {
+                return Err(DecodeError::BadData);
+            }
+            whole.extend_from_slice(next);
+        }
+        if whole.len() == length { Ok(whole.freeze()) } else { Err(DecodeError::BadData) }
+    }
+}
+
+fn bad(what: &'static str, code: u8) -> DecodeError {
+    DecodeError::BadCode { what, code: u64::from(code) }
+}
+
+fn role_code(role: Role) -> u8 {
+    match role {
+        Role::Client => 0,
+        Role::Worker => 1,
+        Role::Watcher => 2,
+    }
+}
+
+fn role_from_code(code: u8) -> Result<Role> {
+    [Role::Client, Role::Worker, Role::Watcher]
+        .get(code as usize)
+        .copied()
+        .ok_or_else(|| bad("a role", code))
+}

@@ -1,0 +1,214 @@
+//! A client's or worker's end of its link to a server.
+
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use gt_ir::message::Role;
+use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
+
+use crate::address::Address;
+use crate::codec::{DATA_FRAME, MAX_FRAMES};
+use crate::error::{NetError, during};
+use crate::keys::Key;
+use crate::server::{send_frames, to_bytes};
+
+/// A link to a server. One thread at a time may use it.
+pub struct DealerLink {
+    socket: Socket,
+    /// Tells what becomes of the connection.
+    monitor: Socket,
+    address: Address,
+    lost: Option<String>,
+}
+
+/// What has become of a connection.
+enum Fate {
+    Open,
+    Refused,
+    WrongKey,
+    NotGt,
+    Lost,
+}
+
+impl DealerLink {
+    /// Connects, and waits until the server has let this peer in.
+    ///
+    /// # Errors
+    /// Nobody listens, the key is wrong, or what listens is no GT server; or nothing of this is
+    /// known within `limit`.
+    pub fn connect(
+        address: &Address,
+        role: Role,
+        key: Option<&Key>,
+        limit: Duration,
+    ) -> Result<DealerLink, NetError> {
+        let context = Context::new();
+        let socket = context.socket(SocketType::DEALER).map_err(during("opening a socket"))?;
+        let setup = || -> zmq::Result<()> {
+            socket.set_linger(500)?;
+            socket.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
+            socket.set_handshake_ivl(i32::try_from(limit.as_millis()).unwrap_or(5_000))?;
+            socket.set_heartbeat_ivl(5_000)?;
+            socket.set_heartbeat_timeout(30_000)?;
+            socket.set_immediate(true)?;
+            socket.set_sndhwm(1000)?;
+            socket.set_rcvhwm(1000)?;
+            // A lost session cannot be continued: no silent second connection.
+            socket.set_reconnect_ivl(-1)
+        };
+        setup().map_err(during("setting up the socket"))?;
+        if let Some(key) = key {
+            let link = key.link(role)?;
+            let encrypt = || -> zmq::Result<()> {
+                socket.set_curve_serverkey(&link.server)?;
+                socket.set_curve_publickey(&link.own.public)?;
+                socket.set_curve_secretkey(&link.own.secret)
+            };
+            encrypt().map_err(during("encrypting the socket"))?;
+        }
+        const MONITOR: &str = "inproc://monitor";
+        socket.monitor(MONITOR, 0xFFFF).map_err(during("watching the socket"))?;
+        let monitor = context.socket(SocketType::PAIR).map_err(during("watching the socket"))?;
+        monitor.set_linger(0).map_err(during("watching the socket"))?;
+        monitor.connect(MONITOR).map_err(during("watching the socket"))?;
+        socket
+            .connect(&address.to_connect())
+            .map_err(|_| NetError::BadAddress { given: address.to_string() })?;
+        let mut link = DealerLink { socket, monitor, address: address.clone(), lost: None };
+        link.await_handshake(key.is_some(), limit)?;
+        Ok(link)
+    }
+
+    fn await_handshake(&mut self, keyed: bool, limit: Duration) -> Result<(), NetError> {
+        let text = self.address.to_string();
+        let unreachable =
+            || NetError::Unreachable { address: text.clone(), port: self.address.port_text() };
+        let until = Instant::now() + limit;
+        let mut connected = false;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(if connected { NetError::NotGt { address: text } } else { unreachable() });
+            }
+            let ready = self.monitor.poll(PollEvents::POLLIN, left.as_millis() as i64 + 1);
+            if !matches!(ready, Ok(1..)) {
+                continue;
+            }
+            match self.fate(&mut connected)? {
+                Some(Fate::Open) => return Ok(()),
+                Some(Fate::Refused) => return Err(unreachable()),
+                Some(Fate::WrongKey) => return Err(NetError::WrongKey { address: text }),
+                Some(Fate::NotGt) => return Err(NetError::NotGt { address: text }),
+                // With CURVE, a server that cannot read the greeting just hangs up.
+                Some(Fate::Lost) if keyed => return Err(NetError::WrongKey { address: text }),
+                Some(Fate::Lost) => return Err(NetError::NotGt { address: text }),
+                None => {}
+            }
+        }
+    }
+
+    /// What the next notice of the monitor says.
+    fn fate(&self, connected: &mut bool) -> Result<Option<Fate>, NetError> {
+        let frames = self.monitor.recv_multipart(0).map_err(during("watching the socket"))?;
+        let Some(raw) = frames.first().and_then(|frame| frame.get(..2)) else { return Ok(None) };
+        let event = SocketEvent::from_raw(u16::from_le_bytes([raw[0], raw[1]]));
+        Ok(match event {
+            SocketEvent::CONNECTED => {
+                *connected = true;
+                None
+            }
+            SocketEvent::HANDSHAKE_SUCCEEDED => Some(Fate::Open),
+            SocketEvent::HANDSHAKE_FAILED_AUTH => Some(Fate::WrongKey),
+            SocketEvent::HANDSHAKE_FAILED_PROTOCOL | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL => {
+                Some(Fate::NotGt)
+            }
+            SocketEvent::CLOSED | SocketEvent::CONNECT_RETRIED if !*connected => Some(Fate::Refused),
+            SocketEvent::DISCONNECTED => Some(Fate::Lost),
+            _ => None,
+        })
+    }
+
+    /// Sends a message. Waits only while the server lets a thousand messages wait.
+    pub fn send(&mut self, frames: &[Bytes]) -> Result<(), NetError> {
+        loop {
+            self.check()?;
+            match self.socket.poll(PollEvents::POLLOUT, 100) {
+                Ok(1..) => break,
+                Ok(_) | Err(zmq::Error::EINTR) => {}
+                Err(error) => return Err(NetError::Socket { action: "sending", error }),
+            }
+        }
+        send_frames(&self.socket, frames).map_err(during("sending"))
+    }
+
+    /// The next message, waiting at most `limit` for it, or until `wake` is readable.
+    pub fn receive(
+        &mut self,
+        limit: Duration,
+        wake: Option<RawFd>,
+    ) -> Result<Option<Vec<Bytes>>, NetError> {
+        if let Some(frames) = self.take()? {
+            return Ok(Some(frames));
+        }
+        if limit.is_zero() {
+            self.check()?;
+            return self.take();
+        }
+        let mut items =
+            vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
+        if let Some(fd) = wake {
+            items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN));
+        }
+        let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
+        match zmq::poll(&mut items, limit) {
+            Ok(_) | Err(zmq::Error::EINTR) => {}
+            Err(error) => return Err(NetError::Socket { action: "waiting", error }),
+        }
+        if let Some(frames) = self.take()? {
+            return Ok(Some(frames));
+        }
+        self.check()?;
+        Ok(None)
+    }
+
+    /// The next message, if one is there.
+    fn take(&mut self) -> Result<Option<Vec<Bytes>>, NetError> {
+        let mut frames = Vec::new();
+        loop {
+            let mut frame = zmq::Message::new();
+            match self.socket.recv(&mut frame, if frames.is_empty() { zmq::DONTWAIT } else { 0 }) {
+                Ok(()) => {}
+                Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
+                Err(error) => return Err(NetError::Socket { action: "receiving", error }),
+            }
+            let more = frame.get_more();
+            if frames.len() <= MAX_FRAMES {
+                frames.push(to_bytes(frame));
+            }
+            if !more {
+                return Ok(Some(frames));
+            }
+        }
+    }
+
+    /// Whether the connection still stands.
+    pub fn check(&mut self) -> Result<(), NetError> {
+        while self.lost.is_none() && matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
+            if matches!(self.fate(&mut true)?, Some(Fate::Lost | Fate::Refused)) {
+                self.lost = Some("the server closed it or died".to_string());
+            }
+        }
+        match &self.lost {
+            None => Ok(()),
+            Some(reason) => Err(NetError::Lost {
+                address: self.address.to_string(),
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}

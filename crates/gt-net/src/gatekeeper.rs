@@ -1,0 +1,82 @@
+//! Checks each new link's key (ZeroMQ's ZAP, RFC 27) and stamps its messages with the role.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use gt_ir::message::Role;
+use zmq::{Context, Socket, SocketType};
+
+use crate::error::{NetError, during};
+use crate::keys::Key;
+
+/// What ZeroMQ calls for each link that shows a key.
+const ENDPOINT: &str = "inproc://zeromq.zap.01";
+
+/// How long the thread may take to notice that it is to stop.
+const PATIENCE_MS: i32 = 100;
+
+/// The thread that answers.
+pub struct Gatekeeper {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gatekeeper {
+    /// Lets in who has the key of a role.
+    pub fn start(context: &Context, key: &Key) -> Result<Gatekeeper, NetError> {
+        let mut roles = Vec::new();
+        for role in [Role::Client, Role::Worker, Role::Watcher] {
+            roles.push((key.link(role)?.own.public, role));
+        }
+        let socket = context.socket(SocketType::REP).map_err(during("opening the gatekeeper"))?;
+        socket.set_rcvtimeo(PATIENCE_MS).map_err(during("setting up the gatekeeper"))?;
+        socket.set_linger(0).map_err(during("setting up the gatekeeper"))?;
+        socket.bind(ENDPOINT).map_err(during("starting the gatekeeper"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("gt-gatekeeper".into())
+            .spawn(move || {
+                while !stopping.load(Ordering::Acquire) {
+                    if let Ok(frames) = socket.recv_multipart(0) {
+                        answer(&socket, &frames, &roles);
+                    }
+                }
+            })
+            .map_err(|error| NetError::File {
+                action: "starting",
+                path: "a thread".into(),
+                error,
+            })?;
+        Ok(Gatekeeper { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Gatekeeper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(socket: &Socket, frames: &[Vec<u8>], roles: &[([u8; 32], Role)]) {
+    let id = frames.get(1).cloned().unwrap_or_default();
+    let (status, text, user): (&[u8], &[u8], &[u8]) = match role_of(frames, roles) {
+        Some(role) => (b"200", b"OK", role.name().as_bytes()),
+        None => (b"400", b"unknown key", b""),
+    };
+    // It can only fail when the context ends, and then nobody waits for the answer.
+    let _ = socket.send_multipart([b"1.0", &id[..], status, text, user, b""], 0);
+}
+
+/// The request's frames: version, id, domain, address, identity, mechanism, public key.
+fn role_of(frames: &[Vec<u8>], roles: &[([u8; 32], Role)]) -> Option<Role> {
+    let [version, _, _, _, _, mechanism, key, ..] = frames else { return None };
+    if version != b"1.0" || mechanism != b"CURVE" {
+        return None;
+    }
+    roles.iter().find(|(public, _)| public[..] == key[..]).map(|(_, role)| *role)
+}

@@ -1,0 +1,101 @@
+//! Where keys are kept and found.
+//!
+//! A server that is given no key makes one in the user's runtime folder, where that user's
+//! workers and clients on the machine find it. Elsewhere it comes by a file or by `GT_KEY`.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::address::Address;
+use crate::error::NetError;
+use crate::keys::Key;
+
+/// A key that its server made; the file goes with the server.
+pub struct KeyFile {
+    path: PathBuf,
+}
+
+impl Drop for KeyFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The key that a user names: by file, or else by `GT_KEY`.
+pub fn given(key_file: Option<&Path>) -> Result<Option<Key>, NetError> {
+    if let Some(path) = key_file {
+        let text = fs::read_to_string(path).map_err(|error| file_error("reading", path, error))?;
+        return Key::parse(&text).map(Some);
+    }
+    match std::env::var("GT_KEY") {
+        Ok(text) if !text.trim().is_empty() => Key::parse(&text).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Keeps the key of a server at this address where its user's peers find it.
+pub fn keep(address: &Address, key: &Key) -> Result<KeyFile, NetError> {
+    let folder = runtime_folder()?;
+    let path = folder.join(file_name(address));
+    let draft = folder.join(format!("{}.{}", file_name(address), std::process::id()));
+    let write = || -> std::io::Result<()> {
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(key.to_text().as_bytes())?;
+        // In one step: nobody ever reads half a key.
+        fs::rename(&draft, &path)
+    };
+    write().map_err(|error| file_error("writing", &path, error))?;
+    Ok(KeyFile { path })
+}
+
+/// The key that a server at this address made, if it is this user's on this machine.
+pub fn find(address: &Address) -> Result<Option<Key>, NetError> {
+    let path = runtime_folder()?.join(file_name(address));
+    match fs::read_to_string(&path) {
+        Ok(text) => Key::parse(&text).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(file_error("reading", &path, error)),
+    }
+}
+
+fn file_name(address: &Address) -> String {
+    match address {
+        Address::Tcp { port, .. } => format!("server-{port}.key"),
+        Address::Ipc { path } => format!("server-{}.key", path.replace('/', "+")),
+    }
+}
+
+/// The user's folder for what lives as long as the machine is up: made if needed, and only used
+/// if nobody else can get at it.
+pub fn runtime_folder() -> Result<PathBuf, NetError> {
+    // SAFETY: this call only reads the process's user id.
+    let user = unsafe { libc::geteuid() };
+    let folder = match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
+        Some(base) if Path::new(&base).is_dir() => Path::new(&base).join("gt"),
+        _ => std::env::temp_dir().join(format!("gt-{user}")),
+    };
+    match DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(file_error("making", &folder, error));
+        }
+        _ => {}
+    }
+    let meta = fs::symlink_metadata(&folder).map_err(|error| file_error("reading", &folder, error))?;
+    let reason = if !meta.is_dir() {
+        "it is not a folder"
+    } else if meta.uid() != user {
+        "it belongs to another user"
+    } else if meta.permissions().mode() & 0o077 != 0 {
+        "others may enter it; make it private with chmod 700"
+    } else {
+        return Ok(folder);
+    };
+    Err(NetError::UnsafeFolder { path: folder.display().to_string(), reason: reason.into() })
+}
+
+fn file_error(action: &'static str, path: &Path, error: std::io::Error) -> NetError {
+    NetError::File { action, path: path.display().to_string(), error }
+}

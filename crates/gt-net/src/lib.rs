@@ -1,0 +1,25 @@
+//! The network: how messages travel between processes.
+//!
+//! - [`codec`]: messages as frames, and back; [`wire`]: the fields they are made of.
+//! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ.
+//! - [`keys`]: who may connect, and as what; [`gatekeeper`]: checks it.
+//! - [`keyring`]: where keys are kept and found.
+//! - [`wake`]: wakes a thread that waits on a socket.
+//! - [`shm`]: tensor data between processes of one user on one machine.
+//! - [`address`]: `host:port`, tcp and ipc.
+//!
+//! This crate moves messages and understands none of them.
+
+pub mod address;
+pub mod codec;
+pub mod dealer;
+pub mod error;
+mod gatekeeper;
+pub mod keyring;
+pub mod keys;
+pub mod server;
+pub mod shm;
+pub mod wake;
+mod wire;
+
+pub use error::NetError;

@@ -1,0 +1,289 @@
+//! The server's end of all links.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use bytes::Bytes;
+use gt_ir::message::Role;
+use zmq::{Context, PollEvents, Socket, SocketType};
+
+use crate::address::Address;
+use crate::codec::{DATA_FRAME, MAX_FRAMES};
+use crate::error::{NetError, during};
+use crate::gatekeeper::Gatekeeper;
+use crate::keys::Key;
+
+/// How much may wait for a peer that does not take its messages, before it is given up.
+const BACKLOG_BYTES: usize = 1 << 30;
+
+/// A link, by the name that its socket gave it.
+pub type LinkId = Vec<u8>;
+
+/// What a server's socket has to tell.
+pub enum Event {
+    /// A message; the role is what the link's key proves, or `None` where nothing is checked.
+    Message { link: LinkId, role: Option<Role>, frames: Vec<Bytes> },
+    /// The link is gone.
+    Disconnected(LinkId),
+}
+
+/// The server's socket. One thread owns it.
+pub struct ServerLink {
+    socket: Socket,
+    /// Messages that their peers have no room for yet, oldest first.
+    backlog: VecDeque<(LinkId, Vec<Bytes>)>,
+    backlog_bytes: usize,
+    _gatekeeper: Option<Gatekeeper>,
+    /// Held as long as the server is: who else wants the address is told of this process.
+    _lock: Option<File>,
+    secure: bool,
+}
+
+/// ZeroMQ's draft option for notices of lost links, and its value for these alone.
+const ROUTER_NOTIFY: i32 = 97;
+const NOTIFY_DISCONNECT: i32 = 2;
+
+impl ServerLink {
+    /// Listens at an address; without a key anybody may connect.
+    ///
+    /// # Errors
+    /// The address is in use (by whom, if it can be known) or cannot be listened at.
+    pub fn bind(address: &Address, key: Option<&Key>) -> Result<ServerLink, NetError> {
+        let lock = lock_address(address)?;
+        let context = Context::new();
+        let gatekeeper = key.map(|key| Gatekeeper::start(&context, key)).transpose()?;
+        let mut socket = context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
+        let setup = || -> zmq::Result<()> {
+            socket.set_linger(0)?;
+            socket.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
+            socket.set_handshake_ivl(5_000)?;
+            socket.set_heartbeat_ivl(5_000)?;
+            socket.set_heartbeat_timeout(30_000)?;
+            socket.set_heartbeat_ttl(30_000)?;
+            socket.set_router_mandatory(true)?;
+            socket.set_backlog(1024)?;
+            socket.set_sndhwm(1000)?;
+            socket.set_rcvhwm(1000)
+        };
+        setup().map_err(during("setting up the socket"))?;
+        notify_of_lost_links(&mut socket)?;
+        if let Some(key) = key {
+            let pair = key.server_pair()?;
+            socket.set_curve_server(true).map_err(during("encrypting the socket"))?;
+            socket.set_curve_secretkey(&pair.secret).map_err(during("encrypting the socket"))?;
+            socket.set_zap_domain("gt").map_err(during("encrypting the socket"))?;
+        }
+        socket.bind(&address.to_bind()).map_err(|error| match error {
+            zmq::Error::EADDRINUSE => {
+                NetError::InUse { address: address.to_string(), by: String::new() }
+            }
+            error => NetError::Socket { action: "listening", error },
+        })?;
+        Ok(ServerLink {
+            socket,
+            backlog: VecDeque::new(),
+            backlog_bytes: 0,
+            _gatekeeper: gatekeeper,
+            _lock: lock,
+            secure: key.is_some(),
+        })
+    }
+
+    /// Waits until something has come, `wake` is readable or `limit` is over.
+    pub fn wait(&mut self, limit: Duration, wake: Option<RawFd>) -> Result<(), NetError> {
+        self.retry();
+        let mut items = vec![self.socket.as_poll_item(zmq::POLLIN)];
+        if let Some(fd) = wake {
+            items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN));
+        }
+        // With a backlog, it looks again soon whether there is room.
+        let limit = if self.backlog.is_empty() { limit } else { limit.min(Duration::from_millis(1)) };
+        match zmq::poll(&mut items, i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)) {
+            Ok(_) | Err(zmq::Error::EINTR) => Ok(()),
+            Err(error) => Err(NetError::Socket { action: "waiting", error }),
+        }
+    }
+
+    /// The next event, if one is there.
+    pub fn try_receive(&mut self) -> Result<Option<Event>, NetError> {
+        loop {
+            let events = self.socket.get_events().map_err(during("receiving"))?;
+            if !events.contains(PollEvents::POLLIN) {
+                return Ok(None);
+            }
+            let mut first = zmq::Message::new();
+            match self.socket.recv(&mut first, zmq::DONTWAIT) {
+                Ok(()) => {}
+                Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
+                Err(error) => return Err(NetError::Socket { action: "receiving", error }),
+            }
+            let link = first.to_vec();
+            let mut frames = Vec::new();
+            let mut role = None;
+            let mut more = first.get_more();
+            while more {
+                let mut frame = zmq::Message::new();
+                // The frames of a message arrive together.
+                self.socket.recv(&mut frame, 0).map_err(during("receiving"))?;
+                more = frame.get_more();
+                role = frame.gets("User-Id").and_then(role_from_name);
+                if frames.len() <= MAX_FRAMES {
+                    frames.push(to_bytes(frame));
+                }
+            }
+            if frames.len() == 1 && frames[0].is_empty() {
+                self.drop_backlog(&link);
+                return Ok(Some(Event::Disconnected(link)));
+            }
+            // On a secured socket a link without a role has not got in.
+            if frames.len() > MAX_FRAMES || (self.secure && role.is_none()) {
+                continue;
+            }
+            return Ok(Some(Event::Message { link, role, frames }));
+        }
+    }
+
+    /// Sends a message, or keeps it until its peer has room. Never waits. `false` if the peer is
+    /// gone, or lets too much wait.
+    pub fn send(&mut self, link: &LinkId, frames: Vec<Bytes>) -> Result<bool, NetError> {
+        let waits = self.backlog.iter().any(|(waiting, _)| waiting == link);
+        if !waits {
+            match self.try_send(link, &frames)? {
+                Sent::Yes => return Ok(true),
+                Sent::Gone => return Ok(false),
+                Sent::Full => {}
+            }
+        }
+        let bytes: usize = frames.iter().map(Bytes::len).sum();
+        if self.backlog_bytes + bytes > BACKLOG_BYTES {
+            self.drop_backlog(link);
+            return Ok(false);
+        }
+        self.backlog_bytes += bytes;
+        self.backlog.push_back((link.clone(), frames));
+        Ok(true)
+    }
+
+    fn try_send(&mut self, link: &LinkId, frames: &[Bytes]) -> Result<Sent, NetError> {
+        // Whether there is a peer with room shows at the first frame; the others follow it.
+        match self.socket.send(&link[..], zmq::SNDMORE | zmq::DONTWAIT) {
+            Ok(()) => {}
+            Err(zmq::Error::EAGAIN) => return Ok(Sent::Full),
+            Err(zmq::Error::EHOSTUNREACH) => return Ok(Sent::Gone),
+            Err(error) => return Err(NetError::Socket { action: "sending", error }),
+        }
+        send_frames(&self.socket, frames).map_err(during("sending"))?;
+        Ok(Sent::Yes)
+    }
+
+    /// Sends what waits, as far as there is room.
+    fn retry(&mut self) {
+        let mut full: Vec<LinkId> = Vec::new();
+        for _ in 0..self.backlog.len() {
+            let Some((link, frames)) = self.backlog.pop_front() else { return };
+            let bytes: usize = frames.iter().map(Bytes::len).sum();
+            let stuck = full.contains(&link);
+            if !stuck && !matches!(self.try_send(&link, &frames), Ok(Sent::Full)) {
+                self.backlog_bytes -= bytes;
+                continue;
+            }
+            if !stuck {
+                full.push(link.clone());
+            }
+            self.backlog.push_back((link, frames));
+        }
+    }
+
+    fn drop_backlog(&mut self, link: &LinkId) {
+        self.backlog.retain(|(waiting, frames)| {
+            let keep = waiting != link;
+            if !keep {
+                self.backlog_bytes -= frames.iter().map(Bytes::len).sum::<usize>();
+            }
+            keep
+        });
+    }
+}
+
+enum Sent {
+    Yes,
+    Full,
+    Gone,
+}
+
+/// Sends frames as one message; called when the peer is known to have room.
+pub(crate) fn send_frames(socket: &Socket, frames: &[Bytes]) -> zmq::Result<()> {
+    for (index, frame) in frames.iter().enumerate() {
+        let flags = if index + 1 < frames.len() { zmq::SNDMORE } else { 0 };
+        socket.send(&frame[..], flags)?;
+    }
+    Ok(())
+}
+
+/// A received frame's bytes, without a copy where they are many.
+pub(crate) fn to_bytes(frame: zmq::Message) -> Bytes {
+    struct Frame(zmq::Message);
+    impl AsRef<[u8]> for Frame {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    // SAFETY: a received message is plain memory with an atomic reference count; ZeroMQ lets any
+    // thread read and close it, one at a time, and `Bytes` hands out shared reads only.
+    unsafe impl Send for Frame {}
+    // SAFETY: as above; reading through a shared reference changes nothing.
+    unsafe impl Sync for Frame {}
+    if frame.len() < 256 { Bytes::copy_from_slice(&frame) } else { Bytes::from_owner(Frame(frame)) }
+}
+
+fn role_from_name(name: &str) -> Option<Role> {
+    [Role::Client, Role::Worker, Role::Watcher].into_iter().find(|role| role.name() == name)
+}
+
+fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> {
+    let value = NOTIFY_DISCONNECT;
+    // SAFETY: the socket is open, and the option takes a pointer to one int and its size.
+    let status = unsafe {
+        zmq_sys::zmq_setsockopt(
+            socket.as_mut_ptr(),
+            ROUTER_NOTIFY,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<i32>(),
+        )
+    };
+    if status == 0 {
+        return Ok(());
+    }
+    Err(NetError::Socket { action: "asking for notices of lost links", error: zmq::Error::EINVAL })
+}
+
+/// Takes the address for this process, where ZeroMQ itself would not notice a second server, and
+/// notes the process's number for whoever comes second.
+fn lock_address(address: &Address) -> Result<Option<File>, NetError> {
+    let name = match address {
+        Address::Tcp { port, .. } => format!("server-{port}.lock"),
+        Address::Ipc { path } => format!("server-{}.lock", path.replace('/', "+")),
+    };
+    let path = crate::keyring::runtime_folder()?.join(name);
+    let error = |error| NetError::File { action: "locking", path: path.display().to_string(), error };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(error)?;
+    // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let mut owner = String::new();
+        let _ = file.read_to_string(&mut owner);
+        let by = format!(" by another gt server (process {})", owner.trim());
+        return Err(NetError::InUse { address: address.to_string(), by });
+    }
+    file.set_len(0).map_err(error)?;
+    file.write_all(std::process::id().to_string().as_bytes()).map_err(error)?;
+    Ok(Some(file))
+}

@@ -1,0 +1,45 @@
+//! Wakes a thread that waits on a socket.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Readable once it was rung, until it is cleared.
+pub struct Wake {
+    fd: OwnedFd,
+}
+
+impl Wake {
+    /// # Panics
+    /// Where the system has no descriptor left.
+    pub fn new() -> Wake {
+        // SAFETY: the result is checked and owned by `OwnedFd` alone.
+        let fd = unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            assert!(fd >= 0, "the system gives an event descriptor");
+            OwnedFd::from_raw_fd(fd)
+        };
+        Wake { fd }
+    }
+
+    pub fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: the descriptor is open, and 8 bytes are read from a live u64. A full counter
+        // makes the write fail, and then it is readable already.
+        unsafe { libc::write(self.fd.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
+    }
+
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: the descriptor is open, and 8 bytes are written to a live u64.
+        unsafe { libc::read(self.fd.as_raw_fd(), std::ptr::from_mut(&mut count).cast(), 8) };
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Default for Wake {
+    fn default() -> Wake {
+        Wake::new()
+    }
+}

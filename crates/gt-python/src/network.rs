@@ -1,0 +1,124 @@
+//! Servers and workers in this process, and keys.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gt::drivers::network::server::{Server, ServerOptions};
+use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
+use gt::net::NetError;
+use gt::net::address::Address;
+use gt::net::keys::Key;
+use pyo3::exceptions::{PyConnectionError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::session;
+
+fn to_python(error: NetError) -> PyErr {
+    match error {
+        NetError::BadAddress { .. } | NetError::BadKey { .. } => {
+            PyValueError::new_err(error.to_string())
+        }
+        _ => PyConnectionError::new_err(error.to_string()),
+    }
+}
+
+/// Runs `serve` without the GIL until it ends or a signal such as Ctrl-C comes.
+fn until_signal(
+    py: Python<'_>,
+    serve: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> Result<(), NetError>,
+) -> PyResult<()> {
+    let mut raised = None;
+    let result = py.detach(|| {
+        serve(&mut || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                raised = Some(error);
+                true
+            }
+        })
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => result.map_err(to_python),
+    }
+}
+
+/// Listens at an address and serves until a signal comes. `on_ready` is called once it listens.
+#[pyfunction]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0))]
+fn run_server(
+    py: Python<'_>,
+    address: &str,
+    on_ready: &Bound<'_, PyAny>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+    log_file: Option<PathBuf>,
+    worker_wait: f64,
+) -> PyResult<()> {
+    let worker_wait = Duration::try_from_secs_f64(worker_wait)
+        .map_err(|_| PyValueError::new_err(format!("worker_wait is {worker_wait}, expected seconds")))?;
+    let address = Address::parse(address).map_err(to_python)?;
+    let options = ServerOptions { address, key_file, insecure, log_file, worker_wait };
+    let mut server = Server::bind(&options).map_err(to_python)?;
+    on_ready.call0()?;
+    until_signal(py, |stop| server.run(stop))
+}
+
+/// Joins a server as a worker and serves until a signal comes or the server is gone.
+#[pyfunction]
+#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None))]
+fn run_worker(
+    py: Python<'_>,
+    address: &str,
+    name: String,
+    on_ready: &Bound<'_, PyAny>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    let address = Address::parse(address).map_err(to_python)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.unwrap_or(cores).max(1);
+    let options = WorkerOptions { address, name, key_file, insecure, threads };
+    let mut worker = WorkerProcess::join(&options).map_err(to_python)?;
+    on_ready.call0()?;
+    until_signal(py, |stop| worker.run(stop))
+}
+
+/// Uses the server at an address for all tensors from now on.
+#[pyfunction]
+#[pyo3(signature = (address, key_file=None, insecure=false))]
+fn connect(py: Python<'_>, address: &str, key_file: Option<PathBuf>, insecure: bool) -> PyResult<()> {
+    let session = py
+        .detach(|| gt::connect(address, key_file.as_deref(), insecure))
+        .map_err(crate::error::to_python)?;
+    session::replace(py, session);
+    Ok(())
+}
+
+/// A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one.
+#[pyfunction]
+#[pyo3(signature = (role=None, of=None))]
+fn make_key(role: Option<&str>, of: Option<&str>) -> PyResult<String> {
+    use gt::ir::message::Role;
+    let key = of.map_or_else(|| Ok(Key::generate()), Key::parse).map_err(to_python)?;
+    let role = match role {
+        None => return Ok(key.to_text()),
+        Some("client") => Role::Client,
+        Some("worker") => Role::Worker,
+        Some("watcher") => Role::Watcher,
+        Some(other) => {
+            return Err(PyValueError::new_err(format!(
+                "the role is '{other}', expected client, worker or watcher"
+            )));
+        }
+    };
+    Ok(key.limited(role).map_err(to_python)?.to_text())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(run_server, module)?)?;
+    module.add_function(wrap_pyfunction!(run_worker, module)?)?;
+    module.add_function(wrap_pyfunction!(connect, module)?)?;
+    module.add_function(wrap_pyfunction!(make_key, module)?)
+}

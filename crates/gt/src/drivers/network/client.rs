@@ -1,0 +1,314 @@
+//! A session on a server.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use gt_client::driver::{Driver, Interrupt, Outbox};
+use gt_client::{ClientError, Result, Session};
+use gt_ir::message::{Failure, Message, Role};
+use gt_ir::{Command, RequestId, SourceId};
+use gt_net::address::Address;
+use gt_net::dealer::DealerLink;
+use gt_net::wake::Wake;
+use gt_net::{NetError, codec, shm};
+use rustc_hash::FxHashMap;
+
+use super::blocks::{self, Blocks};
+
+/// The longest wait before the user may interrupt it.
+const SLICE: Duration = Duration::from_millis(50);
+/// How often what waits in the session is flushed, while there is something now and then.
+const FLUSH_EVERY: Duration = Duration::from_millis(1);
+/// After so many rounds without anything, the flusher sleeps until it is nudged.
+const IDLE_ROUNDS: u32 = 20;
+
+/// Connects to a server and opens a session there.
+///
+/// # Errors
+/// The address is not valid or not reachable, the key is missing or wrong, or the server is of
+/// another version.
+pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
+    let failed = |error: NetError| ClientError::Connection(error.to_string());
+    let address = Address::parse(address).map_err(failed)?;
+    let name = format!("{:x}", std::process::id());
+    let (link, welcome) =
+        super::join(&address, Role::Client, &name, key_file, insecure).map_err(failed)?;
+    let machine = shm::machine_token();
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State {
+            link,
+            answers: FxHashMap::default(),
+            blocks: Blocks::default(),
+            shares_memory: !machine.is_empty() && machine == welcome.machine,
+            ended: None,
+        }),
+        address: address.to_string(),
+        contenders: AtomicUsize::new(0),
+        wake: Wake::new(),
+        window: welcome.window,
+        in_flight: AtomicU64::new(0),
+        session: Mutex::new(None),
+        closing: AtomicBool::new(false),
+        idle: AtomicBool::new(false),
+        flusher: Mutex::new(None),
+        process: std::process::id(),
+    });
+    let flusher = Arc::clone(&shared);
+    let thread = thread::Builder::new()
+        .name("gt-flush".into())
+        .spawn(move || flusher.flush_now_and_then())
+        .map_err(|error| ClientError::Connection(format!("no thread could be started: {error}")))?;
+    *lock(&shared.flusher) = Some(thread);
+    Ok(Session::new(Arc::new(NetworkDriver { shared })))
+}
+
+struct NetworkDriver {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    address: String,
+    /// Threads that want the state while another waits on the socket with it.
+    contenders: AtomicUsize,
+    wake: Wake,
+    window: u64,
+    in_flight: AtomicU64,
+    session: Mutex<Option<Weak<dyn Outbox>>>,
+    closing: AtomicBool,
+    idle: AtomicBool,
+    flusher: Mutex<Option<JoinHandle<()>>>,
+    /// The process that connected: a fork of it must not use the socket.
+    process: u32,
+}
+
+struct State {
+    link: DealerLink,
+    answers: FxHashMap<RequestId, Message>,
+    blocks: Blocks,
+    shares_memory: bool,
+    /// Why the session is over.
+    ended: Option<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Shared {
+    /// The state; whoever waits on the socket with it is asked to let go.
+    fn state(&self) -> MutexGuard<'_, State> {
+        if let Ok(state) = self.state.try_lock() {
+            return state;
+        }
+        self.contenders.fetch_add(1, Ordering::SeqCst);
+        self.wake.ring();
+        let state = lock(&self.state);
+        self.contenders.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+
+    fn send(&self, state: &mut State, message: &Message) {
+        if state.ended.is_none()
+            && let Err(error) = state.link.send(&codec::encode(message))
+        {
+            state.ended = Some(error.to_string());
+        }
+    }
+
+    /// Takes in all messages that are there, after waiting for at most `limit`.
+    fn take_in(&self, state: &mut State, mut limit: Duration) {
+        while state.ended.is_none() {
+            let wake = (!limit.is_zero()).then(|| self.wake.fd());
+            match state.link.receive(limit, wake) {
+                Ok(Some(frames)) => match codec::decode(&frames) {
+                    Ok(message) => self.handle(state, message),
+                    Err(error) => state.ended = Some(format!("{}: {error}", self.address)),
+                },
+                Ok(None) => break,
+                Err(error) => state.ended = Some(error.to_string()),
+            }
+            limit = Duration::ZERO;
+        }
+        if !limit.is_zero() {
+            self.wake.clear();
+        }
+    }
+
+    fn handle(&self, state: &mut State, message: Message) {
+        match message {
+            Message::Done(weight) => {
+                self.in_flight.fetch_sub(weight, Ordering::Relaxed);
+            }
+            Message::Value { request, result } => {
+                let result = result.and_then(|content| match blocks::receive(content) {
+                    Ok((content, token)) => {
+                        if let Some(token) = token {
+                            self.send(state, &Message::Release { token });
+                        }
+                        Ok(content)
+                    }
+                    Err(reason) => Err(Failure {
+                        operation: "fetch".into(),
+                        reason,
+                        worker: String::new(),
+                        line: SourceId::default(),
+                    }),
+                });
+                state.answers.insert(request, Message::Value { request, result });
+            }
+            Message::Statistics { request, .. } => {
+                state.answers.insert(request, message);
+            }
+            Message::Release { token } => state.blocks.release(token),
+            Message::Goodbye { reason } => {
+                state.ended = Some(format!("the server at {} ended the session: {reason}", self.address));
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until `ready` finds what it looks for.
+    fn wait_until<T>(
+        &self,
+        interrupt: Interrupt,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T> {
+        self.check_process()?;
+        loop {
+            let mut state = self.state();
+            self.take_in(&mut state, Duration::ZERO);
+            if let Some(found) = ready(&mut state) {
+                return Ok(found);
+            }
+            if let Some(reason) = &state.ended {
+                return Err(ClientError::Connection(reason.clone()));
+            }
+            self.take_in(&mut state, SLICE);
+            let found = ready(&mut state);
+            drop(state);
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            // Others get their turn before this thread takes the state again.
+            while self.contenders.load(Ordering::SeqCst) > 0 {
+                thread::yield_now();
+            }
+            if interrupt() {
+                return Err(ClientError::Interrupted);
+            }
+        }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(ClientError::Connection(
+            "this process is a fork of the one that connected\n  hint: call gt.connect again in the child".into(),
+        ))
+    }
+
+    fn flush_now_and_then(&self) {
+        let mut idle_rounds = 0;
+        while !self.closing.load(Ordering::Acquire) {
+            let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
+            let waiting = session.as_ref().is_some_and(|session| session.has_waiting());
+            if let Some(session) = session.filter(|_| waiting) {
+                session.flush();
+                // Dropping the last reference here would make this thread join itself.
+                drop(session);
+            }
+            idle_rounds = if waiting { 0 } else { idle_rounds + 1 };
+            if idle_rounds > IDLE_ROUNDS {
+                self.idle.store(true, Ordering::SeqCst);
+                thread::park_timeout(Duration::from_millis(500));
+                self.idle.store(false, Ordering::SeqCst);
+            } else {
+                thread::park_timeout(FLUSH_EVERY);
+            }
+        }
+    }
+}
+
+impl Driver for NetworkDriver {
+    fn attach(&self, outbox: Weak<dyn Outbox>) {
+        *lock(&self.shared.session) = Some(outbox);
+    }
+
+    fn nudge(&self) {
+        if self.shared.idle.load(Ordering::SeqCst)
+            && let Some(flusher) = &*lock(&self.shared.flusher)
+        {
+            flusher.thread().unpark();
+        }
+    }
+
+    fn submit(&self, batch: &mut Vec<Command>, _work: u64) {
+        let shared = &self.shared;
+        if shared.check_process().is_err() {
+            return batch.clear();
+        }
+        let weight: u64 = batch.iter().map(Command::weight).sum();
+        shared.in_flight.fetch_add(weight, Ordering::Relaxed);
+        let mut commands = std::mem::replace(batch, Vec::with_capacity(batch.len()));
+        let mut state = shared.state();
+        if state.shares_memory {
+            for command in &mut commands {
+                if let Command::Create { content, .. } = command {
+                    *content = state.blocks.share(content.clone());
+                }
+            }
+        }
+        shared.send(&mut state, &Message::Stream(commands));
+    }
+
+    fn is_full(&self) -> bool {
+        self.shared.in_flight.load(Ordering::Relaxed) > self.shared.window
+    }
+
+    fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        self.shared.wait_until(interrupt, |_| (!self.is_full()).then_some(()))
+    }
+
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
+        self.shared.wait_until(interrupt, |state| state.answers.remove(&request))
+    }
+
+    fn configure(&self, text: &str) -> Result<()> {
+        let mut state = self.shared.state();
+        self.shared.send(&mut state, &Message::Config { text: text.to_string() });
+        Ok(())
+    }
+
+    fn close(&self) {
+        let shared = &self.shared;
+        if shared.closing.swap(true, Ordering::SeqCst) || shared.check_process().is_err() {
+            return;
+        }
+        let mut state = shared.state();
+        shared.send(&mut state, &Message::Goodbye { reason: "the client is done".into() });
+        state.ended.get_or_insert_with(|| "the session is closed".into());
+        drop(state);
+        let flusher = lock(&shared.flusher).take();
+        if let Some(flusher) = flusher {
+            flusher.thread().unpark();
+            if flusher.thread().id() != thread::current().id() {
+                let _ = flusher.join();
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("the server at {}", self.shared.address)
+    }
+}
+
+impl Drop for NetworkDriver {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,229 @@
+//! A dispatcher that listens at an address.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use gt_dispatcher::log::Log;
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::message::{Message, Role};
+use gt_ir::{Command, Content};
+use gt_net::address::Address;
+use gt_net::keyring::KeyFile;
+use gt_net::server::{Event, LinkId, ServerLink};
+use gt_net::{NetError, codec, keyring, shm};
+use rustc_hash::FxHashMap;
+
+use super::blocks;
+use crate::drivers::log::{log_from_environment, log_to_file};
+
+/// How a server is to run.
+pub struct ServerOptions {
+    pub address: Address,
+    pub key_file: Option<PathBuf>,
+    /// Lets anybody in, unencrypted.
+    pub insecure: bool,
+    pub log_file: Option<PathBuf>,
+    /// How long a client waits for a first worker.
+    pub worker_wait: Duration,
+}
+
+/// The longest wait, after which the caller is asked whether to go on.
+const SLICE: Duration = Duration::from_millis(100);
+/// Messages taken before answers are sent.
+const ROUND: usize = 256;
+
+/// A server, listening.
+pub struct Server {
+    link: ServerLink,
+    dispatcher: Dispatcher,
+    started: Instant,
+    peers: FxHashMap<LinkId, Peer>,
+    links: FxHashMap<PeerId, LinkId>,
+    next_peer: u64,
+    machine: String,
+    /// The key that this server made goes with it.
+    _key_file: Option<KeyFile>,
+}
+
+struct Peer {
+    id: PeerId,
+    /// As its key proves, or as it said where no keys are asked for.
+    role: Role,
+    machine: String,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is in use or needs a key; the log cannot be written.
+    pub fn bind(options: &ServerOptions) -> Result<Server, NetError> {
+        let address = &options.address;
+        let given = keyring::given(options.key_file.as_deref())?;
+        if given.is_none() && !address.is_local() && !options.insecure {
+            return Err(NetError::KeyRequired { address: address.to_string() });
+        }
+        // Bound first: a second server must not replace the first one's key file.
+        let (key, make_file) = match given {
+            _ if options.insecure => (None, false),
+            Some(key) => (Some(key), false),
+            None => (Some(gt_net::keys::Key::generate()), true),
+        };
+        let link = ServerLink::bind(address, key.as_ref())?;
+        let key_file = match &key {
+            Some(key) if make_file => Some(keyring::keep(address, key)?),
+            _ => None,
+        };
+        let limits = Limits { worker_wait: options.worker_wait, ..Limits::default() };
+        let machine = shm::machine_token();
+        Ok(Server {
+            link,
+            dispatcher: Dispatcher::new(machine.clone(), limits, open_log(options)?),
+            started: Instant::now(),
+            peers: FxHashMap::default(),
+            links: FxHashMap::default(),
+            next_peer: 1,
+            machine,
+            _key_file: key_file,
+        })
+    }
+
+    /// Serves until `stop` says so; it is asked several times a second.
+    pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
+        while !stop() {
+            self.turn()?;
+        }
+        let links: Vec<LinkId> = self.peers.keys().cloned().collect();
+        let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
+        for link in links {
+            self.link.send(&link, goodbye.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Waits for messages and handles those that are there.
+    fn turn(&mut self) -> Result<(), NetError> {
+        let due = self.dispatcher.next_deadline();
+        let now = self.started.elapsed();
+        let limit = due.map_or(SLICE, |due| due.saturating_sub(now).min(SLICE));
+        self.link.wait(limit, None)?;
+        for _ in 0..ROUND {
+            let Some(event) = self.link.try_receive()? else { break };
+            match event {
+                Event::Message { link, role, frames } => self.receive(link, role, &frames)?,
+                Event::Disconnected(link) => self.forget(&link, "its connection was lost"),
+            }
+            // Answers go out at once: others may be waiting for them.
+            self.send_all()?;
+        }
+        self.dispatcher.tick(self.started.elapsed());
+        self.send_all()
+    }
+
+    fn receive(
+        &mut self,
+        link: LinkId,
+        role: Option<Role>,
+        frames: &[bytes::Bytes],
+    ) -> Result<(), NetError> {
+        let message = match codec::decode(frames) {
+            Ok(message) => message,
+            Err(error) => {
+                let reason = format!(
+                    "the server could not read a message: {error}\n  hint: install the same version of gt on both sides"
+                );
+                self.link.send(&link, codec::encode(&Message::Goodbye { reason }))?;
+                self.forget(&link, "it sent a damaged message");
+                return Ok(());
+            }
+        };
+        if let Message::Hello(hello) = &message
+            && !self.peers.contains_key(&link)
+        {
+            let id = PeerId(self.next_peer);
+            self.next_peer += 1;
+            let peer = Peer { id, role: role.unwrap_or(hello.role), machine: hello.machine.clone() };
+            self.links.insert(id, link.clone());
+            self.peers.insert(link.clone(), peer);
+        }
+        let Some(peer) = self.peers.get(&link) else {
+            let reason = "this server does not know the connection: connect again".to_string();
+            self.link.send(&link, codec::encode(&Message::Goodbye { reason }))?;
+            return Ok(());
+        };
+        let now = self.started.elapsed();
+        self.dispatcher.handle(now, peer.id, peer.role, message);
+        Ok(())
+    }
+
+    fn forget(&mut self, link: &LinkId, reason: &str) {
+        if let Some(peer) = self.peers.remove(link) {
+            self.links.remove(&peer.id);
+            self.dispatcher.disconnect(self.started.elapsed(), peer.id, reason);
+        }
+    }
+
+    fn send_all(&mut self) -> Result<(), NetError> {
+        loop {
+            let mut out = Vec::new();
+            self.dispatcher.take_outbox(&mut out);
+            if out.is_empty() {
+                return Ok(());
+            }
+            for (peer, message) in out {
+                let Some(link) = self.links.get(&peer).cloned() else { continue };
+                let message = self.localize(&link, message);
+                let goodbye = matches!(message, Message::Goodbye { .. });
+                if !self.link.send(&link, codec::encode(&message))? || goodbye {
+                    self.forget(&link, "it does not take its messages");
+                }
+            }
+        }
+    }
+
+    /// Shared memory does not reach another machine: what goes there is carried along.
+    fn localize(&mut self, link: &LinkId, mut message: Message) -> Message {
+        let same = self.peers.get(link).is_some_and(|peer| peer.machine == self.machine);
+        if same {
+            return message;
+        }
+        let mut carry = |content: &mut Content| {
+            let placeholder = Content::Data(gt_ir::TensorData {
+                dtype: gt_ir::DType::U8,
+                shape: gt_ir::Shape::SCALAR,
+                bytes: bytes::Bytes::from_static(&[0]),
+            });
+            let original = content.clone();
+            match blocks::receive(std::mem::replace(content, placeholder)) {
+                Ok((carried, token)) => {
+                    *content = carried;
+                    if let Some(token) = token {
+                        let release = Message::Release { token };
+                        self.dispatcher.handle(self.started.elapsed(), PeerId::NOBODY, Role::Watcher, release);
+                    }
+                }
+                // The receiver reports what it cannot map.
+                Err(_) => *content = original,
+            }
+        };
+        match &mut message {
+            Message::Stream(commands) => commands.iter_mut().for_each(|command| {
+                if let Command::Create { content, .. } = command {
+                    carry(content);
+                }
+            }),
+            Message::Value { result: Ok(content), .. } => carry(content),
+            _ => {}
+        }
+        message
+    }
+}
+
+fn open_log(options: &ServerOptions) -> Result<Option<Log>, NetError> {
+    let Some(path) = &options.log_file else { return Ok(log_from_environment()) };
+    log_to_file(path).map(Some).map_err(|error| NetError::File {
+        action: "writing the log",
+        path: path.display().to_string(),
+        error,
+    })
+}

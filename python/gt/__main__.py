@@ -1,0 +1,61 @@
+"""The command `gt`, which is `python -m gt`, too."""
+
+import sys
+
+import gt
+from gt import _gt
+
+_USAGE = """usage: gt COMMAND [options]
+
+commands:
+  server    run a dispatcher that workers and clients connect to
+  worker    run a worker that serves a dispatcher
+  key       make a key for servers, or one for a single role: gt key [--role ROLE --of KEY]
+  version   say the version
+
+`gt COMMAND --help` tells more.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; give the exit status."""
+    command, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if command == "server":
+        from gt.server.__main__ import main as server
+
+        return server(rest)
+    if command == "worker":
+        from gt.worker.__main__ import main as worker
+
+        return worker(rest)
+    if command == "key":
+        return _key(rest)
+    if command in ("version", "--version"):
+        print(gt.__version__)
+        return 0
+    if command in ("-h", "--help", "help"):
+        print(_USAGE, end="")
+        return 0
+    print(f"gt: there is no command '{command}'\n\n{_USAGE}", end="", file=sys.stderr)
+    return 2
+
+
+def _key(argv: list[str]) -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="gt key", description="Make a key.")
+    parser.add_argument("--role", choices=("client", "worker", "watcher"), help="limit it")
+    parser.add_argument("--of", help="the cluster key to derive a role's key from")
+    args = parser.parse_args(argv)
+    if args.role and not args.of:
+        parser.error("--role needs --of KEY: a role's key belongs to a cluster key")
+    try:
+        print(_gt.make_key(args.role, args.of))
+    except (ConnectionError, ValueError) as error:
+        print(f"gt key: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

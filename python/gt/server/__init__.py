@@ -1,0 +1,1 @@
+"""The server: a dispatcher that listens for workers and clients."""

@@ -1,0 +1,1 @@
+"""A worker: computes what a server's dispatcher gives it."""

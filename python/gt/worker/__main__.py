@@ -1,0 +1,57 @@
+"""`python -m gt.worker`: run a worker that serves a dispatcher."""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+
+from gt import _gt
+
+ENGINES = ("native",)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a worker until it is stopped or its server is gone; give the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="gt worker", description="Run a worker that serves a dispatcher."
+    )
+    parser.add_argument("--host", default="localhost", help="the server's host")
+    parser.add_argument("-p", "--port", type=int, default=9000, help="its port (default 9000)")
+    parser.add_argument("--address", help="the server's address, instead of host and port")
+    parser.add_argument("--id", help="this worker's name (default: machine and process)")
+    parser.add_argument("--key-file", help="file with the key (default: GT_KEY, or found)")
+    parser.add_argument(
+        "--insecure", action="store_true", help="for a server that was started with --insecure"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=ENGINES,
+        default=os.environ.get("GT_BACKEND") or "native",
+        help="the engine that computes (default GT_BACKEND, or native)",
+    )
+    parser.add_argument(
+        "--threads", type=int, help="threads for one large operation (default: all cores)"
+    )
+    args = parser.parse_args(argv)
+    if args.backend not in ENGINES:
+        parser.error(f"GT_BACKEND is '{args.backend}', expected one of {', '.join(ENGINES)}")
+    address = args.address or f"{args.host}:{args.port}"
+    name = args.id or f"{socket.gethostname()}-{os.getpid()}"
+
+    def ready() -> None:
+        print(f"gt worker: {name} serves {address}", flush=True)
+
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    try:
+        _gt.run_worker(address, name, ready, args.key_file, args.insecure, args.threads)
+    except KeyboardInterrupt:
+        print(f"gt worker: {name} stopped", flush=True)
+    except (ConnectionError, ValueError) as error:
+        print(f"gt worker: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
