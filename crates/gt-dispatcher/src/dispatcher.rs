@@ -36,7 +36,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { client_window: 16 << 10, worker_window: 8 << 10, worker_wait: Duration::from_secs(30) }
+        Limits { client_window: 16 << 10, worker_window: 2 << 10, worker_wait: Duration::from_secs(30) }
     }
 }
 

@@ -188,13 +188,13 @@ static CUBE: ByDType = numbers::<Cube>();
 fn compute(
     threads: &mut Threads,
     kernels: &ByDType,
-    operands: Operands<Tensor>,
+    mut operands: Operands<Tensor>,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
     let kernel = kernels[dtype as usize].expect("inference gives a dtype with a kernel");
     let plan = Plan { in_place: true, ..Plan::new(kernel, dtype, dtype) };
-    elementwise::run(threads, operands, &plan, output)
+    elementwise::run(threads, &mut operands, &plan, output)
 }
 
 /// Integers have no result for a divisor of zero.

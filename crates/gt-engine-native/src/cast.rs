@@ -115,7 +115,7 @@ pub fn to(threads: &mut Threads, tensor: Tensor, dtype: DType) -> Result<Tensor,
     let output = Meta::new(dtype, *tensor.shape());
     let mut operands = Operands::new();
     operands.push(Operand::Tensor(tensor));
-    elementwise::run(threads, operands, &plan, output)
+    elementwise::run(threads, &mut operands, &plan, output)
 }
 
 /// The cast operation.

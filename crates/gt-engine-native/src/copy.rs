@@ -4,6 +4,7 @@ use gt_ir::Shape;
 use gt_ir::shape::MAX_RANK;
 
 use crate::element::with_bits;
+use crate::simd::vectorized;
 use crate::tensor::{Strides, Tensor};
 
 /// Copies `length` bytes.
@@ -107,7 +108,7 @@ pub fn into(from: &Tensor, to: &mut Tensor) {
         return;
     }
     let shape = *from.shape();
-    let loops = Loops::new(&shape, &[*from.strides(), *to.strides()]);
+    let loops = Loops::new(&shape, &[from.strides(), to.strides()]);
     let (source, target) = (from.read(), to.write());
     // SAFETY: both walk their own elements; the target is not shared, so they do not overlap.
     unsafe { run(&loops, source, target, from.dtype().size()) }
@@ -156,7 +157,10 @@ fn turned(loops: &Loops<2>) -> bool {
         && loops.dims[loops.rank - 2] >= 8
 }
 
-const TILE: usize = 16;
+/// Rows and columns that are turned in registers.
+const BLOCK: usize = 8;
+/// Columns that are turned together: their lines of memory stay in the cache.
+const STRIP: usize = 64;
 
 /// # Safety
 /// As for [`run`]; the loops are `turned`.
@@ -165,21 +169,68 @@ unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
     let (source, target) = (loops.inner_stride(0), loops.strides[1][loops.rank - 2]);
     let outer = Loops { rank: loops.rank - 1, ..*loops };
     outer.for_each_row(0..outer.rows(), |_, offsets| {
-        for top in (0..rows).step_by(TILE) {
-            for left in (0..columns).step_by(TILE) {
-                for column in left..columns.min(left + TILE) {
-                    for row in top..rows.min(top + TILE) {
-                        let (row, column) = (row as isize, column as isize);
-                        // SAFETY: row and column are in range, as the caller promises.
-                        unsafe {
-                            *to.offset(offsets[1] + row * target + column) =
-                                *from.offset(offsets[0] + row + column * source);
+        // SAFETY: the caller's promise; `for_each_row` gives the offset of a matrix.
+        unsafe {
+            let (from, to) = (from.offset(offsets[0]), to.offset(offsets[1]));
+            vectorized(
+                #[inline(always)]
+                || matrix(rows, columns, from, source, to, target),
+            );
+        }
+    });
+}
+
+/// # Safety
+/// Element (r, c) is read at `from[r + c * source]` and written to `to[r * target + c]`.
+#[inline(always)]
+unsafe fn matrix<T: Copy>(
+    rows: usize,
+    columns: usize,
+    from: *const T,
+    source: isize,
+    to: *mut T,
+    target: isize,
+) {
+    for left in (0..columns).step_by(STRIP) {
+        let right = columns.min(left + STRIP);
+        for top in (0..rows).step_by(BLOCK) {
+            for left in (left..right).step_by(BLOCK) {
+                let (height, width) = (BLOCK.min(rows - top), BLOCK.min(right - left));
+                // SAFETY: rows and columns are in range, as the caller promises.
+                unsafe {
+                    let from = from.offset(top as isize + left as isize * source);
+                    let to = to.offset(top as isize * target + left as isize);
+                    if (height, width) == (BLOCK, BLOCK) {
+                        block(from, source, to, target);
+                        continue;
+                    }
+                    for row in 0..height as isize {
+                        for column in 0..width as isize {
+                            *to.offset(row * target + column) =
+                                *from.offset(row + column * source);
                         }
                     }
                 }
             }
         }
-    });
+    }
+}
+
+/// # Safety
+/// As for [`matrix`], of [`BLOCK`] rows and columns.
+#[inline(always)]
+unsafe fn block<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize) {
+    // SAFETY: the caller's promise; arrays are read and written at any alignment.
+    unsafe {
+        let column = |column: usize| -> [T; BLOCK] {
+            from.offset(column as isize * source).cast::<[T; BLOCK]>().read_unaligned()
+        };
+        let columns: [[T; BLOCK]; BLOCK] = std::array::from_fn(column);
+        for row in 0..BLOCK {
+            let values: [T; BLOCK] = std::array::from_fn(|column| columns[column][row]);
+            to.offset(row as isize * target).cast::<[T; BLOCK]>().write_unaligned(values);
+        }
+    }
 }
 
 #[cfg(test)]

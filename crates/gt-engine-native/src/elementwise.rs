@@ -61,14 +61,15 @@ const PIECE: usize = 1 << 14;
 /// Rows shorter than this are not worth a kernel call each.
 const SHORT_ROW: usize = 16;
 
-/// Runs a plan on operands that broadcast to the output's shape.
+/// Runs a plan on operands that broadcast to the output's shape. It may take the operands, so
+/// that the last reference to one is gone when the output is made.
 pub fn run(
     threads: &mut Threads,
-    mut operands: Operands<Tensor>,
+    operands: &mut Operands<Tensor>,
     plan: &Plan,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let mut out = match reuse(&mut operands, plan, output) {
+    let mut out = match reuse(operands, plan, output) {
         Some(out) => out,
         None => Tensor::empty(output)?,
     };
@@ -76,7 +77,7 @@ pub fn run(
     if n == 0 {
         return Ok(out);
     }
-    if n <= SMALL && plan.result == output.dtype && small(&operands, plan, &mut out, n) {
+    if n <= SMALL && plan.result == output.dtype && small(operands, plan, &mut out, n) {
         return Ok(out);
     }
     general(threads, operands, plan, output, &mut out)?;
@@ -150,7 +151,7 @@ struct Job<'a> {
 
 fn general(
     threads: &mut Threads,
-    mut operands: Operands<Tensor>,
+    operands: &mut Operands<Tensor>,
     plan: &Plan,
     output: Meta,
     out: &mut Tensor,

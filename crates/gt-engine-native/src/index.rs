@@ -76,7 +76,7 @@ pub fn gather(
     let mut out = Tensor::empty(output)?;
     let (from, to) = (x.read(), out.write());
     with_bits!(output.dtype.size(), T => {
-        for_each_place(&index, x.strides(), along, |number, place| {
+        for_each_place(&index, &x.strides(), along, |number, place| {
             // SAFETY: the index is in range along its axis and no longer than x along others.
             unsafe { *to.cast::<T>().add(number) = *from.cast::<T>().offset(place) }
         });
@@ -102,7 +102,7 @@ pub fn scatter_add(
     let x = tensor(&mut operands, 0)?;
     let mut out = cast::to(threads, x, dtype)?.writable()?;
     let along = axis_of(attributes, &output.shape)?;
-    let strides = *out.strides();
+    let strides = out.strides();
     with_number!(dtype, T => {
         let (to, source) = (out.write().cast::<T>(), source.as_slice::<T>());
         // Without axes there is one place only, whatever the stride.

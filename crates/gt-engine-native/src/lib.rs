@@ -82,7 +82,7 @@ impl Engine for NativeEngine {
     fn run(
         &mut self,
         operation: &'static Operation,
-        operands: Operands<Tensor>,
+        mut operands: Operands<Tensor>,
         attributes: &Attributes,
         output: Meta,
     ) -> Result<Tensor, EngineError> {
@@ -91,18 +91,18 @@ impl Engine for NativeEngine {
             Some(Lowering::Same(kernels)) => {
                 let dtype = compute_dtype(output.dtype);
                 let plan = Plan { in_place: true, ..plan(operation, kernels, dtype, dtype)? };
-                elementwise::run(threads, operands, &plan, output)
+                elementwise::run(threads, &mut operands, &plan, output)
             }
             Some(Lowering::Function(kernels)) => {
                 let dtype = compute_dtype(output.dtype);
                 let plan = plan(operation, kernels, dtype, dtype)?;
                 let plan = Plan { in_place: true, parallel: PARALLEL_FUNCTIONS, ..plan };
-                elementwise::run(threads, operands, &plan, output)
+                elementwise::run(threads, &mut operands, &plan, output)
             }
             Some(Lowering::Question(kernels)) => {
                 let dtype = binary::promoted(&operands);
                 let plan = plan(operation, kernels, dtype, DType::Bool)?;
-                elementwise::run(threads, operands, &plan, output)
+                elementwise::run(threads, &mut operands, &plan, output)
             }
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
             None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),

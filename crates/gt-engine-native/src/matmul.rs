@@ -79,7 +79,7 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     let strides = |x: &Tensor| {
         let rank = x.shape().rank();
         let matrix = Shape::new(&x.shape()[..rank - 2]).expect("a part of a shape");
-        x.view(0, matrix, *x.strides()).strides_in(&batch)
+        x.view(0, matrix, x.strides()).strides_in(&batch)
     };
     let matrix = |x: &Tensor| {
         let rank = x.shape().rank();

@@ -63,7 +63,8 @@ fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, E
 /// The axes from the largest stride to the smallest: the order they have in memory.
 fn memory_order(tensor: &Tensor) -> Order {
     let mut order: Order = (0..tensor.shape().rank()).collect();
-    order.sort_by_key(|&axis| -tensor.strides()[axis]);
+    let strides = tensor.strides();
+    order.sort_by_key(|&axis| -strides[axis]);
     order
 }
 

@@ -101,7 +101,7 @@ pub fn flip(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let x = tensor(&mut operands, 0)?;
-    let (mut offset, mut strides) = (0, *x.strides());
+    let (mut offset, mut strides) = (0, x.strides());
     for along in axes(ints(attributes, 0), output.shape.rank(), "flip").map_err(invalid)? {
         offset += strides[along] * (output.shape[along] as isize - 1).max(0);
         strides[along] = -strides[along];
@@ -112,7 +112,7 @@ pub fn flip(
 /// A region's offset and strides within a tensor.
 fn region(x: &Tensor, attributes: &Attributes) -> (isize, Strides) {
     let (starts, steps) = (ints(attributes, 0), ints(attributes, 2));
-    let (mut offset, mut strides) = (0, *x.strides());
+    let (mut offset, mut strides) = (0, x.strides());
     for axis in 0..x.shape().rank() {
         offset += starts[axis] as isize * strides[axis];
         strides[axis] *= steps[axis] as isize;
@@ -167,7 +167,7 @@ pub fn cat(
         let part = cast::to(threads, part, output.dtype)?;
         let offset = start * out.strides()[along];
         start += part.shape()[along] as isize;
-        copy::into(&part, &mut out.view(offset, *part.shape(), *out.strides()));
+        copy::into(&part, &mut out.view(offset, *part.shape(), out.strides()));
     }
     Ok(out)
 }

@@ -119,7 +119,7 @@ where
         exponentials(out, block);
         for (out, row) in out.chunks_exact_mut(length).zip(block.chunks_exact(length)) {
             let total = Sum::finish(fold::row::<T, Sum>(row), length);
-            subtract(out, total.log());
+            subtract(out, log(total));
         }
     } else if LOG {
         let mut total = <Sum as Fold<T>>::START_TOTAL;
@@ -127,7 +127,7 @@ where
             exponentials(out, &mut block[..out.len()]);
             total = Sum::merge(total, fold::row::<T, Sum>(&block[..out.len()]));
         }
-        subtract(out, <Sum as Fold<T>>::finish(total, length).log());
+        subtract(out, log(<Sum as Fold<T>>::finish(total, length)));
     } else {
         vectorized(
             #[inline(always)]
@@ -152,6 +152,14 @@ fn exponentials<T: Float>(from: &[T], to: &mut [T]) {
             }
         },
     );
+}
+
+/// A logarithm, compiled for the machine as all others are.
+fn log<T: Float>(x: T) -> T {
+    vectorized(
+        #[inline(always)]
+        || x.log(),
+    )
 }
 
 fn subtract<T: Float>(values: &mut [T], by: T) {

@@ -26,7 +26,8 @@ pub struct Tensor {
     /// Of the first element, in elements.
     offset: isize,
     shape: Shape,
-    strides: Strides,
+    /// None for a contiguous tensor: most are, and so they are small and quick to tell.
+    strides: Option<Arc<Strides>>,
 }
 
 /// The strides of a contiguous tensor.
@@ -34,12 +35,27 @@ pub fn contiguous_strides(shape: &Shape) -> Strides {
     shape.strides().map(|stride| stride as isize)
 }
 
+/// Whether elements at these strides lie one after another in row-major order.
+fn are_contiguous(shape: &Shape, strides: &Strides) -> bool {
+    let mut expected = 1;
+    for axis in (0..shape.rank()).rev() {
+        let length = shape.dims()[axis];
+        if length == 0 {
+            return true;
+        }
+        if length != 1 && strides[axis] != expected {
+            return false;
+        }
+        expected *= length as isize;
+    }
+    true
+}
+
 impl Tensor {
     /// A contiguous tensor whose values are not set yet: the caller writes every one.
     pub fn empty(meta: Meta) -> Result<Tensor, EngineError> {
         let Meta { dtype, shape } = meta;
-        let strides = contiguous_strides(&shape);
-        Ok(Tensor { buffer: Buffer::new(meta.bytes())?, dtype, offset: 0, shape, strides })
+        Ok(Tensor { buffer: Buffer::new(meta.bytes())?, dtype, offset: 0, shape, strides: None })
     }
 
     /// A tensor with these values; large ones are shared, not copied.
@@ -54,8 +70,8 @@ impl Tensor {
         let odd_bools = dtype == DType::Bool && bytes.iter().fold(0, |all, byte| all | byte) > 1;
         let aligned = bytes.as_ptr() as usize % dtype.size() == 0;
         if bytes.len() >= COPY_BELOW && aligned && !odd_bools {
-            let strides = contiguous_strides(&shape);
-            return Ok(Tensor { buffer: Buffer::foreign(bytes), dtype, offset: 0, shape, strides });
+            let buffer = Buffer::foreign(bytes);
+            return Ok(Tensor { buffer, dtype, offset: 0, shape, strides: None });
         }
         let mut tensor = Tensor::empty(meta)?;
         // SAFETY: the tensor is new and has `bytes.len()` bytes, as checked above.
@@ -94,8 +110,8 @@ impl Tensor {
         &self.shape
     }
 
-    pub fn strides(&self) -> &Strides {
-        &self.strides
+    pub fn strides(&self) -> Strides {
+        self.strides.as_deref().copied().unwrap_or_else(|| contiguous_strides(&self.shape))
     }
 
     pub fn numel(&self) -> usize {
@@ -109,18 +125,7 @@ impl Tensor {
     /// Whether the elements lie one after another in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        let mut expected = 1;
-        for axis in (0..self.shape.rank()).rev() {
-            let length = self.shape.dims()[axis];
-            if length == 0 {
-                return true;
-            }
-            if length != 1 && self.strides[axis] != expected {
-                return false;
-            }
-            expected *= length as isize;
-        }
-        true
+        self.strides.is_none()
     }
 
     /// Where the first element is. Elements are at the strides from there.
@@ -153,21 +158,22 @@ impl Tensor {
 
     /// The same memory seen otherwise. The caller keeps every element within the buffer.
     pub fn view(&self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
-        let buffer = Arc::clone(&self.buffer);
-        Tensor { buffer, dtype: self.dtype, offset: self.offset + offset, shape, strides }
+        self.clone().into_view(offset, shape, strides)
     }
 
     /// As [`Tensor::view`], without a further reference.
     pub fn into_view(mut self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
         self.offset += offset;
-        (self.shape, self.strides) = (shape, strides);
+        self.shape = shape;
+        self.strides = (!are_contiguous(&shape, &strides)).then(|| Arc::new(strides));
         self
     }
 
     /// A contiguous tensor under another shape of as many elements.
-    pub fn with_shape(self, shape: Shape) -> Tensor {
+    pub fn with_shape(mut self, shape: Shape) -> Tensor {
         debug_assert!(self.is_contiguous() && shape.numel() == self.numel());
-        self.into_view(0, shape, contiguous_strides(&shape))
+        self.shape = shape;
+        self
     }
 
     /// A view with length-1 axes repeated and new ones in front, as broadcasting does.
@@ -178,20 +184,20 @@ impl Tensor {
     /// The strides with which this tensor is walked when broadcast to `shape`.
     pub fn strides_in(&self, shape: &Shape) -> Strides {
         let mut strides = [0; MAX_RANK];
-        let extra = shape.rank() - self.shape.rank();
+        let (extra, own) = (shape.rank() - self.shape.rank(), self.strides());
         for axis in 0..self.shape.rank() {
             let repeated = self.shape.dims()[axis] == 1;
-            strides[extra + axis] = if repeated { 0 } else { self.strides[axis] };
+            strides[extra + axis] = if repeated { 0 } else { own[axis] };
         }
         strides
     }
 
     /// A view with the axes in another order.
     pub fn permute(&self, order: &[usize]) -> Tensor {
-        let (mut shape, mut strides) = (self.shape, [0; MAX_RANK]);
+        let (mut shape, mut strides, own) = (self.shape, [0; MAX_RANK], self.strides());
         for (to, &from) in order.iter().enumerate() {
             shape = shape.with(to, self.shape.dims()[from]);
-            strides[to] = self.strides[from];
+            strides[to] = own[from];
         }
         self.view(0, shape, strides)
     }

@@ -115,7 +115,7 @@ where
 /// Choosing only moves elements: 16-bit floats need no detour, and the size is all that counts.
 pub fn choice(
     threads: &mut Threads,
-    operands: Operands<Tensor>,
+    mut operands: Operands<Tensor>,
     _: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
@@ -127,5 +127,5 @@ pub fn choice(
     };
     let mut plan = Plan::new(kernel, output.dtype, output.dtype);
     plan.inputs[0] = DType::Bool;
-    elementwise::run(threads, operands, &plan, output)
+    elementwise::run(threads, &mut operands, &plan, output)
 }

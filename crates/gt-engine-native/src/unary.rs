@@ -248,7 +248,7 @@ static GELU_TANH: ByDType = floats::<GeluTanh>();
 /// gelu in the form that its attribute asks for.
 pub fn gelu(
     threads: &mut Threads,
-    operands: Operands<Tensor>,
+    mut operands: Operands<Tensor>,
     attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
@@ -260,5 +260,5 @@ pub fn gelu(
         parallel: PARALLEL_FUNCTIONS,
         ..Plan::new(kernel, dtype, dtype)
     };
-    elementwise::run(threads, operands, &plan, output)
+    elementwise::run(threads, &mut operands, &plan, output)
 }

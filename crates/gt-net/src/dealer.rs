@@ -99,10 +99,9 @@ impl DealerLink {
                 Some(Fate::Open) => return Ok(()),
                 Some(Fate::Refused) => return Err(unreachable()),
                 Some(Fate::WrongKey) => return Err(NetError::WrongKey { address: text }),
-                Some(Fate::NotGt) => return Err(NetError::NotGt { address: text }),
-                // With CURVE, a server that cannot read the greeting just hangs up.
+                // A server whose key is another cannot read the greeting, and just hangs up.
                 Some(Fate::Lost) if keyed => return Err(NetError::WrongKey { address: text }),
-                Some(Fate::Lost) => return Err(NetError::NotGt { address: text }),
+                Some(Fate::Lost | Fate::NotGt) => return Err(NetError::NotGt { address: text }),
                 None => {}
             }
         }
@@ -120,9 +119,8 @@ impl DealerLink {
             }
             SocketEvent::HANDSHAKE_SUCCEEDED => Some(Fate::Open),
             SocketEvent::HANDSHAKE_FAILED_AUTH => Some(Fate::WrongKey),
-            SocketEvent::HANDSHAKE_FAILED_PROTOCOL | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL => {
-                Some(Fate::NotGt)
-            }
+            SocketEvent::HANDSHAKE_FAILED_PROTOCOL => Some(Fate::NotGt),
+            SocketEvent::HANDSHAKE_FAILED_NO_DETAIL => Some(Fate::Lost),
             SocketEvent::CLOSED | SocketEvent::CONNECT_RETRIED if !*connected => Some(Fate::Refused),
             SocketEvent::DISCONNECTED => Some(Fate::Lost),
             _ => None,

@@ -1,0 +1,188 @@
+//! Messages survive the way through frames; anything else is an error, never a panic.
+
+use bytes::Bytes;
+use gt_ir::data::SharedBlock;
+use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
+use gt_ir::operation::SampleOperand;
+use gt_ir::{
+    Command, Content, DType, Instruction, Meta, Operand, RequestId, Scalar, Shape, SourceId,
+    TensorData, TensorId, ops,
+};
+use gt_net::codec::{DATA_FRAME, decode, encode};
+use proptest::prelude::*;
+
+/// Every operation with every one of its samples' attributes.
+fn instructions() -> Vec<Command> {
+    let mut commands = Vec::new();
+    for operation in ops::ALL {
+        for sample in (operation.samples)() {
+            let operands = sample.operands.iter().enumerate().map(|(index, operand)| match operand {
+                SampleOperand::Tensor { .. } => Operand::Tensor(TensorId(index as u64 + 7)),
+                SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+            });
+            commands.push(Command::Run(Instruction {
+                operation,
+                output: TensorId(99),
+                operands: operands.collect(),
+                attributes: sample.attributes.clone(),
+                source: SourceId(3),
+                signal: 1,
+            }));
+        }
+    }
+    commands
+}
+
+fn data(numel: usize) -> Content {
+    let shape = Shape::new(&[numel]).unwrap();
+    let bytes = Bytes::from(vec![5u8; numel]);
+    Content::Data(TensorData::new(DType::U8, shape, bytes).unwrap())
+}
+
+fn commands() -> Vec<Command> {
+    let meta = Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap());
+    let block = SharedBlock { pid: 1, fd: 2, length: 24, token: 3 };
+    let mut commands = instructions();
+    commands.extend([
+        Command::Create { output: TensorId(1), content: data(3) },
+        Command::Create { output: TensorId(1), content: data(5000) },
+        Command::Create { output: TensorId(1), content: Content::Shared { meta, block } },
+        Command::Fetch { request: RequestId(4), tensor: TensorId(5), shared: true },
+        Command::Free(TensorId(6)),
+        Command::EndSession { session: 7 },
+        Command::Signal { number: 8, name: "läyer".into() },
+        Command::Stats { request: RequestId(9) },
+    ]);
+    commands
+}
+
+fn messages() -> Vec<Message> {
+    let failure = Failure {
+        operation: "add".into(),
+        reason: "no".into(),
+        worker: "w".into(),
+        line: SourceId(2),
+    };
+    vec![
+        Message::Hello(Hello {
+            version: 1,
+            schema: 2,
+            role: Role::Watcher,
+            name: "n".into(),
+            machine: "m".into(),
+        }),
+        Message::Welcome(Welcome { session: 1, window: 2, machine: "m".into() }),
+        Message::Stream(commands()),
+        Message::Done(3),
+        Message::Value { request: RequestId(1), result: Ok(data(10)) },
+        Message::Value { request: RequestId(1), result: Err(failure) },
+        Message::Release { token: u128::MAX },
+        Message::Statistics { request: RequestId(1), workers: vec![WorkerStats::default()] },
+        Message::Config { text: "a: {}".into() },
+        Message::Goodbye { reason: "bye".into() },
+    ]
+}
+
+#[test]
+fn every_message_is_read_back() {
+    // Data that is cut into frames, too.
+    let large = Message::Value { request: RequestId(1), result: Ok(data(2 * DATA_FRAME + 5)) };
+    for message in messages().into_iter().chain([large]) {
+        assert_eq!(decode(&encode(&message)).unwrap(), message);
+    }
+}
+
+#[test]
+fn the_log_knows_the_length_on_the_wire() {
+    let empty = encode(&Message::Stream(Vec::new())).concat().len();
+    for command in commands() {
+        let length = encode(&Message::Stream(vec![command.clone()])).concat().len() - empty;
+        assert_eq!(command.wire_bytes(), length, "{command:?}");
+    }
+}
+
+/// A frame cut off anywhere is an error, and so is one with something added.
+#[test]
+fn cut_frames_are_errors() {
+    for message in messages() {
+        let frames = encode(&message);
+        let head = &frames[0];
+        for length in (0..head.len()).step_by(head.len().div_ceil(2000)) {
+            let mut cut = frames.clone();
+            cut[0] = head.slice(..length);
+            assert!(decode(&cut).is_err(), "{length} of {}", head.len());
+        }
+        let longer = [&head[..], &[0]].concat();
+        assert!(decode(&[&[Bytes::from(longer)], &frames[1..]].concat()).is_err());
+        assert!(decode(&[&frames[..], &[Bytes::from_static(b"x")]].concat()).is_err());
+    }
+}
+
+/// A forged count or length must not make the reader take memory for it.
+#[test]
+fn forged_counts_take_no_memory() {
+    for field in 0..12 {
+        let mut head = encode(&Message::Stream(vec![Command::Create {
+            output: TensorId(1),
+            content: data(5000),
+        }]))[0]
+            .to_vec();
+        let at = 4 + field;
+        let end = (at + 4).min(head.len());
+        head[at..end].fill(0xFF);
+        assert!(decode(&[Bytes::from(head)]).is_err());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_bytes_give_a_message_or_an_error(head in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&[Bytes::from(head.clone())]);
+        // With a valid beginning it gets further.
+        for kind in 1..10u8 {
+            let framed = [b"GT\x01", &[kind][..], &head].concat();
+            let _ = decode(&[Bytes::from(framed)]);
+        }
+    }
+
+    #[test]
+    fn damaged_messages_give_a_message_or_an_error(
+        which in 0usize..10, at in any::<prop::sample::Index>(), value in any::<u8>()
+    ) {
+        let mut frames = encode(&messages()[which]);
+        let mut head = frames[0].to_vec();
+        let at = at.index(head.len());
+        head[at] = value;
+        frames[0] = Bytes::from(head);
+        if let Ok(message) = decode(&frames) {
+            // Whatever was read can be written, and is the same again; NaN is not equal to itself.
+            let again = encode(&message);
+            prop_assert_eq!(again.concat().len(), frames.concat().len());
+        }
+    }
+
+    #[test]
+    fn scalars_keep_their_bits(bits in any::<u64>(), whole in any::<i64>()) {
+        for scalar in [Scalar::Float(f64::from_bits(bits)), Scalar::Int(whole)] {
+            let command = Command::Run(Instruction {
+                operation: &ops::binary::ADD,
+                output: TensorId(1),
+                operands: [Operand::Scalar(scalar), Operand::Tensor(TensorId(2))].into_iter().collect(),
+                attributes: Default::default(),
+                source: SourceId(0),
+                signal: 0,
+            });
+            let frames = encode(&Message::Stream(vec![command]));
+            let Ok(Message::Stream(back)) = decode(&frames) else { panic!("a stream") };
+            let Command::Run(instruction) = &back[0] else { panic!("an instruction") };
+            let same = match (instruction.operands[0], scalar) {
+                (Operand::Scalar(Scalar::Float(a)), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+                (Operand::Scalar(a), b) => a == b,
+                _ => false,
+            };
+            prop_assert!(same);
+        }
+    }
+}

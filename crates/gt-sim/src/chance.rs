@@ -1,0 +1,21 @@
+//! Random numbers for the scheduler.
+
+use gt_ir::philox::Stream;
+
+/// A sequence of numbers that a seed decides.
+pub struct Chance {
+    stream: Stream,
+    drawn: u64,
+}
+
+impl Chance {
+    pub fn new(seed: u64) -> Chance {
+        Chance { stream: Stream::new(seed, 0), drawn: 0 }
+    }
+
+    /// A number below `limit`, which must not be 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.drawn += 1;
+        self.stream.integer(self.drawn, 0, limit as i64) as u64
+    }
+}
