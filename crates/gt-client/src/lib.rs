@@ -4,13 +4,16 @@
 //! - [`tensor`]: tensors and their operations.
 //! - [`tape`]: gradients, which are more instructions.
 //! - [`signal`]: named scopes.
+//! - [`config`]: what signals mean, in YAML.
 //! - [`source`]: which line of the user's program issued what.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!
 //! The client knows shapes and dtypes, never where a tensor lives or who computes it.
 
+pub mod config;
 pub mod driver;
 pub mod error;
+mod nearest;
 pub mod nn;
 pub mod optim;
 pub mod session;

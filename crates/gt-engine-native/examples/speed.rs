@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use gt_engine_native::{NativeEngine, Tensor};
 use gt_ir::instruction::Operands;
-use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData, ops};
+use gt_ir::{
+    Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData, ops,
+};
 use gt_worker::Engine;
 
 /// The median over 15 rounds of `work`'s time, in microseconds.
@@ -63,7 +65,8 @@ fn main() {
     let (small, eight) = (f32(&[64]), f32(&[8]));
     let (square, image, weight, grad) =
         (f32(&[1000, 1000]), f32(&[64, 784]), f32(&[784, 256]), f32(&[64, 256]));
-    let (hidden, flat, million, row) = (f32(&[64, 256]), f32(&[200_000]), f32(&[1_000_000]), f32(&[256]));
+    let (hidden, flat, million, row) =
+        (f32(&[64, 256]), f32(&[200_000]), f32(&[1_000_000]), f32(&[256]));
     let positive = {
         let meta = flat.tensor().unwrap().meta();
         let bytes = (0..200_000).flat_map(|i| ((i % 999 + 1) as f32 / 999.0).to_le_bytes());
@@ -117,5 +120,11 @@ fn main() {
     run("log_softmax 64x10", &ops::nn::LOG_SOFTMAX, &[logits], &[Attribute::Int(1)]);
     run("softmax 1000x784", &ops::nn::SOFTMAX, std::slice::from_ref(&tall), &[Attribute::Int(1)]);
     let tall_t = turned(&tall, &mut engine);
-    bench(&mut engine, "transposed copy 784x1000", &ops::shape::RESHAPE, &[tall_t], &[Attribute::dims(&[784_000])]);
+    bench(
+        &mut engine,
+        "transposed copy 784x1000",
+        &ops::shape::RESHAPE,
+        &[tall_t],
+        &[Attribute::dims(&[784_000])],
+    );
 }

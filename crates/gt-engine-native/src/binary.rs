@@ -86,11 +86,7 @@ unsafe fn each<T: Copy, O: Binary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: 
 
 /// # Safety
 /// As for every [`Kernel`], and never in place.
-unsafe fn into_bool<T: Copy, O: Binary<T, Bool>>(
-    inputs: &[*const u8; 3],
-    out: *mut u8,
-    n: usize,
-) {
+unsafe fn into_bool<T: Copy, O: Binary<T, Bool>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (right, (left, to)) = unsafe {
         (std::slice::from_raw_parts(inputs[1].cast(), n), runs::<T, Bool>(inputs[0], out, n))

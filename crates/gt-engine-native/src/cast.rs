@@ -98,10 +98,7 @@ pub unsafe fn runs<'a, A, B>(
 ) -> (&'a [A], &'a mut [MaybeUninit<B>]) {
     // SAFETY: the caller's promise.
     unsafe {
-        (
-            std::slice::from_raw_parts(input.cast(), n),
-            std::slice::from_raw_parts_mut(out.cast(), n),
-        )
+        (std::slice::from_raw_parts(input.cast(), n), std::slice::from_raw_parts_mut(out.cast(), n))
     }
 }
 

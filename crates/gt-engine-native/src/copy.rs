@@ -37,8 +37,8 @@ impl<const K: usize> Loops<K> {
                 && (0..K).all(|k| loops.strides[k][last] == strides[k][axis] * length as isize);
             let at = if merges { last } else { loops.rank };
             loops.dims[at] = if merges { loops.dims[last] * length } else { length };
-            for k in 0..K {
-                loops.strides[k][at] = strides[k][axis];
+            for (kept, given) in loops.strides.iter_mut().zip(strides) {
+                kept[at] = given[axis];
             }
             loops.rank = at + 1;
         }
@@ -117,8 +117,7 @@ pub fn into(from: &Tensor, to: &mut Tensor) {
 /// # Safety
 /// The loops stay within both tensors, which have elements of `size` bytes and do not overlap.
 unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
-    let (length, source, target) =
-        (loops.inner(), loops.inner_stride(0), loops.inner_stride(1));
+    let (length, source, target) = (loops.inner(), loops.inner_stride(0), loops.inner_stride(1));
     if turned(loops) {
         // SAFETY: the caller's promise.
         return with_bits!(size, T => unsafe { transpose::<T>(loops, from.cast(), to.cast()) });
@@ -171,17 +170,32 @@ unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
     outer.for_each_row(0..outer.rows(), |_, offsets| {
         // SAFETY: the caller's promise; `for_each_row` gives the offset of a matrix.
         unsafe {
-            let (from, to) = (from.offset(offsets[0]), to.offset(offsets[1]));
-            vectorized(
-                #[inline(always)]
-                || matrix(rows, columns, from, source, to, target),
-            );
+            turn(rows, columns, from.offset(offsets[0]), source, to.offset(offsets[1]), target);
         }
     });
 }
 
+/// Copies a matrix, column by column at the source, row by row at the target.
+///
 /// # Safety
 /// Element (r, c) is read at `from[r + c * source]` and written to `to[r * target + c]`.
+pub unsafe fn turn<T: Copy>(
+    rows: usize,
+    columns: usize,
+    from: *const T,
+    source: isize,
+    to: *mut T,
+    target: isize,
+) {
+    vectorized(
+        #[inline(always)]
+        // SAFETY: the caller's promise.
+        || unsafe { matrix(rows, columns, from, source, to, target) },
+    );
+}
+
+/// # Safety
+/// As for [`turn`].
 #[inline(always)]
 unsafe fn matrix<T: Copy>(
     rows: usize,
@@ -206,8 +220,7 @@ unsafe fn matrix<T: Copy>(
                     }
                     for row in 0..height as isize {
                         for column in 0..width as isize {
-                            *to.offset(row * target + column) =
-                                *from.offset(row + column * source);
+                            *to.offset(row * target + column) = *from.offset(row + column * source);
                         }
                     }
                 }
@@ -227,7 +240,7 @@ unsafe fn block<T: Copy>(from: *const T, source: isize, to: *mut T, target: isiz
         };
         let columns: [[T; BLOCK]; BLOCK] = std::array::from_fn(column);
         for row in 0..BLOCK {
-            let values: [T; BLOCK] = std::array::from_fn(|column| columns[column][row]);
+            let values: [T; BLOCK] = columns.map(|column| column[row]);
             to.offset(row as isize * target).cast::<[T; BLOCK]>().write_unaligned(values);
         }
     }
@@ -259,7 +272,9 @@ mod tests {
         }
         let turned = x.permute(&[0, 2, 1]).contiguous().unwrap();
         let (from, to) = (x.as_slice::<i32>(), turned.as_slice::<i32>());
-        for (b, i, j) in (0..3).flat_map(|b| (0..20).flat_map(move |i| (0..33).map(move |j| (b, i, j)))) {
+        for (b, i, j) in
+            (0..3).flat_map(|b| (0..20).flat_map(move |i| (0..33).map(move |j| (b, i, j))))
+        {
             assert_eq!(to[b * 660 + j * 20 + i], from[b * 660 + i * 33 + j]);
         }
     }

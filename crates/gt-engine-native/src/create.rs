@@ -30,7 +30,8 @@ fn filled<T: Element>(
     if n < 2 * PIECE {
         part(0..n);
     } else {
-        threads.for_each(n.div_ceil(PIECE), |piece| part(piece * PIECE..n.min((piece + 1) * PIECE)));
+        threads
+            .for_each(n.div_ceil(PIECE), |piece| part(piece * PIECE..n.min((piece + 1) * PIECE)));
     }
     Ok(out)
 }
@@ -89,8 +90,8 @@ pub fn linspace(
     let n = output.shape.numel();
     let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
     with_element!(output.dtype, T => filled::<T>(threads, output, |i| {
-        let value = if 2 * i < n { start + i as f64 * step } else { end - (n - 1 - i) as f64 * step };
-        value.cast()
+        let from_end = (n - 1).saturating_sub(i) as f64;
+        (if 2 * i < n { start + i as f64 * step } else { end - from_end * step }).cast()
     }))
 }
 

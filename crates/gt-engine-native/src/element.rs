@@ -139,7 +139,8 @@ macro_rules! integers {
             fn remainder(self, other: Self) -> Self {
                 if other == 0 { return 0; }
                 let rest = self.wrapping_rem(other);
-                if rest != 0 && ((rest < 0) != (other < 0)) { rest.wrapping_add(other) } else { rest }
+                let turns = rest != 0 && ((rest < 0) != (other < 0));
+                if turns { rest.wrapping_add(other) } else { rest }
             }
             /// A negative exponent gives 0 for all but 1 and -1, as in PyTorch.
             #[inline(always)]
@@ -386,14 +387,38 @@ macro_rules! with_element {
 macro_rules! with_number {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            gt_ir::DType::Bool => { type $T = $crate::element::Bool; $body }
-            gt_ir::DType::U8 => { type $T = u8; $body }
-            gt_ir::DType::I8 => { type $T = i8; $body }
-            gt_ir::DType::I16 => { type $T = i16; $body }
-            gt_ir::DType::I32 => { type $T = i32; $body }
-            gt_ir::DType::I64 => { type $T = i64; $body }
-            gt_ir::DType::F32 => { type $T = f32; $body }
-            gt_ir::DType::F64 => { type $T = f64; $body }
+            gt_ir::DType::Bool => {
+                type $T = $crate::element::Bool;
+                $body
+            }
+            gt_ir::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            gt_ir::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            gt_ir::DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            gt_ir::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            gt_ir::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            gt_ir::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            gt_ir::DType::F64 => {
+                type $T = f64;
+                $body
+            }
             gt_ir::DType::F16 | gt_ir::DType::BF16 => {
                 unreachable!("16-bit floats are computed as float32")
             }
@@ -405,10 +430,22 @@ macro_rules! with_number {
 macro_rules! with_bits {
     ($size:expr, $T:ident => $body:expr) => {
         match $size {
-            1 => { type $T = u8; $body }
-            2 => { type $T = u16; $body }
-            4 => { type $T = u32; $body }
-            _ => { type $T = u64; $body }
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
         }
     };
 }

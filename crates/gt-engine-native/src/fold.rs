@@ -72,7 +72,8 @@ plain!(All for Bool, Bool(1), times);
 
 /// Folds of floats whose totals are float64.
 macro_rules! wide {
-    ($($name:ident for $type:ty, $start:expr, $function:ident, |$total:ident, $count:ident| $finish:expr;)*) => { $(
+    ($($name:ident for $type:ty, $start:expr, $function:ident,
+        |$total:ident, $count:ident| $finish:expr;)*) => { $(
         impl Fold<$type> for $name {
             type Total = f64;
             const START: $type = $start;

@@ -14,11 +14,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 
 /// An index tensor, contiguous int64, all of whose entries are below `length`.
-fn index_below(
-    threads: &mut Threads,
-    index: Tensor,
-    length: usize,
-) -> Result<Tensor, EngineError> {
+fn index_below(threads: &mut Threads, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
     let index = cast::to(threads, index, DType::I64)?.contiguous()?;
     // As unsigned numbers the negative ones are beyond any length.
     match index.as_slice::<i64>().iter().find(|&&at| at as u64 >= length as u64) {

@@ -8,6 +8,9 @@
 //!   [`create`]: the other families.
 //! - [`simd`] and [`threads`]: the machine's vectors and processors.
 //!
+//! Matrices are multiplied by the `gemm` crate, the very kernels of burn-flex; all else of
+//! burn-flex is left out, as its tensors allocate shape and strides for each operation.
+//!
 //! An operation writes into its first operand's memory where nothing else refers to it. The
 //! engine knows neither clients nor workers' plans; composites it has no lowering for are
 //! expanded by the worker.
@@ -52,6 +55,9 @@ impl NativeEngine {
     /// An engine that computes on up to `threads` threads, the caller's among them. The others
     /// start with the first operation that is large enough for them.
     pub fn new(threads: usize) -> NativeEngine {
+        // A setting of gemm's for the whole process, which nobody else uses: small batches
+        // multiply some 5 % faster when the weights are not copied first.
+        gemm::set_lhs_packing_threshold_single_thread(32);
         NativeEngine { threads: Threads::new(threads) }
     }
 }

@@ -152,7 +152,7 @@ fn exp(x: f32) -> f32 {
     p = p.mul_add(r, 8.333_452e-3);
     p = p.mul_add(r, 4.166_579_6e-2);
     p = p.mul_add(r, 1.666_666_5e-1);
-    p = p.mul_add(r, 5.000_000_1e-1);
+    p = p.mul_add(r, 0.5);
     let y = p.mul_add(r * r, r) + 1.0;
     // 2^n as two factors: results down to the smallest subnormal come out right.
     let n = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
@@ -219,7 +219,7 @@ fn log(x: f32) -> f32 {
         -1.666_805_8e-1,
         2.000_071_5e-1,
         -2.499_999_4e-1,
-        3.333_333_1e-1,
+        3.333_333e-1,
     ] {
         p = p.mul_add(r, factor);
     }
@@ -309,10 +309,10 @@ fn tanh(x: f32) -> f32 {
     let size = x.abs();
     let z = x * x;
     let mut p = -5.704_988_7e-3f32;
-    p = p.mul_add(z, 2.063_908_9e-2);
+    p = p.mul_add(z, 2.063_909e-2);
     p = p.mul_add(z, -5.373_971_6e-2);
     p = p.mul_add(z, 1.333_144_2e-1);
-    p = p.mul_add(z, -3.333_328_2e-1);
+    p = p.mul_add(z, -3.333_328e-1);
     let near = (p * z).mul_add(x, x);
     let far = (1.0 - 2.0 / (exp(size + size) + 1.0)).copysign(x);
     if size < 0.625 { near } else { far }
@@ -329,8 +329,8 @@ mod tests {
             let x = low + (high - low) * (i as f32 / 200_000.0);
             let want = exact(f64::from(x));
             let rounded = want as f32;
-            let unit = f64::from(f32::from_bits(rounded.abs().to_bits() + 1))
-                - f64::from(rounded.abs());
+            let unit =
+                f64::from(f32::from_bits(rounded.abs().to_bits() + 1)) - f64::from(rounded.abs());
             let error = (f64::from(f(x)) - want).abs() / unit;
             assert!(error < 100.0, "{x}: {} instead of {want}", f(x));
             worst = worst.max(error);

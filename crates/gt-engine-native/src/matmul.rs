@@ -5,8 +5,9 @@ use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Shape};
 use gt_worker::EngineError;
 
+use crate::buffer::Buffer;
 use crate::cast;
-use crate::copy::Loops;
+use crate::copy::{self, Loops};
 use crate::element::{Number, compute_dtype, with_number};
 use crate::simd::vectorized;
 use crate::table::tensor;
@@ -72,8 +73,9 @@ fn fold_batch(left: Tensor, right: Tensor) -> (Tensor, Tensor) {
 
 /// Multiplies all matrices of the batch.
 fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mut Tensor) {
-    let [(rows, depth), (_, columns)] =
-        [left, right].map(|x| (x.shape().iter().rev().nth(1).copied().unwrap_or(1), x.shape()[x.shape().rank() - 1]));
+    let [(rows, depth), (_, columns)] = [left, right].map(|x| {
+        (x.shape().iter().rev().nth(1).copied().unwrap_or(1), x.shape()[x.shape().rank() - 1])
+    });
     let lengths = Lengths { rows, depth, columns };
     let batch = batch_shape(left, right);
     let strides = |x: &Tensor| {
@@ -118,9 +120,8 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
 }
 
 fn batch_shape(left: &Tensor, right: &Tensor) -> Shape {
-    let batch = |x: &Tensor| {
-        Shape::new(&x.shape()[..x.shape().rank() - 2]).expect("a part of a shape")
-    };
+    let batch =
+        |x: &Tensor| Shape::new(&x.shape()[..x.shape().rank() - 2]).expect("a part of a shape");
     batch(left).broadcast(&batch(right), "matmul").expect("checked by infer")
 }
 
@@ -176,15 +177,18 @@ unsafe fn product<T: Number>(
 ) {
     let Lengths { rows, depth, columns } = lengths;
     if matches!(T::DTYPE, DType::F32 | DType::F64) && depth > 0 {
-        // SAFETY: the caller's promise; gemm knows both float types.
-        unsafe {
-            gemm::gemm(
-                rows, columns, depth, out, 1, pitch as isize, false,
-                a.data, a.column, a.row, b.data, b.column, b.row,
-                T::ZERO, T::ONE, false, false, false, Parallelism::None,
-            );
+        if is_better_turned(lengths, b)
+            && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>())
+        {
+            let turned = buffer.data().cast::<T>();
+            // SAFETY: the caller's promise; the buffer is new and has room for the result.
+            return unsafe {
+                multiply(lengths, a, b, turned, [1, rows as isize]);
+                copy::turn(rows, columns, turned, rows as isize, out, pitch as isize);
+            };
         }
-        return;
+        // SAFETY: the caller's promise.
+        return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1]) };
     }
     for row in 0..rows {
         // SAFETY: the caller's promise.
@@ -192,6 +196,51 @@ unsafe fn product<T: Number>(
             let out = std::slice::from_raw_parts_mut(out.add(row * pitch), columns);
             exact_row(lengths, a.from(row, 0), b, out);
         }
+    }
+}
+
+/// Whether gemm is faster at the result column by column. Row by row it copies a right operand
+/// whose columns are runs (a transposed weight) into rows; that costs more than to turn a small
+/// result.
+fn is_better_turned<T>(lengths: Lengths, b: Matrix<T>) -> bool {
+    let Lengths { rows, depth, columns } = lengths;
+    b.row == 1 && b.column != 1 && rows > 1 && rows * (columns + depth) < depth * columns
+}
+
+/// One product of floats, its result at the steps given for rows and columns.
+///
+/// # Safety
+/// The matrices have these lengths, and `out` room for the result; T is float32 or float64.
+unsafe fn multiply<T: Number>(
+    lengths: Lengths,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    out: *mut T,
+    [row, column]: [isize; 2],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        gemm::gemm(
+            lengths.rows,
+            lengths.columns,
+            lengths.depth,
+            out,
+            column,
+            row,
+            false,
+            a.data,
+            a.column,
+            a.row,
+            b.data,
+            b.column,
+            b.row,
+            T::ZERO,
+            T::ONE,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
     }
 }
 

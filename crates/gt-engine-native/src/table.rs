@@ -24,8 +24,7 @@ pub enum Lowering {
 }
 
 /// A function that computes an operation.
-pub type Own =
-    fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<Tensor, EngineError>;
+pub type Own = fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<Tensor, EngineError>;
 
 use Lowering::{Function, Own as By, Question, Same};
 

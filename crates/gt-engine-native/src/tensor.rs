@@ -53,13 +53,13 @@ fn are_contiguous(shape: &Shape, strides: &Strides) -> bool {
 
 impl Tensor {
     /// A contiguous tensor whose values are not set yet: the caller writes every one.
-    pub fn empty(meta: Meta) -> Result<Tensor, EngineError> {
+    pub(crate) fn empty(meta: Meta) -> Result<Tensor, EngineError> {
         let Meta { dtype, shape } = meta;
         Ok(Tensor { buffer: Buffer::new(meta.bytes())?, dtype, offset: 0, shape, strides: None })
     }
 
     /// A tensor with these values; large ones are shared, not copied.
-    pub fn from_data(data: TensorData) -> Result<Tensor, EngineError> {
+    pub(crate) fn from_data(data: TensorData) -> Result<Tensor, EngineError> {
         let TensorData { dtype, shape, bytes } = data;
         let meta = Meta::new(dtype, shape);
         if bytes.len() != meta.bytes() {
@@ -68,7 +68,7 @@ impl Tensor {
         }
         // Kernels rely on bools being 0 or 1.
         let odd_bools = dtype == DType::Bool && bytes.iter().fold(0, |all, byte| all | byte) > 1;
-        let aligned = bytes.as_ptr() as usize % dtype.size() == 0;
+        let aligned = (bytes.as_ptr() as usize).is_multiple_of(dtype.size());
         if bytes.len() >= COPY_BELOW && aligned && !odd_bools {
             let buffer = Buffer::foreign(bytes);
             return Ok(Tensor { buffer, dtype, offset: 0, shape, strides: None });
@@ -86,7 +86,7 @@ impl Tensor {
 
     /// The values of a contiguous tensor; they are shared unless that would keep much more
     /// memory alive.
-    pub fn to_data(&self) -> TensorData {
+    pub(crate) fn to_data(&self) -> TensorData {
         debug_assert!(self.is_contiguous());
         let (dtype, shape) = (self.dtype, self.shape);
         let length = self.meta().bytes();
@@ -110,7 +110,7 @@ impl Tensor {
         &self.shape
     }
 
-    pub fn strides(&self) -> Strides {
+    pub(crate) fn strides(&self) -> Strides {
         self.strides.as_deref().copied().unwrap_or_else(|| contiguous_strides(&self.shape))
     }
 
@@ -124,29 +124,29 @@ impl Tensor {
 
     /// Whether the elements lie one after another in row-major order.
     #[inline]
-    pub fn is_contiguous(&self) -> bool {
+    pub(crate) fn is_contiguous(&self) -> bool {
         self.strides.is_none()
     }
 
     /// Where the first element is. Elements are at the strides from there.
-    pub fn read(&self) -> *const u8 {
+    pub(crate) fn read(&self) -> *const u8 {
         // An empty tensor may have an offset beyond its memory, but nothing follows it.
         self.buffer.data().wrapping_offset(self.offset * self.dtype.size() as isize)
     }
 
     /// Where the first element is, to be written. Only for a tensor just made, or one that
     /// [`Tensor::is_writable`].
-    pub fn write(&mut self) -> *mut u8 {
+    pub(crate) fn write(&mut self) -> *mut u8 {
         self.read().cast_mut()
     }
 
     /// Whether nothing else refers to the memory, so that it can be overwritten.
-    pub fn is_writable(&mut self) -> bool {
+    pub(crate) fn is_writable(&mut self) -> bool {
         Arc::get_mut(&mut self.buffer).is_some_and(|buffer| buffer.owner().is_none())
     }
 
     /// The elements of a contiguous tensor.
-    pub fn as_slice<T: Element>(&self) -> &[T] {
+    pub(crate) fn as_slice<T: Element>(&self) -> &[T] {
         assert!(T::DTYPE == self.dtype && self.is_contiguous());
         if self.numel() == 0 {
             return &[];
@@ -157,12 +157,12 @@ impl Tensor {
     }
 
     /// The same memory seen otherwise. The caller keeps every element within the buffer.
-    pub fn view(&self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
+    pub(crate) fn view(&self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
         self.clone().into_view(offset, shape, strides)
     }
 
     /// As [`Tensor::view`], without a further reference.
-    pub fn into_view(mut self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
+    pub(crate) fn into_view(mut self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
         self.offset += offset;
         self.shape = shape;
         self.strides = (!are_contiguous(&shape, &strides)).then(|| Arc::new(strides));
@@ -170,19 +170,19 @@ impl Tensor {
     }
 
     /// A contiguous tensor under another shape of as many elements.
-    pub fn with_shape(mut self, shape: Shape) -> Tensor {
+    pub(crate) fn with_shape(mut self, shape: Shape) -> Tensor {
         debug_assert!(self.is_contiguous() && shape.numel() == self.numel());
         self.shape = shape;
         self
     }
 
     /// A view with length-1 axes repeated and new ones in front, as broadcasting does.
-    pub fn expand(&self, shape: &Shape) -> Tensor {
+    pub(crate) fn expand(&self, shape: &Shape) -> Tensor {
         self.view(0, *shape, self.strides_in(shape))
     }
 
     /// The strides with which this tensor is walked when broadcast to `shape`.
-    pub fn strides_in(&self, shape: &Shape) -> Strides {
+    pub(crate) fn strides_in(&self, shape: &Shape) -> Strides {
         let mut strides = [0; MAX_RANK];
         let (extra, own) = (shape.rank() - self.shape.rank(), self.strides());
         for axis in 0..self.shape.rank() {
@@ -193,7 +193,7 @@ impl Tensor {
     }
 
     /// A view with the axes in another order.
-    pub fn permute(&self, order: &[usize]) -> Tensor {
+    pub(crate) fn permute(&self, order: &[usize]) -> Tensor {
         let (mut shape, mut strides, own) = (self.shape, [0; MAX_RANK], self.strides());
         for (to, &from) in order.iter().enumerate() {
             shape = shape.with(to, self.shape.dims()[from]);
@@ -203,7 +203,7 @@ impl Tensor {
     }
 
     /// The same values in row-major order; itself where they are.
-    pub fn contiguous(self) -> Result<Tensor, EngineError> {
+    pub(crate) fn contiguous(self) -> Result<Tensor, EngineError> {
         if self.is_contiguous() {
             return Ok(self);
         }
@@ -213,7 +213,7 @@ impl Tensor {
     }
 
     /// The same values in memory that may be written.
-    pub fn writable(mut self) -> Result<Tensor, EngineError> {
+    pub(crate) fn writable(mut self) -> Result<Tensor, EngineError> {
         if self.is_contiguous() && self.is_writable() {
             return Ok(self);
         }
@@ -223,7 +223,7 @@ impl Tensor {
     }
 
     /// A tensor without axes that holds a number.
-    pub fn scalar(value: Scalar, dtype: DType) -> Result<Tensor, EngineError> {
+    pub(crate) fn scalar(value: Scalar, dtype: DType) -> Result<Tensor, EngineError> {
         let mut tensor = Tensor::empty(Meta::new(dtype, Shape::SCALAR))?;
         let target = tensor.write();
         // SAFETY: the tensor is new and has one element of this dtype.

@@ -138,7 +138,11 @@ impl Drop for Closing<'_> {
         while self.0.state.load(Ordering::Acquire) & HELPERS != 0 {
             looks += 1;
             // A helper may need this very processor.
-            if looks % 256 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if looks.is_multiple_of(256) {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
         }
     }
 }

@@ -105,11 +105,7 @@ unsafe fn each<T: Copy, O: Unary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: u
 
 /// # Safety
 /// As for every [`Kernel`], and never in place.
-unsafe fn into_bool<T: Copy, O: Unary<T, Bool>>(
-    inputs: &[*const u8; 3],
-    out: *mut u8,
-    n: usize,
-) {
+unsafe fn into_bool<T: Copy, O: Unary<T, Bool>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (from, to) = unsafe { runs::<T, Bool>(inputs[0], out, n) };
     vectorized(
@@ -255,10 +251,7 @@ pub fn gelu(
     let kernels = if gt_ir::operation::bool(attributes, 0) { &GELU_TANH } else { &GELU };
     let dtype = compute_dtype(output.dtype);
     let kernel = kernels[dtype as usize].expect("inference gives a float dtype");
-    let plan = Plan {
-        in_place: true,
-        parallel: PARALLEL_FUNCTIONS,
-        ..Plan::new(kernel, dtype, dtype)
-    };
+    let plan =
+        Plan { in_place: true, parallel: PARALLEL_FUNCTIONS, ..Plan::new(kernel, dtype, dtype) };
     elementwise::run(threads, &mut operands, &plan, output)
 }

@@ -12,6 +12,7 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod autograd;
+mod config;
 mod convert;
 mod create;
 mod debug;
@@ -35,6 +36,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     network::register(module)?;
     autograd::register(module)?;
     signal::register(module)?;
+    config::register(module)?;
     debug::register(module)?;
     source::register(module)?;
     error::register(module)

@@ -14,7 +14,7 @@
 pub mod drivers;
 
 pub use gt_client::{
-    ClientError, Result, Session, Tensor, grad_enabled, nn, no_grad, optim, set_grad_enabled,
+    ClientError, Result, Session, Tensor, config, grad_enabled, nn, no_grad, optim, set_grad_enabled,
     signal, source, tape, tensor,
 };
 pub use drivers::network::client::connect;

@@ -76,14 +76,18 @@ fn integer_division_by_zero_is_an_error() {
     for operation in [&ops::binary::FLOOR_DIVIDE, &ops::binary::REMAINDER] {
         let one = Operand::Tensor(row(DType::I64, &[1.0, 2.0]));
         let zero = Operand::Tensor(row(DType::I64, &[1.0, 0.0]));
-        assert_eq!(run(operation, &[one.clone(), zero], &[]).unwrap_err(), "integer division by zero");
+        assert_eq!(
+            run(operation, &[one.clone(), zero], &[]).unwrap_err(),
+            "integer division by zero"
+        );
         assert!(run(operation, &[one, Operand::Scalar(Scalar::Int(0))], &[]).is_err());
     }
 }
 
 #[test]
 fn powers_of_integers() {
-    let operands: [&[f64]; 2] = [&[2.0, 3.0, 0.0, 1.0, -1.0, 7.0], &[-1.0, 4.0, 0.0, -3.0, -3.0, 0.0]];
+    let operands: [&[f64]; 2] =
+        [&[2.0, 3.0, 0.0, 1.0, -1.0, 7.0], &[-1.0, 4.0, 0.0, -3.0, -3.0, 0.0]];
     check(&ops::binary::POW, DType::I32, &operands, &[0.0, 81.0, 1.0, 1.0, -1.0, 1.0]);
     let x = Operand::Tensor(row(DType::I64, &[2.0]));
     assert!(run(&ops::binary::POW, &[x, Operand::Scalar(Scalar::Int(-1))], &[]).is_err());
@@ -122,7 +126,8 @@ fn functions_at_their_edges() {
 fn reductions_of_nothing() {
     let empty = Operand::Tensor(data(DType::F32, &[0, 3], &[]));
     let flags = [Attribute::ints(&[0i64]), Attribute::Bool(false)];
-    let reduced = |operation| values(&run(operation, std::slice::from_ref(&empty), &flags).unwrap());
+    let reduced =
+        |operation| values(&run(operation, std::slice::from_ref(&empty), &flags).unwrap());
     assert_eq!(reduced(&ops::reduce::SUM), [0.0; 3]);
     assert_eq!(reduced(&ops::reduce::PROD), [1.0; 3]);
     assert_eq!(reduced(&ops::reduce::ANY), [0.0; 3]);
@@ -192,7 +197,10 @@ fn values_that_were_read_or_shared_are_not_overwritten() {
     // What was read stays as it was read.
     let read = engine.read(&x).unwrap();
     let x = add(&mut engine, x).unwrap();
-    assert_eq!((read.element(0).as_f64(), engine.read(&x).unwrap().element(0).as_f64()), (2.0, 3.0));
+    assert_eq!(
+        (read.element(0).as_f64(), engine.read(&x).unwrap().element(0).as_f64()),
+        (2.0, 3.0)
+    );
     // A clone too; then the last reference is reused.
     let kept = x.clone();
     let x = add(&mut engine, x).unwrap();

@@ -107,7 +107,8 @@ impl Machine {
         let all: Vec<i64> = (0..rank as i64).collect();
         match layout {
             Layout::Permuted => {
-                let turned = self.apply(&ops::shape::PERMUTE, data.clone(), &[Attribute::ints(&reversed)]);
+                let turned =
+                    self.apply(&ops::shape::PERMUTE, data.clone(), &[Attribute::ints(&reversed)]);
                 let turned = self.fetch(turned).unwrap();
                 self.apply(&ops::shape::PERMUTE, turned, &[Attribute::ints(&reversed)])
             }

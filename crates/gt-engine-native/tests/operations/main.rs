@@ -150,10 +150,12 @@ fn large_tensors_equal_on_any_number_of_threads() {
     let mask =
         Operand::Tensor(draw(Meta { dtype: DType::Bool, ..dims(&[701, 1003]) }, 0.0, 2.0, 3));
     let left = Operand::Tensor(draw(dims(&[301, 203]), -1.0, 1.0, 4));
+    let low = Operand::Tensor(draw(dims(&[19, 203]), -1.0, 1.0, 6));
     let right = Operand::Tensor(draw(dims(&[203, 133]), -1.0, 1.0, 5));
     let number = Operand::Scalar(Scalar::Float(-0.5));
     let reduce = |axes: &[i64]| vec![Attribute::ints(axes), Attribute::Bool(false)];
-    let cases: Vec<(&'static Operation, Vec<&Operand<TensorData>>, Vec<Attribute>)> = vec![
+    type Case<'a> = (&'static Operation, Vec<&'a Operand<TensorData>>, Vec<Attribute>);
+    let cases: Vec<Case> = vec![
         (&ops::binary::ADD, vec![&x, &row], vec![]),
         (&ops::binary::MUL, vec![&x, &mask], vec![]),
         (&ops::compare::GT, vec![&x, &number], vec![]),
@@ -166,6 +168,7 @@ fn large_tensors_equal_on_any_number_of_threads() {
         (&ops::nn::LOG_SOFTMAX, vec![&x], vec![Attribute::Int(1)]),
         (&ops::nn::SOFTMAX, vec![&x], vec![Attribute::Int(0)]),
         (&ops::matmul::MATMUL, vec![&left, &right], vec![]),
+        (&ops::matmul::MATMUL, vec![&low, &right], vec![]),
         (&ops::reduce::CUMSUM, vec![&x], vec![Attribute::Int(0)]),
     ];
     for (operation, operands, attributes) in cases {

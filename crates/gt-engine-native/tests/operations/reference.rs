@@ -18,7 +18,11 @@ impl Array {
         let extra = position.len() - self.shape.rank();
         let strides = self.shape.strides();
         let offset: usize = (0..self.shape.rank())
-            .map(|axis| if self.shape[axis] == 1 { 0 } else { position[extra + axis] * strides[axis] })
+            .map(
+                |axis| {
+                    if self.shape[axis] == 1 { 0 } else { position[extra + axis] * strides[axis] }
+                },
+            )
             .sum();
         self.values[offset]
     }
@@ -88,12 +92,12 @@ pub fn compute(
     values.into_iter().map(|value| rounded(output.dtype, value)).collect()
 }
 
-type Function = Box<dyn Fn(&[f64]) -> f64>;
+type Function<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
 
-fn elementwise(name: &str, attributes: &Attributes) -> Option<Function> {
+fn elementwise(name: &str, attributes: &Attributes) -> Option<Function<'static>> {
     let truth = |x: f64| x != 0.0;
     let number = |x: bool| f64::from(u8::from(x));
-    let whole = |f: fn(i64, i64) -> i64| -> Function {
+    let whole = |f: fn(i64, i64) -> i64| -> Function<'static> {
         Box::new(move |x: &[f64]| f(x[0] as i64, x[1] as i64) as f64)
     };
     let one = |f: fn(f64) -> f64| -> Function { Box::new(move |x: &[f64]| f(x[0])) };
@@ -123,7 +127,8 @@ fn elementwise(name: &str, attributes: &Attributes) -> Option<Function> {
         "bitwise_not" => return None,
         "isnan" => Box::new(move |x| number(x[0].is_nan())),
         "gelu" if bool(attributes, 0) => one(|x| {
-            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+            0.5 * x
+                * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
         }),
         "gelu" => one(|x| 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt()))),
         "silu" => one(|x| x / (1.0 + (-x).exp())),
@@ -169,7 +174,9 @@ fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Op
             let step = (number(1) - number(0)) / (n.max(2) - 1) as f64;
             (0..n).map(|i| number(0) + i as f64 * step).collect()
         }
-        "eye" => positions(&output.shape).iter().map(|at| f64::from(u8::from(at[0] == at[1]))).collect(),
+        "eye" => {
+            positions(&output.shape).iter().map(|at| f64::from(u8::from(at[0] == at[1]))).collect()
+        }
         "rand" if output.dtype == DType::F64 => indices.map(|i| stream().uniform_f64(i)).collect(),
         "rand" => indices.map(|i| f64::from(stream().uniform_f32(i))).collect(),
         "randn" => indices.map(|i| stream().normal(i)).collect(),
@@ -177,7 +184,11 @@ fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Op
             .map(|i| stream().integer(i, number(2) as i64, number(3) as i64) as f64)
             .collect(),
         "bitwise_not" => (x[0].values.iter())
-            .map(|&value| if output.dtype == DType::Bool { 1.0 - value } else { !(value as i64) as f64 })
+            .map(
+                |&value| {
+                    if output.dtype == DType::Bool { 1.0 - value } else { !(value as i64) as f64 }
+                },
+            )
             .collect(),
         _ => {
             let _ = attributes;
@@ -220,7 +231,7 @@ fn reduced(name: &str, x: &[Array], attributes: &Attributes) -> Option<Vec<f64>>
         squares / (values.len() as f64 - int(attributes, 2) as f64)
     };
     let truth = |x: bool| f64::from(u8::from(x));
-    let f: Box<dyn Fn(&[f64]) -> f64> = match name {
+    let f: Function = match name {
         "sum" => Box::new(sum),
         "mean" => Box::new(mean),
         "prod" => Box::new(|values| values.iter().product()),
@@ -267,7 +278,8 @@ fn moved(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Opti
     let positions = positions(&output.shape);
     let rank = output.shape.rank();
     let inside = |position: &[usize]| -> Option<Vec<usize>> {
-        let (starts, sizes, steps) = (ints(attributes, 0), ints(attributes, 1), ints(attributes, 2));
+        let (starts, sizes, steps) =
+            (ints(attributes, 0), ints(attributes, 1), ints(attributes, 2));
         (0..position.len())
             .map(|axis| {
                 let from_start = position[axis].checked_sub(starts[axis] as usize)?;
@@ -297,7 +309,9 @@ fn moved(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Opti
         }),
         "slice" => at(&|position| {
             let from: Vec<usize> = (0..rank)
-                .map(|a| ints(attributes, 0)[a] as usize + position[a] * ints(attributes, 2)[a] as usize)
+                .map(|a| {
+                    ints(attributes, 0)[a] as usize + position[a] * ints(attributes, 2)[a] as usize
+                })
                 .collect();
             x[0].at(&from)
         }),
@@ -316,7 +330,8 @@ fn moved(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Opti
             x[part].at(&from)
         }),
         "tril" | "triu" => at(&|position| {
-            let distance = position[rank - 1] as i64 - position[rank - 2] as i64 - int(attributes, 0);
+            let distance =
+                position[rank - 1] as i64 - position[rank - 2] as i64 - int(attributes, 0);
             let kept = if name == "tril" { distance <= 0 } else { distance >= 0 };
             if kept { x[0].at(position) } else { 0.0 }
         }),
@@ -336,11 +351,8 @@ fn moved(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Opti
 
 fn indexed(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Option<Vec<f64>> {
     let rank = x[0].shape.rank();
-    let along = if name == "wrap_index" {
-        0
-    } else {
-        axis(int(attributes, 0), rank, "reference").unwrap()
-    };
+    let along =
+        if name == "wrap_index" { 0 } else { axis(int(attributes, 0), rank, "reference").unwrap() };
     let strides = output.shape.strides();
     let offset = |position: &[usize]| -> usize {
         position.iter().zip(strides).map(|(at, stride)| at * stride).sum()

@@ -1,0 +1,199 @@
+"""Measure GT beside PyTorch eager, in one run, and write the table for docs/benchmarks.md.
+
+Rounds alternate between the sides; the table has medians over the rounds. PyTorch stands in the
+list twice: its ratio to itself (A/A) shows the noise.
+"""
+
+import argparse
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NAMES = {
+    "add": "small add, chain of 1,000, per operation",
+    "item": "(a + b).sum().item()",
+    "matmul": "matmul 1000 x 1000 + fetch",
+    "mlp": "MLP 784-256-10, batch 64, SGD step",
+}
+TARGETS = {
+    "add": ("0.5 x", "1.0 x"),
+    "item": ("4 x", "150 us"),
+    "matmul": ("1.05 x", "1.5 x"),
+    "mlp": ("1.0 x", "1.3 x"),
+}
+
+
+class Player:
+    """A benchmark process that runs rounds on demand."""
+
+    def __init__(self, side: str, threads: int):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "player.py", side, str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
+
+    def run(self, name: str) -> dict:
+        """Run one round."""
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+
+
+def cluster() -> tuple[str, list[subprocess.Popen]]:
+    """Start a server and a worker; give the address and the processes."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gt.server", "-p", str(port)], stdout=subprocess.PIPE, text=True
+    )
+    server.stdout.readline()
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "gt.worker", "-p", str(port)], stdout=subprocess.PIPE, text=True
+    )
+    worker.stdout.readline()
+    return f"localhost:{port}", [worker, server]
+
+
+def cpu_seconds(processes: list[subprocess.Popen]) -> float:
+    """Give the CPU time that processes have used so far."""
+    total = 0
+    for process in processes:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def first_result(command: str, rounds: int) -> float:
+    """Give the median time of a new process that prints a first result, in seconds."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", command], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def measure(threads: int, rounds: int) -> list[str]:
+    """Run all work on all sides; give the table's lines."""
+    address, processes = cluster()
+    sides = {"torch": "torch", "again": "torch", "embedded": "embedded", "tcp": address}
+    players = {name: Player(side, threads) for name, side in sides.items()}
+    lines = []
+    for work, title in NAMES.items():
+        results: dict[str, list] = {side: [] for side in players}
+        served = 0.0
+        for _ in range(rounds):
+            for side, player in players.items():
+                before = cpu_seconds(processes)
+                results[side].append(player.run(work))
+                if side == "tcp":
+                    served += cpu_seconds(processes) - before
+        median = {
+            side: statistics.median(result["us"] for result in all_)
+            for side, all_ in results.items()
+        }
+        cpu = {
+            side: statistics.median(result["cpu_us"] for result in all_)
+            for side, all_ in results.items()
+        }
+        base = median["torch"]
+        lines.append(
+            f"| {title} | {threads} | {base:,.2f} us | {median['again'] / base:.2f} | "
+            f"{median['embedded']:,.2f} us = **{median['embedded'] / base:.2f} x** "
+            f"(at most {TARGETS[work][0]}) | "
+            f"{median['tcp']:,.2f} us = **{median['tcp'] / base:.2f} x** "
+            f"(at most {TARGETS[work][1]}) | "
+            f"{cpu['torch']:,.2f} / {cpu['embedded']:,.2f} / {cpu['tcp']:,.2f} us |"
+        )
+        print(lines[-1], flush=True)
+    for player in players.values():
+        player.stop()
+    for process in processes:
+        process.terminate()
+        process.wait(timeout=20)
+    return lines
+
+
+def dispatcher_rate() -> str:
+    """Run the dispatcher's own benchmark."""
+    out = subprocess.run(
+        ["cargo", "run", "--quiet", "--release", "-p", "gt-dispatcher", "--example", "throughput"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return out.stdout.strip()
+
+
+def main() -> None:
+    """Measure, print, and write the page if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--write", type=Path, help="the page to write")
+    args = parser.parse_args()
+
+    import torch
+
+    import gt
+
+    lines = []
+    for threads in (2, 1):
+        lines += measure(threads, args.rounds)
+    gt_first = first_result("import gt; print(gt.ones(2) + 1)", args.rounds)
+    torch_first = first_result("import torch; print(torch.ones(2) + 1)", args.rounds)
+    rate = dispatcher_rate()
+    page = f"""# Benchmarks
+
+GT {gt.__version__} beside PyTorch {torch.__version__} eager, measured in one run by `make bench`:
+{args.rounds} rounds that alternate between the sides, medians. Ratios matter, not the figures.
+A/A is PyTorch against itself in another process: the noise of this machine. "tcp" is a server and
+a worker as processes of their own over loopback, encrypted; their CPU time comes on top of the
+client's in the last column. PyTorch's SGD is its fused one.
+
+Machine: {os.cpu_count()} cores, {cpu_name()}, Linux {platform.release()},
+Python {platform.python_version()}.
+
+| work | threads | PyTorch | A/A | embedded | tcp | CPU: PyTorch / embedded / tcp client |
+| --- | --- | --- | --- | --- | --- | --- |
+{chr(10).join(lines)}
+
+| other | measured | target |
+| --- | --- | --- |
+| `import gt` to first printed result, new process | {gt_first:.2f} s (PyTorch: {torch_first:.2f} s) | at most 0.3 s |
+| dispatcher alone, one core | {rate} | at least 2 million instructions a second |
+
+With one thread each side is bound to one core: there, GT's client and worker cannot overlap.
+"""
+    print(page)
+    if args.write:
+        args.write.write_text(page)
+
+
+def cpu_name() -> str:
+    """Give the processor's name."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+if __name__ == "__main__":
+    main()

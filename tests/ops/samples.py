@@ -1,0 +1,52 @@
+"""Inputs for the samples that the instruction set brings along."""
+
+import zlib
+
+import numpy as np
+
+import gt
+
+OPERATIONS = {operation["name"]: operation for operation in gt._gt.operations()}
+CASES = [
+    (name, index)
+    for name, operation in OPERATIONS.items()
+    for index in range(len(operation["samples"]))
+]
+
+
+def draw(operand: dict, seed: int) -> np.ndarray:
+    """Draw values for a tensor operand; bfloat16 ones as float32 that bfloat16 can hold."""
+    random = np.random.default_rng(seed)
+    dtype, shape = operand["dtype"], operand["shape"]
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    if "int" in dtype:
+        low, high = int(np.ceil(operand["low"])), int(np.ceil(operand["high"]))
+        return random.integers(low, max(high, low + 1), shape).astype(dtype)
+    values = np.asarray(random.uniform(operand["low"], operand["high"], shape))
+    if dtype == "bfloat16":
+        bits = values.astype("float32").view("uint32") & np.uint32(0xFFFF0000)
+        return bits.view("float32")
+    return values.astype(dtype)
+
+
+def inputs(name: str, index: int, only_float64: bool = False):
+    """Give a sample's operands as arrays (with dtype names) or numbers, and its attributes."""
+    sample = OPERATIONS[name]["samples"][index]
+    seed = zlib.crc32(f"{name}/{index}".encode())
+    operands, dtypes = [], []
+    for number, operand in enumerate(sample["operands"]):
+        if not isinstance(operand, dict):
+            operands.append(operand)
+            dtypes.append(None)
+            continue
+        operands.append(draw(operand, seed + number))
+        dtypes.append(operand["dtype"])
+    return operands, dtypes, dict(sample["attributes"])
+
+
+def to_gt(value, dtype):
+    """Give an operand as GT takes it."""
+    if dtype is None:
+        return value
+    return gt.tensor(value, dtype=dtype)

@@ -1,0 +1,94 @@
+"""Every differentiable operation on every sample: gradients by central differences."""
+
+import numpy as np
+import pytest
+from samples import CASES, OPERATIONS, inputs, to_gt
+
+import gt
+
+DIFFERENTIABLE = sorted(name for name, op in OPERATIONS.items() if op["differentiable"])
+STEP = 1e-6
+#: Jumps, where differences mean nothing.
+NO_DIFFERENCES = {"sign", "floor", "ceil", "round"}
+
+
+def as_float64(operands, dtypes):
+    """Floats as float64; other operands as they are."""
+    return [d and ("float64" if "float" in d else d) for d in dtypes]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradient(name):
+    tried = 0
+    for index in (index for other, index in CASES if other == name):
+        operands, dtypes, attributes = inputs(name, index)
+        if "float64" not in dtypes:
+            continue
+        dtypes = as_float64(operands, dtypes)
+        # Differences of rounded values say nothing.
+        if "dtype" in attributes and attributes["dtype"] != "float64":
+            continue
+        check(name, operands, dtypes, attributes, index)
+        tried += 1
+    assert tried, "no sample in float64"
+
+
+def check(name, operands, dtypes, attributes, index):
+    tensors = [to_gt(o, d) for o, d in zip(operands, dtypes, strict=True)]
+    for tensor, dtype in zip(tensors, dtypes, strict=True):
+        if dtype == "float64":
+            tensor.requires_grad_()
+    result = gt._gt.apply(name, tensors, **attributes)
+    if result.dtype.name != "float64":
+        result = result.double() if result.requires_grad else result
+    weight = np.random.default_rng(index).uniform(0.5, 1.5, result.shape)
+    if not result.requires_grad:
+        return
+    result.backward(gt.tensor(weight, dtype="float64"))
+
+    def value(arrays):
+        again = [to_gt(o, d) for o, d in zip(arrays, dtypes, strict=True)]
+        return (gt._gt.apply(name, again, **attributes).double().numpy() * weight).sum()
+
+    for number, dtype in enumerate(dtypes):
+        if dtype != "float64":
+            continue
+        got = tensors[number].grad
+        if operands[number].size == 0:
+            continue
+        assert got is not None and got.shape == operands[number].shape
+        if name in NO_DIFFERENCES:
+            assert (got.numpy() == 0).all()
+            continue
+        want = np.zeros(operands[number].shape)
+        # At most a dozen places; the rule is the same at all.
+        places = list(np.ndindex(*want.shape))
+        places = places[:: max(1, len(places) // 12)]
+        for place in places:
+            sides = []
+            for sign in (1, -1):
+                moved = [np.array(o) if d else o for o, d in zip(operands, dtypes, strict=True)]
+                moved[number] = moved[number].astype("float64")
+                moved[number][place] += sign * STEP
+                sides.append(value(moved))
+            want[place] = (sides[0] - sides[1]) / (2 * STEP)
+        for place in places:
+            np.testing.assert_allclose(
+                got.numpy()[place],
+                want[place],
+                rtol=2e-4,
+                atol=2e-5,
+                err_msg=str((name, index, number, place, attributes)),
+            )
+
+
+def test_second_derivatives():
+    for function, second in [
+        (lambda x: x.exp(), np.exp),
+        (lambda x: x * x * x, lambda x: 6 * x),
+        (lambda x: x.tanh(), lambda x: -2 * np.tanh(x) * (1 - np.tanh(x) ** 2)),
+    ]:
+        x = gt.tensor([0.3, -0.7, 1.1], dtype="float64", requires_grad=True)
+        (first,) = gt.autograd.grad(function(x).sum(), x, create_graph=True)
+        (got,) = gt.autograd.grad(first.sum(), x)
+        np.testing.assert_allclose(got.numpy(), second(x.detach().numpy()), rtol=1e-9)

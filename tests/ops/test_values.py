@@ -1,0 +1,289 @@
+"""Every operation on every sample, against NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+from promotion import result_type, to_float
+from samples import CASES, OPERATIONS, inputs, to_gt
+
+import gt
+
+erf = np.vectorize(math.erf, otypes=[float])
+
+
+def axes(attributes, rank):
+    """Give the axes of a reduction as NumPy takes them."""
+    return tuple(axis % max(rank, 1) for axis in attributes["axes"]) or tuple(range(rank))
+
+
+def region(attributes):
+    """Give the slices of a region."""
+    lists = zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True)
+    return tuple(slice(start, start + size * step, step) for start, size, step in lists)
+
+
+def assigned(x, value, attributes):
+    out = x.copy()
+    out[region(attributes)] = value
+    return out
+
+
+def scattered(x, index, source, axis):
+    out = x.copy()
+    for place in np.ndindex(*index.shape):
+        target = list(place)
+        target[axis] = index[place]
+        out[tuple(target)] += source[place]
+    return out
+
+
+def rows(x, index, source, axis, add):
+    out = np.moveaxis(x.copy(), axis, 0)
+    for number, row in enumerate(index):
+        value = np.moveaxis(source, axis, 0)[number]
+        out[row] = out[row] + value if add else value
+    return np.moveaxis(out, 0, axis)
+
+
+def softmax(x, axis):
+    if x.shape[axis] == 0 or x.size == 0:
+        return x
+    exp = np.exp(x - x.max(axis, keepdims=True))
+    return exp / exp.sum(axis, keepdims=True)
+
+
+def arg(find):
+    def reference(x, axes, keepdims):
+        if not axes:
+            out = find(x)
+            return np.reshape(out, [1] * x.ndim) if keepdims else out
+        return find(x, axis=axes[0], keepdims=keepdims)
+
+    return reference
+
+
+def reduction(function, **fixed):
+    def reference(x, keepdims, **attributes):
+        attributes_axes = axes(attributes, x.ndim)
+        return function(x, axis=attributes_axes, keepdims=keepdims, **fixed)
+
+    return reference
+
+
+def spread(function):
+    def reference(x, keepdims, correction, **attributes):
+        return function(x, axis=axes(attributes, x.ndim), keepdims=keepdims, ddof=correction)
+
+    return reference
+
+
+def logsumexp(x, keepdims, **attributes):
+    return np.log(np.exp(x).sum(axis=axes(attributes, x.ndim), keepdims=keepdims))
+
+
+def linspace(start, end, length, dtype):
+    return np.linspace(start, end, length)
+
+
+#: Computed in float64 or int64, then compared in the dtype that promotion asks for.
+REFERENCE = {
+    "full": lambda value, shape, dtype: np.full(shape, value),
+    "arange": lambda start, step, length, dtype: start + step * np.arange(length),
+    "linspace": linspace,
+    "eye": lambda rows, columns, dtype: np.eye(rows, columns),
+    "cast": lambda x, dtype: x.astype(bool) if dtype.name == "bool" else x,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "exp": np.exp,
+    "log": np.log,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "erf": erf,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.round,
+    "logical_not": np.logical_not,
+    "bitwise_not": np.invert,
+    "isnan": np.isnan,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+    "pow": np.power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "where": np.where,
+    "clamp": lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    "mul_add": lambda a, b, c: a + b * c,
+    "sum": reduction(np.sum),
+    "mean": reduction(np.mean),
+    "prod": reduction(np.prod),
+    "amax": reduction(np.max),
+    "amin": reduction(np.min),
+    "argmax": arg(np.argmax),
+    "argmin": arg(np.argmin),
+    "var": spread(np.var),
+    "std": spread(np.std),
+    "any": reduction(np.any),
+    "all": reduction(np.all),
+    "cumsum": lambda x, axis: np.cumsum(x, axis) if x.ndim else x,
+    "matmul": np.matmul,
+    "reshape": lambda x, shape: x.reshape(shape),
+    "permute": lambda x, order: x.transpose(order),
+    "expand": lambda x, shape: np.broadcast_to(x, shape),
+    "flip": lambda x, axes: np.flip(x, axes),
+    "slice": lambda x, **attributes: x[region(attributes)],
+    "slice_assign": lambda x, value, **attributes: assigned(x, value, attributes),
+    "cat": lambda *tensors, axis: np.concatenate(tensors, axis),
+    "tril": lambda x, diagonal: np.tril(x, diagonal),
+    "triu": lambda x, diagonal: np.triu(x, diagonal),
+    "gather": lambda x, index, axis: np.take_along_axis(x[: len(index)] if axis else x, index, axis),
+    "scatter_add": lambda x, index, source, axis: scattered(x, index, source, axis),
+    "index_select": lambda x, index, axis: np.take(x, index, axis),
+    "index_add": lambda x, index, source, axis: rows(x, index, source, axis, True),
+    "index_copy": lambda x, index, source, axis: rows(x, index, source, axis, False),
+    "wrap_index": lambda index, length: np.where(index < 0, index + length, index),
+    "softmax": softmax,
+    "log_softmax": lambda x, axis: x
+    if x.size == 0
+    else x - x.max(axis, keepdims=True)
+    - np.log(np.exp(x - x.max(axis, keepdims=True)).sum(axis, keepdims=True)),
+    "logsumexp": logsumexp,
+    "gelu": lambda x, tanh: 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+    if tanh
+    else 0.5 * x * (1 + erf(x / math.sqrt(2))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "softplus": lambda x: np.log1p(np.exp(x)),
+}
+#: Their numbers are tested in test_random.py.
+RANDOM = {"rand", "randn", "randint"}
+
+FLOAT_RESULT = (
+    "exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div gelu silu softplus".split()
+)
+BOOL_RESULT = "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor any all".split()
+INDEX_RESULT = ("argmax", "argmin", "wrap_index")
+INDEXED = "gather scatter_add index_select index_add index_copy".split()
+WIDENED = ("sum", "prod", "cumsum")
+OF_FIRST = (
+    "slice_assign gather scatter_add index_select index_add index_copy".split()
+)  # the dtype of the first operand
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
+
+
+def test_every_operation_has_a_reference():
+    assert set(OPERATIONS) == set(REFERENCE) | RANDOM
+
+
+def expected_dtype(name, operands, dtypes, attributes):
+    if "dtype" in attributes:
+        return attributes["dtype"].name
+    if name in BOOL_RESULT:
+        return "bool"
+    if name in INDEX_RESULT:
+        return "int64"
+    described = [
+        operand if dtype is None else (dtype, operand.ndim)
+        for operand, dtype in zip(operands, dtypes, strict=True)
+    ]
+    if name == "where":
+        return result_type(described[1:])
+    if name in OF_FIRST:
+        return dtypes[0]
+    promoted = result_type(described)
+    if name == "cat":
+        promoted = result_type([(dtype, 1) for dtype in dtypes])
+    if name in FLOAT_RESULT:
+        return to_float(promoted)
+    if name in WIDENED and ("int" in promoted or promoted == "bool"):
+        return "int64"
+    return promoted
+
+
+def wide(name, operand, dtype, compute):
+    """Give an operand in the type the reference computes in."""
+    if dtype is None:
+        return operand
+    if dtype == "bool":
+        return operand.astype("float64") if name in FLOAT_RESULT else operand
+    if name in INDEXED and "int" in dtype:
+        return operand.astype("int64")
+    return operand.astype("float64" if compute == "float" else "int64")
+
+
+def check(got, want, dtype, context, scale=1.0):
+    assert got.dtype.name == dtype, (context, got.dtype, dtype)
+    assert got.shape == np.shape(want), (context, got.shape, np.shape(want))
+    values = got.numpy()
+    if dtype in TOLERANCE:
+        tolerance = TOLERANCE[dtype] * scale
+        np.testing.assert_allclose(
+            values, np.asarray(want, "float64"), rtol=tolerance, atol=tolerance, err_msg=str(context)
+        )
+    else:
+        np.testing.assert_array_equal(values, np.asarray(want).astype(dtype), err_msg=str(context))
+
+
+@pytest.mark.parametrize("name", sorted(set(REFERENCE)))
+def test_values(name):
+    for index in (index for other, index in CASES if other == name):
+        operands, dtypes, attributes = inputs(name, index)
+        dtype = expected_dtype(name, operands, dtypes, attributes)
+        any_float = any(d and "float" in d for d in dtypes) or name in FLOAT_RESULT
+        compute = "float" if any_float or "float" in dtype else "int"
+        with np.errstate(all="ignore"):
+            want = REFERENCE[name](
+                *(wide(name, o, d, compute) for o, d in zip(operands, dtypes, strict=True)), **attributes
+            )
+        if name == "cast" and "int" in dtype and compute == "float":
+            want = np.trunc(want)
+        got = gt._gt.apply(
+            name, [to_gt(o, d) for o, d in zip(operands, dtypes, strict=True)], **attributes
+        )
+        scale = 20 if name in ("matmul", "prod", "sum", "mean", "cumsum", "var") else 3
+        check(got, want, dtype, (name, index, dtypes, attributes), scale)
+
+
+@pytest.mark.parametrize("name", sorted(set(REFERENCE)))
+def test_non_contiguous_operands(name):
+    """A transposed, sliced or expanded operand gives the same as a contiguous one."""
+    for index in (index for other, index in CASES if other == name):
+        operands, dtypes, attributes = inputs(name, index)
+        plain, twisted = [], []
+        for operand, dtype in zip(operands, dtypes, strict=True):
+            tensor = to_gt(operand, dtype)
+            plain.append(tensor)
+            if dtype is None or operand.ndim == 0:
+                twisted.append(tensor)
+                continue
+            # Stored transposed, with a border cut off.
+            order = list(range(operand.ndim))[::-1]
+            stored = gt.tensor(np.pad(operand, 1).transpose(order).copy(), dtype=dtype)
+            inner = tuple(slice(1, size - 1) for size in stored.shape)
+            twisted.append(stored[inner].permute(*order))
+        a = gt._gt.apply(name, plain, **attributes).numpy()
+        b = gt._gt.apply(name, twisted, **attributes).numpy()
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6, err_msg=str((name, index)))
