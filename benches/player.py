@@ -83,7 +83,9 @@ class Mlp:
         self.x, self.y = tensor(64, 784), tensor(64, 10)
         self.w1, self.b1 = tensor(256, 784) * 0.03, tensor(256) * 0.03
         self.w2, self.b2 = tensor(10, 256) * 0.06, tensor(10) * 0.06
-        self.parameters = [p.detach().requires_grad_() for p in (self.w1, self.b1, self.w2, self.b2)]
+        self.parameters = [
+            p.detach().requires_grad_() for p in (self.w1, self.b1, self.w2, self.b2)
+        ]
         if SIDE == "torch":
             # PyTorch's best: all parameters in one fused call.
             self.optimizer = lib.optim.SGD(self.parameters, lr=1e-4, fused=True)

@@ -150,9 +150,8 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page to write")
     args = parser.parse_args()
 
-    import torch
-
     import gt
+    import torch
 
     lines = []
     for threads in (2, 1):

@@ -20,8 +20,10 @@ def print_tape() -> None:
     for entry in tape:
         inputs = ", ".join(entry["inputs"])
         signal = f"  signal={entry['signal']}" if entry["signal"] else ""
-        print(f"  #{entry['id']:<6} {entry['op']:<14} ({inputs}) -> "
-              f"{entry['dtype']} {entry['shape']}{signal}")
+        print(
+            f"  #{entry['id']:<6} {entry['op']:<14} ({inputs}) -> "
+            f"{entry['dtype']} {entry['shape']}{signal}"
+        )
 
 
 def get_worker_stats() -> dict[str, dict]:
@@ -34,7 +36,11 @@ def print_worker_stats() -> None:
     for name, stats in get_worker_stats().items():
         operations, memory = stats["operations"], stats["memory"]
         print(f"{name} ({stats['engine']})")
-        print(f"  operations: {operations['total']} total, {operations['compiled']} compiled, "
-              f"{operations['eager']} eager, {operations['failed']} failed")
-        print(f"  memory:     {memory['tensors']} tensors, {memory['bytes'] / 1e6:.1f} MB, "
-              f"at most {memory['bytes_peak'] / 1e6:.1f} MB")
+        print(
+            f"  operations: {operations['total']} total, {operations['compiled']} compiled, "
+            f"{operations['eager']} eager, {operations['failed']} failed"
+        )
+        print(
+            f"  memory:     {memory['tensors']} tensors, {memory['bytes'] / 1e6:.1f} MB, "
+            f"at most {memory['bytes_peak'] / 1e6:.1f} MB"
+        )

@@ -86,9 +86,7 @@ class SGD(Optimizer):
                 velocity = _gt.apply("mul_add", [damped, velocity, self.momentum])
             state["velocity"] = velocity
             grad = (
-                _gt.apply("mul_add", [grad, velocity, self.momentum])
-                if self.nesterov
-                else velocity
+                _gt.apply("mul_add", [grad, velocity, self.momentum]) if self.nesterov else velocity
             )
         parameter.add_scaled_(grad, -self.lr)
 

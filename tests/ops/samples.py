@@ -2,9 +2,8 @@
 
 import zlib
 
-import numpy as np
-
 import gt
+import numpy as np
 
 OPERATIONS = {operation["name"]: operation for operation in gt._gt.operations()}
 CASES = [

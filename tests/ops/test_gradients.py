@@ -1,10 +1,9 @@
 """Every differentiable operation on every sample: gradients by central differences."""
 
+import gt
 import numpy as np
 import pytest
 from samples import CASES, OPERATIONS, inputs, to_gt
-
-import gt
 
 DIFFERENTIABLE = sorted(name for name, op in OPERATIONS.items() if op["differentiable"])
 STEP = 1e-6

@@ -2,12 +2,11 @@
 
 import math
 
+import gt
 import numpy as np
 import pytest
 from promotion import result_type, to_float
 from samples import CASES, OPERATIONS, inputs, to_gt
-
-import gt
 
 erf = np.vectorize(math.erf, otypes=[float])
 
@@ -160,21 +159,28 @@ REFERENCE = {
     "cat": lambda *tensors, axis: np.concatenate(tensors, axis),
     "tril": lambda x, diagonal: np.tril(x, diagonal),
     "triu": lambda x, diagonal: np.triu(x, diagonal),
-    "gather": lambda x, index, axis: np.take_along_axis(x[: len(index)] if axis else x, index, axis),
+    "gather": lambda x, index, axis: np.take_along_axis(
+        x[: len(index)] if axis else x, index, axis
+    ),
     "scatter_add": lambda x, index, source, axis: scattered(x, index, source, axis),
     "index_select": lambda x, index, axis: np.take(x, index, axis),
     "index_add": lambda x, index, source, axis: rows(x, index, source, axis, True),
     "index_copy": lambda x, index, source, axis: rows(x, index, source, axis, False),
     "wrap_index": lambda index, length: np.where(index < 0, index + length, index),
     "softmax": softmax,
-    "log_softmax": lambda x, axis: x
-    if x.size == 0
-    else x - x.max(axis, keepdims=True)
-    - np.log(np.exp(x - x.max(axis, keepdims=True)).sum(axis, keepdims=True)),
+    "log_softmax": lambda x, axis: (
+        x
+        if x.size == 0
+        else x
+        - x.max(axis, keepdims=True)
+        - np.log(np.exp(x - x.max(axis, keepdims=True)).sum(axis, keepdims=True))
+    ),
     "logsumexp": logsumexp,
-    "gelu": lambda x, tanh: 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
-    if tanh
-    else 0.5 * x * (1 + erf(x / math.sqrt(2))),
+    "gelu": lambda x, tanh: (
+        0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+        if tanh
+        else 0.5 * x * (1 + erf(x / math.sqrt(2)))
+    ),
     "silu": lambda x: x / (1 + np.exp(-x)),
     "softplus": lambda x: np.log1p(np.exp(x)),
 }
@@ -184,7 +190,9 @@ RANDOM = {"rand", "randn", "randint"}
 FLOAT_RESULT = (
     "exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div gelu silu softplus".split()
 )
-BOOL_RESULT = "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor any all".split()
+BOOL_RESULT = (
+    "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor any all".split()
+)
 INDEX_RESULT = ("argmax", "argmin", "wrap_index")
 INDEXED = "gather scatter_add index_select index_add index_copy".split()
 WIDENED = ("sum", "prod", "cumsum")
@@ -241,7 +249,11 @@ def check(got, want, dtype, context, scale=1.0):
     if dtype in TOLERANCE:
         tolerance = TOLERANCE[dtype] * scale
         np.testing.assert_allclose(
-            values, np.asarray(want, "float64"), rtol=tolerance, atol=tolerance, err_msg=str(context)
+            values,
+            np.asarray(want, "float64"),
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=str(context),
         )
     else:
         np.testing.assert_array_equal(values, np.asarray(want).astype(dtype), err_msg=str(context))
@@ -256,7 +268,8 @@ def test_values(name):
         compute = "float" if any_float or "float" in dtype else "int"
         with np.errstate(all="ignore"):
             want = REFERENCE[name](
-                *(wide(name, o, d, compute) for o, d in zip(operands, dtypes, strict=True)), **attributes
+                *(wide(name, o, d, compute) for o, d in zip(operands, dtypes, strict=True)),
+                **attributes,
             )
         if name == "cast" and "int" in dtype and compute == "float":
             want = np.trunc(want)

@@ -115,8 +115,7 @@ class Module:
                 value = _gt.tensor(value)
             if value.shape != own[name].shape:
                 raise ValueError(
-                    f"load_state_dict: '{name}' has shape {value.shape}, expected "
-                    f"{own[name].shape}"
+                    f"load_state_dict: '{name}' has shape {value.shape}, expected {own[name].shape}"
                 )
             values[name] = value
         for name, value in values.items():

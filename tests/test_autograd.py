@@ -1,0 +1,148 @@
+"""Gradients as users see them."""
+
+import threading
+
+import gt
+import numpy as np
+import pytest
+
+
+def leaf(*values):
+    return gt.tensor(list(values), requires_grad=True)
+
+
+def test_gradients_accumulate_and_are_forgotten():
+    a = leaf(1.0, 2.0)
+    (a * a).sum().backward()
+    (a * 3).sum().backward()
+    assert a.grad.tolist() == [5, 7]
+    a.grad.zero_()
+    assert a.grad.tolist() == [0, 0]
+    a.grad = None
+    assert a.grad is None
+
+
+def test_several_graphs_are_alive_at_once():
+    a = leaf(1.0, 2.0)
+    losses = [(a * k).sum() for k in (1, 2, 3)]
+    for loss in reversed(losses):
+        loss.backward()
+    assert a.grad.tolist() == [6, 6]
+
+
+def test_a_graph_is_given_up_unless_retained():
+    a = leaf(2.0)
+    loss = (a * a).sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert a.grad.tolist() == [8]
+    with pytest.raises(RuntimeError, match="retain_graph"):
+        loss.backward()
+
+
+def test_no_grad_detach_and_integers():
+    a = leaf(1.0)
+    with gt.no_grad():
+        assert not (a * 2).requires_grad
+        a += 1
+    assert a.is_leaf and a.requires_grad and a.tolist() == [2]
+
+    @gt.no_grad()
+    def silent():
+        return a * 2
+
+    assert not silent().requires_grad and (a * 2).requires_grad
+    assert not (a * 2).detach().requires_grad and not (a > 1).requires_grad
+    assert not (a * 2).long().requires_grad
+    with pytest.raises(TypeError, match="float"):
+        gt.arange(3).requires_grad_()
+    with pytest.raises(RuntimeError, match="in place"):
+        a += 1
+
+
+def test_broadcast_slices_and_joins_carry_gradients():
+    a, b = leaf(1.0, 2.0, 3.0), leaf(10.0)
+    out = gt.cat([a[1:] * b, gt.stack([a[0], a[2]])]).reshape(2, 2).T
+    out.backward(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert a.grad.tolist() == [2, 10, 34] and b.grad.tolist() == [2 * 1 + 3 * 3]
+    c = leaf(1.0, 2.0, 3.0)
+    first, second = c.split([1, 2])
+    (first.sum() + (second * second).sum()).backward()
+    assert c.grad.tolist() == [1, 4, 6]
+    d = leaf(1.0, 2.0, 3.0)
+    d[gt.tensor([0, 0, 2], dtype=gt.int64)].sum().backward()
+    assert d.grad.tolist() == [2, 0, 1]
+
+
+def test_assignment_to_an_index_carries_gradients():
+    a, b = leaf(1.0, 2.0, 3.0), leaf(5.0)
+    x = a * 2
+    x[1:2] = b
+    (x * x).sum().backward()
+    assert a.grad.tolist() == [8, 0, 24] and b.grad.tolist() == [10]
+
+
+def test_shapes_and_errors_of_backward():
+    a = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="single number"):
+        (a * 2).backward()
+    with pytest.raises(ValueError, match="shape"):
+        (a * 2).backward(gt.ones(3))
+    with pytest.raises(RuntimeError, match="requires_grad"):
+        gt.ones(1).backward()
+    with pytest.raises(RuntimeError, match="allow_unused"):
+        gt.autograd.grad((a * 2).sum(), leaf(1.0))
+
+
+def test_long_chains_do_not_overflow():
+    a = leaf(1.0)
+    x = a
+    for _ in range(20_000):
+        x = x + 1
+    x.sum().backward()
+    assert a.grad.tolist() == [1]
+    y = a
+    for _ in range(50_000):
+        y = y * 1
+    del y
+
+
+def test_threads_have_their_own_mode():
+    seen = []
+    with gt.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(gt.is_grad_enabled()))
+        thread.start()
+        thread.join()
+        assert not gt.is_grad_enabled()
+    assert seen == [True]
+
+
+def test_the_tape_lists_what_can_be_reached(capsys):
+    before = len(gt.debug.get_tape())
+    a = leaf(1.0, 2.0)
+    loss = (a * 2).sum()
+    entries = gt.debug.get_tape()[before:]
+    assert [entry["op"] for entry in entries] == ["mul", "sum"]
+    gt.debug.print_tape()
+    assert "mul" in capsys.readouterr().out
+    del loss
+    assert len(gt.debug.get_tape()) == before
+
+
+def test_a_network_against_differences():
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(5, 4)), random.integers(0, 3, 5)
+    w = random.normal(size=(4, 3))
+
+    def loss(weights):
+        logits = gt.tensor(x) @ weights
+        normal = (logits - logits.mean(1, True)) / (logits.var(1, True, correction=0) + 1e-5).sqrt()
+        return gt.nn.cross_entropy_loss(normal, gt.tensor(y))
+
+    weights = gt.tensor(w, requires_grad=True)
+    loss(weights).backward()
+    for place in [(0, 0), (3, 2), (1, 1)]:
+        step = np.zeros_like(w)
+        step[place] = 1e-6
+        want = (loss(gt.tensor(w + step)).item() - loss(gt.tensor(w - step)).item()) / 2e-6
+        assert abs(weights.grad.numpy()[place] - want) < 1e-6

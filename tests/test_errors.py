@@ -1,0 +1,95 @@
+"""Bad input: each error says what was given, what was expected and what to do."""
+
+from pathlib import Path
+
+import gt
+import numpy as np
+import pytest
+from processes import embedded_only
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "act"),
+    [
+        (ValueError, ["(2, 3)", "(4,)", "axis 1"], lambda: gt.ones(2, 3) + gt.ones(4)),
+        (
+            ValueError,
+            ["(2, 3)", "(2, 3)", "3 columns", "2 rows"],
+            lambda: gt.ones(2, 3) @ gt.ones(2, 3),
+        ),
+        (ValueError, ["6 elements", "[4, -1]"], lambda: gt.ones(6).reshape(4, -1)),
+        (ValueError, ["must not be negative"], lambda: gt.ones(-1)),
+        (ValueError, ["ragged", "depth 1"], lambda: gt.tensor([[1, 2], [3]])),
+        (ValueError, ["ragged"], lambda: gt.tensor([1, [2]])),
+        (ValueError, ["6 elements", "not one"], lambda: gt.ones(2, 3).item()),
+        (ValueError, ["neither true nor false"], lambda: bool(gt.ones(2))),
+        (ValueError, ["8 axes", "9"], lambda: gt.ones(*[1] * 9)),
+        (ValueError, ["empty axis"], lambda: gt.ones(0, 2).max(axis=0)),
+        (ValueError, ["(2,)"], lambda: gt.cat([gt.ones(2), gt.ones(2, 2)])),
+        (IndexError, ["axis 2", "2 axes", "-2 to 1"], lambda: gt.ones(2, 3).sum(2)),
+        (IndexError, ["index 5", "length 3"], lambda: gt.ones(3)[5]),
+        (IndexError, ["int64", "float32"], lambda: gt.ones(3)[gt.tensor([0, 1])]),
+        (RuntimeError, ["2 indices", "1 axes"], lambda: gt.ones(3)[0, 0]),
+        (TypeError, ["float33", "float32"], lambda: gt.ones(2, dtype="float33")),
+        (TypeError, ["bool"], lambda: gt.ones(2, dtype=gt.bool) - gt.ones(2, dtype=gt.bool)),
+        (TypeError, ["int64", "float"], lambda: gt.arange(3).mean()),
+        (TypeError, ["str"], lambda: gt.tensor(["a"])),
+        (TypeError, ["dict"], lambda: gt.ones(2) + {}),
+        (TypeError, ["object"], lambda: gt.tensor(np.array([object()]))),
+        (TypeError, ["int", "str"], lambda: gt.ones("3")),
+        (RuntimeError, ["step", "-1"], lambda: gt.ones(3)[::-1]),
+        (RuntimeError, ["add up"], lambda: gt.ones(5).split([1, 2])),
+        (RuntimeError, ["high", "low"], lambda: gt.randint(5, 5, (2,))),
+        (ValueError, ["probability"], lambda: gt.nn.Dropout(2)),
+        (ValueError, ["alike"], lambda: gt.nn.mse_loss(gt.ones(2), gt.ones(2, 1))),
+        (
+            ValueError,
+            ["(3,)", "(2, 4)"],
+            lambda: gt.nn.cross_entropy_loss(gt.ones(2, 4), gt.arange(3)),
+        ),
+        (ValueError, ["at least one"], lambda: gt.optim.SGD([])),
+        (ValueError, ["int64"], lambda: gt.ones(2) + 10**30),
+    ],
+)
+def test_messages(error, words, act):
+    with pytest.raises(error) as caught:
+        act()
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+def test_a_failure_on_a_worker_names_line_operation_and_worker():
+    bad = gt.ones(3)[gt.tensor([7], dtype=gt.int64)]  # the line
+    dependent = bad * 2 + 1
+    with pytest.raises(gt.WorkerError) as caught:
+        dependent.numpy()
+    text = str(caught.value)
+    lines = Path(__file__).read_text().splitlines()
+    line = next(n for n, text in enumerate(lines, 1) if "# the line" in text)
+    for word in ["wrap_index", "index 7", "length 3", "worker", f"{__file__}:{line}"]:
+        assert word in text, text
+    assert (gt.ones(3) * 2).tolist() == [2, 2, 2], "the worker goes on"
+
+
+def test_lines_of_the_package_are_not_the_users():
+    layer = gt.nn.Linear(2, 2)
+    layer.weight = gt.ones(2, 2)[gt.tensor([5, 0], dtype=gt.int64)]  # its line
+    with pytest.raises(gt.WorkerError) as caught:
+        layer(gt.ones(1, 2)).numpy()
+    assert __file__ in str(caught.value)
+
+
+def test_division_of_integers_by_zero_fails_one_value():
+    whole = gt.tensor([4, 5], dtype=gt.int64)
+    with pytest.raises(gt.WorkerError, match="zero"):
+        (whole // 0).tolist()
+    assert (whole // 2).tolist() == [2, 2]
+
+
+@embedded_only
+def test_workers_are_set_before_the_first_tensor():
+    gt.ones(1)
+    with pytest.raises(RuntimeError, match="before the first tensor"):
+        gt.gpu_workers(2)
+    with pytest.raises(RuntimeError, match="at least one"):
+        gt.gpu_workers(0)

@@ -1,0 +1,308 @@
+"""Servers, workers and clients as processes of their own."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from processes import cluster, embedded_only, run_python
+
+pytestmark = embedded_only
+
+CLIENT = """
+import sys, gt
+gt.connect(sys.argv[1])
+"""
+
+
+def client(address: str, code: str, **options):
+    return run_python(CLIENT + code, address, **options)
+
+
+@pytest.fixture(scope="module")
+def served():
+    with cluster(2) as (address, processes):
+        yield address, processes
+
+
+def test_a_client_computes(served):
+    done = client(
+        served[0],
+        "import numpy as np\n"
+        "big = np.random.default_rng(0).normal(size=(3000, 1000)).astype('float32')\n"
+        "t = gt.from_numpy(big)\n"
+        "assert (t.numpy() == big).all(), 'by shared memory'\n"
+        "assert abs((t * 2).sum().item() - 2 * big.sum(dtype='float64')) < 1\n"
+        "print((gt.ones(3) + 1).tolist(), gt.debug.get_worker_stats().keys() == {'w0', 'w1'})\n",
+    )
+    assert done.stdout == "[2.0, 2.0, 2.0] True\n" and done.stderr == "", done
+
+
+def test_training_is_the_same_as_embedded(served):
+    code = (
+        "gt.manual_seed(1)\n"
+        "model = gt.nn.Sequential(gt.nn.Linear(8, 16), gt.nn.ReLU(), gt.nn.Linear(16, 3))\n"
+        "x, y = gt.randn(32, 8), gt.randint(0, 3, (32,))\n"
+        "optimizer = gt.optim.Adam(model.parameters(), lr=0.01)\n"
+        "for _ in range(20):\n"
+        "    loss = gt.nn.cross_entropy_loss(model(x), y)\n"
+        "    loss.backward(); optimizer.step(); optimizer.zero_grad()\n"
+        "print(loss.item())\n"
+    )
+    remote, local = client(served[0], code), run_python("import gt\n" + code)
+    assert remote.stdout and abs(float(remote.stdout) - float(local.stdout)) < 1e-6, (remote, local)
+
+
+def test_clients_do_not_meet_and_leave_nothing(served):
+    code = (
+        "x = [gt.full((1000,), float(sys.argv[2])) for _ in range(100)]\n"
+        "for _ in range(50): x = [t + 1 for t in x]\n"
+        "print(sum(t.sum().item() for t in x))\n"
+    )
+    command = [sys.executable, "-c", CLIENT + code, served[0]]
+    clients = [
+        subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in range(4)
+    ]
+    for number, process in enumerate(clients):
+        out, _ = process.communicate(timeout=60)
+        assert float(out) == 100 * 1000 * (number + 50)
+    assert tensors(served[0]) == 0
+
+
+def tensors(address: str) -> int:
+    done = client(
+        address,
+        "print(sum(s['memory']['tensors'] for s in gt.debug.get_worker_stats().values()))\n",
+    )
+    return int(done.stdout)
+
+
+def test_a_killed_client_is_forgotten_within_a_second(served):
+    code = (
+        "import time\n"
+        "x = [gt.ones(1000) for _ in range(500)]\n"
+        "x[0].tolist(); print('ready', flush=True)\n"
+        "while True: x[0] = x[0] + 1\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLIENT + code, served[0]], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.kill()
+    process.communicate()
+    time.sleep(1)
+    assert tensors(served[0]) == 0
+
+
+def test_a_dead_worker_is_named_and_the_session_goes_on():
+    with cluster(1) as (address, processes):
+        code = (
+            "import subprocess, time\n"
+            "x = gt.ones(3); x.tolist()\n"
+            "print('ready', flush=True); sys.stdin.readline()\n"
+            "try: (x + 1).tolist()\n"
+            "except gt.WorkerError as error: print('w0' in str(error) and 'lost' in str(error))\n"
+            "print((gt.ones(2) + 1).tolist())\n"
+        )
+        command = [sys.executable, "-c", CLIENT + code, address]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "ready\n"
+        processes[1].kill()
+        processes[1].wait()
+        port = address.rsplit(":")[1]
+        other = subprocess.Popen(
+            [sys.executable, "-m", "gt.worker", "-p", port, "--id", "w1"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        other.stdout.readline()
+        out, error = process.communicate("go\n", timeout=30)
+        other.terminate()
+        other.communicate(timeout=10)
+        assert out == "True\n[2.0, 2.0]\n", (out, error)
+
+
+def test_no_worker_is_an_error_after_the_limit():
+    with cluster(0, "--worker-wait", "0.5") as (address, _):
+        done = client(address, "gt.ones(2).tolist()\n")
+        assert "no worker" in done.stderr and "python -m gt.worker" in done.stderr
+
+
+def test_a_stopped_server_is_noticed():
+    with cluster(1) as (address, processes):
+        code = (
+            "x = gt.ones(3); x.tolist()\n"
+            "print('ready', flush=True); sys.stdin.readline()\n"
+            "try: (x + 1).tolist()\n"
+            "except ConnectionError as error: print('lost or ended:', error)\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLIENT + code, address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "ready\n"
+        processes[0].kill()
+        processes[0].wait()
+        out, _ = process.communicate("go\n", timeout=30)
+        assert out.startswith("lost or ended:") and address in out, out
+        assert processes[1].wait(timeout=10) == 1, "the worker ends, too"
+
+
+def test_addresses():
+    for address, word in [
+        ("localhost:1", "nothing answers"),
+        ("not an address", "host:port"),
+        ("localhost:x", "host:port"),
+    ]:
+        done = client(address, "")
+        assert word in done.stderr and done.returncode == 1, done
+
+
+def test_a_second_server_is_told_of_the_first(served):
+    port = served[0].rsplit(":")[1]
+    second = subprocess.run(
+        [sys.executable, "-m", "gt.server", "-p", port], capture_output=True, text=True, timeout=20
+    )
+    assert second.returncode == 1
+    assert f"in use by another gt server (process {served[1][0].pid})" in second.stderr
+    assert client(served[0], "print(gt.ones(1).item())\n").stdout == "1.0\n"
+
+
+def test_keys(tmp_path):
+    refused = subprocess.run(
+        [sys.executable, "-m", "gt.server", "-H", "0.0.0.0", "-p", "9"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env={key: value for key, value in os.environ.items() if key != "GT_KEY"},
+    )
+    assert refused.returncode == 1 and "needs a key" in refused.stderr, refused
+    make = [sys.executable, "-m", "gt", "key"]
+    key = subprocess.run(make, capture_output=True, text=True).stdout.strip()
+    limited = [*make, "--role", "client", "--of", key]
+    client_key = subprocess.run(limited, capture_output=True, text=True).stdout.strip()
+    (tmp_path / "key").write_text(key)
+    with cluster(0, "--key-file", str(tmp_path / "key")) as (address, _):
+        port = address.rsplit(":")[1]
+        worker = [sys.executable, "-m", "gt.worker", "-p", port]
+        without = subprocess.run(worker, capture_output=True, text=True, timeout=20)
+        assert without.returncode == 1 and "key" in without.stderr
+        wrong_role = subprocess.run(
+            worker,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            env={**os.environ, "GT_KEY": client_key},
+        )
+        assert wrong_role.returncode == 1 and "for a client" in wrong_role.stderr
+        right = subprocess.Popen(
+            [*worker, "--key-file", str(tmp_path / "key")], stdout=subprocess.PIPE, text=True
+        )
+        right.stdout.readline()
+        done = client(address, "print(gt.ones(1).item())\n", GT_KEY=client_key)
+        right.terminate()
+        right.communicate(timeout=10)
+        assert done.stdout == "1.0\n", done
+
+
+def test_garbage_and_other_protocols_disturb_nobody(served):
+    host, port = served[0].split(":")
+    for junk in [b"GET / HTTP/1.1\r\n\r\n", os.urandom(5000), b"\xff" * 64, b""]:
+        with socket.create_connection((host, int(port))) as stranger:
+            stranger.sendall(junk)
+    assert client(served[0], "print(gt.ones(1).item())\n").stdout == "1.0\n"
+
+
+def test_ctrl_c_interrupts_a_fetch_over_the_network(served):
+    code = (
+        "x = gt.randn(1500, 1500)\n"
+        "for _ in range(60): x = (x @ x) * 1e-3\n"
+        "print('ready', flush=True)\n"
+        "try: x.sum().item()\n"
+        "except KeyboardInterrupt: print('interrupted', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLIENT + code, served[0]], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    assert process.stdout.readline() == "interrupted\n"
+    assert time.monotonic() - start < 5
+    process.communicate(timeout=30)
+
+
+def test_ipc(tmp_path):
+    path = str(tmp_path / "gt.sock")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gt.server", "--ipc", path], stdout=subprocess.PIPE, text=True
+    )
+    server.stdout.readline()
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "gt.worker", "--address", f"ipc://{path}"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    worker.stdout.readline()
+    done = client(f"ipc://{path}", "print(gt.ones(3).sum().item())\n")
+    for process in (worker, server):
+        process.terminate()
+        process.communicate(timeout=10)
+    assert done.stdout == "3.0\n", done
+
+
+LINE = re.compile(
+    r"\d+\.\d{3}s \| #(\d{4,}) \| (CONNECT|DISCONNECT|RECV|SEND|WORKER_SEND|WORKER_RECV|ERROR) *"
+    r"\| (CLIENT|WORKER) \S+ *\| (\w+) *\| +\d+B \| .*"
+)
+
+
+def test_the_instruction_log(tmp_path):
+    log = tmp_path / "gt.log"
+    done = run_python(
+        "import gt\n"
+        "with gt.signal.context('layer'):\n"
+        "    x = gt.tensor([1, 2]) + gt.tensor([3, 4])\n"
+        "print(x.sum().item(), x.reshape(2, 1)[:1].tolist(), gt.cat([x, x]).relu().tolist())\n"
+        "del x\n"
+        "gt.synchronize()\n",
+        GT_INSTRUCTION_LOG=str(log),
+    )
+    assert done.returncode == 0, done
+    matches = [LINE.fullmatch(line) for line in log.read_text().splitlines()]
+    assert all(matches), [line for line in log.read_text().splitlines() if not LINE.fullmatch(line)]
+    assert [int(m[1]) for m in matches] == list(range(1, len(matches) + 1))
+    commands = {m[4] for m in matches}
+    for (
+        command
+    ) in "CreateTensor BinaryOp UnaryOp ReshapeOp SliceOp ConcatOp GetData FreeTensor".split():
+        assert {command, f"Worker{command}"} <= commands, (command, commands)
+    assert "op=add left=0 right=1" in log.read_text() and "name=layer" in log.read_text()
+
+
+def test_commands_answer_help_and_mistakes():
+    for command in (["gt"], ["gt", "--help"], ["gt.server", "--help"], ["gt.worker", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], capture_output=True, text=True, timeout=20
+        )
+        assert done.returncode == 0 and "usage" in done.stdout, done
+    done = subprocess.run(
+        [sys.executable, "-m", "gt", "nonsense"], capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 2 and "nonsense" in done.stderr
+    assert json.dumps(done.stdout) == '""'

@@ -1,0 +1,136 @@
+"""What a tensor is to Python."""
+
+import copy
+
+import gt
+import numpy as np
+import pytest
+
+
+def test_creation_and_default_dtypes():
+    assert gt.tensor([1, 2]).dtype == gt.float32
+    assert gt.tensor([True, False]).dtype == gt.bool
+    assert gt.tensor([1, 2], dtype="int64").dtype == "int64"
+    assert gt.tensor(np.arange(3, dtype="int16")).dtype == gt.int16
+    assert gt.from_numpy(np.ones(2)).dtype == gt.float64
+    assert gt.tensor(3.5).shape == ()
+    assert gt.arange(3).dtype == gt.int64 and gt.arange(0, 1, 0.5).dtype == gt.float32
+    assert gt.full((2,), 7).dtype == gt.int64
+    assert gt.zeros(2, 3).shape == gt.zeros((2, 3)).shape == (2, 3)
+    assert gt.tensor(np.zeros((2, 2))[::-1].T).tolist() == [[0, 0], [0, 0]]
+    assert gt.tensor([1, 2], requires_grad=True).requires_grad
+    assert gt.tensor([1, 2], dtype=gt.int64, requires_grad=True).dtype == gt.float32
+    assert gt.ones_like(gt.zeros(2, dtype=gt.int32)).dtype == gt.int32
+    assert gt.tensor(np.array([1, 2], dtype=">f4")).tolist() == [1, 2]
+
+
+def test_values_come_back():
+    t = gt.tensor([[1, 2], [3, 4]])
+    assert t.tolist() == [[1, 2], [3, 4]] and t[1, 0].item() == 3.0
+    assert np.asarray(t).dtype == np.float32
+    assert t.data.numpy().shape == (2, 2) and t.data.dtype == gt.float32
+    assert len(t) == 2 and [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    assert float(t.sum()) == 10 and int(t.sum()) == 10 and bool(t.sum() > 9)
+    assert f"{t.mean():.2f}" == "2.50"
+    assert gt.tensor(True).item() is True and isinstance(gt.arange(2)[1].item(), int)
+    values = t.numpy()
+    values[0, 0] = 99
+    assert t[0, 0].item() == 1, "an array is a copy of its own"
+
+
+def test_text():
+    assert repr(gt.tensor([1, 2])) == "tensor([1., 2.], dtype=float32)"
+    assert "requires_grad" in repr(gt.ones(1, requires_grad=True))
+    assert repr(gt.zeros(0)) == "tensor([], shape=(0,), dtype=float32)"
+
+
+def test_in_place_forms_rebind():
+    a = gt.tensor([1, 2])
+    b, before = a, a * 1
+    a += 1
+    assert a is b and b.tolist() == [2, 3] and before.tolist() == [1, 2]
+    a *= 2
+    a -= gt.ones(2)
+    a /= 3
+    np.testing.assert_allclose(b.numpy(), [1, 5 / 3], rtol=1e-6)
+    a.zero_()
+    assert b.tolist() == [0, 0]
+    c = gt.tensor([1, 2], dtype=gt.int64)
+    with pytest.raises(RuntimeError, match="float32.*int64"):
+        c += 0.5
+    c[0] = 7
+    assert c.tolist() == [7, 2]
+
+
+def test_numbers_arrays_and_reflected_forms():
+    t = gt.tensor([1.0, 2.0])
+    assert (1 - t).tolist() == [0, -1] and (2 / t).tolist() == [2, 1] and (2**t).tolist() == [2, 4]
+    assert (t + np.array([1.0, 1.0], "float32")).tolist() == [2, 3]
+    assert (t // 2).tolist() == [0, 1] and (-t % 3).tolist() == [2, 1]
+    assert (t == gt.tensor([1.0, 5.0])).tolist() == [True, False]
+    assert ((t > 1) & (t < 3) | ~(t > 0)).tolist() == [False, True]
+    assert (t @ t).item() == 5
+    assert t is not None and (t == None) is False  # noqa: E711
+
+
+def test_hash_and_copies():
+    t = gt.ones(2, requires_grad=True)
+    assert {t: 1}[t] == 1 and t in {t}
+    other = copy.deepcopy(t)
+    assert other is not t and other.requires_grad and other.is_leaf
+    t.clone().sum().backward()
+    assert t.grad.tolist() == [1, 1] and other.grad is None
+
+
+def test_indexing_matches_numpy():
+    x = np.arange(60).reshape(3, 4, 5).astype("float32")
+    t = gt.from_numpy(x)
+    rows, mask = np.array([2, 0, -1]), x[:, :, 0] > 20
+    for key in [
+        0,
+        -1,
+        (1, 2, 3),
+        slice(1, None),
+        (slice(None, None, 2), 1),
+        (None, Ellipsis, -1),
+        (Ellipsis, None),
+        (slice(5, 2),),
+        (slice(-2, None), slice(None), slice(1, 4, 2)),
+        rows,
+        (slice(None), rows),
+        (rows, rows),
+        (rows, slice(None), rows),
+        (rows[:, None], rows),
+        (0, rows),
+        mask,
+        x > 30,
+        (slice(None), slice(None), np.array([True, False, True, True, False])),
+    ]:
+        want = x[key]
+        got = t[key]
+        assert got.shape == want.shape, (key, got.shape, want.shape)
+        np.testing.assert_array_equal(got.numpy(), want, err_msg=str(key))
+        changed = x.copy()
+        changed[key] = -1
+        again = gt.from_numpy(x)
+        again[key] = -1
+        np.testing.assert_array_equal(again.numpy(), changed, err_msg=f"assigned {key}")
+        value = np.arange(want.size).reshape(want.shape).astype("float32")
+        changed[key] = value
+        again[key] = value
+        np.testing.assert_array_equal(again.numpy(), changed, err_msg=f"assigned {key}")
+    index = gt.tensor([[0, 2]], dtype=gt.int64)
+    assert t[index].shape == (1, 2, 4, 5) and t[[0, 2]].shape == (2, 4, 5)
+
+
+def test_parts_and_joins():
+    t = gt.arange(10)
+    assert [p.tolist() for p in t.split(4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [len(p) for p in t.chunk(3)] == [4, 4, 2] and [len(p) for p in t.split([3, 7])] == [3, 7]
+    assert gt.cat([t, t]).shape == (20,) and gt.stack([t, t], dim=1).shape == (10, 2)
+    values, indices = gt.tensor([[1.0, 5.0], [7.0, 2.0]]).max(1)
+    assert values.tolist() == [5, 7] and indices.tolist() == [1, 0]
+    assert gt.tensor([[1.0, 5.0]]).max(axis=1, keepdims=True).tolist() == [[5]]
+    assert gt.where(t > 5, t, 0).sum().item() == 30
+    assert t.reshape(2, -1).T.shape == (5, 2) and t.view(5, 2).mT.shape == (2, 5)
+    assert gt.ones(1, 2, 1).squeeze().shape == (2,) and gt.ones(2).unsqueeze(-1).shape == (2, 1)
