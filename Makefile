@@ -47,8 +47,8 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 lint: build ## Check formatting, warnings and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check python tests examples benches
-	$(BIN)/ruff format --check python tests examples benches
+	$(BIN)/ruff check python tests examples benches docs simple_launch.py
+	$(BIN)/ruff format --check python tests examples benches docs simple_launch.py
 	$(BIN)/mypy
 
 docs: build ## Generate docs/operations.md and the Rust documentation

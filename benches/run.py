@@ -56,17 +56,22 @@ class Player:
         self.process.wait(timeout=20)
 
 
-def cluster() -> tuple[str, list[subprocess.Popen]]:
-    """Start a server and a worker; give the address and the processes."""
+def cluster(threads: int) -> tuple[str, list[subprocess.Popen]]:
+    """Start a server and a worker on as many cores; give the address and the processes."""
+    pin = ["taskset", "-c", "0"] if threads == 1 else []
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "gt.server", "-p", str(port)], stdout=subprocess.PIPE, text=True
+        [*pin, sys.executable, "-m", "gt.server", "-p", str(port)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     server.stdout.readline()
     worker = subprocess.Popen(
-        [sys.executable, "-m", "gt.worker", "-p", str(port)], stdout=subprocess.PIPE, text=True
+        [*pin, sys.executable, "-m", "gt.worker", "-p", str(port)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     worker.stdout.readline()
     return f"localhost:{port}", [worker, server]
@@ -93,7 +98,7 @@ def first_result(command: str, rounds: int) -> float:
 
 def measure(threads: int, rounds: int) -> list[str]:
     """Run all work on all sides; give the table's lines."""
-    address, processes = cluster()
+    address, processes = cluster(threads)
     sides = {"torch": "torch", "again": "torch", "embedded": "embedded", "tcp": address}
     players = {name: Player(side, threads) for name, side in sides.items()}
     lines = []
@@ -176,7 +181,8 @@ Python {platform.python_version()}.
 
 | other | measured | target |
 | --- | --- | --- |
-| `import gt` to first printed result, new process | {gt_first:.2f} s (PyTorch: {torch_first:.2f} s) | at most 0.3 s |
+| `import gt` to first printed result, new process | {gt_first:.2f} s (PyTorch: \
+{torch_first:.2f} s) | at most 0.3 s |
 | dispatcher alone, one core | {rate} | at least 2 million instructions a second |
 
 With one thread each side is bound to one core: there, GT's client and worker cannot overlap.

@@ -118,12 +118,11 @@ class Adam(Optimizer):
             else:
                 grad = _gt.apply("mul_add", [grad, parameter, self.weight_decay])
         step = state.get("step", 0) + 1
-        mean, square = state.get("mean"), state.get("square")
-        if mean is None:
+        if step == 1:
             mean, square = grad * (1 - beta1), grad * grad * (1 - beta2)
         else:
-            mean = _gt.apply("mul_add", [mean * beta1, grad, 1 - beta1])
-            square = _gt.apply("mul_add", [square * beta2, grad * grad, 1 - beta2])
+            mean = _gt.apply("mul_add", [state["mean"] * beta1, grad, 1 - beta1])
+            square = _gt.apply("mul_add", [state["square"] * beta2, grad * grad, 1 - beta2])
         state.update(step=step, mean=mean, square=square)
         scale = math.sqrt(1 - beta2**step)
         denominator = square.sqrt() * (1 / scale) + self.eps

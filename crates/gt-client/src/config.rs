@@ -87,7 +87,9 @@ fn check(config: &SignalConfig) -> Result<(), String> {
     let Some(shard) = &config.shard else { return Ok(()) };
     let Some(workers) = &shard.workers else { return Ok(()) };
     if workers.is_empty() {
-        return Err("the list of workers is empty\n  hint: leave it out, or write null, for all".into());
+        return Err(
+            "the list of workers is empty\n  hint: leave it out, or write null, for all".into()
+        );
     }
     for (index, worker) in workers.iter().enumerate() {
         if workers[..index].contains(worker) {

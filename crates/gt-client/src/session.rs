@@ -105,8 +105,7 @@ impl Session {
         }
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
-        let instruction =
-            Instruction { operation, output, operands, attributes, source, signal };
+        let instruction = Instruction { operation, output, operands, attributes, source, signal };
         self.0.append(&mut stream, Command::Run(instruction), work);
         drop(stream);
         Arc::new(Value { id: output, meta, session: self.clone() })
@@ -129,11 +128,8 @@ impl Session {
     /// # Errors
     /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
     pub(crate) fn fetch(&self, value: &Value, interrupt: Interrupt) -> Result<TensorData> {
-        let request = self.request(|request| Command::Fetch {
-            request,
-            tensor: value.id,
-            shared: false,
-        })?;
+        let request =
+            self.request(|request| Command::Fetch { request, tensor: value.id, shared: false })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
             Message::Value { result: Err(failure), .. } => {

@@ -98,6 +98,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "it is about threads")]
     fn threads_have_their_own_scopes() {
         enter("here", None);
         std::thread::spawn(|| assert_eq!(current(), Scope::default())).join().unwrap();

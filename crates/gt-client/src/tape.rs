@@ -237,7 +237,9 @@ pub fn grad(
     let mut wanted = Vec::with_capacity(inputs.len());
     for input in inputs {
         wanted.push(input.node().ok_or_else(|| {
-            ClientError::usage("grad: an input does not require gradients\n  hint: requires_grad=True")
+            ClientError::usage(
+                "grad: an input does not require gradients\n  hint: requires_grad=True",
+            )
         })?);
     }
     let reached = run(root, gradient, options, &wanted)?;
@@ -295,7 +297,9 @@ fn run(
             }
             .into());
         }
-        None if meta.shape.numel() == 1 => Tensor::full(&root.session(), meta.shape, 1.0, meta.dtype)?,
+        None if meta.shape.numel() == 1 => {
+            Tensor::full(&root.session(), meta.shape, 1.0, meta.dtype)?
+        }
         None => {
             return Err(ClientError::usage(format!(
                 "backward: the tensor has shape {}, and only a single number has a gradient by itself\n  hint: reduce it first (loss.mean()), or give backward(gradient) of that shape",

@@ -1,5 +1,7 @@
 //! How many instructions a second the dispatcher alone passes on, on one core.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
@@ -11,7 +13,13 @@ const BATCHES: u64 = 4_000;
 
 fn hello(role: Role) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
-    Message::Hello(Hello { version, schema, role, name: role.name().into(), machine: String::new() })
+    Message::Hello(Hello {
+        version,
+        schema,
+        role,
+        name: role.name().into(),
+        machine: String::new(),
+    })
 }
 
 /// A chain of additions, each of which frees the result before the last.
@@ -22,7 +30,11 @@ fn batch(number: u64) -> Vec<Command> {
         commands.push(Command::Run(Instruction {
             operation: if output == 1 { &ops::create::RAND } else { &ops::binary::ADD },
             output: TensorId(output),
-            operands: if output == 1 { Default::default() } else { [before, before].into_iter().collect() },
+            operands: if output == 1 {
+                Default::default()
+            } else {
+                [before, before].into_iter().collect()
+            },
             attributes: Default::default(),
             source: SourceId(0),
             signal: 0,

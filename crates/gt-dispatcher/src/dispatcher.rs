@@ -36,7 +36,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { client_window: 16 << 10, worker_window: 2 << 10, worker_wait: Duration::from_secs(30) }
+        Limits {
+            client_window: 16 << 10,
+            worker_window: 2 << 10,
+            worker_wait: Duration::from_secs(30),
+        }
     }
 }
 
@@ -197,7 +201,11 @@ impl Dispatcher {
         if hello.version != PROTOCOL_VERSION || hello.schema != schema() {
             let reason = format!(
                 "this server speaks protocol {PROTOCOL_VERSION} (instruction set {:016x}), the {} '{}' speaks {} ({:016x})\n  hint: install the same version of gt on both sides",
-                schema(), role.name(), hello.name, hello.version, hello.schema
+                schema(),
+                role.name(),
+                hello.name,
+                hello.version,
+                hello.schema
             );
             return self.refuse(now, peer, reason);
         }
@@ -223,7 +231,8 @@ impl Dispatcher {
             Role::Worker => {
                 self.note(now, Event::WorkerRecv, &hello.name, format_args!("connected"));
                 self.pool.add(peer, hello.name, hello.machine);
-                for session in self.sessions.values_mut().filter(|session| session.worker.is_none()) {
+                for session in self.sessions.values_mut().filter(|session| session.worker.is_none())
+                {
                     session.worker = self.pool.assign();
                     session.waiting_since = None;
                 }
@@ -235,7 +244,8 @@ impl Dispatcher {
     }
 
     fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
-        let label = self.sessions.get(&peer).map_or_else(|| format!("peer{}", peer.0), |s| s.label.clone());
+        let label =
+            self.sessions.get(&peer).map_or_else(|| format!("peer{}", peer.0), |s| s.label.clone());
         self.note(now, Event::Error, &label, format_args!("{reason}"));
         self.outbox.push((peer, Message::Goodbye { reason: reason.clone() }));
         if self.sessions.contains_key(&peer) || self.pool.get(peer).is_some() {
@@ -263,16 +273,19 @@ impl Dispatcher {
             let after = self.last_served;
             let ready = |session: &&Session| {
                 !session.queue.is_empty()
-                    && session.worker.and_then(|worker| self.pool.get(worker)).is_some_and(|worker| {
-                        worker.in_flight < self.limits.worker_window
-                    })
+                    && session
+                        .worker
+                        .and_then(|worker| self.pool.get(worker))
+                        .is_some_and(|worker| worker.in_flight < self.limits.worker_window)
             };
             // The first after the one served last, or else from the beginning.
             let next = self
                 .sessions
                 .values()
                 .filter(ready)
-                .min_by_key(|session| (after.is_some_and(|last| session.peer <= last), session.peer))
+                .min_by_key(|session| {
+                    (after.is_some_and(|last| session.peer <= last), session.peer)
+                })
                 .map(|session| session.peer);
             let Some(peer) = next else { return };
             self.last_served = Some(peer);
@@ -354,7 +367,8 @@ impl Dispatcher {
                     Some(TensorHandle::On(_)) => {
                         let mine = RequestId(self.next_request);
                         self.next_request += 1;
-                        self.requests.insert(mine, Request { client: peer, original: *request, worker });
+                        self.requests
+                            .insert(mine, Request { client: peer, original: *request, worker });
                         *request = mine;
                         *tensor = tensor.qualify(number).expect("it was in range when it was made");
                         *shared = shares_memory;
@@ -475,7 +489,8 @@ impl Dispatcher {
         for id in lost {
             let request = self.requests.remove(&id).expect("listed a line ago");
             let result = Err((*failure).clone());
-            self.outbox.push((request.client, Message::Value { request: request.original, result }));
+            self.outbox
+                .push((request.client, Message::Value { request: request.original, result }));
         }
         let mut surveys: Vec<RequestId> = self.surveys.keys().copied().collect();
         surveys.sort_unstable();
@@ -520,7 +535,11 @@ impl Dispatcher {
 
 /// Gives an instruction the workers' ids. `Ok(false)` if it cannot run, because something it
 /// needs has failed; `Err` if it names what no valid client would.
-fn place(session: &mut Session, worker: PeerId, instruction: &mut Instruction) -> Result<bool, String> {
+fn place(
+    session: &mut Session,
+    worker: PeerId,
+    instruction: &mut Instruction,
+) -> Result<bool, String> {
     let number = session.number;
     let local = instruction.output;
     let Some(output) = local.qualify(number) else {

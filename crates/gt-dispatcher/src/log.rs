@@ -87,7 +87,14 @@ impl Log {
             name.push_str("Worker");
         }
         name.push_str(command_name(command));
-        self.write(now, event, party, &name, command.wire_bytes(), format_args!("{}", Details(command)));
+        self.write(
+            now,
+            event,
+            party,
+            &name,
+            command.wire_bytes(),
+            format_args!("{}", Details(command)),
+        );
     }
 }
 
@@ -110,7 +117,12 @@ impl std::fmt::Display for Details<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Command::Run(instruction) => {
-                write!(f, "result={} op={}", instruction.output.split().1, instruction.operation.name)?;
+                write!(
+                    f,
+                    "result={} op={}",
+                    instruction.output.split().1,
+                    instruction.operation.name
+                )?;
                 const NAMES: [&str; 3] = ["left", "right", "third"];
                 let single = instruction.operands.len() == 1;
                 for (index, operand) in instruction.operands.iter().enumerate() {
@@ -120,7 +132,9 @@ impl std::fmt::Display for Details<'_> {
                         Operand::Scalar(scalar) => write!(f, " {name}={scalar}")?,
                     }
                 }
-                for (spec, value) in instruction.operation.attributes.iter().zip(&instruction.attributes) {
+                for (spec, value) in
+                    instruction.operation.attributes.iter().zip(&instruction.attributes)
+                {
                     write!(f, " {}={value}", spec.name)?;
                 }
                 if instruction.signal != 0 {

@@ -10,10 +10,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An error in the use of an operation, found before anything is sent.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Error {
-    #[error("{operation}: shapes {left} and {right} do not broadcast: they differ at axis {axis} of the result\n  hint: each pair of axes, counted from the right, must be equal or have a 1")]
+    #[error(
+        "{operation}: shapes {left} and {right} do not broadcast: they differ at axis {axis} of the result\n  hint: each pair of axes, counted from the right, must be equal or have a 1"
+    )]
     Broadcast { operation: &'static str, left: Shape, right: Shape, axis: usize },
 
-    #[error("matmul: shapes {left} and {right} do not fit: {left_inner} columns against {right_inner} rows\n  hint: the last axis of the left must equal the second-to-last of the right; did you want .T?")]
+    #[error(
+        "matmul: shapes {left} and {right} do not fit: {left_inner} columns against {right_inner} rows\n  hint: the last axis of the left must equal the second-to-last of the right; did you want .T?"
+    )]
     Matmul { left: Shape, right: Shape, left_inner: usize, right_inner: usize },
 
     #[error("{operation}: axis {axis} is out of range for a tensor of {rank} axes\n  hint: use {} to {}", -(*.rank.max(&1) as i64), *.rank.max(&1) as i64 - 1)]
@@ -31,7 +35,9 @@ pub enum Error {
     #[error("{operation}: dtype {given} does not fit, expected {expected}")]
     DTypeMismatch { operation: &'static str, given: DType, expected: &'static str },
 
-    #[error("unknown dtype '{given}'\n  hint: use one of bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64")]
+    #[error(
+        "unknown dtype '{given}'\n  hint: use one of bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64"
+    )]
     UnknownDType { given: String },
 
     #[error("{operation}: index {index} is out of range for axis {axis} of length {length}")]

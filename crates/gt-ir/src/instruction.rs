@@ -20,7 +20,8 @@ impl TensorId {
 
     /// The same tensor as workers know it, or `None` if the client's count overflows.
     pub fn qualify(self, session: u32) -> Option<TensorId> {
-        let fits = self.0 >> TensorId::LOCAL_BITS == 0 && session < 1 << (64 - TensorId::LOCAL_BITS);
+        let fits =
+            self.0 >> TensorId::LOCAL_BITS == 0 && session < 1 << (64 - TensorId::LOCAL_BITS);
         fits.then(|| TensorId(u64::from(session) << TensorId::LOCAL_BITS | self.0))
     }
 

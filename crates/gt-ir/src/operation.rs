@@ -171,7 +171,11 @@ impl Operation {
 
     /// Checks operand count and attribute kinds, then infers shape and dtype. What comes from
     /// another process goes through here, so that the rules themselves may rely on both.
-    pub fn check(&'static self, operands: &[Operand<Meta>], attributes: &Attributes) -> Result<Meta> {
+    pub fn check(
+        &'static self,
+        operands: &[Operand<Meta>],
+        attributes: &Attributes,
+    ) -> Result<Meta> {
         let fits = match self.arity {
             Arity::Exactly(n) => operands.len() == usize::from(n),
             Arity::AtLeast(n) => operands.len() >= usize::from(n),
@@ -394,6 +398,10 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug)]
 pub enum SampleOperand {
     /// A tensor with values drawn from `low..high` (for integers: whole numbers of it).
-    Tensor { meta: Meta, low: f64, high: f64 },
+    Tensor {
+        meta: Meta,
+        low: f64,
+        high: f64,
+    },
     Scalar(Scalar),
 }

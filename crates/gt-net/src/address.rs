@@ -8,9 +8,14 @@ pub const DEFAULT_PORT: u16 = 9000;
 /// A server's address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    Tcp { host: String, port: u16 },
+    Tcp {
+        host: String,
+        port: u16,
+    },
     /// A socket file on this machine.
-    Ipc { path: String },
+    Ipc {
+        path: String,
+    },
 }
 
 impl Address {
@@ -49,7 +54,9 @@ impl Address {
     /// As ZeroMQ connects to it.
     pub fn to_connect(&self) -> String {
         match self {
-            Address::Tcp { host, port } if ["localhost", "0.0.0.0", "*"].contains(&host.as_str()) => {
+            Address::Tcp { host, port }
+                if ["localhost", "0.0.0.0", "*"].contains(&host.as_str()) =>
+            {
                 format!("tcp://127.0.0.1:{port}")
             }
             _ => self.to_bind(),

@@ -89,7 +89,11 @@ impl DealerLink {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(if connected { NetError::NotGt { address: text } } else { unreachable() });
+                return Err(if connected {
+                    NetError::NotGt { address: text }
+                } else {
+                    unreachable()
+                });
             }
             let ready = self.monitor.poll(PollEvents::POLLIN, left.as_millis() as i64 + 1);
             if !matches!(ready, Ok(1..)) {
@@ -121,7 +125,9 @@ impl DealerLink {
             SocketEvent::HANDSHAKE_FAILED_AUTH => Some(Fate::WrongKey),
             SocketEvent::HANDSHAKE_FAILED_PROTOCOL => Some(Fate::NotGt),
             SocketEvent::HANDSHAKE_FAILED_NO_DETAIL => Some(Fate::Lost),
-            SocketEvent::CLOSED | SocketEvent::CONNECT_RETRIED if !*connected => Some(Fate::Refused),
+            SocketEvent::CLOSED | SocketEvent::CONNECT_RETRIED if !*connected => {
+                Some(Fate::Refused)
+            }
             SocketEvent::DISCONNECTED => Some(Fate::Lost),
             _ => None,
         })
@@ -199,10 +205,9 @@ impl DealerLink {
         }
         match &self.lost {
             None => Ok(()),
-            Some(reason) => Err(NetError::Lost {
-                address: self.address.to_string(),
-                reason: reason.clone(),
-            }),
+            Some(reason) => {
+                Err(NetError::Lost { address: self.address.to_string(), reason: reason.clone() })
+            }
         }
     }
 

@@ -4,25 +4,39 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum NetError {
-    #[error("'{given}' is not an address\n  hint: use host:port, such as localhost:9000, or ipc:///path")]
+    #[error(
+        "'{given}' is not an address\n  hint: use host:port, such as localhost:9000, or ipc:///path"
+    )]
     BadAddress { given: String },
 
-    #[error("nothing answers at {address}\n  hint: is the server running? start one with `python -m gt.server -p {port}`")]
+    #[error(
+        "nothing answers at {address}\n  hint: is the server running? start one with `python -m gt.server -p {port}`"
+    )]
     Unreachable { address: String, port: String },
 
-    #[error("what listens at {address} does not speak GT's protocol, or needs a key that was not given\n  hint: is it a gt server? give its key by --key-file or GT_KEY")]
+    #[error(
+        "what listens at {address} does not speak GT's protocol, or needs a key that was not given\n  hint: is it a gt server? give its key by --key-file or GT_KEY"
+    )]
     NotGt { address: String },
 
-    #[error("the server at {address} refuses the key\n  hint: the key of that very server is needed (its --key-file, or GT_KEY)")]
+    #[error(
+        "the server at {address} refuses the key\n  hint: the key of that very server is needed (its --key-file, or GT_KEY)"
+    )]
     WrongKey { address: String },
 
-    #[error("no key for the server at {address} was found\n  hint: on the server's own machine and account it is found by itself; elsewhere give --key-file or GT_KEY")]
+    #[error(
+        "no key for the server at {address} was found\n  hint: on the server's own machine and account it is found by itself; elsewhere give --key-file or GT_KEY"
+    )]
     NoKey { address: String },
 
-    #[error("the address {address} is in use{by}\n  hint: choose another port, or stop the other server")]
+    #[error(
+        "the address {address} is in use{by}\n  hint: choose another port, or stop the other server"
+    )]
     InUse { address: String, by: String },
 
-    #[error("binding to {address}, which other machines can reach, needs a key\n  hint: give --key-file FILE or set GT_KEY (make one with `gt key`), or --insecure to let anybody in")]
+    #[error(
+        "binding to {address}, which other machines can reach, needs a key\n  hint: give --key-file FILE or set GT_KEY (make one with `gt key`), or --insecure to let anybody in"
+    )]
     KeyRequired { address: String },
 
     #[error("'{given}' is not a GT key\n  hint: a key begins with gt1- and is made by `gt key`")]

@@ -83,7 +83,8 @@ pub fn runtime_folder() -> Result<PathBuf, NetError> {
         }
         _ => {}
     }
-    let meta = fs::symlink_metadata(&folder).map_err(|error| file_error("reading", &folder, error))?;
+    let meta =
+        fs::symlink_metadata(&folder).map_err(|error| file_error("reading", &folder, error))?;
     let reason = if !meta.is_dir() {
         "it is not a folder"
     } else if meta.uid() != user {

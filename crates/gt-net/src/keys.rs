@@ -80,7 +80,8 @@ impl Key {
         };
         let rest = text.strip_prefix(PREFIX).ok_or_else(bad)?;
         for role in ROLES {
-            if let Some(hex) = rest.strip_prefix(role.name()).and_then(|hex| hex.strip_prefix('-')) {
+            if let Some(hex) = rest.strip_prefix(role.name()).and_then(|hex| hex.strip_prefix('-'))
+            {
                 let bytes = from_hex(hex).filter(|bytes| bytes.len() == 64).ok_or_else(bad)?;
                 let half = |from: usize| bytes[from..from + 32].try_into().expect("32 of 64");
                 return Ok(Key::Role { role, secret: half(0), server: half(32) });
@@ -145,7 +146,7 @@ fn to_hex(bytes: &[u8]) -> String {
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
@@ -172,14 +173,16 @@ mod tests {
         let client = key.limited(Role::Client).unwrap();
         assert!(client.link(Role::Worker).is_err());
         assert!(client.server_pair().is_err());
-        let (whole, limited) = (key.link(Role::Client).unwrap(), client.link(Role::Client).unwrap());
+        let (whole, limited) =
+            (key.link(Role::Client).unwrap(), client.link(Role::Client).unwrap());
         assert!(whole.own == limited.own && whole.server == limited.server);
     }
 
     #[test]
     fn roles_have_different_pairs() {
         let key = Key::generate();
-        let publics: Vec<_> = ROLES.iter().map(|&role| key.link(role).unwrap().own.public).collect();
+        let publics: Vec<_> =
+            ROLES.iter().map(|&role| key.link(role).unwrap().own.public).collect();
         assert!(publics[0] != publics[1] && publics[1] != publics[2] && publics[0] != publics[2]);
     }
 }

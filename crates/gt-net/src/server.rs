@@ -100,7 +100,8 @@ impl ServerLink {
             items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN));
         }
         // With a backlog, it looks again soon whether there is room.
-        let limit = if self.backlog.is_empty() { limit } else { limit.min(Duration::from_millis(1)) };
+        let limit =
+            if self.backlog.is_empty() { limit } else { limit.min(Duration::from_millis(1)) };
         match zmq::poll(&mut items, i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)) {
             Ok(_) | Err(zmq::Error::EINTR) => Ok(()),
             Err(error) => Err(NetError::Socket { action: "waiting", error }),
@@ -268,7 +269,8 @@ fn lock_address(address: &Address) -> Result<Option<File>, NetError> {
         Address::Ipc { path } => format!("server-{}.lock", path.replace('/', "+")),
     };
     let path = crate::keyring::runtime_folder()?.join(name);
-    let error = |error| NetError::File { action: "locking", path: path.display().to_string(), error };
+    let error =
+        |error| NetError::File { action: "locking", path: path.display().to_string(), error };
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -88,7 +88,10 @@ impl<'a> Reader<'a> {
     /// that a forged count cannot make the reader allocate.
     pub fn count(&mut self, count: usize, size: usize) -> Result<usize, DecodeError> {
         if count.saturating_mul(size) > self.rest.len() {
-            return Err(DecodeError::Short { wanted: count.saturating_mul(size), left: self.rest.len() });
+            return Err(DecodeError::Short {
+                wanted: count.saturating_mul(size),
+                left: self.rest.len(),
+            });
         }
         Ok(count)
     }

@@ -16,10 +16,11 @@ fn instructions() -> Vec<Command> {
     let mut commands = Vec::new();
     for operation in ops::ALL {
         for sample in (operation.samples)() {
-            let operands = sample.operands.iter().enumerate().map(|(index, operand)| match operand {
-                SampleOperand::Tensor { .. } => Operand::Tensor(TensorId(index as u64 + 7)),
-                SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
-            });
+            let operands =
+                sample.operands.iter().enumerate().map(|(index, operand)| match operand {
+                    SampleOperand::Tensor { .. } => Operand::Tensor(TensorId(index as u64 + 7)),
+                    SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+                });
             commands.push(Command::Run(Instruction {
                 operation,
                 output: TensorId(99),

@@ -92,10 +92,8 @@ fn strangers_are_told_apart() {
 
     // Something else listens.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = Address::Tcp {
-        host: "127.0.0.1".into(),
-        port: listener.local_addr().unwrap().port(),
-    };
+    let address =
+        Address::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
     let other = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");

@@ -32,7 +32,8 @@ fn grad(
     source::note(py);
     let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
     let options = BackwardOptions { retain_graph, create_graph };
-    let grads = tape::grad(&output.0, &inputs, gradient.map(|gradient| &gradient.0), options).py()?;
+    let grads =
+        tape::grad(&output.0, &inputs, gradient.map(|gradient| &gradient.0), options).py()?;
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
 }
 

@@ -66,7 +66,9 @@ pub fn shape_from_args(args: &Bound<'_, PyTuple>) -> PyResult<Shape> {
 pub fn shape(dims: &[i64]) -> PyResult<Shape> {
     let lengths = dims.iter().map(|&dim| {
         usize::try_from(dim).map_err(|_| {
-            PyValueError::new_err(format!("a length must not be negative, {dim} was given in {dims:?}"))
+            PyValueError::new_err(format!(
+                "a length must not be negative, {dim} was given in {dims:?}"
+            ))
         })
     });
     let lengths = lengths.collect::<PyResult<Vec<usize>>>()?;
@@ -76,7 +78,9 @@ pub fn shape(dims: &[i64]) -> PyResult<Shape> {
 /// Axes by either of their names; none where neither is given.
 pub fn axes(axis: Option<&Bound<'_, PyAny>>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Ints> {
     match (axis, dim) {
-        (Some(_), Some(_)) => Err(PyTypeError::new_err("give axis or dim, which are the same, not both")),
+        (Some(_), Some(_)) => {
+            Err(PyTypeError::new_err("give axis or dim, which are the same, not both"))
+        }
         (Some(given), None) | (None, Some(given)) if !given.is_none() => ints(given, "the axis"),
         _ => Ok(Ints::new()),
     }
@@ -85,7 +89,9 @@ pub fn axes(axis: Option<&Bound<'_, PyAny>>, dim: Option<&Bound<'_, PyAny>>) -> 
 /// One axis by either of its names.
 pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResult<i64> {
     match (axis, dim) {
-        (Some(_), Some(_)) => Err(PyTypeError::new_err("give axis or dim, which are the same, not both")),
+        (Some(_), Some(_)) => {
+            Err(PyTypeError::new_err("give axis or dim, which are the same, not both"))
+        }
         (Some(given), None) | (None, Some(given)) => Ok(given),
         (None, None) => {
             default.ok_or_else(|| PyTypeError::new_err("an axis is needed: give axis (or dim)"))
@@ -94,7 +100,11 @@ pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResu
 }
 
 /// A tensor from a tensor, number, nested list or array.
-pub fn tensor(session: &Session, given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+pub fn tensor(
+    session: &Session,
+    given: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+) -> PyResult<Tensor> {
     if let Ok(tensor) = given.cast::<PyTensor>() {
         let detached = tensor.get().0.detach();
         return dtype.map_or(Ok(detached.clone()), |dtype| detached.cast(dtype).py());
@@ -128,7 +138,11 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     let bytes = Bytes::from(flat.readonly().as_slice()?.to_vec());
     let data = TensorData::new(own, shape(&dims)?, bytes);
     let data = data.ok_or_else(|| PyValueError::new_err("the array changed while it was read"))?;
-    Ok(if dtype == Some(DType::BF16) && own != DType::BF16 { recode(&data, DType::BF16) } else { data })
+    Ok(if dtype == Some(DType::BF16) && own != DType::BF16 {
+        recode(&data, DType::BF16)
+    } else {
+        data
+    })
 }
 
 /// The same values in another dtype.
@@ -144,8 +158,8 @@ fn recode(data: &TensorData, dtype: DType) -> TensorData {
 fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
     let mut list = Flattened::default();
     list.add(given, 0)?;
-    let all_bools = !list.values.is_empty()
-        && list.values.iter().all(|value| matches!(value, Scalar::Bool(_)));
+    let all_bools =
+        !list.values.is_empty() && list.values.iter().all(|value| matches!(value, Scalar::Bool(_)));
     let dtype = dtype.unwrap_or(if all_bools { DType::Bool } else { DType::F32 });
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
     for value in list.values {
@@ -247,7 +261,8 @@ pub fn to_list(py: Python<'_>, data: &TensorData) -> PyResult<Py<PyAny>> {
             return number(py, data.element(start));
         }
         let stride: usize = data.shape[axis + 1..].iter().product();
-        let items = (0..data.shape[axis]).map(|index| level(py, data, axis + 1, start + index * stride));
+        let items =
+            (0..data.shape[axis]).map(|index| level(py, data, axis + 1, start + index * stride));
         Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
     }
     level(py, data, 0, 0)

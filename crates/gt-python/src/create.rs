@@ -177,7 +177,12 @@ fn linspace(
 /// Ones on the diagonal of n x m, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, dtype=None))]
-fn eye(py: Python<'_>, n: i64, m: Option<i64>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
+fn eye(
+    py: Python<'_>,
+    n: i64,
+    m: Option<i64>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::F32);
     let session = session::ready_current(py)?;
     source::note(py);
@@ -290,7 +295,10 @@ fn select(
 /// The shape that shapes broadcast to.
 #[pyfunction]
 #[pyo3(signature = (*shapes))]
-fn broadcast_shapes<'py>(py: Python<'py>, shapes: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+fn broadcast_shapes<'py>(
+    py: Python<'py>,
+    shapes: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyTuple>> {
     let mut whole = Shape::SCALAR;
     for given in shapes.iter() {
         let shape = convert::shape(&convert::ints(&given, "the shape")?)?;
@@ -312,9 +320,28 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
     }
     add!(
-        tensor, from_numpy, zeros, ones, rand, randn, full, randint, arange, linspace, eye,
-        zeros_like, ones_like, rand_like, randn_like, full_like, randint_like, cat, stack, select,
-        broadcast_shapes, normalize_axis,
+        tensor,
+        from_numpy,
+        zeros,
+        ones,
+        rand,
+        randn,
+        full,
+        randint,
+        arange,
+        linspace,
+        eye,
+        zeros_like,
+        ones_like,
+        rand_like,
+        randn_like,
+        full_like,
+        randint_like,
+        cat,
+        stack,
+        select,
+        broadcast_shapes,
+        normalize_axis,
     );
     Ok(())
 }

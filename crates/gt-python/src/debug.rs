@@ -27,7 +27,10 @@ fn get_tape(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
     entries.collect()
 }
 
-fn convert_shape<'py>(py: Python<'py>, shape: &gt::Shape) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+fn convert_shape<'py>(
+    py: Python<'py>,
+    shape: &gt::Shape,
+) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
     pyo3::types::PyTuple::new(py, shape.dims())
 }
 
@@ -68,14 +71,19 @@ fn operations(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
         let names: Vec<_> = operation.attributes.iter().map(|attribute| attribute.name).collect();
         dict.set_item("attributes", names)?;
         let samples = (operation.samples)();
-        let samples: PyResult<Vec<_>> = samples.iter().map(|given| sample(py, operation, given)).collect();
+        let samples: PyResult<Vec<_>> =
+            samples.iter().map(|given| sample(py, operation, given)).collect();
         dict.set_item("samples", samples?)?;
         Ok(dict.unbind())
     });
     all.collect()
 }
 
-fn sample<'py>(py: Python<'py>, operation: &Operation, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
+fn sample<'py>(
+    py: Python<'py>,
+    operation: &Operation,
+    sample: &Sample,
+) -> PyResult<Bound<'py, PyDict>> {
     let operands = PyList::empty(py);
     for operand in &sample.operands {
         match operand {
@@ -111,7 +119,10 @@ fn attribute_to_python(py: Python<'_>, attribute: &Attribute) -> PyResult<Py<PyA
     })
 }
 
-fn attribute_from_python(given: &Bound<'_, PyAny>, kind: gt::ir::operation::Kind) -> PyResult<Attribute> {
+fn attribute_from_python(
+    given: &Bound<'_, PyAny>,
+    kind: gt::ir::operation::Kind,
+) -> PyResult<Attribute> {
     use gt::ir::operation::Kind;
     Ok(match kind {
         Kind::Int => Attribute::Int(given.extract()?),

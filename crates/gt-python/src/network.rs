@@ -55,8 +55,9 @@ fn run_server(
     log_file: Option<PathBuf>,
     worker_wait: f64,
 ) -> PyResult<()> {
-    let worker_wait = Duration::try_from_secs_f64(worker_wait)
-        .map_err(|_| PyValueError::new_err(format!("worker_wait is {worker_wait}, expected seconds")))?;
+    let worker_wait = Duration::try_from_secs_f64(worker_wait).map_err(|_| {
+        PyValueError::new_err(format!("worker_wait is {worker_wait}, expected seconds"))
+    })?;
     let address = Address::parse(address).map_err(to_python)?;
     let options = ServerOptions { address, key_file, insecure, log_file, worker_wait };
     let mut server = Server::bind(&options).map_err(to_python)?;
@@ -88,7 +89,12 @@ fn run_worker(
 /// Uses the server at an address for all tensors from now on.
 #[pyfunction]
 #[pyo3(signature = (address, key_file=None, insecure=false))]
-fn connect(py: Python<'_>, address: &str, key_file: Option<PathBuf>, insecure: bool) -> PyResult<()> {
+fn connect(
+    py: Python<'_>,
+    address: &str,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<()> {
     let session = py
         .detach(|| gt::connect(address, key_file.as_deref(), insecure))
         .map_err(crate::error::to_python)?;

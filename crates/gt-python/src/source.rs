@@ -32,8 +32,7 @@ pub fn note(py: Python<'_>) {
         return;
     }
     // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
-    let mut frame =
-        unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
+    let mut frame = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
     for _ in 0..64 {
         if let Some(source) = lookup(&frame) {
             return source::set(source);
@@ -58,19 +57,18 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     KNOWN.with_borrow_mut(|known| {
         let key = code.as_ptr() as usize;
         let (_, entry) = known.entry(key).or_insert_with(|| {
-            let file: String = code
-                .getattr("co_filename")
-                .and_then(|file| file.extract())
-                .unwrap_or_default();
+            let file: String =
+                code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
             let own = PACKAGE.get().is_some_and(|package| file.starts_with(package.as_str()));
-            let entry = if own { Code::Own } else { Code::User { file, lines: Default::default() } };
+            let entry =
+                if own { Code::Own } else { Code::User { file, lines: Default::default() } };
             (code.clone().unbind(), entry)
         });
         match entry {
             Code::Own => None,
-            Code::User { file, lines } => {
-                Some(*lines.entry(line).or_insert_with(|| source::intern(&format!("{file}:{line}"))))
-            }
+            Code::User { file, lines } => Some(
+                *lines.entry(line).or_insert_with(|| source::intern(&format!("{file}:{line}"))),
+            ),
         }
     })
 }

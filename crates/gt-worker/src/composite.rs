@@ -62,7 +62,8 @@ impl<E: Engine> Graph for Steps<'_, E> {
         operands: &[Operand<Var>],
         attributes: Attributes,
     ) -> Var {
-        let metas: Vec<_> = operands.iter().map(|operand| operand.map(|&var| self.meta(var))).collect();
+        let metas: Vec<_> =
+            operands.iter().map(|operand| operand.map(|&var| self.meta(var))).collect();
         let meta = operation.check(&metas, &attributes).expect("bodies build valid operations");
         if self.error.is_some() {
             return self.push(None, meta);

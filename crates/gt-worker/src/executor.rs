@@ -158,7 +158,9 @@ impl<E: Engine> Worker<E> {
         self.stats.tensors += 1;
         self.stats.bytes += meta.bytes() as u64;
         self.stats.bytes_peak = self.stats.bytes_peak.max(self.stats.bytes);
-        if let Some(Slot::Ready { meta, .. }) = self.tensors.insert(id, Slot::Ready { tensor, meta }) {
+        if let Some(Slot::Ready { meta, .. }) =
+            self.tensors.insert(id, Slot::Ready { tensor, meta })
+        {
             self.forget(meta);
         }
     }

@@ -37,6 +37,16 @@ fn load() -> (Vec<f32>, Vec<i64>) {
     (images, labels)
 }
 
+/// The numbers below `count`, shuffled as `seed` decides.
+fn shuffled(count: usize, seed: u64) -> Vec<i64> {
+    let chance = gt::ir::philox::Stream::new(seed, 0);
+    let mut order: Vec<i64> = (0..count as i64).collect();
+    for last in (1..count).rev() {
+        order.swap(last, chance.integer(last as u64, 0, last as i64 + 1) as usize);
+    }
+    order
+}
+
 fn main() -> gt::Result<()> {
     let session: Session = match std::env::args().nth(1) {
         Some(address) => gt::connect(&address, None, false)?,
@@ -47,26 +57,23 @@ fn main() -> gt::Result<()> {
     let count = labels.len();
     let images = Tensor::from_slice(&session, &images, &[count, 64])?;
     let labels = Tensor::from_slice(&session, &labels, &[count])?;
-    // One in five is for testing.
-    let places = |test: bool| -> gt::Result<Tensor> {
-        let chosen: Vec<i64> = (0..count as i64).filter(|n| (n % 5 == 0) == test).collect();
-        Tensor::from_slice(&session, &chosen, &[chosen.len()])
-    };
-    let (train, test) = (places(false)?, places(true)?);
-    let (train_images, train_labels) =
-        (images.index_select(0, &train)?, labels.index_select(0, &train)?);
+    // The file is shuffled; its first fifth is for testing, as in the Python example.
+    let order: Vec<i64> = (0..count as i64).collect();
+    let (test, train) = order.split_at(count / 5);
+    let index = |places: &[i64]| Tensor::from_slice(&session, places, &[places.len()]);
 
-    let model =
-        Network { hidden: Linear::new(&session, 64, 128)?, output: Linear::new(&session, 128, 10)? };
+    let model = Network {
+        hidden: Linear::new(&session, 64, 128)?,
+        output: Linear::new(&session, 128, 10)?,
+    };
     let mut optimizer = Sgd::new(model.parameters(), 0.1, 0.9);
-    let samples = train_labels.shape()[0];
     for epoch in 1..=EPOCHS {
         let mut last = None;
-        for start in (0..samples).step_by(BATCH) {
-            let size = BATCH.min(samples - start);
-            let batch = train_images.narrow(0, start, size)?;
-            let loss =
-                cross_entropy_loss(&model.forward(&batch)?, &train_labels.narrow(0, start, size)?)?;
+        for batch in shuffled(train.len(), epoch as u64).chunks(BATCH) {
+            let places: Vec<i64> = batch.iter().map(|&place| train[place as usize]).collect();
+            let batch = index(&places)?;
+            let scores = model.forward(&images.index_select(0, &batch)?)?;
+            let loss = cross_entropy_loss(&scores, &labels.index_select(0, &batch)?)?;
             loss.backward()?;
             optimizer.step()?;
             optimizer.zero_grad()?;
@@ -76,6 +83,7 @@ fn main() -> gt::Result<()> {
             println!("epoch {epoch}: loss {:.4}", loss.item()?.as_f64());
         }
     }
+    let test = index(test)?;
     let accuracy = no_grad(|| -> gt::Result<f64> {
         let scores = model.forward(&images.index_select(0, &test)?)?;
         let right = scores.argmax(&[1], false)?.eq(&labels.index_select(0, &test)?)?;

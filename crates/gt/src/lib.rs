@@ -13,14 +13,14 @@
 
 pub mod drivers;
 
-pub use gt_client::{
-    ClientError, Result, Session, Tensor, config, grad_enabled, nn, no_grad, optim, set_grad_enabled,
-    signal, source, tape, tensor,
-};
 pub use drivers::network::client::connect;
+pub use gt_client::{
+    ClientError, Result, Session, Tensor, config, grad_enabled, nn, no_grad, optim,
+    set_grad_enabled, signal, source, tape, tensor,
+};
 pub use gt_ir as ir;
-pub use gt_net as net;
 pub use gt_ir::{DType, Scalar, Shape, TensorData};
+pub use gt_net as net;
 
 /// A session with dispatcher and `workers` workers in this process.
 ///

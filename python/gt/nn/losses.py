@@ -1,12 +1,14 @@
 """Losses as modules."""
 
+from collections.abc import Callable
+
 from gt._gt import Tensor
 from gt.nn import functional
 from gt.nn.module import Module
 
 
 class _Loss(Module):
-    function = staticmethod(functional.mse_loss)
+    function: Callable[..., Tensor] = staticmethod(functional.mse_loss)
 
     def __init__(self, reduction: str = "mean"):
         super().__init__()

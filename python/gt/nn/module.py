@@ -33,6 +33,7 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} must define forward()")
 
     def __call__(self, *args, **kwargs):
+        """Compute the module's result."""
         return self.forward(*args, **kwargs)
 
     def register_buffer(self, name: str, tensor: Tensor) -> None:

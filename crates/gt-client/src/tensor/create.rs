@@ -36,7 +36,11 @@ impl Tensor {
     ///
     /// # Errors
     /// Not as many numbers as the shape has elements.
-    pub fn from_slice<E: Element>(session: &Session, values: &[E], dims: &[usize]) -> Result<Tensor> {
+    pub fn from_slice<E: Element>(
+        session: &Session,
+        values: &[E],
+        dims: &[usize],
+    ) -> Result<Tensor> {
         let shape = Shape::new(dims)?;
         let bytes = Bytes::copy_from_slice(bytemuck::cast_slice(values));
         let data = TensorData::new(E::DTYPE, shape, bytes).ok_or_else(|| {

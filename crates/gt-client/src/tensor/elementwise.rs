@@ -102,11 +102,7 @@ impl Tensor {
     /// # Errors
     /// Neither limit given.
     #[track_caller]
-    pub fn clamp<'a>(
-        &'a self,
-        low: Option<Value<'a>>,
-        high: Option<Value<'a>>,
-    ) -> Result<Tensor> {
+    pub fn clamp<'a>(&'a self, low: Option<Value<'a>>, high: Option<Value<'a>>) -> Result<Tensor> {
         let is_float = self.dtype().is_float();
         let limit = |given: Option<Value<'a>>, float: f64, whole: i64| match given {
             Some(value) => value.0,
@@ -127,11 +123,7 @@ impl Tensor {
 
     /// `self + b * c` in one instruction.
     #[track_caller]
-    pub fn mul_add<'a>(
-        &self,
-        b: impl Into<Value<'a>>,
-        c: impl Into<Value<'a>>,
-    ) -> Result<Tensor> {
+    pub fn mul_add<'a>(&self, b: impl Into<Value<'a>>, c: impl Into<Value<'a>>) -> Result<Tensor> {
         let operands = [Operand::Tensor(self), b.into().0, c.into().0];
         Tensor::apply(&self.session(), &ternary::MUL_ADD, &operands, smallvec![])
     }

@@ -16,7 +16,11 @@ use crate::error::{ClientError, Result};
 pub enum Index {
     At(i64),
     /// As Python's slices: negative ends count from the back, ends are cut to the axis.
-    Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
+    Slice {
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: i64,
+    },
     NewAxis,
     Ellipsis,
     /// Integers: places along one axis. Bool: a mask over as many axes as it has.
@@ -54,7 +58,12 @@ impl Tensor {
     /// This tensor with the part that an index expression names replaced by `value`, which
     /// broadcasts to it.
     #[track_caller]
-    pub fn with_index(&self, entries: &[Index], value: Value, interrupt: Interrupt) -> Result<Tensor> {
+    pub fn with_index(
+        &self,
+        entries: &[Index],
+        value: Value,
+        interrupt: Interrupt,
+    ) -> Result<Tensor> {
         // A mask over the whole tensor and one value: no need to know where the mask holds.
         if let [Index::Tensor(mask)] = entries
             && mask.dtype() == DType::Bool
@@ -62,7 +71,9 @@ impl Tensor {
             && value.0.tensor().is_none_or(|value| value.shape().numel() == 1)
         {
             let value = match value.0 {
-                Operand::Tensor(tensor) => Operand::Tensor(tensor.cast(self.dtype())?.reshape(&[])?),
+                Operand::Tensor(tensor) => {
+                    Operand::Tensor(tensor.cast(self.dtype())?.reshape(&[])?)
+                }
                 Operand::Scalar(scalar) => Operand::Scalar(scalar),
             };
             let value = match &value {
@@ -82,8 +93,11 @@ impl Tensor {
             let rows = part.permute(&places.order)?.reshape(&places.flat_dims)?;
             let value = self.value_for(value, &places.result_shape())?;
             let source = value.permute(&places.forth())?.reshape(&places.source_dims())?;
-            let operands =
-                [Operand::Tensor(&rows), Operand::Tensor(&places.flat_index), Operand::Tensor(&source)];
+            let operands = [
+                Operand::Tensor(&rows),
+                Operand::Tensor(&places.flat_index),
+                Operand::Tensor(&source),
+            ];
             let attributes = smallvec![Attribute::Int(0)];
             let rows = Tensor::apply(&self.session(), &ops::INDEX_COPY, &operands, attributes)?;
             rows.reshape(&places.ordered_dims)?.permute(&invert(&places.order))?
@@ -263,14 +277,21 @@ impl Resolved {
         Ok(())
     }
 
-    fn slice(&mut self, shape: &Shape, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<()> {
+    fn slice(
+        &mut self,
+        shape: &Shape,
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: i64,
+    ) -> Result<()> {
         if step < 1 {
             return Err(ClientError::usage(format!(
                 "index: a slice step of {step} is not possible, it must be 1 or more\n  hint: use flip() to go backwards"
             )));
         }
         let length = shape[self.starts.len()] as i64;
-        let cut = |end: i64| (if end < 0 { end.saturating_add(length) } else { end }).clamp(0, length);
+        let cut =
+            |end: i64| (if end < 0 { end.saturating_add(length) } else { end }).clamp(0, length);
         let start = start.map_or(0, cut);
         let stop = stop.map_or(length, cut);
         let size = (stop - start).max(0).div_euclid(step)
@@ -339,7 +360,8 @@ impl Places {
     fn new(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<Places> {
         let indexed: Vec<usize> = tensors.iter().map(|(axis, _)| *axis).collect();
         let rest: Vec<usize> = (0..shape.rank()).filter(|axis| !indexed.contains(axis)).collect();
-        let order: SmallVec<[i64; 8]> = indexed.iter().chain(&rest).map(|&axis| axis as i64).collect();
+        let order: SmallVec<[i64; 8]> =
+            indexed.iter().chain(&rest).map(|&axis| axis as i64).collect();
         let ordered_dims: SmallVec<[i64; 8]> =
             order.iter().map(|&axis| shape[axis as usize] as i64).collect();
         let rows: i64 = ordered_dims[..indexed.len()].iter().product();
@@ -385,8 +407,7 @@ fn flat_index(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<(Tensor, Sha
     let mut flat: Option<Tensor> = None;
     for (axis, index) in tensors {
         let length = shape[*axis] as i64;
-        let wrapped =
-            index.apply_unary(&ops::WRAP_INDEX, smallvec![Attribute::Int(length)])?;
+        let wrapped = index.apply_unary(&ops::WRAP_INDEX, smallvec![Attribute::Int(length)])?;
         flat = Some(match flat {
             None => wrapped,
             Some(flat) => flat.mul(Scalar::Int(length))?.add(&wrapped)?,

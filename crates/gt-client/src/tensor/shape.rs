@@ -37,7 +37,8 @@ impl Tensor {
         if shape.rank() == 0 {
             return self.reshape(&[1]);
         }
-        let (start, end) = (axis(start, shape.rank(), "flatten")?, axis(end, shape.rank(), "flatten")?);
+        let (start, end) =
+            (axis(start, shape.rank(), "flatten")?, axis(end, shape.rank(), "flatten")?);
         if start > end {
             return Err(ClientError::usage(format!(
                 "flatten: the first axis, {start}, comes after the last, {end}"
@@ -84,12 +85,8 @@ impl Tensor {
     pub fn unsqueeze(&self, at: i64) -> Result<Tensor> {
         let shape = self.shape();
         let at = axis(at, shape.rank() + 1, "unsqueeze")?;
-        let dims: Vec<i64> = shape[..at]
-            .iter()
-            .chain([&1])
-            .chain(&shape[at..])
-            .map(|&dim| dim as i64)
-            .collect();
+        let dims: Vec<i64> =
+            shape[..at].iter().chain([&1]).chain(&shape[at..]).map(|&dim| dim as i64).collect();
         self.reshape(&dims)
     }
 
@@ -162,7 +159,8 @@ impl Tensor {
                 .into());
             }
         }
-        let raised = tensors.iter().map(|tensor| tensor.unsqueeze(at)).collect::<Result<Vec<_>>>()?;
+        let raised =
+            tensors.iter().map(|tensor| tensor.unsqueeze(at)).collect::<Result<Vec<_>>>()?;
         Tensor::cat(&raised, axis(at, first.rank() + 1, "stack")? as i64)
     }
 

@@ -5,7 +5,9 @@ use super::sample::binary;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::operation::Gradient::Each;
-use crate::operation::{Arity, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var};
+use crate::operation::{
+    Arity, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var,
+};
 
 const BINARY: Operation =
     Operation { family: Family::Binary, arity: Arity::Exactly(2), ..Operation::base() };
@@ -59,10 +61,7 @@ pub static MUL: Operation = Operation {
     name: "mul",
     doc: "a * b; for bool, and",
     infer: elementwise,
-    gradient: Each(&[
-        |g, s| g.mul(s.grad, s.operand(1)),
-        |g, s| g.mul(s.grad, s.operand(0)),
-    ]),
+    gradient: Each(&[|g, s| g.mul(s.grad, s.operand(1)), |g, s| g.mul(s.grad, s.operand(0))]),
     saves: FIRST | SECOND,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
     ..BINARY

@@ -11,8 +11,16 @@ const COMPARE: Operation = Operation {
     arity: Arity::Exactly(2),
     infer: elementwise_bool,
     samples: || {
-        let dtypes =
-            [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
+        let dtypes = [
+            DType::F32,
+            DType::F64,
+            DType::F16,
+            DType::BF16,
+            DType::I64,
+            DType::I32,
+            DType::U8,
+            DType::Bool,
+        ];
         binary(&dtypes, (0.0, 4.0), (0.0, 4.0))
     },
     ..Operation::base()

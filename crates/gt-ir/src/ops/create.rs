@@ -75,7 +75,10 @@ pub static ARANGE: Operation = Operation {
     arity: Arity::Exactly(2),
     attributes: &[attribute("length", Kind::Int), attribute("dtype", Kind::DType)],
     infer: |call| {
-        Ok(Meta::new(call.dtype(1).unwrap_or(DType::I64), Shape::new(&[length_attribute(call, 0)?])?))
+        Ok(Meta::new(
+            call.dtype(1).unwrap_or(DType::I64),
+            Shape::new(&[length_attribute(call, 0)?])?,
+        ))
     },
     samples: || {
         [DType::I64, DType::I32, DType::F32, DType::F64]
@@ -99,13 +102,19 @@ pub static LINSPACE: Operation = Operation {
     arity: Arity::Exactly(2),
     attributes: &[attribute("length", Kind::Int), attribute("dtype", Kind::DType)],
     infer: |call| {
-        Ok(Meta::new(call.dtype(1).unwrap_or(DType::F32), Shape::new(&[length_attribute(call, 0)?])?))
+        Ok(Meta::new(
+            call.dtype(1).unwrap_or(DType::F32),
+            Shape::new(&[length_attribute(call, 0)?])?,
+        ))
     },
     samples: || {
         [0, 1, 2, 7]
             .iter()
             .map(|&n| {
-                sample(&[number(-1.0), number(2.0)], &[Attribute::Int(n), Attribute::DType(DType::F32)])
+                sample(
+                    &[number(-1.0), number(2.0)],
+                    &[Attribute::Int(n), Attribute::DType(DType::F32)],
+                )
             })
             .collect()
     },
@@ -129,7 +138,12 @@ pub static EYE: Operation = Operation {
         let eye = |n, m, dtype| {
             sample(&[], &[Attribute::Int(n), Attribute::Int(m), Attribute::DType(dtype)])
         };
-        vec![eye(3, 3, DType::F32), eye(2, 4, DType::I64), eye(4, 2, DType::Bool), eye(0, 2, DType::F32)]
+        vec![
+            eye(3, 3, DType::F32),
+            eye(2, 4, DType::I64),
+            eye(4, 2, DType::Bool),
+            eye(0, 2, DType::F32),
+        ]
     },
     ..CREATE
 };

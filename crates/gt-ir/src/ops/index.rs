@@ -126,11 +126,7 @@ pub static SCATTER_ADD: Operation = Operation {
         }
         Ok(meta)
     },
-    gradient: Each(&[
-        |_, s| s.grad,
-        NO_GRADIENT,
-        |g, s| g.gather(s.grad, s.tensor(1), s.int(0)),
-    ]),
+    gradient: Each(&[|_, s| s.grad, NO_GRADIENT, |g, s| g.gather(s.grad, s.tensor(1), s.int(0))]),
     saves: SECOND,
     samples: || {
         let mut samples = Vec::new();
@@ -238,7 +234,11 @@ pub static WRAP_INDEX: Operation = Operation {
         let meta = call.tensor(0)?;
         if meta.dtype.is_float() || meta.dtype == DType::Bool {
             let expected = "an integer dtype";
-            return Err(Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected });
+            return Err(Error::DTypeMismatch {
+                operation: call.operation,
+                given: meta.dtype,
+                expected,
+            });
         }
         Ok(Meta::new(DType::I64, meta.shape))
     },

@@ -73,9 +73,8 @@ mod tests {
 
     #[test]
     fn numbers_and_scalars_are_weak() {
-        let tensor = |dtype, dims: &[usize]| {
-            Operand::Tensor(Meta::new(dtype, Shape::new(dims).unwrap()))
-        };
+        let tensor =
+            |dtype, dims: &[usize]| Operand::Tensor(Meta::new(dtype, Shape::new(dims).unwrap()));
         let check = |operands: &[Operand<Meta>], want| assert_eq!(promote(operands), want);
         check(&[tensor(DType::F16, &[2]), tensor(DType::F32, &[])], DType::F16);
         check(&[tensor(DType::I32, &[2]), tensor(DType::F64, &[])], DType::F64);

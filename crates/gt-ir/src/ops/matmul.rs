@@ -64,7 +64,12 @@ fn infer(call: &Call) -> Result<Meta> {
     let (left_batch, rows, left_inner) = split(left.shape);
     let (right_batch, right_inner, columns) = split(right.shape);
     if left_inner != right_inner {
-        return Err(Error::Matmul { left: left.shape, right: right.shape, left_inner, right_inner });
+        return Err(Error::Matmul {
+            left: left.shape,
+            right: right.shape,
+            left_inner,
+            right_inner,
+        });
     }
     let dtype = promote(call.operands);
     if dtype == DType::Bool {

@@ -171,7 +171,8 @@ pub static GELU: Operation = Operation {
     doc: "x times the normal distribution function of x, exact or in its tanh form",
     attributes: &[attribute("tanh", Kind::Bool)],
     gradient: Each(&[|g, s| {
-        let slope = if s.bool(0) { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };
+        let slope =
+            if s.bool(0) { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };
         g.mul(s.grad, slope)
     }]),
     saves: FIRST,
@@ -192,7 +193,8 @@ pub static GELU: Operation = Operation {
         let mut samples = Vec::new();
         for &dtype in FLOATS {
             for form in [false, true] {
-                samples.push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Bool(form)]));
+                samples
+                    .push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Bool(form)]));
             }
         }
         samples

@@ -18,7 +18,11 @@ fn x(dtype: DType, dims: &[usize]) -> crate::operation::SampleOperand {
 
 /// The shape in attribute 0, whose lengths must not be negative.
 fn target(call: &Call) -> Result<Shape> {
-    let dims = call.ints(0).iter().map(|&dim| usize::try_from(dim)).collect::<std::result::Result<Vec<_>, _>>();
+    let dims = call
+        .ints(0)
+        .iter()
+        .map(|&dim| usize::try_from(dim))
+        .collect::<std::result::Result<Vec<_>, _>>();
     let dims = dims.map_err(|_| Error::BadAttribute {
         operation: call.operation,
         attribute: "shape",
@@ -135,9 +139,7 @@ pub static FLIP: Operation = Operation {
         axes(call.ints(0), meta.shape.rank(), "flip")?;
         Ok(meta)
     },
-    gradient: Each(&[|g, s| {
-        g.emit(&FLIP, &[s.grad.into()], s.attributes.clone())
-    }]),
+    gradient: Each(&[|g, s| g.emit(&FLIP, &[s.grad.into()], s.attributes.clone())]),
     samples: || {
         let mut samples = Vec::new();
         for dtype in DTYPES {
@@ -158,7 +160,10 @@ fn region(call: &Call, meta: &Meta) -> Result<Shape> {
     for along in 0..if lists_fit { rank } else { 0 } {
         let (start, size, step) = (starts[along], sizes[along], steps[along]);
         let length = meta.shape[along] as i64;
-        let last = size.checked_sub(1).and_then(|n| n.checked_mul(step)).and_then(|n| n.checked_add(start));
+        let last = size
+            .checked_sub(1)
+            .and_then(|n| n.checked_mul(step))
+            .and_then(|n| n.checked_add(start));
         let inside = size == 0 || last.is_some_and(|last| last < length);
         if step < 1 || size < 0 || start < 0 || start > length || !inside {
             let index = last.unwrap_or(i64::MAX);
@@ -197,11 +202,7 @@ fn regions() -> [[Attribute; 3]; 3] {
     let lists = |starts: [i64; 2], sizes: [i64; 2], steps: [i64; 2]| {
         [Attribute::ints(&starts), Attribute::ints(&sizes), Attribute::ints(&steps)]
     };
-    [
-        lists([1, 0], [2, 5], [1, 1]),
-        lists([0, 1], [2, 2], [2, 3]),
-        lists([4, 0], [0, 3], [1, 2]),
-    ]
+    [lists([1, 0], [2, 5], [1, 1]), lists([0, 1], [2, 2], [2, 3]), lists([4, 0], [0, 3], [1, 2])]
 }
 
 pub static SLICE: Operation = Operation {
@@ -240,7 +241,11 @@ pub static SLICE_ASSIGN: Operation = Operation {
             && !value.shape.expands_to(&shape)
         {
             let expected = format!("one that expands to the region's {shape}");
-            return Err(Error::ShapeMismatch { operation: call.operation, given: value.shape, expected });
+            return Err(Error::ShapeMismatch {
+                operation: call.operation,
+                given: value.shape,
+                expected,
+            });
         }
         Ok(meta)
     },
@@ -327,7 +332,11 @@ const TRIANGLE: Operation = Operation {
         let meta = call.tensor(0)?;
         if meta.shape.rank() < 2 {
             let expected = "two axes or more".to_string();
-            return Err(Error::ShapeMismatch { operation: call.operation, given: meta.shape, expected });
+            return Err(Error::ShapeMismatch {
+                operation: call.operation,
+                given: meta.shape,
+                expected,
+            });
         }
         Ok(meta)
     },

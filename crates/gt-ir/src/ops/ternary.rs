@@ -34,7 +34,10 @@ pub static WHERE: Operation = Operation {
         let value = |dtype, dims: &[usize]| tensor(dtype, dims, -3.0, 3.0);
         let mut samples = Vec::new();
         for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool] {
-            samples.push(sample(&[condition(&[2, 3]), value(dtype, &[2, 3]), value(dtype, &[3])], &[]));
+            samples.push(sample(
+                &[condition(&[2, 3]), value(dtype, &[2, 3]), value(dtype, &[3])],
+                &[],
+            ));
         }
         samples.push(sample(&[condition(&[3, 1]), value(DType::F32, &[4]), number(0.0)], &[]));
         samples.push(sample(&[condition(&[3]), number(1), value(DType::F32, &[2, 1])], &[]));

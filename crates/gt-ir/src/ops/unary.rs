@@ -6,15 +6,21 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    Call, FIRST, Family, Kind, Meta, OUTPUT, Operation, attribute, dtype,
-};
+use crate::operation::{Call, FIRST, Family, Kind, Meta, OUTPUT, Operation, attribute, dtype};
 
 const UNARY: Operation = Operation { family: Family::Unary, ..Operation::base() };
 
 const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
-const NUMBERS: &[DType] =
-    &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16, DType::I8];
+const NUMBERS: &[DType] = &[
+    DType::F32,
+    DType::F64,
+    DType::F16,
+    DType::BF16,
+    DType::I64,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+];
 const MIXED: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::Bool];
 
 fn not_bool(call: &Call) -> Result<Meta> {

@@ -93,7 +93,9 @@ impl PyTensor {
         let high = max.map(|max| Value::parse(&session, max)).transpose()?;
         let limit = |value: &Option<Value>| match value {
             // The borrow ends with this call; operands are only read.
-            Some(Value::Scalar(scalar)) => Some(elementwise::Value(gt::ir::Operand::Scalar(*scalar))),
+            Some(Value::Scalar(scalar)) => {
+                Some(elementwise::Value(gt::ir::Operand::Scalar(*scalar)))
+            }
             _ => None,
         };
         let (low_tensor, high_tensor) = (tensor_of(&low), tensor_of(&high));

@@ -40,7 +40,12 @@ impl PyTensor {
 
     /// Two axes exchanged; without arguments the last two, as `.mT`.
     #[pyo3(signature = (dim0=None, dim1=None))]
-    fn transpose(&self, py: Python<'_>, dim0: Option<i64>, dim1: Option<i64>) -> PyResult<PyTensor> {
+    fn transpose(
+        &self,
+        py: Python<'_>,
+        dim0: Option<i64>,
+        dim1: Option<i64>,
+    ) -> PyResult<PyTensor> {
         match (dim0, dim1) {
             (Some(first), Some(second)) => on(py, self, |tensor| tensor.transpose(first, second)),
             (None, None) => self.m_t(py),

@@ -74,7 +74,12 @@ impl Runtime {
         for number in 0..workers {
             let name = format!("auto_worker_{number}");
             let peer = PeerId(CLIENT.0 + 1 + number as u64);
-            dispatcher.handle(Duration::ZERO, peer, Role::Worker, hello(Role::Worker, name.clone()));
+            dispatcher.handle(
+                Duration::ZERO,
+                peer,
+                Role::Worker,
+                hello(Role::Worker, name.clone()),
+            );
             seats.push(Seat {
                 queue: Mutex::default(),
                 core: Mutex::new(Box::new(Worker::new(name, NativeEngine::new(threads)))),
@@ -301,7 +306,11 @@ impl Runtime {
     }
 
     /// Sleeps until something has arrived, `limit` at most.
-    pub fn sleep_until_arrival(&self, limit: Duration, ready: impl Fn(&FxHashMap<RequestId, Message>) -> bool) {
+    pub fn sleep_until_arrival(
+        &self,
+        limit: Duration,
+        ready: impl Fn(&FxHashMap<RequestId, Message>) -> bool,
+    ) {
         let answers = lock(&self.answers);
         if !ready(&answers) {
             drop(self.arrived.wait_timeout(answers, limit));

@@ -37,6 +37,7 @@ pub fn receive(content: Content) -> Result<(Content, Option<u128>), String> {
     let Content::Shared { meta, block } = content else { return Ok((content, None)) };
     let bytes = shm::map(&block).map_err(|error| error.to_string())?;
     let data = TensorData::new(meta.dtype, meta.shape, bytes);
-    let data = data.ok_or_else(|| "shared memory: the block does not fit the tensor".to_string())?;
+    let data =
+        data.ok_or_else(|| "shared memory: the block does not fit the tensor".to_string())?;
     Ok((Content::Data(data), Some(block.token)))
 }

@@ -165,7 +165,8 @@ impl Shared {
             }
             Message::Release { token } => state.blocks.release(token),
             Message::Goodbye { reason } => {
-                state.ended = Some(format!("the server at {} ended the session: {reason}", self.address));
+                state.ended =
+                    Some(format!("the server at {} ended the session: {reason}", self.address));
             }
             _ => {}
         }

@@ -142,7 +142,8 @@ impl Server {
         {
             let id = PeerId(self.next_peer);
             self.next_peer += 1;
-            let peer = Peer { id, role: role.unwrap_or(hello.role), machine: hello.machine.clone() };
+            let peer =
+                Peer { id, role: role.unwrap_or(hello.role), machine: hello.machine.clone() };
             self.links.insert(id, link.clone());
             self.peers.insert(link.clone(), peer);
         }
@@ -199,7 +200,12 @@ impl Server {
                     *content = carried;
                     if let Some(token) = token {
                         let release = Message::Release { token };
-                        self.dispatcher.handle(self.started.elapsed(), PeerId::NOBODY, Role::Watcher, release);
+                        self.dispatcher.handle(
+                            self.started.elapsed(),
+                            PeerId::NOBODY,
+                            Role::Watcher,
+                            release,
+                        );
                     }
                 }
                 // The receiver reports what it cannot map.

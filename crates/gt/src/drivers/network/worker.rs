@@ -108,9 +108,8 @@ impl WorkerProcess {
         let message = match message {
             Message::Value { request, result } => {
                 let shared = self.sharing.remove(&request);
-                let result = result.map(|content| {
-                    if shared { self.blocks.share(content) } else { content }
-                });
+                let result =
+                    result.map(|content| if shared { self.blocks.share(content) } else { content });
                 Message::Value { request, result }
             }
             other => other,
