@@ -117,18 +117,6 @@ def test_threads_have_their_own_mode():
     assert seen == [True]
 
 
-def test_the_tape_lists_what_can_be_reached(capsys):
-    before = len(gt.debug.get_tape())
-    a = leaf(1.0, 2.0)
-    loss = (a * 2).sum()
-    entries = gt.debug.get_tape()[before:]
-    assert [entry["op"] for entry in entries] == ["mul", "sum"]
-    gt.debug.print_tape()
-    assert "mul" in capsys.readouterr().out
-    del loss
-    assert len(gt.debug.get_tape()) == before
-
-
 def test_a_network_against_differences():
     random = np.random.default_rng(0)
     x, y = random.normal(size=(5, 4)), random.integers(0, 3, 5)

@@ -1,6 +1,4 @@
-"""Signals and their configurations."""
-
-import threading
+"""Configurations of signals: YAML, Python and the environment."""
 
 import gt
 import pytest
@@ -56,46 +54,3 @@ def test_the_environment_is_read_at_import(tmp_path):
     assert done.stdout == "True\n", done
     done = run_python("import gt", GT_CONFIG=str(tmp_path / "missing.yaml"))
     assert done.returncode == 1 and "missing.yaml" in done.stderr
-
-
-def test_scopes():
-    assert gt.signal.current_signal() is None
-    with gt.signal.context("outer", backward="back"):
-        assert gt.signal.current_backward_signal() == "back"
-        with gt.signal("inner"):
-            assert gt.signal.current_signal() == "inner"
-            seen = []
-            thread = threading.Thread(target=lambda: seen.append(gt.signal.current_signal()))
-            thread.start()
-            thread.join()
-            assert seen == [None]
-        assert gt.signal.current_signal() == "outer"
-        with pytest.raises(RuntimeError, match="'outer'"):
-            gt.signal.exit("other")
-    gt.signal.enter("manual")
-    gt.signal.exit("manual")
-    with pytest.raises(RuntimeError, match="no signal scope"):
-        gt.signal.exit("manual")
-    gt.register_config("configured", gt.SignalConfig(backward_signal="from config"))
-    with gt.signal.context("configured"):
-        assert gt.signal.current_backward_signal() == "from config"
-
-
-def test_signals_never_change_a_number():
-    x = gt.randn(4, 4, requires_grad=True)
-    (x @ x).sum().backward()
-    plain, x.grad = x.grad.numpy(), None
-    with gt.signal.context("anything", backward="else"):
-        y = gt.signal.tensor(x, name="more", backward_name="still more")
-        (y @ y).sum().backward()
-    assert (x.grad.numpy() == plain).all()
-
-
-def test_worker_statistics(capsys):
-    gt.ones(3).tolist()
-    stats = gt.debug.get_worker_stats()
-    for worker in stats.values():
-        assert worker["operations"]["total"] == worker["operations"]["eager"]
-        assert worker["engine"] == "native" and worker["memory"]["bytes_peak"] >= 0
-    gt.debug.print_worker_stats()
-    assert "operations:" in capsys.readouterr().out

@@ -29,8 +29,11 @@ def draw(operand: dict, seed: int) -> np.ndarray:
     return values.astype(dtype)
 
 
-def inputs(name: str, index: int, only_float64: bool = False):
-    """Give a sample's operands as arrays (with dtype names) or numbers, and its attributes."""
+def inputs(name: str, index: int, in_float64: bool = False):
+    """Give a sample's operands as arrays (with dtype names) or numbers, and its attributes.
+
+    With `in_float64`, every float dtype is drawn as float64, so that differences mean something.
+    """
     sample = OPERATIONS[name]["samples"][index]
     seed = zlib.crc32(f"{name}/{index}".encode())
     operands, dtypes = [], []
@@ -39,6 +42,8 @@ def inputs(name: str, index: int, only_float64: bool = False):
             operands.append(operand)
             dtypes.append(None)
             continue
+        if in_float64 and "float" in operand["dtype"]:
+            operand = {**operand, "dtype": "float64"}
         operands.append(draw(operand, seed + number))
         dtypes.append(operand["dtype"])
     return operands, dtypes, dict(sample["attributes"])

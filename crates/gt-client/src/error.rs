@@ -22,6 +22,10 @@ pub enum ClientError {
     #[error("{0}")]
     Connection(String),
 
+    /// So much is under way that the next instruction should wait for room.
+    #[error("the window of the session is full: wait for room")]
+    WindowFull,
+
     /// The user asked to stop waiting.
     #[error("interrupted while waiting for a value")]
     Interrupted,

@@ -82,7 +82,8 @@ pub enum Attribute {
     Float(f64),
     Bool(bool),
     DType(DType),
-    Ints(SmallVec<[i64; 6]>),
+    /// Two stand in place: most lists are about the axes of a matrix.
+    Ints(SmallVec<[i64; 2]>),
 }
 
 impl Attribute {

@@ -199,7 +199,7 @@ macro_rules! likes {
             dtype: Option<&Bound<'_, PyAny>>,
             requires_grad: bool,
         ) -> PyResult<PyTensor> {
-            let session = session::ready(py, &other.0)?;
+            let session = session::ready_session(py, &other.0)?;
             source::note(py);
             let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
             finish($make(&session, other.0.shape(), dtype).py()?, requires_grad)
@@ -223,7 +223,7 @@ fn full_like(
     dtype: Option<&Bound<'_, PyAny>>,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let session = session::ready(py, &other.0)?;
+    let session = session::ready_session(py, &other.0)?;
     source::note(py);
     let value = number(fill_value, "fill_value")?;
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
@@ -239,7 +239,7 @@ fn randint_like(
     high: Option<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
-    let session = session::ready(py, &other.0)?;
+    let session = session::ready_session(py, &other.0)?;
     source::note(py);
     let (low, high) = high.map_or((0, low), |high| (low, high));
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
@@ -285,9 +285,9 @@ fn select(
     input: &Bound<'_, PyAny>,
     other: &Bound<'_, PyAny>,
 ) -> PyResult<PyTensor> {
-    let session = session::ready(py, &condition.0)?;
+    let session = session::ready_session(py, &condition.0)?;
     source::note(py);
-    let (a, b) = (Value::parse(&session, input)?, Value::parse(&session, other)?);
+    let (a, b) = (Value::parse(&condition.0, input)?, Value::parse(&condition.0, other)?);
     let operands = [Operand::Tensor(&condition.0), a.operand(), b.operand()];
     Ok(PyTensor(Tensor::apply(&session, &ternary::WHERE, &operands, Default::default()).py()?))
 }

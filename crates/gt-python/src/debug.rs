@@ -147,8 +147,10 @@ fn apply(
         .ok_or_else(|| PyValueError::new_err(format!("there is no operation '{name}'")))?;
     let session = session::ready_current(py)?;
     source::note(py);
-    let values: Vec<Value> =
-        operands.iter().map(|operand| Value::parse(&session, operand)).collect::<PyResult<_>>()?;
+    let values: Vec<Value> = operands
+        .iter()
+        .map(|operand| Value::parse_in(|| Ok(session.clone()), operand))
+        .collect::<PyResult<_>>()?;
     let operands: Vec<Operand<&Tensor>> = values.iter().map(Value::operand).collect();
     let mut parsed = gt::ir::Attributes::new();
     for spec in operation.attributes {

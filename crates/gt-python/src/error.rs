@@ -23,7 +23,7 @@ pub fn to_python(error: ClientError) -> PyErr {
             PyTypeError::new_err(text)
         }
         ClientError::Invalid(_) => PyValueError::new_err(text),
-        ClientError::Usage(_) => PyRuntimeError::new_err(text),
+        ClientError::Usage(_) | ClientError::WindowFull => PyRuntimeError::new_err(text),
         ClientError::Failed { .. } => WorkerError::new_err(text),
         ClientError::Connection(_) => PyConnectionError::new_err(text),
         ClientError::Interrupted => PyKeyboardInterrupt::new_err(text),

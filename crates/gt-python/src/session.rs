@@ -70,11 +70,18 @@ pub fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     Ok(())
 }
 
+/// Waits until a tensor's session is ready to take an instruction.
+pub fn ready(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
+    if tensor.session_is_full() {
+        throttle(py, &tensor.session())?;
+    }
+    Ok(())
+}
+
 /// The session of a tensor, ready to take an instruction.
-pub fn ready(py: Python<'_>, tensor: &Tensor) -> PyResult<Session> {
-    let session = tensor.session();
-    throttle(py, &session)?;
-    Ok(session)
+pub fn ready_session(py: Python<'_>, tensor: &Tensor) -> PyResult<Session> {
+    ready(py, tensor)?;
+    Ok(tensor.session())
 }
 
 /// The current session, ready to take an instruction.

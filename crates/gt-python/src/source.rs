@@ -1,6 +1,6 @@
 //! The line of the user's program that runs now, for errors that come later.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use gt::source;
@@ -19,6 +19,9 @@ enum Code {
 }
 
 thread_local! {
+    /// The code object and line that were looked up last, and their number: loops stay in place.
+    static LAST: Cell<(usize, i32, gt::ir::SourceId)> = const { Cell::new((0, 0, gt::ir::SourceId(0))) };
+
     /// What is known of each code object. An entry keeps its code object alive, so that an
     /// address is never another's.
     static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, Code)>> = RefCell::default();
@@ -54,8 +57,12 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     };
     // SAFETY: as above; it only reads the frame.
     let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
-    KNOWN.with_borrow_mut(|known| {
-        let key = code.as_ptr() as usize;
+    let key = code.as_ptr() as usize;
+    let (last_key, last_line, last_source) = LAST.get();
+    if (last_key, last_line) == (key, line) {
+        return Some(last_source);
+    }
+    let source = KNOWN.with_borrow_mut(|known| {
         let (_, entry) = known.entry(key).or_insert_with(|| {
             let file: String =
                 code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
@@ -70,7 +77,9 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
                 *lines.entry(line).or_insert_with(|| source::intern(&format!("{file}:{line}"))),
             ),
         }
-    })
+    })?;
+    LAST.set((key, line, source));
+    Some(source)
 }
 
 /// Names the folder whose lines are GT's own.

@@ -208,26 +208,25 @@ impl<E: Engine> Worker<E> {
 impl<E: Engine> Work for Worker<E> {
     fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>) {
         let done = commands.iter().map(Command::weight).sum();
-        for index in 0..commands.len() {
-            // Each command is taken out; a freed placeholder stays in its place.
-            let placeholder = Command::EndSession { session: u32::MAX };
-            match std::mem::replace(&mut commands[index], placeholder) {
+        for (index, command) in commands.iter().enumerate() {
+            match command {
                 Command::Run(instruction) => {
                     let rest = &commands[index + 1..];
                     let frees =
                         rest.iter().take_while(|next| matches!(next, Command::Free(_))).count();
-                    self.run(&instruction, &rest[..frees.min(4)]);
+                    self.run(instruction, &rest[..frees.min(4)]);
                 }
-                Command::Create { output, content } => self.create(output, content),
+                Command::Create { output, content } => self.create(*output, content.clone()),
                 Command::Fetch { request, tensor, .. } => {
-                    let result = self.fetch(tensor);
-                    out.push(Message::Value { request, result });
+                    let result = self.fetch(*tensor);
+                    out.push(Message::Value { request: *request, result });
                 }
-                Command::Free(id) => self.free(id),
-                Command::EndSession { session } => self.end_session(session),
+                Command::Free(id) => self.free(*id),
+                Command::EndSession { session } => self.end_session(*session),
                 Command::Signal { .. } => {}
                 Command::Stats { request } => {
-                    out.push(Message::Statistics { request, workers: vec![self.stats.clone()] });
+                    let workers = vec![self.stats.clone()];
+                    out.push(Message::Statistics { request: *request, workers });
                 }
             }
         }

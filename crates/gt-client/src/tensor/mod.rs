@@ -69,6 +69,11 @@ impl Tensor {
         self.lock().value.session.clone()
     }
 
+    /// Whether its session wants the next instruction to wait; see [`Session::is_full`].
+    pub fn session_is_full(&self) -> bool {
+        self.lock().value.session.is_full()
+    }
+
     /// The tensor's number in its session's stream, as the instruction log shows it.
     pub fn id(&self) -> u64 {
         self.lock().value.id.0
@@ -90,39 +95,29 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let source = source::current();
-        let recordable = grad_enabled() && !matches!(operation.gradient, Gradient::None);
-        let mut parts: SmallVec<[Operand<(Arc<Value>, Option<Arc<Node>>)>; 3]> = SmallVec::new();
-        let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
-        let mut ids = SmallVec::new();
-        let mut wants_grad = false;
-        for operand in operands {
-            match operand {
-                Operand::Tensor(tensor) => {
-                    let state = tensor.lock();
-                    if !state.value.session.is(session) {
-                        return Err(two_sessions(operation));
-                    }
-                    metas.push(Operand::Tensor(state.value.meta));
-                    ids.push(Operand::Tensor(state.value.id));
-                    let node = if recordable { state.node.clone() } else { None };
-                    wants_grad |= node.is_some();
-                    parts.push(Operand::Tensor((Arc::clone(&state.value), node)));
-                }
-                Operand::Scalar(scalar) => {
-                    metas.push(Operand::Scalar(*scalar));
-                    ids.push(Operand::Scalar(*scalar));
-                    parts.push(Operand::Scalar(*scalar));
-                }
-            }
+        let call = Call::gather(operation, operands);
+        call.issue(session, operation, attributes)
+    }
+
+    /// As [`Tensor::apply`], in the session of the first tensor, and only if there is room.
+    ///
+    /// # Errors
+    /// [`ClientError::WindowFull`] if the instruction should wait; no tensor among the operands.
+    #[track_caller]
+    pub fn try_apply(
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let call = Call::gather(operation, operands);
+        let first = call.operands.iter().find_map(Operand::tensor);
+        let session = first.map(|(value, _)| value.session.clone()).ok_or_else(|| {
+            ClientError::usage(format!("{}: one operand must be a tensor", operation.name))
+        })?;
+        if session.is_full() {
+            return Err(ClientError::WindowFull);
         }
-        let meta = operation.check(&metas, &attributes)?;
-        let wants_grad = wants_grad && meta.dtype.is_float();
-        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
-        let work = work(operation, &metas, meta);
-        let value = session.issue(operation, ids, attributes, meta, work, source);
-        let node = wants_grad.then(|| Node::record(operation, kept, &parts, &value));
-        Ok(Tensor::from_parts(value, node))
+        call.issue(&session, operation, attributes)
     }
 
     /// An operation on this tensor alone.
@@ -302,6 +297,59 @@ impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let meta = self.meta();
         write!(f, "Tensor({} {}, id {})", meta.dtype, meta.shape, self.id())
+    }
+}
+
+/// The operands of an operation, held so that no other thread can free them meanwhile.
+struct Call {
+    operands: SmallVec<[Operand<(Arc<Value>, Option<Arc<Node>>)>; 3]>,
+    wants_grad: bool,
+}
+
+impl Call {
+    fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> Call {
+        let recordable = !matches!(operation.gradient, Gradient::None) && grad_enabled();
+        let mut call = Call { operands: SmallVec::new(), wants_grad: false };
+        for operand in operands {
+            call.operands.push(match operand {
+                Operand::Tensor(tensor) => {
+                    let state = tensor.lock();
+                    let node = if recordable { state.node.clone() } else { None };
+                    call.wants_grad |= node.is_some();
+                    Operand::Tensor((Arc::clone(&state.value), node))
+                }
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+            });
+        }
+        call
+    }
+
+    #[track_caller]
+    fn issue(
+        self,
+        session: &Session,
+        operation: &'static Operation,
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let source = source::current();
+        let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
+        let mut ids = SmallVec::new();
+        for operand in &self.operands {
+            if let Operand::Tensor((value, _)) = operand
+                && !value.session.is(session)
+            {
+                return Err(two_sessions(operation));
+            }
+            metas.push(operand.map(|(value, _)| value.meta));
+            ids.push(operand.map(|(value, _)| value.id));
+        }
+        let meta = operation.check(&metas, &attributes)?;
+        let wants_grad = self.wants_grad && meta.dtype.is_float();
+        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
+        let work = work(operation, &metas, meta);
+        let value = session.issue(operation, ids, attributes, meta, work, source);
+        let node = wants_grad.then(|| Node::record(operation, kept, &self.operands, &value));
+        Ok(Tensor::from_parts(value, node))
     }
 }
 

@@ -103,7 +103,7 @@ impl PyTensor {
 
 fn fill(slf: &Bound<'_, PyTensor>, value: Scalar) -> PyResult<Py<PyTensor>> {
     let this = &slf.get().0;
-    let session = session::ready(slf.py(), this)?;
+    let session = session::ready_session(slf.py(), this)?;
     source::note(slf.py());
     let filled = Tensor::full(&session, this.shape(), value, this.dtype()).py()?;
     this.assign(&filled, "fill_").py()?;

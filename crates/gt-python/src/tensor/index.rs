@@ -85,10 +85,10 @@ impl PyTensor {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let session = session::ready(py, &self.0)?;
+        session::ready(py, &self.0)?;
         source::note(py);
         let entries = entries(self, key)?;
-        let value = Value::parse(&session, value)?;
+        let value = Value::parse(&self.0, value)?;
         let tensor = match &value {
             Value::Tensor(tensor) => Some(tensor.get().0.clone()),
             Value::Made(tensor) => Some(tensor.clone()),

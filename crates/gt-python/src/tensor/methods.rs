@@ -87,10 +87,10 @@ impl PyTensor {
         min: Option<&Bound<'_, PyAny>>,
         max: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTensor> {
-        let session = session::ready(py, &self.0)?;
+        session::ready(py, &self.0)?;
         source::note(py);
-        let low = min.map(|min| Value::parse(&session, min)).transpose()?;
-        let high = max.map(|max| Value::parse(&session, max)).transpose()?;
+        let low = min.map(|min| Value::parse(&self.0, min)).transpose()?;
+        let high = max.map(|max| Value::parse(&self.0, max)).transpose()?;
         let limit = |value: &Option<Value>| match value {
             // The borrow ends with this call; operands are only read.
             Some(Value::Scalar(scalar)) => {

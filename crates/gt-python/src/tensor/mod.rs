@@ -32,7 +32,16 @@ pub enum Value<'py> {
 }
 
 impl<'py> Value<'py> {
-    pub fn parse(session: &Session, given: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
+    /// An operand beside `this`, whose session a list or array is brought to.
+    pub fn parse(this: &Tensor, given: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
+        Value::parse_in(|| Ok(this.session()), given)
+    }
+
+    /// An operand in the session that `session` gives when it is needed.
+    pub fn parse_in(
+        session: impl FnOnce() -> PyResult<Session>,
+        given: &Bound<'py, PyAny>,
+    ) -> PyResult<Value<'py>> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
             return Ok(Value::Tensor(tensor.clone()));
         }
@@ -40,7 +49,7 @@ impl<'py> Value<'py> {
             return Ok(Value::Scalar(scalar));
         }
         if given.hasattr("__array__")? || given.is_instance_of::<pyo3::types::PyList>() {
-            return Ok(Value::Made(convert::tensor(session, given, None)?));
+            return Ok(Value::Made(convert::tensor(&session()?, given, None)?));
         }
         Err(PyTypeError::new_err(format!(
             "an operand must be a tensor, a number or an array, not {}",

@@ -1,8 +1,8 @@
 //! Python's operators.
 
-use gt::Tensor;
 use gt::ir::ops::{binary, compare};
 use gt::ir::{DType, Operand, Operation};
+use gt::{ClientError, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
@@ -19,12 +19,18 @@ pub fn apply(
     other: &Bound<'_, PyAny>,
     reflected: bool,
 ) -> PyResult<PyTensor> {
-    let session = session::ready(py, &this.0)?;
     source::note(py);
-    let other = Value::parse(&session, other)?;
+    let other = Value::parse(&this.0, other)?;
     let (left, right) = (Operand::Tensor(&this.0), other.operand());
     let operands = if reflected { [right, left] } else { [left, right] };
-    Ok(PyTensor(Tensor::apply(&session, operation, &operands, Default::default()).py()?))
+    match Tensor::try_apply(operation, &operands, Default::default()) {
+        Err(ClientError::WindowFull) => {
+            session::ready(py, &this.0)?;
+            let session = this.0.session();
+            Ok(PyTensor(Tensor::apply(&session, operation, &operands, Default::default()).py()?))
+        }
+        result => Ok(PyTensor(result.py()?)),
+    }
 }
 
 /// Bool tensors are combined as truth values, integers bit by bit.
@@ -176,9 +182,10 @@ fn matmul(
     other: &Bound<'_, PyAny>,
     reflected: bool,
 ) -> PyResult<PyTensor> {
-    let session = session::ready(py, &this.0)?;
+    session::ready(py, &this.0)?;
     source::note(py);
-    let other = match Value::parse(&session, other)? {
+    let session = this.0.session();
+    let other = match Value::parse(&this.0, other)? {
         Value::Tensor(tensor) => tensor.get().0.clone(),
         Value::Made(tensor) => tensor,
         Value::Scalar(scalar) => {

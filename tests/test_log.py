@@ -1,0 +1,69 @@
+"""The instruction log: its format is a promise to those who read it with other tools."""
+
+import re
+
+import pytest
+from processes import embedded_only, run_python
+
+pytestmark = embedded_only
+
+LINE = re.compile(
+    r"(?P<elapsed>\d+\.\d{3})s \| #(?P<number>\d{4,}) \| (?P<event>[A-Z_]+) *\| "
+    r"(?P<party>CLIENT|WORKER) (?P<id>\S+) *\| (?P<command>\w+) *\| *(?P<bytes>\d+)B \| "
+    r"(?P<details>(?:connected|disconnected|\w+=.*)?)$"
+)
+PROGRAM = """
+import gt
+a = gt.tensor([[1, 2], [3, 4]])
+b = (a + a) * 2
+c = b.exp()
+total = (b @ c).sum()
+total.item()
+del a, b, c
+gt.ones(2).reshape(1, 2).tolist()
+"""
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "gt.log"
+    done = run_python(PROGRAM, GT_INSTRUCTION_LOG=str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    text = path.read_text()
+    assert text.endswith("\n")
+    return text.splitlines()
+
+
+def test_every_line_has_the_format(lines):
+    for line in lines:
+        assert LINE.fullmatch(line), line
+
+
+def test_numbers_go_up_by_one_and_time_never_back(lines):
+    matches = [LINE.fullmatch(line) for line in lines]
+    assert [int(m["number"]) for m in matches] == list(range(1, len(lines) + 1))
+    times = [float(m["elapsed"]) for m in matches]
+    assert times == sorted(times)
+
+
+def test_everything_that_passes_stands_in_it(lines):
+    matches = [LINE.fullmatch(line) for line in lines]
+    seen = {(m["event"], m["party"], m["command"]) for m in matches}
+    received = "CreateTensor BinaryOp UnaryOp ReduceOp MatmulOp GetData FreeTensor".split()
+    for command in received:
+        assert ("RECV", "CLIENT", command) in seen, sorted(seen)
+        assert ("WORKER_SEND", "WORKER", f"Worker{command}") in seen, sorted(seen)
+    assert {m["event"] for m in matches} >= {"CONNECT", "DISCONNECT", "SEND", "WORKER_RECV"}
+
+
+def test_details_name_operation_and_operands(lines):
+    details = [LINE.fullmatch(line)["details"] for line in lines]
+    assert any(re.match(r"result=\d+ op=add left=(\d+) right=\1$", d) for d in details), details
+    assert any(re.match(r"result=\d+ op=mul left=\d+ right=2", d) for d in details), details
+    assert any(re.match(r"result=\d+ op=exp input=\d+$", d) for d in details), details
+
+
+def test_a_log_that_cannot_be_written_is_named(tmp_path):
+    path = tmp_path / "missing" / "gt.log"
+    done = run_python("import gt; gt.ones(1)", GT_INSTRUCTION_LOG=str(path))
+    assert done.returncode == 0 and str(path) in done.stderr, done

@@ -1,0 +1,200 @@
+"""Modules: what counts as a parameter, saving and loading, modes, layers."""
+
+import gt
+import numpy as np
+import pytest
+from gt import nn
+
+
+class Plain(nn.Module):
+    """Parameters in every place where they are found."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(gt.ones(2, 3))
+        self.fixed = gt.ones(2)
+        self.layers = [nn.Linear(3, 3), nn.Linear(3, 2, bias=False)]
+        self.table = {"a": nn.Parameter(gt.zeros(1)), "b": gt.ones(1, requires_grad=True)}
+        self.sub = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        self.register_buffer("mean", gt.zeros(2))
+
+    def forward(self, x):
+        return x
+
+
+def test_parameters_are_found():
+    model = Plain()
+    names = [name for name, _ in model.named_parameters()]
+    assert names == [
+        "weight",
+        "table.a",
+        "table.b",
+        "layers.0.weight",
+        "layers.0.bias",
+        "layers.1.weight",
+        "sub.0.weight",
+        "sub.0.bias",
+    ]
+    assert [tuple(p.shape) for p in model.parameters()][:4] == [(2, 3), (1,), (1,), (3, 3)]
+    assert [name for name, _ in model.named_buffers()] == ["mean"]
+    assert all(p.requires_grad and p.is_leaf for p in model.parameters())
+
+
+def test_a_model_may_list_its_parameters_itself():
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = gt.randn(3, 2, requires_grad=True)
+            self._parameters = [self.w, gt.zeros(2, requires_grad=True)]
+
+    model = Listed()
+    assert [name for name, _ in model.named_parameters()] == ["w", "_parameters.1"]
+    assert model.parameters()[0] is model.w
+
+
+def test_shared_parameters_count_once():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+            self.second.weight = self.first.weight
+
+    model = Tied()
+    names = [name for name, _ in model.named_parameters()]
+    assert names == ["first.weight", "first.bias", "second.bias"]
+    optimizer = gt.optim.SGD(model.parameters(), lr=1.0)
+    before = model.first.weight.detach().numpy()
+    (model.first.weight.sum() + model.second.weight.sum()).backward()
+    optimizer.step()
+    np.testing.assert_allclose(model.second.weight.detach().numpy(), before - 2, rtol=1e-6)
+
+
+def test_states_round_trip():
+    gt.manual_seed(1)
+    first = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    second = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    x = gt.randn(5, 3)
+    assert first(x).tolist() != second(x).tolist()
+    state = first.state_dict()
+    assert list(state) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert not any(tensor.requires_grad for tensor in state.values())
+    identities = [id(p) for p in second.parameters()]
+    second.load_state_dict(state)
+    assert first(x).tolist() == second(x).tolist()
+    assert [id(p) for p in second.parameters()] == identities
+    assert all(p.requires_grad and p.is_leaf for p in second.parameters())
+
+
+def test_a_state_is_taken_before_later_steps():
+    layer = nn.Linear(2, 2)
+    state, before = layer.state_dict(), layer.weight.tolist()
+    with gt.no_grad():
+        layer.weight += 1
+    assert state["weight"].tolist() == before
+    layer.load_state_dict(state)
+    assert layer.weight.tolist() == before
+
+
+def test_states_load_from_arrays():
+    layer = nn.Linear(2, 1)
+    layer.load_state_dict({"weight": np.array([[1.0, 2.0]], "float32"), "bias": np.zeros(1, "f4")})
+    assert layer(gt.tensor([3, 4])).tolist() == [11]
+    assert layer.weight.dtype == gt.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda s: s.pop("bias"), KeyError, ["missing", "bias", "strict=False"]),
+        (lambda s: s.update(extra=gt.ones(1)), KeyError, ["unexpected", "extra"]),
+        (lambda s: s.update(weight=gt.ones(3, 2)), ValueError, ["'weight'", "(3, 2)", "(2, 3)"]),
+    ],
+)
+def test_states_that_do_not_fit(change, error, words):
+    layer = nn.Linear(3, 2)
+    state, before = layer.state_dict(), layer.weight.tolist()
+    change(state)
+    with pytest.raises(error) as caught:
+        layer.load_state_dict(state)
+    for word in words:
+        assert word in str(caught.value), caught.value
+    assert layer.weight.tolist() == before, "nothing was taken"
+    if error is KeyError:
+        layer.load_state_dict(state, strict=False)
+
+
+def test_modes_reach_all_modules():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Dropout(0.5)))
+    assert all(module.training for module in model.modules())
+    assert model.eval() is model and not any(module.training for module in model.modules())
+    x = gt.ones(1, 2)
+    assert model(x).tolist() == model(x).tolist()
+    assert all(module.training for module in model.train().modules())
+
+
+def test_zero_grad_and_freezing():
+    model = nn.Linear(2, 2)
+    model(gt.ones(1, 2)).sum().backward()
+    assert model.weight.grad.tolist() == [[1, 1], [1, 1]]
+    model.zero_grad()
+    assert model.weight.grad is None and model.bias.grad is None
+    model.requires_grad_(False)
+    assert not model(gt.ones(1, 2)).requires_grad
+
+
+def test_dropout():
+    gt.manual_seed(0)
+    x = gt.ones(100, 1000, requires_grad=True)
+    layer = nn.Dropout(0.3)
+    out = layer(x)
+    values = out.detach().numpy()
+    np.testing.assert_allclose(np.unique(values), [0, 1 / 0.7], rtol=1e-6)
+    assert abs((values == 0).mean() - 0.3) < 0.01 and abs(values.mean() - 1) < 0.01
+    out.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), values)
+    assert (layer(x).detach().numpy() != values).any(), "each call draws anew"
+    assert layer.eval()(x) is x
+    assert nn.Dropout(0)(x) is x
+    assert nn.Dropout(1)(gt.ones(3)).tolist() == [0, 0, 0]
+
+
+def test_containers():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    assert len(model) == 3 and isinstance(model[1], nn.ReLU) and len(list(model)) == 3
+    named = nn.Sequential({"first": nn.Linear(2, 2), "last": nn.Tanh()})
+    assert [name for name, _ in named.named_parameters()] == ["first.weight", "first.bias"]
+    with pytest.raises(TypeError, match="modules, not"):
+        nn.Sequential(nn.ReLU(), 3)
+    blocks = nn.ModuleList([nn.Linear(2, 2)])
+    blocks.append(nn.Linear(2, 2))
+    assert len(blocks) == 2 and len(list(blocks.named_parameters())) == 4
+
+
+def test_text():
+    assert repr(nn.Linear(2, 3)) == "Linear(2, 3, bias=True)"
+    model = nn.Sequential(nn.Linear(2, 3, bias=False), nn.Sequential(nn.Dropout(0.1)))
+    assert repr(model) == (
+        "Sequential(\n  (0): Linear(2, 3, bias=False)\n"
+        "  (1): Sequential(\n    (0): Dropout(p=0.1)\n  )\n)"
+    )
+
+
+def test_a_module_without_forward_says_so():
+    with pytest.raises(NotImplementedError, match="Nothing must define forward"):
+        type("Nothing", (nn.Module,), {})()(1)
+
+
+def test_linear_starts_within_bounds():
+    gt.manual_seed(0)
+    layer = nn.Linear(100, 50)
+    weight = layer.weight.detach().numpy()
+    assert weight.shape == (50, 100) and layer.bias.shape == (50,)
+    assert abs(weight).max() <= 0.1 and weight.std() > 0.05
+    with pytest.raises(ValueError, match="matmul"):
+        layer(gt.ones(2, 99))
+
+
+def test_client_nn_is_nn():
+    import gt.client.nn
+
+    assert gt.client.nn.Linear is nn.Linear

@@ -1,0 +1,108 @@
+"""Optimizers reach what they should, and refuse what they cannot use."""
+
+import gt
+import numpy as np
+import pytest
+from gt import optim
+
+KINDS = [
+    (optim.SGD, {"lr": 0.1}, 150),
+    (optim.SGD, {"lr": 0.02, "momentum": 0.9}, 300),
+    (optim.SGD, {"lr": 0.02, "momentum": 0.9, "nesterov": True}, 300),
+    (optim.Adam, {"lr": 0.1}, 400),
+    (optim.AdamW, {"lr": 0.1, "weight_decay": 0.0}, 400),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "steps"), KINDS)
+def test_minimum_of_a_quadratic(kind, options, steps):
+    target = gt.tensor([3.0, -1.0])
+    x = gt.zeros(2, requires_grad=True)
+    optimizer = kind([x], **options)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        ((x - target) ** 2).sum().backward()
+        optimizer.step()
+    np.testing.assert_allclose(x.detach().numpy(), [3, -1], atol=1e-2)
+    assert x.is_leaf and x.requires_grad
+
+
+def test_parameters_without_gradient_stay():
+    a, b = gt.ones(2, requires_grad=True), gt.ones(2, requires_grad=True)
+    optimizer = optim.SGD([a, b], lr=1.0, momentum=0.9, weight_decay=0.1)
+    a.sum().backward()
+    optimizer.step()
+    assert b.tolist() == [1, 1] and a.tolist() != [1, 1]
+    optimizer.zero_grad()
+    assert a.grad is None
+    frozen = a.tolist()
+    optimizer.step()
+    assert a.tolist() == frozen
+
+
+def test_parameters_may_come_from_a_generator():
+    a = gt.ones(2, requires_grad=True)
+    optimizer = optim.SGD((p for p in [a]), lr=1.0)
+    for _ in range(2):
+        optimizer.zero_grad()
+        a.sum().backward()
+        optimizer.step()
+    assert a.tolist() == [-1, -1]
+
+
+def test_a_step_does_not_change_what_was_computed_before():
+    a = gt.ones(2, requires_grad=True)
+    before = a * 1
+    a.sum().backward()
+    optim.SGD([a], lr=1.0).step()
+    assert before.tolist() == [1, 1] and a.tolist() == [0, 0]
+
+
+def test_the_learning_rate_may_change():
+    a = gt.ones(1, requires_grad=True)
+    optimizer = optim.SGD([a], lr=0.5)
+    a.sum().backward()
+    optimizer.step()
+    optimizer.lr = 0.25
+    optimizer.step()
+    assert a.tolist() == [0.25]
+
+
+def train(x, optimizer, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        ((x - 3) ** 2).sum().backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize(("kind", "options", "_steps"), KINDS)
+def test_a_saved_state_goes_on_alike(kind, options, _steps):
+    x = gt.zeros(2, requires_grad=True)
+    optimizer = kind([x], **options)
+    train(x, optimizer, 3)
+    other = x.detach().clone().requires_grad_()
+    again = kind([other], **{**options, "lr": 9.0})
+    again.load_state_dict(optimizer.state_dict())
+    train(x, optimizer, 3)
+    train(other, again, 3)
+    assert x.tolist() == other.tolist()
+    with pytest.raises(ValueError, match="1 parameters given.*has 2"):
+        kind([x, other], lr=0.1).load_state_dict(optimizer.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "words"),
+    [
+        (lambda p: optim.SGD([]), ValueError, "none were given"),
+        (lambda p: optim.SGD([1.0]), TypeError, "not float"),
+        (lambda p: optim.SGD([p], lr=-1), ValueError, "-1"),
+        (lambda p: optim.SGD([p], nesterov=True), ValueError, "momentum"),
+        (lambda p: optim.SGD([p], momentum=0.9, dampening=0.1, nesterov=True), ValueError, "damp"),
+        (lambda p: optim.Adam([p], lr=-0.1), ValueError, "-0.1"),
+        (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, "below 1"),
+        (lambda p: optim.AdamW([p], betas=(-0.1, 0.9)), ValueError, "betas"),
+    ],
+)
+def test_bad_arguments(act, error, words):
+    with pytest.raises(error, match=words):
+        act(gt.ones(1, requires_grad=True))
