@@ -38,7 +38,7 @@ $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet torch jax
 	@touch $@
 
-test-all: test $(VENV)/.compare ## Also install PyTorch and JAX and run the tests that compare with them
+test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests that compare with them
 	GT_TEST_ALL=1 $(BIN)/python -m pytest tests
 
 bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md

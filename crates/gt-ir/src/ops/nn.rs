@@ -112,9 +112,6 @@ pub static LOGSUMEXP: Operation = Operation {
     infer: |call| {
         let meta = float_tensor(call)?;
         let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
-        if gone.iter().any(|&axis| meta.shape[axis] == 0) {
-            return Err(Error::EmptyReduction { operation: call.operation, shape: meta.shape });
-        }
         let shape = gone.iter().rev().fold(meta.shape, |shape, &axis| {
             if call.bool(1) { shape.with(axis, 1) } else { shape.without(axis) }
         });
@@ -131,6 +128,13 @@ pub static LOGSUMEXP: Operation = Operation {
     body: Composite(|g, operands, attributes| {
         let x = the_tensor(operands);
         let over = ints(attributes, 0);
+        let keepdims = crate::operation::bool(attributes, 1);
+        if g.shape(x).numel() == 0 {
+            // The sum of nothing is 0, its logarithm -inf.
+            let exp = g.exp(x);
+            let total = g.sum(exp, over, keepdims);
+            return g.log(total);
+        }
         let largest = g.amax(x, over, true);
         // An infinite maximum would give inf - inf.
         let size = g.abs(largest);
@@ -138,7 +142,6 @@ pub static LOGSUMEXP: Operation = Operation {
         let shift = g.select(finite, largest, 0.0);
         let small = g.sub(x, shift);
         let exp = g.exp(small);
-        let keepdims = crate::operation::bool(attributes, 1);
         let total = g.sum(exp, over, keepdims);
         let log = g.log(total);
         let shape = g.shape(total);

@@ -331,6 +331,7 @@ impl Runtime {
         for seat in &self.seats {
             lock(&seat.queue).clear();
         }
+        lock(&self.dispatcher).disconnect(self.started.elapsed(), CLIENT, "the session was closed");
     }
 
     pub fn is_closed(&self) -> bool {
