@@ -200,45 +200,71 @@ impl Command {
         }
     }
 
-    /// Its length in bytes on the wire, data included.
+    /// Its length in bytes on the wire as the first of a message, data included. Later ones are
+    /// shorter: ids stand as differences.
     pub fn wire_bytes(&self) -> usize {
         // The kind, then the fields; see the codec, whose tests hold the two together.
         1 + match self {
-            Command::Run(instruction) => {
-                let operands: usize = instruction
-                    .operands
-                    .iter()
-                    .map(|operand| match operand {
-                        Operand::Scalar(Scalar::Bool(_)) => 2,
-                        _ => 9,
-                    })
-                    .sum();
-                let attributes: usize = instruction
-                    .attributes
-                    .iter()
-                    .map(|attribute| match attribute {
-                        Attribute::None => 1,
-                        Attribute::Bool(_) | Attribute::DType(_) => 2,
-                        Attribute::Int(_) | Attribute::Float(_) => 9,
-                        Attribute::Ints(values) => 2 + 8 * values.len(),
-                    })
-                    .sum();
-                // Operation, output, line, signal, and the two counts.
-                2 + 8 + 4 + 4 + 2 + 1 + operands + attributes
-            }
-            Command::Create { content, .. } => {
+            Command::Run(instruction) => instruction_bytes(instruction),
+            Command::Create { output, content } => {
                 let meta = 2 + 8 * content.meta().shape.rank();
                 let values = match content {
                     Content::Data(data) => 8 + data.bytes.len(),
                     Content::Shared { .. } => 4 + 4 + 8 + 16,
                 };
-                8 + 1 + meta + values
+                near_bytes(output.0, 0) + 1 + meta + values
             }
-            Command::Fetch { .. } => 8 + 8 + 1,
-            Command::Free(_) => 8,
+            Command::Fetch { tensor, .. } => 8 + near_bytes(tensor.0, 0) + 1,
+            Command::Free(tensor) => near_bytes(tensor.0, 0),
             Command::EndSession { .. } => 4,
             Command::Signal { name, .. } => 4 + 4 + name.len(),
             Command::Stats { .. } => 8,
         }
     }
+}
+
+fn instruction_bytes(instruction: &Instruction) -> usize {
+    let output = instruction.output.0;
+    let operands: usize = instruction
+        .operands
+        .iter()
+        .map(|operand| match operand {
+            Operand::Tensor(id) => 1 + near_bytes(id.0, output),
+            Operand::Scalar(Scalar::Bool(_)) => 2,
+            Operand::Scalar(Scalar::Int(value)) => 1 + near_bytes(*value as u64, 0),
+            Operand::Scalar(Scalar::Float(_)) => 9,
+        })
+        .sum();
+    let attributes: usize = instruction
+        .attributes
+        .iter()
+        .map(|attribute| match attribute {
+            Attribute::None => 1,
+            Attribute::Bool(_) | Attribute::DType(_) => 2,
+            Attribute::Int(value) => 1 + near_bytes(*value as u64, 0),
+            Attribute::Float(_) => 9,
+            Attribute::Ints(values) => {
+                2 + values.iter().map(|&value| near_bytes(value as u64, 0)).sum::<usize>()
+            }
+        })
+        .sum();
+    let numbers = [
+        u64::from(instruction.operation.id),
+        u64::from(instruction.source.0),
+        u64::from(instruction.signal),
+        instruction.operands.len() as u64,
+    ];
+    let numbers: usize = numbers.into_iter().map(varint_bytes).sum();
+    numbers + near_bytes(output, 0) + 1 + operands + attributes
+}
+
+/// How many bytes a number takes at seven bits each.
+fn varint_bytes(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// How many bytes the difference of two numbers takes.
+fn near_bytes(value: u64, base: u64) -> usize {
+    let difference = value.wrapping_sub(base) as i64;
+    varint_bytes((difference << 1 ^ difference >> 63) as u64)
 }

@@ -42,6 +42,8 @@ pub enum DecodeError {
     BadCode { what: &'static str, code: u64 },
     #[error("a shape is not valid")]
     BadShape,
+    #[error("a number is too long")]
+    BadNumber,
     #[error("a text is not UTF-8")]
     BadText,
     #[error("data does not fit its shape")]
@@ -52,7 +54,7 @@ type Result<T> = std::result::Result<T, DecodeError>;
 
 /// The frames of a message.
 pub fn encode(message: &Message) -> Vec<Bytes> {
-    let mut encoder = Encoder { head: Writer::default(), data: Vec::new() };
+    let mut encoder = Encoder { head: Writer::default(), data: Vec::new(), last: 0 };
     encoder.head.u16(MAGIC);
     encoder.head.u8(LAYOUT);
     encoder.message(message);
@@ -67,7 +69,7 @@ pub fn encode(message: &Message) -> Vec<Bytes> {
 /// Anything that [`encode`] would not have made.
 pub fn decode(frames: &[Bytes]) -> Result<Message> {
     let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
-    let mut decoder = Decoder { head: Reader::new(head), data };
+    let mut decoder = Decoder { head: Reader::new(head), data, last: 0 };
     if decoder.head.u16()? != MAGIC {
         return Err(DecodeError::BadMagic);
     }
@@ -86,6 +88,8 @@ pub fn decode(frames: &[Bytes]) -> Result<Message> {
 struct Encoder {
     head: Writer,
     data: Vec<Bytes>,
+    /// The last output: ids stand as differences from it, since most are near.
+    last: u64,
 }
 
 impl Encoder {
@@ -108,7 +112,7 @@ impl Encoder {
             Message::Stream(commands) => {
                 self.head.u8(3);
                 self.head.u32(commands.len() as u32);
-                self.head.bytes.reserve(commands.len() * 44);
+                self.head.bytes.reserve(commands.len() * 16);
                 commands.iter().for_each(|command| self.command(command));
             }
             Message::Done(weight) => {
@@ -175,18 +179,19 @@ impl Encoder {
             }
             Command::Create { output, content } => {
                 self.head.u8(2);
-                self.head.u64(output.0);
+                self.head.near(output.0, self.last);
+                self.last = output.0;
                 self.content(content);
             }
             Command::Fetch { request, tensor, shared } => {
                 self.head.u8(3);
                 self.head.u64(request.0);
-                self.head.u64(tensor.0);
+                self.head.near(tensor.0, self.last);
                 self.head.u8(u8::from(*shared));
             }
             Command::Free(tensor) => {
                 self.head.u8(4);
-                self.head.u64(tensor.0);
+                self.head.near(tensor.0, self.last);
             }
             Command::EndSession { session } => {
                 self.head.u8(5);
@@ -205,18 +210,20 @@ impl Encoder {
     }
 
     fn instruction(&mut self, instruction: &Instruction) {
+        let output = instruction.output.0;
         let head = &mut self.head;
-        head.u16(instruction.operation.id);
-        head.u64(instruction.output.0);
-        head.u32(instruction.source.0);
-        head.u32(instruction.signal);
-        head.u16(instruction.operands.len() as u16);
+        head.varint(u64::from(instruction.operation.id));
+        head.near(output, self.last);
+        self.last = output;
+        head.varint(u64::from(instruction.source.0));
+        head.varint(u64::from(instruction.signal));
+        head.varint(instruction.operands.len() as u64);
         head.u8(instruction.attributes.len() as u8);
         for operand in &instruction.operands {
             match operand {
                 Operand::Tensor(id) => {
                     head.u8(0);
-                    head.u64(id.0);
+                    head.near(id.0, output);
                 }
                 Operand::Scalar(Scalar::Bool(value)) => {
                     head.u8(1);
@@ -224,7 +231,7 @@ impl Encoder {
                 }
                 Operand::Scalar(Scalar::Int(value)) => {
                     head.u8(2);
-                    head.u64(*value as u64);
+                    head.near(*value as u64, 0);
                 }
                 Operand::Scalar(Scalar::Float(value)) => {
                     head.u8(3);
@@ -237,7 +244,7 @@ impl Encoder {
                 Attribute::None => head.u8(0),
                 Attribute::Int(value) => {
                     head.u8(1);
-                    head.u64(*value as u64);
+                    head.near(*value as u64, 0);
                 }
                 Attribute::Float(value) => {
                     head.u8(2);
@@ -254,7 +261,7 @@ impl Encoder {
                 Attribute::Ints(values) => {
                     head.u8(5);
                     head.u8(values.len() as u8);
-                    values.iter().for_each(|&value| head.u64(value as u64));
+                    values.iter().for_each(|&value| head.near(value as u64, 0));
                 }
             }
         }
@@ -297,6 +304,8 @@ struct Decoder<'a> {
     head: Reader<'a>,
     /// The data frames that are not used yet.
     data: &'a [Bytes],
+    /// The last output, as in the encoder.
+    last: u64,
 }
 
 impl Decoder<'_> {
@@ -316,7 +325,7 @@ impl Decoder<'_> {
             }),
             3 => {
                 let count = self.head.u32()? as usize;
-                let count = self.head.count(count, 5)?;
+                let count = self.head.count(count, 2)?;
                 let mut commands = Vec::with_capacity(count);
                 for _ in 0..count {
                     commands.push(self.command()?);
@@ -367,13 +376,17 @@ impl Decoder<'_> {
     fn command(&mut self) -> Result<Command> {
         Ok(match self.head.u8()? {
             1 => Command::Run(self.instruction()?),
-            2 => Command::Create { output: TensorId(self.head.u64()?), content: self.content()? },
+            2 => {
+                self.last = self.head.near(self.last)?;
+                let output = TensorId(self.last);
+                Command::Create { output, content: self.content()? }
+            }
             3 => Command::Fetch {
                 request: RequestId(self.head.u64()?),
-                tensor: TensorId(self.head.u64()?),
+                tensor: TensorId(self.head.near(self.last)?),
                 shared: self.bool()?,
             },
-            4 => Command::Free(TensorId(self.head.u64()?)),
+            4 => Command::Free(TensorId(self.head.near(self.last)?)),
             5 => Command::EndSession { session: self.head.u32()? },
             6 => Command::Signal { number: self.head.u32()?, name: self.head.text()? },
             7 => Command::Stats { request: RequestId(self.head.u64()?) },
@@ -389,27 +402,35 @@ impl Decoder<'_> {
         }
     }
 
+    /// A number of 32 bits at most.
+    fn small(&mut self) -> Result<u32> {
+        u32::try_from(self.head.varint()?).map_err(|_| DecodeError::BadNumber)
+    }
+
     fn dtype(&mut self) -> Result<DType> {
         let code = self.head.u8()?;
         DType::from_code(code).ok_or_else(|| bad("a dtype", code))
     }
 
     fn instruction(&mut self) -> Result<Instruction> {
-        let id = self.head.u16()?;
-        let operation = Operation::from_id(id)
-            .ok_or(DecodeError::BadCode { what: "an operation", code: u64::from(id) })?;
-        let output = TensorId(self.head.u64()?);
-        let source = SourceId(self.head.u32()?);
-        let signal = self.head.u32()?;
-        let operand_count = self.head.u16()? as usize;
+        let id = self.head.varint()?;
+        let operation = u16::try_from(id)
+            .ok()
+            .and_then(Operation::from_id)
+            .ok_or(DecodeError::BadCode { what: "an operation", code: id })?;
+        self.last = self.head.near(self.last)?;
+        let output = TensorId(self.last);
+        let source = SourceId(self.small()?);
+        let signal = self.small()?;
+        let operand_count = self.small()? as usize;
         let attribute_count = self.head.u8()? as usize;
         let operand_count = self.head.count(operand_count, 2)?;
         let mut operands = Operands::with_capacity(operand_count);
         for _ in 0..operand_count {
             operands.push(match self.head.u8()? {
-                0 => Operand::Tensor(TensorId(self.head.u64()?)),
+                0 => Operand::Tensor(TensorId(self.head.near(output.0)?)),
                 1 => Operand::Scalar(Scalar::Bool(self.bool()?)),
-                2 => Operand::Scalar(Scalar::Int(self.head.u64()? as i64)),
+                2 => Operand::Scalar(Scalar::Int(self.head.near(0)? as i64)),
                 3 => Operand::Scalar(Scalar::Float(f64::from_bits(self.head.u64()?))),
                 code => return Err(bad("an operand", code)),
             });
@@ -419,14 +440,14 @@ impl Decoder<'_> {
         for _ in 0..attribute_count {
             attributes.push(match self.head.u8()? {
                 0 => Attribute::None,
-                1 => Attribute::Int(self.head.u64()? as i64),
+                1 => Attribute::Int(self.head.near(0)? as i64),
                 2 => Attribute::Float(f64::from_bits(self.head.u64()?)),
                 3 => Attribute::Bool(self.bool()?),
                 4 => Attribute::DType(self.dtype()?),
                 5 => {
                     let count = self.head.u8()? as usize;
-                    let count = self.head.count(count, 8)?;
-                    let values = (0..count).map(|_| Ok(self.head.u64()? as i64));
+                    let count = self.head.count(count, 1)?;
+                    let values = (0..count).map(|_| Ok(self.head.near(0)? as i64));
                     Attribute::Ints(values.collect::<Result<_>>()?)
                 }
                 code => return Err(bad("an attribute", code)),

@@ -29,6 +29,21 @@ impl Writer {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// Seven bits a byte, the lowest first: small numbers are short.
+    pub fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    /// A number near `base`, as the difference, which is short in either direction.
+    pub fn near(&mut self, value: u64, base: u64) {
+        let difference = value.wrapping_sub(base) as i64;
+        self.varint((difference << 1 ^ difference >> 63) as u64);
+    }
+
     pub fn text(&mut self, value: &str) {
         self.u32(value.len() as u32);
         self.bytes.extend_from_slice(value.as_bytes());
@@ -76,6 +91,28 @@ impl<'a> Reader<'a> {
 
     pub fn u128(&mut self) -> Result<u128, DecodeError> {
         Ok(u128::from_le_bytes(self.array()?))
+    }
+
+    pub fn varint(&mut self) -> Result<u64, DecodeError> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7F);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(DecodeError::BadNumber)
+    }
+
+    pub fn near(&mut self, base: u64) -> Result<u64, DecodeError> {
+        let coded = self.varint()?;
+        let difference = (coded >> 1) as i64 ^ -((coded & 1) as i64);
+        Ok(base.wrapping_add(difference as u64))
     }
 
     pub fn text(&mut self) -> Result<String, DecodeError> {
