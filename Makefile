@@ -55,8 +55,17 @@ docs: build ## Generate docs/operations.md and the Rust documentation
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --exclude gt-python
 
+# The flags of libFuzzer's coverage, which work on a stable compiler.
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+
+fuzz: ## Fuzz the decoder for a minute
+	cd fuzz && RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --target x86_64-unknown-linux-gnu
+	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
+		-max_total_time=60 -max_len=4096 fuzz/found crates/gt-net/tests/corpus
+
 clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all bench lint docs clean
+.PHONY: help build demo test test-all bench lint docs fuzz clean

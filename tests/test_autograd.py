@@ -134,3 +134,105 @@ def test_a_network_against_differences():
         step[place] = 1e-6
         want = (loss(gt.tensor(w + step)).item() - loss(gt.tensor(w - step)).item()) / 2e-6
         assert abs(weights.grad.numpy()[place] - want) < 1e-6
+
+
+def test_gradients_of_one_with_respect_to_others():
+    a, b = leaf(1.0, 2.0), leaf(3.0)
+    loss = (a * b).sum()
+    grads = gt.autograd.grad(loss, [a, b], retain_graph=True)
+    assert [g.tolist() for g in grads] == [[3, 3], [3]] and a.grad is None and b.grad is None
+    (given,) = gt.autograd.grad(a * 2, a, gt.tensor([1.0, 10.0]))
+    assert given.tolist() == [2, 20]
+    assert gt.autograd.grad(loss, [a, leaf(1.0)], allow_unused=True)[1] is None
+    hidden = a * 2
+    (middle,) = gt.autograd.grad((hidden * hidden).sum(), hidden)
+    assert middle.tolist() == [4, 8], "not only of leaves"
+
+
+def test_backward_in_the_middle_keeps_the_leaf_sum():
+    a = leaf(2.0)
+    for _ in range(3):
+        (a * a).backward(gt.tensor([0.5]))
+    assert a.grad.tolist() == [6]
+    assert not a.grad.requires_grad and a.grad.is_leaf
+
+
+def test_gradients_have_their_leafs_dtype_and_shape():
+    x = gt.ones(2, 1, dtype="float64", requires_grad=True)
+    y = gt.ones(3, dtype="float32", requires_grad=True)
+    z = gt.tensor(2.0, requires_grad=True)
+    (x * y * z * gt.arange(3)).sum().backward()
+    assert (x.grad.dtype, x.grad.shape) == (gt.float64, (2, 1))
+    assert (y.grad.dtype, y.grad.shape) == (gt.float32, (3,))
+    assert (z.grad.dtype, z.grad.shape, z.grad.item()) == (gt.float32, (), 6)
+
+
+def test_values_from_before_a_change_in_place_count():
+    a = leaf(2.0)
+    x = a * 3
+    product = x * x
+    x += 100
+    product.sum().backward()
+    assert a.grad.tolist() == [36]
+    b = leaf(2.0)
+    y = b * 1
+    y *= y
+    y += b
+    y.sum().backward()
+    assert b.grad.tolist() == [5]
+
+
+def test_a_detached_tensor_shares_nothing():
+    a = leaf(1.0)
+    with gt.no_grad():
+        free = a.detach()
+        a += 1
+    assert free.tolist() == [1] and not free.requires_grad and free.is_leaf
+    assert a.data.tolist() == [2] and not a.data.requires_grad
+    a.data = gt.tensor([7.0])
+    assert a.tolist() == [7] and a.requires_grad and a.is_leaf
+    assert a.clone().requires_grad and not a.clone().is_leaf
+
+
+def test_modes_nest_and_survive_errors():
+    with pytest.raises(ZeroDivisionError), gt.no_grad():
+        with gt.enable_grad():
+            assert gt.is_grad_enabled()
+        assert not gt.is_grad_enabled()
+        raise ZeroDivisionError
+    assert gt.is_grad_enabled()
+    with gt.set_grad_enabled(False):
+        assert not gt.is_grad_enabled()
+    assert gt.is_grad_enabled()
+
+
+def test_threads_differentiate_at_once():
+    shared, failures = leaf(*range(10)), []
+
+    def work(number):
+        try:
+            for _ in range(20):
+                (grad,) = gt.autograd.grad((shared * shared * number).sum(), shared)
+                assert grad.tolist() == [2.0 * number * k for k in range(10)]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures and shared.grad is None
+
+
+def test_wide_and_shared_graphs():
+    """2^60 paths, but each operation runs backward once."""
+    a = leaf(1.0)
+    x = a
+    for _ in range(60):
+        x = x + x
+    x.sum().backward()
+    assert a.grad.tolist() == [2.0**60]
+    b = leaf(1.0)
+    sum(b * k for k in range(500)).sum().backward()
+    assert b.grad.tolist() == [sum(range(500))]

@@ -49,6 +49,35 @@ from processes import embedded_only
         ),
         (ValueError, ["at least one"], lambda: gt.optim.SGD([])),
         (ValueError, ["int64"], lambda: gt.ones(2) + 10**30),
+        (ValueError, ["(2, 3)", "(2,)"], lambda: gt.ones(2, 3) @ gt.ones(2)),
+        (ValueError, ["matmul", "one axis"], lambda: gt.ones(2) @ 3),
+        (ValueError, ["(3, 3)", "(2, 3)"], lambda: gt.ones(2, 3).expand(3, 3)),
+        (ValueError, ["axis 0", "twice"], lambda: gt.ones(3).sum((0, 0))),
+        (ValueError, ["(2,)", "(3,)"], lambda: gt.stack([gt.ones(2), gt.ones(3)])),
+        (ValueError, ["too large"], lambda: gt.zeros(2**40, 2**40)),
+        (ValueError, ["mask", "(2,)", "(3,)"], lambda: gt.ones(3)[gt.tensor([True, False])]),
+        (ValueError, ["1 operands", "2"], lambda: gt._gt.apply("add", [gt.ones(1)])),
+        (ValueError, ["'nope'"], lambda: gt._gt.apply("nope", [])),
+        (ValueError, ["two axes"], lambda: gt.ones(5).tril()),
+        (ValueError, ["'max'", "'mean'"], lambda: gt.nn.mse_loss(gt.ones(1), gt.ones(1), "max")),
+        (IndexError, ["axis 3", "stack"], lambda: gt.stack([gt.ones(2)], dim=3)),
+        (IndexError, ["axis 2", "max"], lambda: gt.ones(3).max(2)),
+        (IndexError, ["gather", "axis 1"], lambda: gt.ones(2).gather(1, gt.arange(1))),
+        (IndexError, ["100000000000000000000"], lambda: gt.ones(3)[10**20]),
+        (TypeError, ["axis or dim"], lambda: gt.ones(3).sum(axis=0, dim=0)),
+        (TypeError, ["str"], lambda: gt.ones(3)["a"]),
+        (TypeError, ["NoneType"], lambda: gt.ones(3) + None),
+        (TypeError, ["NoneType"], lambda: gt.tensor([1, None])),
+        (TypeError, ["complex128", "float64"], lambda: gt.tensor(np.array([1j]))),
+        (TypeError, ["index", "float32"], lambda: gt.ones(2).gather(0, gt.ones(2))),
+        (TypeError, ["bool", "float32"], lambda: gt.where(gt.ones(2), 1, 2)),
+        (TypeError, ["int64", "float"], lambda: gt.arange(3).softmax(0)),
+        (TypeError, ["int64", "float"], lambda: gt.rand(2, dtype="int64")),
+        (TypeError, ["'cuda'", "float32"], lambda: gt.ones(2).to("cuda")),
+        (TypeError, ["-1", "split"], lambda: gt.ones(3).split(-1)),
+        (RuntimeError, ["no steps of -1"], lambda: gt.arange(0, 10, -1)),
+        (RuntimeError, ["no tensors"], lambda: gt.cat([])),
+        (RuntimeError, ["`...`"], lambda: gt.ones(3)[..., ...]),
     ],
 )
 def test_messages(error, words, act):
@@ -69,6 +98,43 @@ def test_a_failure_on_a_worker_names_line_operation_and_worker():
     for word in ["wrap_index", "index 7", "length 3", "worker", f"{__file__}:{line}"]:
         assert word in text, text
     assert (gt.ones(3) * 2).tolist() == [2, 2, 2], "the worker goes on"
+
+
+@pytest.mark.parametrize(
+    ("words", "make"),
+    [
+        (["gather", "index 5", "length 2"], lambda i: gt.ones(2).gather(0, i + 5)),
+        (["gather", "index -1"], lambda i: gt.ones(2).gather(0, i - 1)),
+        (["index_select", "index 9"], lambda i: gt.ones(2).index_select(0, i + 9)),
+        (["scatter_add", "index 2"], lambda i: gt.ones(2).scatter_add(0, i + 2, gt.ones(1))),
+        (["remainder", "zero"], lambda i: i % 0),
+        (["floor_divide", "zero"], lambda i: (i + 1) // i),
+        (["pow", "negative"], lambda i: (i + 2) ** -1),
+        (["index 3", "length 3"], lambda i: gt.nn.cross_entropy_loss(gt.ones(1, 3), i + 3)),
+    ],
+)
+def test_what_only_values_show_is_raised_at_the_fetch(words, make):
+    index = gt.tensor([0], dtype="int64")
+    result = make(index)
+    for _ in range(2):  # again at each fetch
+        with pytest.raises(gt.WorkerError) as caught:
+            result.tolist()
+        for word in [*words, "on worker", __file__]:
+            assert word in str(caught.value), caught.value
+    del result
+    assert (index + 1).tolist() == [1]
+
+
+def test_a_failure_reaches_gradients_and_no_others():
+    a = gt.ones(3, requires_grad=True)
+    good = (a * 2).sum()
+    bad = a[gt.tensor([3], dtype="int64")].sum()
+    bad.backward()
+    with pytest.raises(gt.WorkerError, match="index 3"):
+        a.grad.tolist()
+    a.grad = None
+    good.backward()
+    assert a.grad.tolist() == [2, 2, 2]
 
 
 def test_lines_of_the_package_are_not_the_users():

@@ -53,7 +53,7 @@ def test_everything_that_passes_stands_in_it(lines):
     for command in received:
         assert ("RECV", "CLIENT", command) in seen, sorted(seen)
         assert ("WORKER_SEND", "WORKER", f"Worker{command}") in seen, sorted(seen)
-    assert {m["event"] for m in matches} >= {"CONNECT", "DISCONNECT", "SEND", "WORKER_RECV"}
+    assert {m["event"] for m in matches} >= {"CONNECT", "SEND", "WORKER_RECV"}
 
 
 def test_details_name_operation_and_operands(lines):
@@ -67,3 +67,17 @@ def test_a_log_that_cannot_be_written_is_named(tmp_path):
     path = tmp_path / "missing" / "gt.log"
     done = run_python("import gt; gt.ones(1)", GT_INSTRUCTION_LOG=str(path))
     assert done.returncode == 0 and str(path) in done.stderr, done
+
+
+def test_the_terminal_shows_what_is_asked_for():
+    code = "import gt; (gt.ones(2) + 1).tolist()"
+    assert run_python(code).stderr == ""
+    assert run_python(code, GT_VERBOSE="0").stderr == ""
+    for variable, has, has_not in [
+        ("GT_VERBOSE", "CONNECT", "BinaryOp"),
+        ("GT_DEBUG_CLIENT", "RECV", "WORKER_SEND"),
+        ("GT_DEBUG_WORKER", "WORKER_SEND", "| RECV"),
+        ("GT_DEBUG_DISPATCHER", "WorkerBinaryOp", "nothing"),
+    ]:
+        shown = run_python(code, **{variable: "1"}).stderr
+        assert has in shown and has_not not in shown, (variable, shown)

@@ -134,3 +134,91 @@ def test_parts_and_joins():
     assert gt.where(t > 5, t, 0).sum().item() == 30
     assert t.reshape(2, -1).T.shape == (5, 2) and t.view(5, 2).mT.shape == (2, 5)
     assert gt.ones(1, 2, 1).squeeze().shape == (2,) and gt.ones(2).unsqueeze(-1).shape == (2, 1)
+
+
+def test_numbers_pass_exactly():
+    assert gt.tensor([2**60 + 1], dtype="int64").tolist() == [2**60 + 1]
+    assert gt.full((1,), 2**53 + 1).item() == 2**53 + 1
+    assert (gt.tensor([2**60], dtype="int64") + 1).item() == 2**60 + 1
+    assert gt.tensor(np.array([0.1])).item() == 0.1
+    assert gt.tensor(0.1, dtype="float64").item() == 0.1
+    for number in (float("inf"), -0.0, 5e-324, 1.7976931348623157e308):
+        assert repr(gt.tensor(number, dtype="float64").item()) == repr(number)
+
+
+@pytest.mark.parametrize(
+    "dtype", "bool uint8 int8 int16 int32 int64 float16 float32 float64".split()
+)
+def test_arrays_of_every_dtype_round_trip(dtype):
+    for shape in [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 1, 2, 1)]:
+        values = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+        for given in (values, np.array(values, order="F"), values.T.copy().T):
+            back = gt.tensor(given).numpy()
+            assert back.dtype == values.dtype and back.shape == shape
+            np.testing.assert_array_equal(back, values)
+        assert gt.tensor(values).tolist() == values.tolist()
+
+
+def test_a_tensor_keeps_nothing_of_its_array():
+    values = np.ones(5, "float32")
+    for make in (gt.tensor, gt.from_numpy):
+        made = make(values)
+        values += 1
+        assert made.tolist() == [values[0] - 1] * 5
+
+
+def test_dtypes_compare_and_print():
+    assert gt.float32 == "float32" != gt.float64 and str(gt.int64) == "gt.int64"
+    assert repr(gt.bfloat16) == "gt.bfloat16" and gt.bfloat16.itemsize == 2
+    assert gt.float16.is_floating_point and not gt.bool.is_floating_point
+    assert len({gt.float32, gt.ones(1).dtype, gt.float}) == 1
+    for given in (np.float64, np.dtype("float64"), "float64", gt.float64, gt.double):
+        assert gt.ones(1, dtype=given).dtype == gt.float64
+    assert (gt.ones(1, dtype=float).dtype, gt.ones(1, dtype=int).dtype) == (gt.float32, gt.int64)
+
+
+def test_an_integer_tensor_is_an_index():
+    assert [10, 20, 30][gt.tensor(1, dtype="int64")] == 20
+    assert list(range(gt.arange(3)[2].item())) == [0, 1]
+    with pytest.raises(TypeError, match="integer"):
+        [10, 20][gt.tensor(1.0)]
+
+
+@pytest.mark.parametrize("name", "exp neg abs sqrt relu sigmoid tanh floor round sign".split())
+def test_named_in_place_forms(name):
+    t = gt.tensor([0.25, 2.0])
+    alias, want = t, getattr(t, name)().tolist()
+    assert getattr(t, name + "_")() is t and alias.tolist() == want
+
+
+def test_in_place_forms_with_operands():
+    t = gt.ones(2, 2)
+    assert t.add_(1).mul_(3).sub_(gt.ones(2)).div_(2).pow_(2) is t
+    assert t.tolist() == [[6.25, 6.25], [6.25, 6.25]]
+    assert t.copy_(gt.zeros(2)).tolist() == [[0, 0], [0, 0]]
+    assert t.fill_(3).tolist() == [[3, 3], [3, 3]]
+    with pytest.raises(ValueError, match=r"\(2, 2\).*\(3, 2, 2\)|\(3, 2, 2\).*\(2, 2\)"):
+        t += gt.ones(3, 2, 2)
+    assert t.shape == (2, 2)
+    t **= 2
+    t //= 2
+    t %= 3
+    assert t.tolist() == [[1, 1], [1, 1]]
+
+
+def test_numpy_functions_take_tensors():
+    t = gt.tensor([1.0, 2.0])
+    assert np.allclose(np.exp(t), np.exp([1, 2]))
+    assert isinstance(np.ones(2, "float32") + t, np.ndarray)
+    assert isinstance(t + np.ones(2), gt.Tensor) and (t + np.ones(2)).dtype == gt.float64
+    assert (t * np.float64(2)).dtype == gt.float32, "NumPy's numbers are numbers"
+    with pytest.raises(ValueError, match="copy"):
+        np.array(t, copy=False)
+
+
+def test_functions_are_methods():
+    t = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert gt.exp([0.0]).tolist() == [1] and gt.sum(t, 0).tolist() == [4, 6]
+    assert gt.mm(t, t).tolist() == (t @ t).tolist() == gt.matmul(t, t).tolist()
+    assert gt.is_tensor(t) and not gt.is_tensor(3) and gt.numel(t) == 4
+    assert set(gt.__all__) <= set(dir(gt)) and all(hasattr(gt, name) for name in gt.__all__)

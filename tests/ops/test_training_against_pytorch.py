@@ -86,13 +86,26 @@ def test_gradients_at_the_edges():
         ("sigmoid", [100.0, -100.0]),
         ("tanh", [100.0, -100.0]),
         ("logsumexp", [1000.0, 1000.0]),
+        ("std", [2.0, 2.0, 2.0]),
+        ("var", [2.0, 2.0]),
+        ("min", [1.0, 1.0, 2.0]),
+        ("softplus", [100.0, -100.0, 0.0]),
+        ("log1p", [0.0, 1e-20]),
+        ("rsqrt", [4.0, 0.25]),
     ]:
         x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
         ours = to_gt(x)
         arguments = (0,) if name == "logsumexp" else ()
-        getattr(x, name)(*arguments).sum().backward()
+        theirs = torch.nn.functional.softplus if name == "softplus" else getattr(torch, name)
+        theirs(x, *arguments).sum().backward()
         getattr(ours, name)(*arguments).sum().backward()
         check(ours.grad, x.grad, (name, values))
+    for name in ("maximum", "minimum"):
+        a, b = (torch.tensor([1.0, 2.0, 3.0], requires_grad=True) for _ in range(2))
+        c, d = to_gt(a), to_gt(b)
+        getattr(torch, name)(a, b).sum().backward()
+        getattr(gt, name)(c, d).sum().backward()
+        check((c.grad, d.grad), (a.grad, b.grad), name)
     for base, exponent in [(0.0, 2.0), (0.0, 1.0), (0.0, 0.0), (2.0, 0.0), (-2.0, 3.0), (0.0, 3.0)]:
         a, b = (
             torch.tensor([n], dtype=torch.float64, requires_grad=True) for n in (base, exponent)
@@ -109,6 +122,26 @@ def test_gradients_at_the_edges():
         (a**exponent).sum().backward()
         (c**exponent).sum().backward()
         check(c.grad, a.grad, ("number", exponent))
+
+
+def test_gradients_of_masked_attention():
+    """-inf in the scores: the masked get a gradient of zero, none is NaN."""
+    mask = torch.ones(4, 4).triu(1).to(torch.bool)
+    scores = draw(1, 4, 4, dtype="float64").requires_grad_()
+    weight = draw(2, 4, 4, dtype="float64")
+    for name in ("softmax", "log_softmax", "logsumexp"):
+        ours = to_gt(scores)
+        scores.grad = None
+        masked = torch.where(mask, float("-inf"), scores)
+        ours_masked = gt.where(to_gt(mask), float("-inf"), ours)
+        want, got = getattr(masked, name)(1), getattr(ours_masked, name)(1)
+        check(got, want, name)
+        used = weight if want.ndim == 2 else weight[0]
+        if name == "log_softmax":
+            want, got = torch.where(mask, 0.0, want), gt.where(to_gt(mask), 0.0, got)
+        (want * used).sum().backward()
+        (got * to_gt(used)).sum().backward()
+        check(ours.grad, scores.grad, name)
 
 
 LOSSES = {

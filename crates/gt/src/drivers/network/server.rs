@@ -227,7 +227,7 @@ impl Server {
 
 fn open_log(options: &ServerOptions) -> Result<Option<Log>, NetError> {
     let Some(path) = &options.log_file else { return Ok(log_from_environment()) };
-    log_to_file(path).map(Some).map_err(|error| NetError::File {
+    log_to_file(path).map_err(|error| NetError::File {
         action: "writing the log",
         path: path.display().to_string(),
         error,
