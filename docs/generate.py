@@ -63,6 +63,7 @@ RESULTS = {
 NOT_TENSORS = {
     "gpu_workers": "None",
     "disconnect": "None",
+    "end_process": "None",
     "manual_seed": "None",
     "describe_session": "str | None",
     "synchronize": "None",

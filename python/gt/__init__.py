@@ -154,4 +154,4 @@ _load_environment()
 
 import atexit as _atexit  # noqa: E402
 
-_atexit.register(disconnect)
+_atexit.register(_gt.end_process)

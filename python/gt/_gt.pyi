@@ -272,6 +272,8 @@ def describe_session() -> str | None:
     """What the session is connected to, or None before the first tensor."""
 def disconnect() -> None:
     """Ends the session; the next tensor starts another."""
+def end_process() -> None:
+    """Ends the session for good, at the end of the process."""
 def eye(n: Any, m: Any = ..., dtype: DTypeLike | None = ...) -> Tensor:
     """Ones on the diagonal of n x m, zeros elsewhere."""
 def from_numpy(array: Any, requires_grad: _bool = ...) -> Tensor:

@@ -45,3 +45,23 @@ def test_the_numbers_are_these():
         numbers("randn", [3], 0, 0), [-0.12151798, -1.35003266, -0.08187421], atol=1e-8
     )
     assert numbers("randint", [3], 0, 0, 0, 1000, dtype="int64").tolist() == [399, 972, 19]
+
+
+def test_every_dtype_stays_in_its_range():
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        uniform = numbers("rand", [200_000], dtype=dtype)
+        assert 0 <= uniform.min() and uniform.max() < 1, dtype
+        assert np.isfinite(numbers("randn", [200_000], dtype=dtype)).all(), dtype
+    for dtype, low, high in [("uint8", 0, 256), ("int8", -128, 128), ("bool", 0, 2)]:
+        whole = numbers("randint", [20_000], 1, 2, low, high, dtype=dtype)
+        assert len(set(whole.tolist())) == high - low, dtype
+    wide = numbers("randint", [1000], 1, 2, -(2**63), 2**63 - 1, dtype="int64")
+    assert wide.min() < -(2**61) and wide.max() > 2**61
+
+
+def test_instructions_and_threads_draw_different_numbers():
+    gt.manual_seed(0)
+    drawn = [gt.rand(10).numpy() for _ in range(50)]
+    assert len({values.tobytes() for values in drawn}) == 50
+    both = np.stack([gt.randn(50_000).numpy(), gt.randn(50_000).numpy()])
+    assert abs(np.corrcoef(both)[0, 1]) < 0.02

@@ -123,13 +123,16 @@ impl Session {
         Arc::new(Value { id: output, meta, session: self.clone() })
     }
 
-    /// Waits for a tensor's value.
+    /// Asks for a tensor's value; [`Session::await_value`] waits for it.
+    pub(crate) fn ask(&self, value: &Value) -> Result<RequestId> {
+        self.request(|request| Command::Fetch { request, tensor: value.id, shared: false })
+    }
+
+    /// Waits for a value that was asked for.
     ///
     /// # Errors
     /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
-    pub(crate) fn fetch(&self, value: &Value, interrupt: Interrupt) -> Result<TensorData> {
-        let request =
-            self.request(|request| Command::Fetch { request, tensor: value.id, shared: false })?;
+    pub fn await_value(&self, request: RequestId, interrupt: Interrupt) -> Result<TensorData> {
         match self.0.driver.wait(request, interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
             Message::Value { result: Err(failure), .. } => {

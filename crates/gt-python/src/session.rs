@@ -1,5 +1,6 @@
 //! The session that this process uses: embedded by default, or connected.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use gt::{ClientError, Session, Tensor};
@@ -58,13 +59,43 @@ pub fn waiting<T: Send>(
     });
     match (result, raised) {
         (Err(ClientError::Interrupted), Some(error)) => Err(error),
-        (result, _) => result.map_err(to_python),
+        (result, _) => result.or_else(|error| at_exit(py, error)),
     }
+}
+
+/// The process is ending, and with it the session under the feet of other threads.
+static EXITING: AtomicBool = AtomicBool::new(false);
+
+/// An error for Python; but at the end of the process, where Python's own threads just stop,
+/// one that lost its session stops, too, instead of complaining.
+pub fn at_exit<T>(py: Python<'_>, error: ClientError) -> PyResult<T> {
+    let main = py
+        .import("threading")
+        .and_then(|threading| {
+            Ok((threading.call_method0("main_thread")?, threading.call_method0("current_thread")?))
+        })
+        .map_or(true, |(main, current)| main.is(&current));
+    if EXITING.load(Ordering::SeqCst) && !main && matches!(error, ClientError::Connection(_)) {
+        py.detach(|| {
+            loop {
+                std::thread::park();
+            }
+        })
+    }
+    Err(to_python(error))
+}
+
+/// Ends the session for good, at the end of the process.
+#[pyfunction]
+fn end_process(py: Python<'_>) {
+    EXITING.store(true, Ordering::SeqCst);
+    disconnect(py);
 }
 
 /// Waits for room in the window, if there is none; called before each instruction.
 pub fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     if session.is_full() {
+        session.flush();
         waiting(py, |interrupt| session.wait_for_room(interrupt))?;
     }
     Ok(())
@@ -154,6 +185,7 @@ fn synchronize(py: Python<'_>) -> PyResult<()> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gpu_workers, module)?)?;
     module.add_function(wrap_pyfunction!(disconnect, module)?)?;
+    module.add_function(wrap_pyfunction!(end_process, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
     module.add_function(wrap_pyfunction!(describe_session, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)

@@ -23,14 +23,11 @@ impl Tensor {
             }
         }
         let (row, column) = (self.rank() == 1, other.rank() == 1);
-        if row && column && self.shape() != other.shape() {
-            return Err(Error::Matmul {
-                left: self.shape(),
-                right: other.shape(),
-                left_inner: self.shape()[0],
-                right_inner: other.shape()[0],
-            }
-            .into());
+        let (left, right) = (self.shape(), other.shape());
+        let left_inner = left[left.rank() - 1];
+        let right_inner = right[right.rank().saturating_sub(2)];
+        if left_inner != right_inner {
+            return Err(Error::Matmul { left, right, left_inner, right_inner }.into());
         }
         let left = if row { self.unsqueeze(0)? } else { self.clone() };
         let right = if column { other.unsqueeze(1)? } else { other.clone() };

@@ -14,7 +14,7 @@ pub mod shape;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gt_ir::operation::{Family, Gradient};
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, RequestId, Scalar, Shape, TensorData};
 use smallvec::SmallVec;
 
 use crate::driver::Interrupt;
@@ -175,8 +175,14 @@ impl Tensor {
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
     pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
+        let (session, request) = self.ask()?;
+        session.await_value(request, interrupt)
+    }
+
+    /// Asks for the values, which [`Session::await_value`] then waits for.
+    pub fn ask(&self) -> Result<(Session, RequestId)> {
         let value = self.value();
-        value.session.fetch(&value, interrupt)
+        Ok((value.session.clone(), value.session.ask(&value)?))
     }
 
     /// The values, once they are computed.

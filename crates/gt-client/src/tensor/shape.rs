@@ -149,6 +149,7 @@ impl Tensor {
     pub fn stack(tensors: &[Tensor], at: i64) -> Result<Tensor> {
         let first =
             tensors.first().ok_or_else(|| ClientError::usage("stack: no tensors were given"))?;
+        let at = axis(at, first.rank() + 1, "stack")? as i64;
         for tensor in tensors {
             if tensor.shape() != first.shape() {
                 return Err(Error::ShapeMismatch {
@@ -161,7 +162,7 @@ impl Tensor {
         }
         let raised =
             tensors.iter().map(|tensor| tensor.unsqueeze(at)).collect::<Result<Vec<_>>>()?;
-        Tensor::cat(&raised, axis(at, first.rank() + 1, "stack")? as i64)
+        Tensor::cat(&raised, at)
     }
 
     /// Parts of the given lengths along an axis.

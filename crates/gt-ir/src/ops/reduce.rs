@@ -276,7 +276,10 @@ pub static STD: Operation = Operation {
     doc: "the square root of the variance",
     gradient: Each(&[|g, s| {
         let slope = variance_slope(g, s, 1.0);
-        let share = g.div(s.grad, s.output());
+        // Where all values are equal the slope is 0, not 0 / 0.
+        let quotient = g.div(s.grad, s.output());
+        let flat = g.eq(s.output(), 0i64);
+        let share = g.select(flat, 0i64, quotient);
         let grad = spread(g, s, share);
         g.mul(grad, slope)
     }]),
@@ -291,12 +294,16 @@ pub static STD: Operation = Operation {
 fn variance(g: &mut dyn Graph, x: Var, attributes: &crate::Attributes) -> Var {
     let (over, keepdims) =
         (crate::operation::ints(attributes, 0), crate::operation::bool(attributes, 1));
+    let dtype = g.meta(x).dtype;
+    // Squares of 16-bit floats soon leave their range.
+    let x = if dtype.size() == 2 { g.cast(x, DType::F32) } else { x };
     let mean = g.mean(x, over, true);
     let centered = g.sub(x, mean);
     let square = g.mul(centered, centered);
     let total = g.sum(square, over, keepdims);
     let n = g.shape(x).numel() as f64 / g.shape(total).numel().max(1) as f64;
-    g.mul(total, 1.0 / (n - crate::operation::int(attributes, 2) as f64).max(0.0))
+    let share = g.mul(total, 1.0 / (n - crate::operation::int(attributes, 2) as f64).max(0.0));
+    g.cast(share, dtype)
 }
 
 fn infer_truth(call: &Call) -> Result<Meta> {

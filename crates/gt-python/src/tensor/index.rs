@@ -30,7 +30,11 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
         return Ok(Index::Slice { start: part("start")?, stop: part("stop")?, step });
     }
     if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
-        return Ok(Index::At(given.extract()?));
+        let at = given.extract().map_err(|_| {
+            let shape = this.0.shape();
+            PyIndexError::new_err(format!("index: {given} is out of range for shape {shape}"))
+        })?;
+        return Ok(Index::At(at));
     }
     let tensor = if let Ok(tensor) = given.cast::<PyTensor>() {
         tensor.get().0.clone()

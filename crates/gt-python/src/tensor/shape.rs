@@ -1,7 +1,7 @@
 //! Rearranging.
 
 use gt::{DType, Tensor};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -128,6 +128,13 @@ impl PyTensor {
         let along = convert::axis(axis, dim, Some(0))?;
         session::ready(py, &self.0)?;
         source::note(py);
+        if let Ok(size) = split_size.extract::<i64>()
+            && size < 0
+        {
+            return Err(PyValueError::new_err(format!(
+                "split: the length of a part is {size}, expected 1 or more"
+            )));
+        }
         let parts = match split_size.extract::<usize>() {
             Ok(size) => self.0.split(size, along),
             Err(_) => self.0.split_sizes(&split_size.extract::<Vec<usize>>()?, along),

@@ -12,7 +12,9 @@ use crate::{convert, dtype, session, source};
 
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
-        session::waiting(py, |interrupt| self.0.fetch_with(interrupt))
+        // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
+        let (session, request) = self.0.ask().or_else(|error| session::at_exit(py, error))?;
+        session::waiting(py, |interrupt| session.await_value(request, interrupt))
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {

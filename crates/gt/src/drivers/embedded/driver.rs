@@ -61,10 +61,11 @@ impl Driver for EmbeddedDriver {
     }
 
     fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        let awaiting = self.runtime.await_arrivals();
         while self.is_full() {
             self.check_open()?;
             self.runtime.wake();
-            self.runtime.sleep_until_arrival(SLICE, |_| !self.is_full());
+            awaiting.sleep(SLICE);
             if interrupt() {
                 return Err(ClientError::Interrupted);
             }
@@ -80,6 +81,7 @@ impl Driver for EmbeddedDriver {
             }
         }
         self.runtime.wake();
+        let awaiting = self.runtime.await_arrivals();
         let spin_until = Instant::now() + SPIN;
         loop {
             if let Some(answer) = self.runtime.take_answer(request) {
@@ -90,7 +92,7 @@ impl Driver for EmbeddedDriver {
                 std::hint::spin_loop();
                 continue;
             }
-            self.runtime.sleep_until_arrival(SLICE, |answers| answers.contains_key(&request));
+            awaiting.sleep(SLICE);
             if interrupt() {
                 return Err(ClientError::Interrupted);
             }

@@ -1,9 +1,9 @@
 //! The cores of an embedded session, and the threads that drive them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use gt_client::driver::Outbox;
@@ -38,8 +38,12 @@ pub struct Runtime {
     closing: AtomicBool,
     session: Mutex<Option<Weak<dyn Outbox>>>,
     answers: Mutex<FxHashMap<RequestId, Message>>,
-    /// Rung when an answer or room in the window has come.
-    arrived: Condvar,
+    /// Threads that wait for an answer or for room in the window.
+    sleepers: Mutex<Vec<Thread>>,
+    /// The user's threads that are at work here, and whether they are kept from it; see
+    /// [`super::fork`].
+    visitors: AtomicUsize,
+    held: AtomicBool,
     in_flight: AtomicU64,
     /// The estimated cost of what is submitted and not yet run.
     work: AtomicU64,
@@ -101,7 +105,9 @@ impl Runtime {
             closing: AtomicBool::new(false),
             session: Mutex::new(None),
             answers: Mutex::default(),
-            arrived: Condvar::new(),
+            sleepers: Mutex::default(),
+            visitors: AtomicUsize::new(0),
+            held: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
             work: AtomicU64::new(0),
         });
@@ -260,14 +266,12 @@ impl Runtime {
             Message::Done(weight) => {
                 let before = self.in_flight.fetch_sub(weight, Ordering::Relaxed);
                 if before > super::driver::WINDOW {
-                    // The lock orders this with a waiter that is about to sleep.
-                    drop(lock(&self.answers));
-                    self.arrived.notify_all();
+                    self.wake_sleepers();
                 }
             }
             Message::Value { request, .. } | Message::Statistics { request, .. } => {
                 lock(&self.answers).insert(request, message);
-                self.arrived.notify_all();
+                self.wake_sleepers();
             }
             _ => {}
         }
@@ -279,7 +283,9 @@ impl Runtime {
         let Ok(mut core) = seat.core.try_lock() else { return false };
         let mut out = Vec::new();
         let mut worked = false;
-        while let Some(mut batch) = { lock(&seat.queue).pop_front() } {
+        while !self.is_closed()
+            && let Some(mut batch) = { lock(&seat.queue).pop_front() }
+        {
             worked = true;
             core.handle(&mut batch, &mut out);
             let peer = PeerId(CLIENT.0 + 1 + index as u64);
@@ -294,6 +300,7 @@ impl Runtime {
 
     /// Drives all cores on this thread until nothing is left to do.
     pub fn drive_here(&self) -> bool {
+        let _visit = self.visit();
         let mut worked = self.pump();
         for index in 0..self.seats.len() {
             worked |= self.run(index);
@@ -302,18 +309,31 @@ impl Runtime {
     }
 
     pub fn take_answer(&self, request: RequestId) -> Option<Message> {
+        let _visit = self.visit();
         lock(&self.answers).remove(&request)
     }
 
-    /// Sleeps until something has arrived, `limit` at most.
-    pub fn sleep_until_arrival(
-        &self,
-        limit: Duration,
-        ready: impl Fn(&FxHashMap<RequestId, Message>) -> bool,
-    ) {
-        let answers = lock(&self.answers);
-        if !ready(&answers) {
-            drop(self.arrived.wait_timeout(answers, limit));
+    /// Has this thread woken when something arrives, until the result is dropped.
+    pub fn await_arrivals(&self) -> Awaiting<'_> {
+        let _visit = self.visit();
+        lock(&self.sleepers).push(thread::current());
+        Awaiting { runtime: self }
+    }
+
+    fn wake_sleepers(&self) {
+        lock(&self.sleepers).iter().for_each(Thread::unpark);
+    }
+
+    /// Announces one of the user's threads, which may be waiting without Python's lock. As long
+    /// as a fork is under way it waits.
+    fn visit(&self) -> Visit<'_> {
+        loop {
+            self.visitors.fetch_add(1, Ordering::SeqCst);
+            if !self.held.load(Ordering::SeqCst) {
+                return Visit { runtime: self };
+            }
+            self.visitors.fetch_sub(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_micros(50));
         }
     }
 
@@ -340,6 +360,10 @@ impl Runtime {
 
     /// Waits until no thread of the runtime is at work, and keeps them from it.
     pub(super) fn hold(&self) {
+        self.held.store(true, Ordering::SeqCst);
+        while self.visitors.load(Ordering::SeqCst) > 0 {
+            thread::sleep(Duration::from_micros(50));
+        }
         for seat in &self.seats {
             while seat.gate.swap(true, Ordering::Acquire) {
                 thread::sleep(Duration::from_micros(50));
@@ -349,6 +373,7 @@ impl Runtime {
 
     /// Lets the threads work again.
     pub(super) fn release(&self) {
+        self.held.store(false, Ordering::SeqCst);
         self.seats.iter().for_each(|seat| seat.gate.store(false, Ordering::Release));
     }
 
@@ -358,11 +383,46 @@ impl Runtime {
             std::mem::forget(thread);
         }
         self.has_threads.store(false, Ordering::Release);
+        lock(&self.sleepers).clear();
         for seat in &self.seats {
             seat.bell.reset();
             seat.deep.store(false, Ordering::SeqCst);
             lock(&seat.core).after_fork();
         }
         self.release();
+    }
+}
+
+/// As long as this lives, a fork waits.
+struct Visit<'a> {
+    runtime: &'a Runtime,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.runtime.visitors.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A thread that is woken when something arrives.
+pub struct Awaiting<'a> {
+    runtime: &'a Runtime,
+}
+
+impl Awaiting<'_> {
+    /// Sleeps until something arrives, `limit` at most. Holds no lock: a fork may happen.
+    pub fn sleep(&self, limit: Duration) {
+        thread::park_timeout(limit);
+    }
+}
+
+impl Drop for Awaiting<'_> {
+    fn drop(&mut self) {
+        let _visit = self.runtime.visit();
+        let mut sleepers = lock(&self.runtime.sleepers);
+        let me = thread::current().id();
+        if let Some(index) = sleepers.iter().position(|sleeper| sleeper.id() == me) {
+            sleepers.swap_remove(index);
+        }
     }
 }
