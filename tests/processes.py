@@ -12,10 +12,14 @@ SERVER = os.environ.get("GT_TEST_SERVER")
 embedded_only = pytest.mark.skipif(bool(SERVER), reason="about embedded sessions alone")
 
 
+#: A process that was started in the background ignores Ctrl-C from its birth.
+HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def run_python(code: str, *args: str, timeout: float = 60, **environment: str):
     """Run code in a new process; give the finished process with its output."""
     env = {**os.environ, **environment}
-    command = [sys.executable, "-c", code, *args]
+    command = [sys.executable, "-c", HEED_CTRL_C + code, *args]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from processes import cluster, embedded_only, run_python
+from processes import HEED_CTRL_C, cluster, embedded_only, run_python
 
 pytestmark = embedded_only
 
@@ -236,7 +236,9 @@ def test_ctrl_c_interrupts_a_fetch_over_the_network(served):
         "except KeyboardInterrupt: print('interrupted', flush=True)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", CLIENT + code, served[0]], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HEED_CTRL_C + CLIENT + code, served[0]],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.3)
