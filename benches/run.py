@@ -45,7 +45,8 @@ class Player:
         assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
 
     def run(self, name: str) -> dict:
-        """Run one round."""
+        """Run one round, once the threads of the side before have stopped to look for work."""
+        time.sleep(0.25)
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
