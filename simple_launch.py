@@ -6,18 +6,30 @@ python simple_launch.py --no-test      # keep running until Ctrl-C
 """
 
 import argparse
+import select
+import signal
 import socket
 import subprocess
 import sys
 import time
 
+#: How long a program may take to start or to stop.
+SECONDS = 30
+
 
 def start(*command: str) -> subprocess.Popen:
     """Start one of GT's programs and wait until it says that it is ready."""
     process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
-    if not process.stdout.readline():
-        raise RuntimeError(f"{command[0]} ended with status {process.wait()}")
-    return process
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], SECONDS)
+        if ready and process.stdout.readline():
+            return process
+    except BaseException:
+        stop([process])
+        raise
+    stop([process])
+    reason = f"ended with status {process.returncode}" if ready else f"said nothing in {SECONDS} s"
+    raise RuntimeError(f"python -m {' '.join(command)} {reason}")
 
 
 def start_cluster(workers: int) -> tuple[str, list[subprocess.Popen]]:
@@ -37,11 +49,20 @@ def start_cluster(workers: int) -> tuple[str, list[subprocess.Popen]]:
 
 
 def stop(processes: list[subprocess.Popen]) -> None:
-    """Stop workers first, then the server."""
+    """Stop workers first, then the server; kill what does not stop."""
     for process in reversed(processes):
         process.terminate()
-    for process in processes:
-        process.communicate(timeout=20)
+    for process in reversed(processes):
+        try:
+            process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def end_politely() -> None:
+    """Let `kill` end this program as Ctrl-C does, so that it stops what it started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def test(address: str) -> None:
@@ -58,26 +79,37 @@ def test(address: str) -> None:
     print("test passed")
 
 
-def main() -> None:
-    """Run the launcher."""
+def main(argv=None) -> int:
+    """Run the launcher; give the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--no-test", action="store_true", help="keep running until Ctrl-C")
-    args = parser.parse_args()
-    address, processes = start_cluster(args.workers)
-    print(f"a server with {args.workers} worker(s) runs at {address}", flush=True)
+    args = parser.parse_args(argv)
+    if args.workers < 1:
+        parser.error(f"--workers is {args.workers}, expected at least 1")
+
+    end_politely()
+    processes: list[subprocess.Popen] = []
     try:
-        if args.no_test:
-            print(f"use it with gt.connect('{address}'); Ctrl-C stops it", flush=True)
-            while all(process.poll() is None for process in processes):
-                time.sleep(0.2)
-        else:
+        address, processes = start_cluster(args.workers)
+        print(f"a server with {args.workers} worker(s) runs at {address}", flush=True)
+        if not args.no_test:
             test(address)
+            return 0
+        print(f"use it with gt.connect('{address}'); Ctrl-C stops it", flush=True)
+        while all(process.poll() is None for process in processes):
+            time.sleep(0.2)
+        print("one of the processes has ended; stopping the others", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("stopping")
+        return 0
+    except RuntimeError as error:
+        print(f"simple_launch: {error}", file=sys.stderr)
+        return 1
     finally:
         stop(processes)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

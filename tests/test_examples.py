@@ -1,5 +1,8 @@
 """Every example runs and says what it should."""
 
+import json
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,13 +44,53 @@ def test_example(script, words):
 
 def test_no_example_is_forgotten():
     tested = {"demo", "signal_demo", "compile_demo", "config_from_python", "debug_demo"}
-    tested |= {"train_digits", "demo_digits"}
+    tested |= {"train_digits", "demo_digits", "export_digits"}
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == tested
+
+
+def test_the_readme_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    programs = [block for block in blocks if block.startswith("import gt")]
+    assert len(programs) == 2
+    for program in programs:
+        assert run("-c", program)
+
+
+def test_training_saves_its_curve(tmp_path):
+    curve = tmp_path / "curve.json"
+    out = run("examples/train_digits.py", "--epochs", "2", "--curve", str(curve), "--quiet")
+    saved = json.loads(curve.read_text())
+    first, second = saved["loss"]
+    assert second < first and saved["accuracy"] > 0.8
+    assert out.startswith("test accuracy: ")
+
+
+def test_the_digits_of_the_rust_example_are_the_same(tmp_path):
+    out = run("examples/export_digits.py", str(tmp_path / "digits.csv"))
+    assert "1797 digits" in out
+    assert (tmp_path / "digits.csv").read_text() == (ROOT / "examples/digits.csv").read_text()
 
 
 def test_simple_launch():
     out = run("simple_launch.py", "--workers", "2")
     assert "2 worker(s)" in out and "test passed" in out
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "kill"]
+)
+def test_the_launcher_stops_what_it_started(ending, status):
+    command = [sys.executable, str(ROOT / "simple_launch.py"), "--no-test"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert "1 worker(s)" in launcher.stdout.readline()
+        assert "gt.connect" in launcher.stdout.readline()
+        children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
+        pids = children.read_text().split()
+        assert len(pids) == 2
+        launcher.send_signal(ending)
+        launcher.communicate(timeout=60)
+    assert launcher.returncode == status
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_the_demo(tmp_path):
