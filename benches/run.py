@@ -97,13 +97,13 @@ def first_result(command: str, rounds: int) -> float:
     return statistics.median(times)
 
 
-def measure(threads: int, rounds: int) -> list[str]:
-    """Run all work on all sides; give the table's lines."""
+def measure(threads: int, rounds: int, works: list[str]) -> list[str]:
+    """Run some work on all sides; give the table's lines."""
     address, processes = cluster(threads)
     sides = {"torch": "torch", "again": "torch", "embedded": "embedded", "tcp": address}
     players = {name: Player(side, threads) for name, side in sides.items()}
     lines = []
-    for work, title in NAMES.items():
+    for work in works:
         results: dict[str, list] = {side: [] for side in players}
         served = 0.0
         for _ in range(rounds):
@@ -122,7 +122,7 @@ def measure(threads: int, rounds: int) -> list[str]:
         }
         base = median["torch"]
         lines.append(
-            f"| {title} | {threads} | {base:,.2f} us | {median['again'] / base:.2f} | "
+            f"| {NAMES[work]} | {threads} | {base:,.2f} us | {median['again'] / base:.2f} | "
             f"{median['embedded']:,.2f} us = **{median['embedded'] / base:.2f} x** "
             f"(at most {TARGETS[work][0]}) | "
             f"{median['tcp']:,.2f} us = **{median['tcp'] / base:.2f} x** "
@@ -154,14 +154,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument("--work", choices=NAMES, nargs="+", help="only this, and no page")
+    parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     args = parser.parse_args()
 
     import gt
     import torch
 
     lines = []
-    for threads in (2, 1):
-        lines += measure(threads, args.rounds)
+    for threads in args.threads:
+        lines += measure(threads, args.rounds, args.work or list(NAMES))
+    if args.work:
+        return
     gt_first = first_result("import gt; print(gt.ones(2) + 1)", args.rounds)
     torch_first = first_result("import torch; print(torch.ones(2) + 1)", args.rounds)
     rate = dispatcher_rate()

@@ -9,7 +9,8 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use gt_ir::operation::{Gradient, OUTPUT, Saved};
+use gt_ir::operation::{Gradient, OUTPUT, Saved, ints};
+use gt_ir::ops;
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -126,6 +127,22 @@ impl Node {
 
     pub fn is_leaf(&self) -> bool {
         matches!(self.kind, NodeKind::Leaf { .. })
+    }
+
+    /// Whether it exchanges the last two axes, and no others.
+    fn is_transpose(&self) -> bool {
+        let NodeKind::Operation(record) = &self.kind else { return false };
+        if !std::ptr::eq(record.operation, &ops::shape::PERMUTE) {
+            return false;
+        }
+        let order = ints(&record.attributes, 0);
+        let rank = order.len() as i64;
+        let turned = |(to, &from): (usize, &i64)| match rank - to as i64 {
+            1 => from == rank - 2,
+            2 => from == rank - 1,
+            _ => from == to as i64,
+        };
+        order.iter().enumerate().all(turned)
     }
 
     /// A leaf's gradient.
@@ -453,5 +470,9 @@ impl Graph for Recording {
 
     fn meta(&self, var: Var) -> Meta {
         self.vars[var.0 as usize].meta()
+    }
+
+    fn is_transposed(&self, var: Var) -> bool {
+        self.vars[var.0 as usize].node().is_some_and(|node| node.is_transpose())
     }
 }

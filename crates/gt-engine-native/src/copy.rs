@@ -60,6 +60,15 @@ impl<const K: usize> Loops<K> {
         self.strides[k][..self.rank].iter().all(|&stride| stride == 0)
     }
 
+    /// Whether tensor `k` lies column by column, so that its rows are best read in whole tiles.
+    pub fn is_turned(&self, k: usize) -> bool {
+        self.rank >= 2
+            && self.inner_stride(k).unsigned_abs() > 1
+            && self.strides[k][self.rank - 2] == 1
+            && self.inner() >= BLOCK
+            && self.dims[self.rank - 2] >= BLOCK
+    }
+
     /// How often the inner loop runs.
     pub fn rows(&self) -> usize {
         self.dims[..self.rank.max(1) - 1].iter().product()
@@ -148,12 +157,7 @@ unsafe fn row<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize,
 /// Whether the source is read down its columns: then whole tiles are copied, so that each line
 /// of memory is read once.
 fn turned(loops: &Loops<2>) -> bool {
-    loops.rank >= 2
-        && loops.inner_stride(1) == 1
-        && loops.inner_stride(0).unsigned_abs() > 1
-        && loops.strides[0][loops.rank - 2] == 1
-        && loops.inner() >= 8
-        && loops.dims[loops.rank - 2] >= 8
+    loops.inner_stride(1) == 1 && loops.is_turned(0)
 }
 
 /// Rows and columns that are turned in registers.

@@ -166,9 +166,14 @@ fn general(
     }
     let arity = tensors.iter().flatten().count();
     let mut loops = loops_over(&tensors, &output.shape);
-    if loops.inner() < SHORT_ROW && loops.rows() >= SHORT_ROW {
-        for tensor in tensors.iter_mut().flatten() {
-            if tensor.numel() > 1 {
+    let short = loops.inner() < SHORT_ROW && loops.rows() >= SHORT_ROW;
+    let copies: [bool; 3] = std::array::from_fn(|k| short || loops.is_turned(k));
+    if copies.contains(&true) {
+        for (tensor, copies) in tensors.iter_mut().zip(copies) {
+            if let Some(tensor) = tensor
+                && copies
+                && tensor.numel() > 1
+            {
                 *tensor = tensor.expand(&output.shape).contiguous()?;
             }
         }

@@ -141,7 +141,8 @@ unsafe fn split<T: Number>(
         // SAFETY: the caller's promise.
         return unsafe { product(lengths, a, b, out, columns) };
     }
-    let by_rows = rows >= columns;
+    // Each piece packs its own part of the right operand, and all of the left as it goes.
+    let by_rows = rows > columns;
     let length = if by_rows { rows } else { columns };
     // Whole registers of gemm's kernels.
     let step = length.div_ceil(threads.count()).next_multiple_of(16);

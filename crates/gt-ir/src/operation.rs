@@ -336,6 +336,12 @@ pub trait Graph {
     ) -> Var;
 
     fn meta(&self, var: Var) -> Meta;
+
+    /// Whether a value is another one with its last two axes exchanged, as a weight that is used
+    /// transposed: then its gradient is best made in the order of that other one.
+    fn is_transposed(&self, _: Var) -> bool {
+        false
+    }
 }
 
 /// What a gradient rule has at hand.

@@ -7,11 +7,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
-use memmap2::{Mmap, MmapMut};
+use memmap2::MmapOptions;
 
 use crate::error::NetError;
 
@@ -45,15 +45,13 @@ impl OwnedBlock {
             }
             File::from_raw_fd(fd)
         };
-        let total = HEADER + bytes.len();
-        file.set_len(total as u64).map_err(error)?;
         let mut token = [0; 16];
         getrandom::fill(&mut token).expect("the system gives random bytes");
-        // SAFETY: nobody else knows this file yet, so nobody changes it while it is mapped.
-        let mut map = unsafe { MmapMut::map_mut(&file) }.map_err(error)?;
-        map[..16].copy_from_slice(&token);
-        map[HEADER..].copy_from_slice(bytes);
-        drop(map);
+        let mut header = [0; HEADER];
+        header[..16].copy_from_slice(&token);
+        // Written, not mapped: a fault for each page would take longer than the copy.
+        file.write_all_at(&header, 0).map_err(error)?;
+        file.write_all_at(bytes, HEADER as u64).map_err(error)?;
         // SAFETY: the descriptor is open; the call changes no memory of this process.
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
             return Err(error(io::Error::last_os_error()));
@@ -99,7 +97,7 @@ pub fn map(block: &SharedBlock) -> Result<Bytes, NetError> {
     // SAFETY: sealed against shrinking, so no access can fault. Its owner, a process of the same
     // user, could still write to it; values may then be wrong, but are only ever read as plain
     // numbers, for which any bits are valid.
-    let map = unsafe { Mmap::map(&file) }.map_err(error)?;
+    let map = unsafe { MmapOptions::new().populate().map(&file) }.map_err(error)?;
     if map[..16] != block.token.to_le_bytes() {
         return Err(error("the block's token is not as described"));
     }

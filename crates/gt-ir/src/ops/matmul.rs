@@ -22,6 +22,11 @@ pub static MATMUL: Operation = Operation {
             g.matmul(s.grad, turned)
         },
         |g, s| {
+            if g.is_transposed(s.tensor(1)) {
+                let turned = g.transpose(s.grad);
+                let product = g.matmul(turned, s.tensor(0));
+                return g.transpose(product);
+            }
             let turned = g.transpose(s.tensor(0));
             g.matmul(turned, s.grad)
         },
