@@ -19,10 +19,31 @@ pub trait Outbox: Send + Sync {
     fn has_waiting(&self) -> bool;
 }
 
+/// When a session hands a batch of commands to its driver, unless somebody waits for it sooner.
+#[derive(Clone, Copy, Debug)]
+pub struct Batches {
+    /// At so many commands,
+    pub commands: usize,
+    /// or at so much work, in bytes read and written.
+    pub work: u64,
+}
+
+impl Default for Batches {
+    /// Small ones, for drivers to which a batch costs little.
+    fn default() -> Batches {
+        Batches { commands: 128, work: 128 << 10 }
+    }
+}
+
 /// Joins a session to a dispatcher, in this process or elsewhere.
 pub trait Driver: Send + Sync {
     /// Lets the driver flush the session by itself when commands have waited for a while.
     fn attach(&self, outbox: Weak<dyn Outbox>);
+
+    /// The batches that suit it.
+    fn batches(&self) -> Batches {
+        Batches::default()
+    }
 
     /// A first command waits in the outbox.
     fn nudge(&self);

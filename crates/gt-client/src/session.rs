@@ -11,14 +11,9 @@ use gt_ir::{
 };
 use rustc_hash::FxHashSet;
 
-use crate::driver::{Driver, Interrupt, Outbox};
+use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
 use crate::{signal, source};
-
-/// A batch is handed on when it has this many commands,
-const BATCH_COMMANDS: usize = 128;
-/// or when it is this much work, in bytes read and written.
-const BATCH_WORK: u64 = 128 << 10;
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
 /// [`Session::close`].
@@ -28,6 +23,8 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     stream: Mutex<Stream>,
     driver: Arc<dyn Driver>,
+    /// As the driver wishes.
+    batches: Batches,
     seed: AtomicU64,
     random_instructions: AtomicU64,
 }
@@ -61,6 +58,7 @@ impl Session {
     pub fn new(driver: Arc<dyn Driver>) -> Session {
         let inner = Arc::new(Inner {
             stream: Mutex::default(),
+            batches: driver.batches(),
             driver,
             seed: AtomicU64::new(0),
             random_instructions: AtomicU64::new(0),
@@ -219,7 +217,7 @@ impl Inner {
         let first = stream.batch.is_empty();
         stream.batch.push(command);
         stream.work += work;
-        if stream.batch.len() >= BATCH_COMMANDS || stream.work >= BATCH_WORK {
+        if stream.batch.len() >= self.batches.commands || stream.work >= self.batches.work {
             self.submit(stream);
         } else if first {
             self.driver.nudge();
