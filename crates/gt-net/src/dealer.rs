@@ -13,6 +13,10 @@ use crate::error::{NetError, during};
 use crate::keys::Key;
 use crate::server::{send_frames, to_bytes};
 
+/// How long a peer looks for the next message before it sleeps. Most answers come sooner, and to
+/// wake a processor takes as long as the way through three processes.
+const LOOK: Duration = Duration::from_micros(200);
+
 /// A link to a server. One thread at a time may use it.
 pub struct DealerLink {
     socket: Socket,
@@ -20,6 +24,8 @@ pub struct DealerLink {
     monitor: Socket,
     address: Address,
     lost: Option<String>,
+    /// Nothing has come for a while: it is not worth looking.
+    quiet: bool,
 }
 
 /// What has become of a connection.
@@ -75,7 +81,8 @@ impl DealerLink {
         socket
             .connect(&address.to_connect())
             .map_err(|_| NetError::BadAddress { given: address.to_string() })?;
-        let mut link = DealerLink { socket, monitor, address: address.clone(), lost: None };
+        let mut link =
+            DealerLink { socket, monitor, address: address.clone(), lost: None, quiet: false };
         link.await_handshake(key.is_some(), limit)?;
         Ok(link)
     }
@@ -159,6 +166,13 @@ impl DealerLink {
             self.check()?;
             return self.take();
         }
+        let until = Instant::now() + LOOK.min(limit);
+        while !self.quiet && Instant::now() < until {
+            if let Some(frames) = self.take()? {
+                return Ok(Some(frames));
+            }
+            std::thread::yield_now();
+        }
         let mut items =
             vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
         if let Some(fd) = wake {
@@ -169,7 +183,9 @@ impl DealerLink {
             Ok(_) | Err(zmq::Error::EINTR) => {}
             Err(error) => return Err(NetError::Socket { action: "waiting", error }),
         }
-        if let Some(frames) = self.take()? {
+        let found = self.take()?;
+        self.quiet = found.is_none();
+        if let Some(frames) = found {
             return Ok(Some(frames));
         }
         self.check()?;
