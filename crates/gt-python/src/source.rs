@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use gt::source;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -14,13 +15,14 @@ static PACKAGE: OnceLock<String> = OnceLock::new();
 enum Code {
     /// Part of the package: look at who called it.
     Own,
-    /// The user's: the numbers of its lines, by line.
-    User { file: String, lines: FxHashMap<i32, gt::ir::SourceId> },
+    /// The user's: the numbers of its lines, by instruction.
+    User { file: String, lines: FxHashMap<i64, gt::ir::SourceId> },
 }
 
 thread_local! {
-    /// The code object and line that were looked up last, and their number: loops stay in place.
-    static LAST: Cell<(usize, i32, gt::ir::SourceId)> = const { Cell::new((0, 0, gt::ir::SourceId(0))) };
+    /// The code object and instruction that were looked up last, and the number of their line:
+    /// loops stay in place.
+    static LAST: Cell<(usize, i64, gt::ir::SourceId)> = const { Cell::new((0, 0, gt::ir::SourceId(0))) };
 
     /// What is known of each code object. An entry keeps its code object alive, so that an
     /// address is never another's.
@@ -55,11 +57,17 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
         let code = ffi::PyFrame_GetCode(pointer).cast::<ffi::PyObject>();
         Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
     };
-    // SAFETY: as above; it only reads the frame.
-    let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
+    // The line itself is found by reading the code object's table from its start: too slow to do
+    // each time.
+    let at = frame.getattr(intern!(frame.py(), "f_lasti")).ok()?;
+    // SAFETY: `at` is an object; what is no number gives -1 and an error, which is cleared.
+    let at = unsafe { ffi::PyLong_AsLongLong(at.as_ptr()) };
+    if at < 0 {
+        PyErr::take(frame.py());
+    }
     let key = code.as_ptr() as usize;
-    let (last_key, last_line, last_source) = LAST.get();
-    if (last_key, last_line) == (key, line) {
+    let (last_key, last_at, last_source) = LAST.get();
+    if (last_key, last_at) == (key, at) {
         return Some(last_source);
     }
     let source = KNOWN.with_borrow_mut(|known| {
@@ -73,12 +81,14 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
         });
         match entry {
             Code::Own => None,
-            Code::User { file, lines } => Some(
-                *lines.entry(line).or_insert_with(|| source::intern(&format!("{file}:{line}"))),
-            ),
+            Code::User { file, lines } => Some(*lines.entry(at).or_insert_with(|| {
+                // SAFETY: `pointer` is a frame object; this only reads it.
+                let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
+                source::intern(&format!("{file}:{line}"))
+            })),
         }
     })?;
-    LAST.set((key, line, source));
+    LAST.set((key, at, source));
     Some(source)
 }
 

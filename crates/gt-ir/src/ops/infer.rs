@@ -9,7 +9,12 @@ use crate::shape::Shape;
 /// The dtype of operands taken together (PyTorch's `torch.result_type`): tensors with axes
 /// decide; tensors without, then numbers, count only where they raise the category.
 pub fn promote(operands: &[Operand<Meta>]) -> DType {
-    // The common cases first: one tensor and a number of no higher category, or two alike.
+    // The common case first: two tensors alike.
+    if let [Operand::Tensor(left), Operand::Tensor(right)] = operands
+        && left.dtype == right.dtype
+    {
+        return left.dtype;
+    }
     let mut with_axes: Option<DType> = None;
     let mut without_axes: Option<DType> = None;
     let mut number: Option<DType> = None;
@@ -37,13 +42,9 @@ fn combine(strong: Option<DType>, weak: Option<DType>) -> Option<DType> {
 
 /// The shape that all operands broadcast to.
 pub fn broadcast(call: &Call) -> Result<Shape> {
-    let mut shape = Shape::SCALAR;
-    for operand in call.operands {
-        if let Operand::Tensor(meta) = operand {
-            shape = shape.broadcast(&meta.shape, call.operation)?;
-        }
-    }
-    Ok(shape)
+    let mut shapes = call.operands.iter().filter_map(Operand::tensor).map(|meta| &meta.shape);
+    let first = *shapes.next().unwrap_or(&Shape::SCALAR);
+    shapes.try_fold(first, |shape, next| shape.broadcast(next, call.operation))
 }
 
 /// Elementwise, in the promoted dtype.

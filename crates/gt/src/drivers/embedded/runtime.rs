@@ -193,9 +193,12 @@ impl Runtime {
                 (spins, sleeps) = (0, 0);
             } else if spins < SPINS {
                 spins += 1;
-                std::hint::spin_loop();
+                // The thread with the work may need this very processor.
+                if spins % 64 == 0 { thread::yield_now() } else { std::hint::spin_loop() }
+            } else if self.has_work(index) {
+                // Another thread is at it.
+                thread::yield_now();
             } else {
-                spins = SPINS;
                 sleeps += 1;
                 let deep = sleeps > SHORT_SLEEPS;
                 seat.deep.store(deep, Ordering::SeqCst);
