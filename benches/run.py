@@ -194,7 +194,13 @@ With one thread each side is bound to one core: there, GT's client and worker ca
 """
     print(page)
     if args.write:
-        args.write.write_text(page)
+        args.write.write_text(page + kept(args.write))
+
+
+def kept(path: Path) -> str:
+    """Give what people wrote below the tables, which stays."""
+    _, heading, words = path.read_text().partition("\n## What the table says")
+    return heading + words
 
 
 def cpu_name() -> str:
