@@ -40,7 +40,7 @@ def test_many_starts_and_stops_leave_no_thread_and_no_file():
 
     once()
     tasks, files = len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
-    for _ in range(200):
+    for _ in range(1_000):
         once()
     assert len(os.listdir("/proc/self/task")) <= tasks
     assert len(os.listdir("/proc/self/fd")) <= files
@@ -180,15 +180,32 @@ def memory() -> int:
         return int(file.read().split()[1]) * 4096
 
 
+def test_values_are_copied_at_most_once_each_way():
+    done = run_python(
+        "import resource, numpy as np, gt\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
+        "array = np.ones(50_000_000, 'float32')\n"
+        "gt.synchronize()\n"
+        "start = peak()\n"
+        "x = gt.from_numpy(array)\n"
+        "gt.synchronize()\n"
+        "there = peak()\n"
+        "assert x.numpy().sum() == array.size\n"
+        "print(there - start, peak() - there)\n"
+    )
+    there, back = map(int, done.stdout.split())
+    assert there < 250e6 and back < 250e6, done
+
+
 def test_issuing_without_fetching_holds_memory_bounded():
     x = gt.ones(1000)
     gt.synchronize()
     before = memory()
     kept = x
-    for _ in range(200_000):
+    for _ in range(1_000_000):
         kept = kept + x
     assert memory() - before < 200 << 20
-    assert kept[0].item() == 200_001
+    assert kept[0].item() == 1_000_001
     del kept
     held = [gt.ones(1000, 1000) for _ in range(50)]
     gt.synchronize()
