@@ -1,5 +1,6 @@
 """Bad input: each error says what was given, what was expected and what to do."""
 
+import math
 from pathlib import Path
 
 import gt
@@ -157,5 +158,25 @@ def test_workers_are_set_before_the_first_tensor():
     gt.ones(1)
     with pytest.raises(RuntimeError, match="before the first tensor"):
         gt.gpu_workers(2)
-    with pytest.raises(RuntimeError, match="at least one"):
-        gt.gpu_workers(0)
+    for count in (0, -1):
+        with pytest.raises(ValueError, match=f"at least one worker is needed, {count} given"):
+            gt.gpu_workers(count)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(300, "uint8"), (-1, "uint8"), (128, "int8"), (2**31, "int32"), (2.0**63, "int64")],
+)
+def test_numbers_must_fit_their_dtype(value, dtype):
+    with pytest.raises(ValueError, match=f"cannot be stored as {dtype}"):
+        gt.tensor([0, value], dtype=dtype)
+    for number in (math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match=f"cannot be stored as {dtype}"):
+            gt.tensor([number], dtype=dtype)
+
+
+def test_limits_of_dtypes_fit():
+    for dtype in ("uint8", "int8", "int16", "int32", "int64"):
+        limits = np.iinfo(dtype)
+        assert gt.tensor([limits.min, limits.max], dtype=dtype).tolist() == [limits.min, limits.max]
+    assert gt.tensor([255.9, -0.9], dtype="uint8").tolist() == [255, 0]

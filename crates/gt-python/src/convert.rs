@@ -163,10 +163,34 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
     let dtype = dtype.unwrap_or(if all_bools { DType::Bool } else { DType::F32 });
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
     for value in list.values {
+        if !fits(value, dtype) {
+            return Err(PyValueError::new_err(format!(
+                "{value} cannot be stored as {dtype}\n  hint: give a dtype that holds it, or no dtype"
+            )));
+        }
         TensorData::encode(dtype, value, &mut bytes);
     }
     let data = TensorData::new(dtype, shape(&list.dims)?, Bytes::from(bytes));
     data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
+}
+
+/// Whether a number is within an integer dtype's range; other dtypes take all numbers.
+fn fits(value: Scalar, dtype: DType) -> bool {
+    let (low, high) = match dtype {
+        DType::U8 => (0, i64::from(u8::MAX)),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        DType::I64 => (i64::MIN, i64::MAX),
+        _ => return true,
+    };
+    match value {
+        Scalar::Bool(_) => true,
+        Scalar::Int(value) => (low..=high).contains(&value),
+        // Fractions are cut off. The upper limit of int64 is rounded up to 2^63, which is too
+        // much, as not a number is.
+        Scalar::Float(value) => value.trunc() >= low as f64 && value.trunc() < high as f64 + 1.0,
+    }
 }
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use gt::{ClientError, Session, Tensor};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{IntoPython, to_python};
@@ -124,10 +124,10 @@ pub fn ready_current(py: Python<'_>) -> PyResult<Session> {
 
 /// Sets how many workers the embedded session will have.
 #[pyfunction]
-fn gpu_workers(count: usize) -> PyResult<()> {
-    if count == 0 {
-        return Err(PyRuntimeError::new_err("gpu_workers: at least one worker is needed, 0 given"));
-    }
+fn gpu_workers(count: i64) -> PyResult<()> {
+    let count = usize::try_from(count).ok().filter(|&count| count > 0).ok_or_else(|| {
+        PyValueError::new_err(format!("gpu_workers: at least one worker is needed, {count} given"))
+    })?;
     let mut current = lock();
     if let Some(session) = &current.session {
         return Err(PyRuntimeError::new_err(format!(
