@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import embedded_only
+from processes import HEED_CTRL_C, embedded_only
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = embedded_only
@@ -80,8 +80,9 @@ def test_simple_launch():
     ("ending", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "kill"]
 )
 def test_the_launcher_stops_what_it_started(ending, status):
-    command = [sys.executable, str(ROOT / "simple_launch.py"), "--no-test"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+    code = HEED_CTRL_C + "import simple_launch, sys\nsys.exit(simple_launch.main(['--no-test']))"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as launcher:
         assert "1 worker(s)" in launcher.stdout.readline()
         assert "gt.connect" in launcher.stdout.readline()
         children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
