@@ -43,6 +43,9 @@ pub enum Error {
     #[error("{operation}: index {index} is out of range for axis {axis} of length {length}")]
     BadIndex { operation: &'static str, index: i64, axis: usize, length: usize },
 
+    #[error("index: {given} indices are too many for a tensor of {} axes, shape {shape}", .shape.rank())]
+    TooManyIndices { given: usize, shape: Shape },
+
     #[error("{operation}: {given} operands given, expected {expected}")]
     OperandCount { operation: &'static str, given: usize, expected: String },
 

@@ -16,7 +16,7 @@ pub fn to_python(error: ClientError) -> PyErr {
     use ir::Error;
     let text = error.to_string();
     match error {
-        ClientError::Invalid(Error::BadAxis { .. } | Error::BadIndex { .. }) => {
+        ClientError::Invalid(Error::BadAxis { .. } | Error::BadIndex { .. } | Error::TooManyIndices { .. }) => {
             PyIndexError::new_err(text)
         }
         ClientError::Invalid(Error::UnknownDType { .. } | Error::DTypeMismatch { .. }) => {

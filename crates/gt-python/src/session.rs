@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use gt::{ClientError, Session, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 
 use crate::error::{IntoPython, to_python};
 
@@ -158,12 +159,21 @@ pub fn replace(py: Python<'_>, session: Session) {
 }
 
 #[pyfunction]
-fn manual_seed(seed: i64) {
+fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
+    let whole: Bound<'_, PyInt> = seed.cast::<PyInt>().cloned().map_err(|_| {
+        PyTypeError::new_err(format!("manual_seed: {seed} given, expected a whole number"))
+    })?;
+    // Negative seeds count from the end of the unsigned ones, as in PyTorch.
+    let bits = whole.extract::<u64>().or_else(|_| whole.extract::<i64>().map(|seed| seed as u64));
+    let bits = bits.map_err(|_| {
+        PyValueError::new_err(format!("manual_seed: {seed} given, expected -2**63 to 2**64 - 1"))
+    })?;
     let mut current = lock();
-    current.seed = Some(seed as u64);
+    current.seed = Some(bits);
     if let Some(session) = &current.session {
-        session.manual_seed(seed as u64);
+        session.manual_seed(bits);
     }
+    Ok(())
 }
 
 /// What the session is connected to, or None before the first tensor.

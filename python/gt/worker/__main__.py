@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 
 from gt import _gt
 
@@ -44,9 +45,16 @@ def main(argv: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     try:
-        _gt.run_worker(address, name, ready, args.key_file, args.insecure, args.threads)
+        return serve(address, name, ready, args)
     except KeyboardInterrupt:
         print(f"gt worker: {name} stopped", flush=True)
+        return 0
+
+
+def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Namespace) -> int:
+    """Serve until the server is gone; give the exit status."""
+    try:
+        _gt.run_worker(address, name, ready, args.key_file, args.insecure, args.threads)
     except (ConnectionError, ValueError) as error:
         print(f"gt worker: {error}", file=sys.stderr)
         return 1

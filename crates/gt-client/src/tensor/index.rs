@@ -162,10 +162,7 @@ impl Tensor {
             })
             .sum();
         if used > shape.rank() {
-            return Err(ClientError::usage(format!(
-                "index: {used} indices given for a tensor of {} axes, shape {shape}",
-                shape.rank()
-            )));
+            return Err(Error::TooManyIndices { given: used, shape }.into());
         }
         if entries.iter().filter(|entry| matches!(entry, Index::Ellipsis)).count() > 1 {
             return Err(ClientError::usage("index: `...` may stand only once"));

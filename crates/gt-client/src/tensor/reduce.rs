@@ -79,23 +79,24 @@ impl Tensor {
     /// The largest value along one axis and where it is; its gradient goes to that place alone.
     #[track_caller]
     pub fn max_with_index(&self, along: i64, keepdims: bool) -> Result<(Tensor, Tensor)> {
-        self.extreme(&reduce::ARGMAX, along, keepdims)
+        self.extreme("max", &reduce::ARGMAX, along, keepdims)
     }
 
     /// The smallest value along one axis and where it is.
     #[track_caller]
     pub fn min_with_index(&self, along: i64, keepdims: bool) -> Result<(Tensor, Tensor)> {
-        self.extreme(&reduce::ARGMIN, along, keepdims)
+        self.extreme("min", &reduce::ARGMIN, along, keepdims)
     }
 
     #[track_caller]
     fn extreme(
         &self,
+        name: &'static str,
         operation: &'static Operation,
         along: i64,
         keepdims: bool,
     ) -> Result<(Tensor, Tensor)> {
-        let at = axis(along, self.rank(), operation.name)?;
+        let at = axis(along, self.rank(), name)?;
         if self.rank() == 0 {
             let index = self.reduce(operation, &[], false)?;
             return Ok((self.copy()?, index));
