@@ -16,9 +16,9 @@ pub fn to_python(error: ClientError) -> PyErr {
     use ir::Error;
     let text = error.to_string();
     match error {
-        ClientError::Invalid(Error::BadAxis { .. } | Error::BadIndex { .. } | Error::TooManyIndices { .. }) => {
-            PyIndexError::new_err(text)
-        }
+        ClientError::Invalid(
+            Error::BadAxis { .. } | Error::BadIndex { .. } | Error::TooManyIndices { .. },
+        ) => PyIndexError::new_err(text),
         ClientError::Invalid(Error::UnknownDType { .. } | Error::DTypeMismatch { .. }) => {
             PyTypeError::new_err(text)
         }
