@@ -5,15 +5,21 @@
 //!   shard: {axis: 0, workers: [0, 1]}
 //!   backward: backward_signal
 //!   compile: false
+//! hybrid:
+//!   shard:
+//!     mesh: {data: 2, model: 2}
+//!     axis: {data: 0, model: 1}
 //! ```
 //!
 //! The text becomes a tree that knows where each of its parts stands ([`tree`]); reading the tree
 //! gives signals, or an error that names file, line, column and key.
 
+pub mod registry;
 mod tree;
 
 use std::fmt;
 
+use gt_ir::signal::{MeshAxis, Shard};
 use thiserror::Error;
 
 use crate::nearest::nearest;
@@ -26,15 +32,6 @@ pub struct SignalConfig {
     /// The signal that its gradients run under. It may be registered later.
     pub backward: Option<String>,
     pub compile: bool,
-}
-
-/// Where tensors go: cut along an axis over workers, or a copy on each.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Shard {
-    pub axis: i64,
-    /// Worker numbers; `None` means all.
-    pub workers: Option<Vec<u32>>,
-    pub replicated: bool,
 }
 
 /// A place in a file; lines and columns count from 1, 0 where the parser knows none.
@@ -73,6 +70,8 @@ pub enum ConfigError {
     },
     #[error("{place}: '{key}' is {given}, expected {expected}")]
     WrongValue { place: Place, key: String, given: String, expected: &'static str },
+    #[error("{place}: '{key}' is not an axis of the mesh, expected {}", names.join(", "))]
+    UnknownMeshAxis { place: Place, key: String, names: Vec<String> },
     #[error("{place}: '{key}' names worker {worker} twice, expected each worker once")]
     DuplicateWorker { place: Place, key: String, worker: u32 },
 }
@@ -82,7 +81,7 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 const SIGNAL_KEYS: &[&str] = &["shard", "backward", "compile"];
-const SHARD_KEYS: &[&str] = &["axis", "workers", "replicated"];
+const SHARD_KEYS: &[&str] = &["axis", "workers", "replicated", "mesh"];
 const WORKERS: &str = "a list of worker numbers, or null for all workers";
 
 /// The signals of a YAML text in the order of the text; `file` names it in errors.
@@ -124,20 +123,66 @@ impl Reader<'_> {
         if value.is_null() {
             return Ok(None);
         }
-        let mut shard = Shard::default();
-        for (key, value) in self.map(value, path, "axis, workers and replicated")? {
+        let (mut workers, mut replicated, mut axis, mut mesh) = (None, false, None, None);
+        for (key, value) in self.map(value, path, "axis, workers, replicated and mesh")? {
             let path = format!("{path}.{}", key.text);
             match key.text.as_str() {
-                "axis" => {
-                    let axis = value.whole().and_then(|axis| i64::try_from(axis).ok());
-                    shard.axis = axis.ok_or_else(|| self.wrong(value, &path, "a whole number"))?;
-                }
-                "workers" => shard.workers = self.workers(value, &path)?,
-                "replicated" => shard.replicated = self.flag(value, &path)?,
+                "axis" => axis = Some((value, path)),
+                "workers" => workers = self.workers(value, &path)?,
+                "replicated" => replicated = self.flag(value, &path)?,
+                "mesh" => mesh = Some((value, path)),
                 _ => return Err(self.unknown(key, path, SHARD_KEYS)),
             }
         }
-        Ok(Some(shard))
+        let mesh = match mesh {
+            Some((mesh, path)) => self.mesh(mesh, &path, axis)?,
+            None => {
+                let axis = axis.map(|(axis, path)| self.axis(axis, &path)).transpose()?;
+                let axis = (!replicated).then_some(axis.unwrap_or(0));
+                vec![MeshAxis { axis, ..MeshAxis::default() }]
+            }
+        };
+        Ok(Some(Shard { workers, mesh }))
+    }
+
+    fn axis(&self, value: &Value, path: &str) -> Result<i64, ConfigError> {
+        let axis = value.whole().and_then(|axis| i64::try_from(axis).ok());
+        axis.ok_or_else(|| self.wrong(value, path, "a whole number"))
+    }
+
+    /// One or two named axes of workers; `axis` says which axis of a tensor is cut over each.
+    fn mesh(
+        &self,
+        value: &Value,
+        path: &str,
+        axis: Option<(&Value, String)>,
+    ) -> Result<Vec<MeshAxis>, ConfigError> {
+        const SHAPE: &str = "one or two named lengths, as {data: 2, model: 4}";
+        let lengths = self.map(value, path, SHAPE)?;
+        if !(1..=2).contains(&lengths.len()) {
+            return Err(self.wrong(value, path, SHAPE));
+        }
+        let mut mesh = Vec::new();
+        for (name, length) in lengths {
+            let path = format!("{path}.{}", name.text);
+            let whole = length.whole().and_then(|length| u32::try_from(length).ok());
+            let whole = whole.filter(|&length| length > 0);
+            let length = whole.ok_or_else(|| self.wrong(length, &path, "how many workers"))?;
+            mesh.push(MeshAxis { name: name.text.clone(), length, axis: None });
+        }
+        let Some((axes, path)) = axis else { return Ok(mesh) };
+        for (name, axis) in self.map(axes, &path, "a tensor's axis for each name of the mesh")? {
+            let path = format!("{path}.{}", name.text);
+            let Some(entry) = mesh.iter_mut().find(|entry| entry.name == name.text) else {
+                let place = name.place(self.file);
+                let names = lengths.iter().map(|(name, _)| name.text.clone()).collect();
+                return Err(ConfigError::UnknownMeshAxis { place, key: path, names });
+            };
+            if !axis.is_null() {
+                entry.axis = Some(self.axis(axis, &path)?);
+            }
+        }
+        Ok(mesh)
     }
 
     fn workers(&self, value: &Value, path: &str) -> Result<Option<Vec<u32>>, ConfigError> {
@@ -210,13 +255,33 @@ mod tests {
         let signals = parse(text, "x.yaml").unwrap();
         let names: Vec<&str> = signals.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["z", "b", "empty", "1"]);
-        let shard = Shard { axis: -1, workers: Some(vec![0, 2]), replicated: false };
+        let shard = Shard::row(Some(vec![0, 2]), Some(-1));
         let z = SignalConfig { shard: Some(shard), backward: Some("b".into()), compile: true };
         assert_eq!(signals[0].1, z);
-        let shard = Shard { axis: 0, workers: None, replicated: true };
+        let shard = Shard::row(None, None);
         assert_eq!(signals[1].1, SignalConfig { shard: Some(shard), ..Default::default() });
         assert_eq!(signals[2].1, SignalConfig::default());
         assert_eq!(signals[3].1, SignalConfig::default());
+    }
+
+    #[test]
+    fn meshes_have_named_axes() {
+        let text = "a: {shard: {mesh: {data: 2, model: 3}, axis: {model: 1}}}";
+        let shard = parse(text, "x.yaml").unwrap()[0].1.shard.clone().unwrap();
+        let data = MeshAxis { name: "data".into(), length: 2, axis: None };
+        let model = MeshAxis { name: "model".into(), length: 3, axis: Some(1) };
+        assert_eq!(shard, Shard { workers: None, mesh: vec![data, model] });
+        let check = |text: &str, wants: &str| {
+            assert_eq!(parse(text, "x.yaml").unwrap_err().to_string(), wants);
+        };
+        check(
+            "a: {shard: {mesh: {data: 2}, axis: {date: 1}}}",
+            "x.yaml:1:37: 'a.shard.axis.date' is not an axis of the mesh, expected data",
+        );
+        check(
+            "a: {shard: {mesh: {data: 0}}}",
+            "x.yaml:1:26: 'a.shard.mesh.data' is 0, expected how many workers",
+        );
     }
 
     #[test]
@@ -246,7 +311,7 @@ mod tests {
         );
         check(
             "a: {shard: {zebra: 1}}",
-            "x.yaml:1:13: 'a.shard.zebra' is not a known key, expected axis, workers, replicated",
+            "x.yaml:1:13: 'a.shard.zebra' is not a known key, expected axis, workers, replicated, mesh",
         );
         check(
             "a:\n  shard: {axis: zero}\n",

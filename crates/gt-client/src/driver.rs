@@ -61,9 +61,6 @@ pub trait Driver: Send + Sync {
     /// Waits for the answer to a request that was submitted.
     fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message>;
 
-    /// Sends the dispatcher a signal configuration.
-    fn configure(&self, text: &str) -> Result<()>;
-
     /// Ends the session; all that waits gets an error.
     fn close(&self);
 

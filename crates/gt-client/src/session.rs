@@ -9,8 +9,9 @@ use gt_ir::{
     Attributes, Command, Content, Instruction, Meta, Operation, RequestId, SourceId, TensorData,
     TensorId,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
+use crate::config::registry;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
 use crate::{signal, source};
@@ -36,8 +37,8 @@ struct Stream {
     batch: Vec<Command>,
     /// What the batch costs to run: see [`Driver::submit`].
     work: u64,
-    /// Signals whose names the dispatcher knows.
-    signals: FxHashSet<u32>,
+    /// The signals that the dispatcher knows, and the version of the configuration it knows.
+    signals: FxHashMap<u32, u64>,
     closed: bool,
 }
 
@@ -97,9 +98,8 @@ impl Session {
     ) -> Arc<Value> {
         let signal = signal::current().signal;
         let mut stream = self.0.lock();
-        if signal != 0 && stream.signals.insert(signal) {
-            let name = signal::name(signal).unwrap_or_default();
-            self.0.append(&mut stream, Command::Signal { number: signal, name }, 0);
+        if signal != 0 {
+            self.0.explain_signal(&mut stream, signal);
         }
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
@@ -112,10 +112,14 @@ impl Session {
     /// Appends a tensor's data.
     pub(crate) fn create(&self, data: TensorData) -> Arc<Value> {
         let meta = Meta::new(data.dtype, data.shape);
+        let signal = signal::current().signal;
         let mut stream = self.0.lock();
+        if signal != 0 {
+            self.0.explain_signal(&mut stream, signal);
+        }
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
-        let command = Command::Create { output, content: Content::Data(data) };
+        let command = Command::Create { output, content: Content::Data(data), signal };
         self.0.append(&mut stream, command, meta.bytes() as u64);
         drop(stream);
         Arc::new(Value { id: output, meta, session: self.clone() })
@@ -178,11 +182,6 @@ impl Session {
         self.0.driver.wait_for_room(interrupt)
     }
 
-    /// Sends the dispatcher a signal configuration.
-    pub fn configure(&self, text: &str) -> Result<()> {
-        self.0.driver.configure(text)
-    }
-
     /// Ends the session. Its tensors are freed; fetching one is an error from now on.
     pub fn close(&self) {
         self.flush();
@@ -203,6 +202,16 @@ impl Session {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, Stream> {
         self.stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Tells the dispatcher what a signal means, if it does not know.
+    fn explain_signal(&self, stream: &mut Stream, signal: u32) {
+        let version = registry::version();
+        if stream.signals.insert(signal, version) != Some(version) {
+            let name = signal::name(signal).unwrap_or_default();
+            let shard = registry::get(&name).and_then(|config| config.shard);
+            self.append(stream, Command::Signal { number: signal, name, shard }, 0);
+        }
     }
 
     fn push(&self, command: Command, work: u64) {

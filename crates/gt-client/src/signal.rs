@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::sync::{LazyLock, Mutex};
 
+use crate::config::registry;
 use crate::error::{ClientError, Result};
 
 /// A scope: the numbers of its signal and of the one for its gradients. 0 is none.
@@ -37,6 +38,13 @@ pub fn number(name: &str) -> u32 {
 pub fn name(number: u32) -> Option<String> {
     let names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     names.get((number as usize).checked_sub(1)?).cloned()
+}
+
+/// The signal under which gradients run of what was computed under `signal`: the one that its
+/// configuration names, or itself.
+pub fn of_gradients(signal: u32) -> u32 {
+    let config = name(signal).and_then(|name| registry::get(&name));
+    config.and_then(|config| config.backward).map_or(signal, |name| number(&name))
 }
 
 /// Opens a scope on this thread.

@@ -429,7 +429,11 @@ impl Record {
     }
 
     fn backward_signal(&self) -> u32 {
-        if self.scope.backward != 0 { self.scope.backward } else { self.scope.signal }
+        match self.scope {
+            Scope { backward, .. } if backward != 0 => backward,
+            Scope { signal: 0, .. } => 0,
+            Scope { signal, .. } => signal::of_gradients(signal),
+        }
     }
 }
 

@@ -1,19 +1,23 @@
 //! The dispatcher: takes the streams of many clients and schedules them onto workers.
 //!
 //! - [`dispatcher`]: the state machine; messages and the time go in, messages come out.
-//! - [`session`]: one client's name space, its queue and its requests.
-//! - [`handle`]: where a client's tensor is.
-//! - [`pool`]: the workers, and which session computes on which.
+//! - [`session`]: one client: its tensors, its queue and its requests.
+//! - [`schedule`]: clients' batches, planned and handed to workers in turn.
+//! - [`answers`]: what workers answer, on its way to the clients.
+//! - [`planner`]: where tensors lie, and what is moved.
+//! - [`pool`]: the workers, and which session begins on which.
 //! - [`pipeline`]: the stream modifiers, in order.
 //! - [`log`]: the instruction log.
 //!
 //! A dispatcher knows neither sockets nor engines; it never waits and never computes.
 
+mod answers;
 pub mod dispatcher;
-pub mod handle;
 pub mod log;
 pub mod pipeline;
+pub mod planner;
 mod pool;
+mod schedule;
 mod session;
 
 pub use dispatcher::{Dispatcher, Limits, PeerId};

@@ -5,7 +5,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use gt_ir::{Command, Operand};
+use gt_ir::exchange::{Collective, Exchange, Origin};
+use gt_ir::{Command, Operand, WorkerId};
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +109,34 @@ fn command_name(command: &Command) -> &'static str {
         Command::EndSession { .. } => "EndSession",
         Command::Signal { .. } => "Signal",
         Command::Stats { .. } => "GetStats",
+        Command::Exchange(exchange) => match exchange.collective {
+            Collective::AllGather => "AllGather",
+            Collective::ReduceScatter => "ReduceScatter",
+            Collective::AllReduce => "AllReduce",
+            Collective::AllToAll => "AllToAll",
+            Collective::Broadcast => "Broadcast",
+            Collective::Send => "Send",
+        },
     }
+}
+
+fn exchange_details(f: &mut std::fmt::Formatter<'_>, exchange: &Exchange) -> std::fmt::Result {
+    write!(f, "op={}", exchange.collective.name())?;
+    if let Some((output, meta)) = &exchange.output {
+        write!(f, " result={} shape={}", output.split().1, meta.shape)?;
+    }
+    if let Some(input) = exchange.input {
+        write!(f, " input={}", input.split().1)?;
+    }
+    let workers = |ids: Vec<WorkerId>| {
+        ids.iter().map(WorkerId::to_string).collect::<Vec<_>>().join(",")
+    };
+    let to = exchange.sends.iter().map(|(to, _)| *to).collect();
+    let from = exchange.sources.iter().filter_map(|source| match source.from {
+        Origin::Worker(worker) => Some(worker),
+        Origin::Own(_) => None,
+    });
+    write!(f, " to=[{}] from=[{}]", workers(to), workers(from.collect()))
 }
 
 struct Details<'a>(&'a Command);
@@ -142,15 +170,27 @@ impl std::fmt::Display for Details<'_> {
                 }
                 Ok(())
             }
-            Command::Create { output, content } => {
+            Command::Create { output, content, signal } => {
                 let meta = content.meta();
-                write!(f, "result={} dtype={} shape={}", output.split().1, meta.dtype, meta.shape)
+                let name = output.split().1;
+                write!(f, "result={name} dtype={} shape={}", meta.dtype, meta.shape)?;
+                if *signal != 0 {
+                    write!(f, " signal={signal}")?;
+                }
+                Ok(())
             }
             Command::Fetch { tensor, .. } => write!(f, "tensor={}", tensor.split().1),
             Command::Free(tensor) => write!(f, "tensor={}", tensor.split().1),
             Command::EndSession { session } => write!(f, "session={session}"),
-            Command::Signal { number, name } => write!(f, "signal={number} name={name}"),
+            Command::Signal { number, name, shard } => {
+                write!(f, "signal={number} name={name}")?;
+                match shard {
+                    Some(shard) => write!(f, " placement={shard}"),
+                    None => Ok(()),
+                }
+            }
             Command::Stats { .. } => Ok(()),
+            Command::Exchange(exchange) => exchange_details(f, exchange),
         }
     }
 }

@@ -1,18 +1,23 @@
-//! The workers, and which session computes on which.
+//! The workers, and which session begins on which.
 
 use std::collections::VecDeque;
+
+use gt_ir::WorkerId;
 
 use crate::dispatcher::PeerId;
 
 pub(crate) struct WorkerState {
     pub peer: PeerId,
+    pub id: WorkerId,
+    /// As configurations name it.
+    pub number: u32,
     pub name: String,
     pub machine: String,
     /// The weight of all commands it has not reported done.
     pub in_flight: u64,
-    /// Whose these are, oldest first.
-    pub owners: VecDeque<(PeerId, u64)>,
-    /// Sessions that compute on it.
+    /// Of which batches these are, oldest first; 0 for the dispatcher's own.
+    pub owners: VecDeque<(u64, u64)>,
+    /// Sessions that begin on it.
     pub sessions: u32,
 }
 
@@ -20,18 +25,29 @@ pub(crate) struct WorkerState {
 #[derive(Default)]
 pub(crate) struct Pool {
     workers: Vec<WorkerState>,
+    next: u32,
 }
 
 impl Pool {
-    pub fn add(&mut self, peer: PeerId, name: String, machine: String) {
+    /// Takes a worker in. Its number is its name, if that is a number nobody has; or else the
+    /// first that is free.
+    pub fn add(&mut self, peer: PeerId, name: String, machine: String) -> WorkerId {
+        let id = WorkerId(self.next);
+        self.next += 1;
+        let free = |number: &u32| self.workers.iter().all(|worker| worker.number != *number);
+        let named = name.parse::<u32>().ok().filter(free);
+        let number = named.or_else(|| (0..).find(free)).expect("there are fewer than 2^32 workers");
         self.workers.push(WorkerState {
             peer,
+            id,
+            number,
             name,
             machine,
             in_flight: 0,
             owners: VecDeque::new(),
             sessions: 0,
         });
+        id
     }
 
     pub fn remove(&mut self, peer: PeerId) -> Option<WorkerState> {
@@ -43,8 +59,18 @@ impl Pool {
         self.workers.iter().find(|worker| worker.peer == peer)
     }
 
-    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
+    fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
         self.workers.iter_mut().find(|worker| worker.peer == peer)
+    }
+
+    pub fn get_by_id(&mut self, id: WorkerId) -> Option<&mut WorkerState> {
+        // They came in the order of their ids.
+        let index = self.workers.binary_search_by_key(&id, |worker| worker.id).ok()?;
+        Some(&mut self.workers[index])
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &WorkerState> {
+        self.workers.iter()
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkerState> {
@@ -55,11 +81,19 @@ impl Pool {
         self.workers.len()
     }
 
+    /// All workers by the numbers that configurations use.
+    pub fn numbers(&self) -> Vec<(u32, WorkerId)> {
+        let mut numbers: Vec<_> =
+            self.workers.iter().map(|worker| (worker.number, worker.id)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     /// Gives a session to the worker with the fewest, the first of equals.
-    pub fn assign(&mut self) -> Option<PeerId> {
+    pub fn assign(&mut self) -> Option<(PeerId, WorkerId)> {
         let worker = self.workers.iter_mut().min_by_key(|worker| worker.sessions)?;
         worker.sessions += 1;
-        Some(worker.peer)
+        Some((worker.peer, worker.id))
     }
 
     pub fn release(&mut self, peer: PeerId) {
@@ -68,21 +102,21 @@ impl Pool {
         }
     }
 
-    /// Takes finished weight off a worker; says whose it was.
-    pub fn done(&mut self, peer: PeerId, mut weight: u64) -> Vec<(PeerId, u64)> {
-        let mut credits = Vec::new();
-        let Some(worker) = self.get_mut(peer) else { return credits };
+    /// Takes finished weight off a worker; gives the batches it is done with.
+    pub fn done(&mut self, peer: PeerId, mut weight: u64) -> Vec<u64> {
+        let mut finished = Vec::new();
+        let Some(worker) = self.get_mut(peer) else { return finished };
         worker.in_flight = worker.in_flight.saturating_sub(weight);
         while weight > 0 {
-            let Some((client, open)) = worker.owners.front_mut() else { break };
+            let Some((batch, open)) = worker.owners.front_mut() else { break };
             let part = weight.min(*open);
-            credits.push((*client, part));
             *open -= part;
             weight -= part;
             if *open == 0 {
+                finished.push(*batch);
                 worker.owners.pop_front();
             }
         }
-        credits
+        finished
     }
 }

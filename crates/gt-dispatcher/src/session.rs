@@ -1,13 +1,12 @@
-//! One client's name space, its queue and its requests.
+//! One client: its tensors, its queue and its requests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gt_ir::{Command, RequestId, TensorId};
-use rustc_hash::FxHashMap;
+use gt_ir::{Command, RequestId};
 
 use crate::dispatcher::PeerId;
-use crate::handle::TensorHandle;
+use crate::planner::Tensors;
 
 pub(crate) struct Session {
     pub peer: PeerId,
@@ -17,9 +16,11 @@ pub(crate) struct Session {
     pub label: String,
     /// Equal to another's where both can share memory.
     pub machine: String,
-    /// The worker that computes for it.
-    pub worker: Option<PeerId>,
-    pub handles: FxHashMap<TensorId, TensorHandle>,
+    /// The worker at which its tensors begin.
+    pub home: Option<PeerId>,
+    /// The workers of its last batch.
+    pub busy: Vec<PeerId>,
+    pub tensors: Tensors,
     /// Batches that no worker has room for yet.
     pub queue: VecDeque<Vec<Command>>,
     /// Since when it waits for a worker to appear.
@@ -33,8 +34,9 @@ impl Session {
             number,
             label,
             machine,
-            worker: None,
-            handles: FxHashMap::default(),
+            home: None,
+            busy: Vec::new(),
+            tensors: Tensors::new(number),
             queue: VecDeque::new(),
             waiting_since: None,
         }

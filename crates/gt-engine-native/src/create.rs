@@ -1,6 +1,8 @@
 //! Tensors from nothing: numbers in order, and random ones.
 
 use gt_ir::instruction::Operands;
+use gt_ir::operation::ints;
+use gt_ir::ops::create::random_part;
 use gt_ir::philox::Stream;
 use gt_ir::{Attributes, DType, Meta, Operand, Scalar};
 use gt_worker::EngineError;
@@ -113,39 +115,65 @@ fn stream(operands: &Operands<Tensor>) -> Result<Stream, EngineError> {
     Ok(Stream::new(seed as u64, instruction as u64))
 }
 
+/// Elements of which each depends on its place in the whole tensor, of which this may be a part.
+fn drawn<T: Element>(
+    threads: &mut Threads,
+    attributes: &Attributes,
+    output: Meta,
+    value: impl Fn(u64) -> T + Sync,
+) -> Result<Tensor, EngineError> {
+    let Some((starts, whole)) = random_part(ints(attributes, 2)) else {
+        return filled(threads, output, |index| value(index as u64));
+    };
+    let shape = output.shape;
+    filled(threads, output, |index| {
+        let (mut rest, mut place, mut stride) = (index, 0, 1);
+        for axis in (0..shape.rank()).rev() {
+            place += (starts[axis] as u64 + (rest % shape[axis]) as u64) * stride;
+            stride *= whole[axis] as u64;
+            rest /= shape[axis];
+        }
+        value(place)
+    })
+}
+
 pub fn rand(
     threads: &mut Threads,
     operands: Operands<Tensor>,
-    _: &Attributes,
+    attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let stream = stream(&operands)?;
     // 16-bit floats get no more digits than they hold: rounding up would give 1.
-    let short = |scale: f32, i: usize| (stream.uniform_f32(i as u64) * scale).floor() / scale;
+    let short = |scale: f32, i: u64| (stream.uniform_f32(i) * scale).floor() / scale;
     match output.dtype {
-        DType::F64 => filled(threads, output, |i| stream.uniform_f64(i as u64)),
-        DType::F16 => filled(threads, output, |i| half::f16::from_f32(short(2048.0, i))),
-        DType::BF16 => filled(threads, output, |i| half::bf16::from_f32(short(256.0, i))),
-        _ => filled(threads, output, |i| stream.uniform_f32(i as u64)),
+        DType::F64 => drawn(threads, attributes, output, |i| stream.uniform_f64(i)),
+        DType::F16 => {
+            drawn(threads, attributes, output, |i| half::f16::from_f32(short(2048.0, i)))
+        }
+        DType::BF16 => {
+            drawn(threads, attributes, output, |i| half::bf16::from_f32(short(256.0, i)))
+        }
+        _ => drawn(threads, attributes, output, |i| stream.uniform_f32(i)),
     }
 }
 
 pub fn randn(
     threads: &mut Threads,
     operands: Operands<Tensor>,
-    _: &Attributes,
+    attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let stream = stream(&operands)?;
     with_element!(output.dtype, T => {
-        filled::<T>(threads, output, |i| stream.normal(i as u64).cast())
+        drawn::<T>(threads, attributes, output, |i| stream.normal(i).cast())
     })
 }
 
 pub fn randint(
     threads: &mut Threads,
     operands: Operands<Tensor>,
-    _: &Attributes,
+    attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let stream = stream(&operands)?;
@@ -155,6 +183,6 @@ pub fn randint(
         return Err(EngineError::Other(text));
     }
     with_element!(output.dtype, T => {
-        filled::<T>(threads, output, |i| stream.integer(i as u64, low, high).cast())
+        drawn::<T>(threads, attributes, output, |i| stream.integer(i, low, high).cast())
     })
 }

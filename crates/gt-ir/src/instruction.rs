@@ -6,8 +6,10 @@ use smallvec::SmallVec;
 
 use crate::data::Content;
 use crate::dtype::DType;
+use crate::exchange::{Exchange, Origin};
 use crate::operation::Operation;
 use crate::scalar::Scalar;
+use crate::signal::Shard;
 
 /// Names a tensor. Clients count from 0; on the way to the workers the dispatcher puts the
 /// session's number into the upper bits, so that no session can name another's tensors.
@@ -177,18 +179,20 @@ impl fmt::Display for Instruction {
 pub enum Command {
     /// Compute.
     Run(Instruction),
-    /// Make a tensor from data.
-    Create { output: TensorId, content: Content },
+    /// Make a tensor from data, in a signal's scope (0 for none).
+    Create { output: TensorId, content: Content, signal: u32 },
     /// Answer with a tensor's value; by shared memory if the asker can read it.
     Fetch { request: RequestId, tensor: TensorId, shared: bool },
     /// Forget a tensor.
     Free(TensorId),
     /// Forget all tensors of a session; the dispatcher's to send, never a client's.
     EndSession { session: u32 },
-    /// Give a signal's number its name; sent before its first use.
-    Signal { number: u32, name: String },
+    /// Say what a signal's number means; sent before its first use and when that changes.
+    Signal { number: u32, name: String, shard: Option<Shard> },
     /// Answer with statistics.
     Stats { request: RequestId },
+    /// Exchange blocks with other workers; the dispatcher's to send, never a client's.
+    Exchange(Box<Exchange>),
 }
 
 impl Command {
@@ -206,21 +210,50 @@ impl Command {
         // The kind, then the fields; see the codec, whose tests hold the two together.
         1 + match self {
             Command::Run(instruction) => instruction_bytes(instruction),
-            Command::Create { output, content } => {
+            Command::Create { output, content, signal } => {
                 let meta = 2 + 8 * content.meta().shape.rank();
                 let values = match content {
                     Content::Data(data) => 8 + data.bytes.len(),
                     Content::Shared { .. } => 4 + 4 + 8 + 16,
                 };
-                near_bytes(output.0, 0) + 1 + meta + values
+                near_bytes(output.0, 0) + varint_bytes(u64::from(*signal)) + 1 + meta + values
             }
             Command::Fetch { tensor, .. } => 8 + near_bytes(tensor.0, 0) + 1,
             Command::Free(tensor) => near_bytes(tensor.0, 0),
             Command::EndSession { .. } => 4,
-            Command::Signal { name, .. } => 4 + 4 + name.len(),
+            Command::Signal { name, shard, .. } => {
+                let shard = shard.as_ref().map_or(0, |shard| 2 + shard_bytes(shard));
+                4 + 4 + name.len() + 1 + shard
+            }
             Command::Stats { .. } => 8,
+            Command::Exchange(exchange) => exchange_bytes(exchange),
         }
     }
+}
+
+fn shard_bytes(shard: &Shard) -> usize {
+    let workers = shard.workers.as_ref().map_or(0, |workers| 4 + 4 * workers.len());
+    let mesh: usize = shard.mesh.iter().map(|axis| 4 + axis.name.len() + 4 + 1 + 8).sum();
+    workers + mesh
+}
+
+fn exchange_bytes(exchange: &Exchange) -> usize {
+    let block = |rank: usize| 1 + 16 * rank;
+    let sends: usize = exchange.sends.iter().map(|(_, part)| 4 + block(part.shape.rank())).sum();
+    let sources: usize = exchange
+        .sources
+        .iter()
+        .map(|source| {
+            let from = match &source.from {
+                Origin::Own(part) => 1 + block(part.shape.rank()),
+                Origin::Worker(_) => 1 + 4,
+            };
+            from + block(source.at.shape.rank())
+        })
+        .sum();
+    let input = 1 + exchange.input.map_or(0, |_| 8);
+    let output = 1 + exchange.output.map_or(0, |(_, meta)| 8 + 2 + 8 * meta.shape.rank());
+    8 + 4 + 1 + input + output + 4 + sends + 4 + sources + 1 + 4
 }
 
 fn instruction_bytes(instruction: &Instruction) -> usize {

@@ -2,7 +2,9 @@
 //!
 //! - [`dtype`], [`shape`], [`scalar`], [`data`]: what a tensor is.
 //! - [`operation`] and [`ops`]: what can be computed; each operation has one home in `ops/`.
+//! - [`sharding`]: along which axes operations may be cut into parts.
 //! - [`instruction`]: one use of an operation, and the other commands of a stream.
+//! - [`exchange`]: data that workers send each other.
 //! - [`message`]: what clients, the dispatcher and workers say to each other.
 //! - [`modifier`]: the trait of whatever transforms a stream.
 //!
@@ -12,6 +14,7 @@
 pub mod data;
 pub mod dtype;
 pub mod error;
+pub mod exchange;
 pub mod instruction;
 pub mod message;
 pub mod modifier;
@@ -20,10 +23,13 @@ pub mod ops;
 pub mod philox;
 pub mod scalar;
 pub mod shape;
+pub mod sharding;
+pub mod signal;
 
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};
+pub use exchange::{Exchange, Piece, TransferId, WorkerId};
 pub use instruction::{
     Attribute, Attributes, Command, Instruction, Operand, RequestId, SourceId, TensorId,
 };

@@ -1,6 +1,7 @@
 //! What the parts of GT say to each other.
 
 use crate::data::Content;
+use crate::exchange::{Piece, WorkerId};
 use crate::instruction::{Command, RequestId, SourceId};
 
 /// The version of the messages; both ends of a link must have the same.
@@ -41,8 +42,10 @@ pub enum Message {
     Release { token: u128 },
     /// The answer to a request for statistics; from a worker, about itself alone.
     Statistics { request: RequestId, workers: Vec<WorkerStats> },
-    /// A signal configuration as its text in YAML.
-    Config { text: String },
+    /// A block for another worker: from worker to worker.
+    Piece(Piece),
+    /// A worker is gone: nothing more will come from it. For the other workers.
+    WorkerLost { worker: WorkerId, name: String },
     /// The link ends here, and why.
     Goodbye { reason: String },
 }

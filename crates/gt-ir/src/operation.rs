@@ -8,6 +8,7 @@ use crate::instruction::{Attribute, Attributes, Operand};
 use crate::ops;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use crate::sharding::{self, Localize, Sharding};
 
 /// Shape and dtype of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,6 +139,10 @@ pub struct Operation {
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,
     pub body: Body,
+    /// Along which axes it may be cut into parts.
+    pub sharding: Sharding,
+    /// The attributes of a part, where they are not those of the whole.
+    pub localize: Option<Localize>,
     /// Uses of it for the tests.
     pub samples: fn() -> Vec<Sample>,
 }
@@ -156,6 +161,8 @@ impl Operation {
             gradient: Gradient::None,
             saves: 0,
             body: Body::Primitive,
+            sharding: sharding::whole,
+            localize: None,
             samples: Vec::new,
         }
     }

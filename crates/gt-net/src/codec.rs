@@ -9,11 +9,12 @@ use gt_ir::data::SharedBlock;
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::{
-    Attribute, Attributes, Command, Content, DType, Instruction, Meta, Operand, Operation,
-    RequestId, Scalar, Shape, SourceId, TensorData, TensorId,
+    Attribute, Attributes, Command, Content, DType, Instruction, Meta, Operand, Operation, Piece,
+    RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId,
 };
 use thiserror::Error;
 
+use crate::codec_exchange::{decode_exchange, decode_shard, encode_exchange, encode_shard};
 use crate::wire::{Reader, Writer};
 
 const MAGIC: u16 = u16::from_le_bytes(*b"GT");
@@ -122,19 +123,7 @@ impl Encoder {
             Message::Value { request, result } => {
                 self.head.u8(5);
                 self.head.u64(request.0);
-                match result {
-                    Ok(content) => {
-                        self.head.u8(0);
-                        self.content(content);
-                    }
-                    Err(failure) => {
-                        self.head.u8(1);
-                        self.head.text(&failure.operation);
-                        self.head.text(&failure.reason);
-                        self.head.text(&failure.worker);
-                        self.head.u32(failure.line.0);
-                    }
-                }
+                self.result(result);
             }
             Message::Release { token } => {
                 self.head.u8(6);
@@ -146,13 +135,36 @@ impl Encoder {
                 self.head.u32(workers.len() as u32);
                 workers.iter().for_each(|worker| self.stats(worker));
             }
-            Message::Config { text } => {
-                self.head.u8(8);
-                self.head.text(text);
+            Message::Piece(piece) => {
+                self.head.u8(10);
+                self.head.u64(piece.transfer.0);
+                self.head.u32(piece.from.0);
+                self.result(&piece.result);
+            }
+            Message::WorkerLost { worker, name } => {
+                self.head.u8(11);
+                self.head.u32(worker.0);
+                self.head.text(name);
             }
             Message::Goodbye { reason } => {
                 self.head.u8(9);
                 self.head.text(reason);
+            }
+        }
+    }
+
+    fn result(&mut self, result: &std::result::Result<Content, Failure>) {
+        match result {
+            Ok(content) => {
+                self.head.u8(0);
+                self.content(content);
+            }
+            Err(failure) => {
+                self.head.u8(1);
+                self.head.text(&failure.operation);
+                self.head.text(&failure.reason);
+                self.head.text(&failure.worker);
+                self.head.u32(failure.line.0);
             }
         }
     }
@@ -177,10 +189,11 @@ impl Encoder {
                 self.head.u8(1);
                 self.instruction(instruction);
             }
-            Command::Create { output, content } => {
+            Command::Create { output, content, signal } => {
                 self.head.u8(2);
                 self.head.near(output.0, self.last);
                 self.last = output.0;
+                self.head.varint(u64::from(*signal));
                 self.content(content);
             }
             Command::Fetch { request, tensor, shared } => {
@@ -197,14 +210,22 @@ impl Encoder {
                 self.head.u8(5);
                 self.head.u32(*session);
             }
-            Command::Signal { number, name } => {
+            Command::Signal { number, name, shard } => {
                 self.head.u8(6);
                 self.head.u32(*number);
                 self.head.text(name);
+                self.head.u8(u8::from(shard.is_some()));
+                if let Some(shard) = shard {
+                    encode_shard(&mut self.head, shard);
+                }
             }
             Command::Stats { request } => {
                 self.head.u8(7);
                 self.head.u64(request.0);
+            }
+            Command::Exchange(exchange) => {
+                self.head.u8(8);
+                encode_exchange(&mut self.head, exchange);
             }
         }
     }
@@ -335,17 +356,7 @@ impl Decoder<'_> {
             4 => Message::Done(self.head.u64()?),
             5 => {
                 let request = RequestId(self.head.u64()?);
-                let result = match self.head.u8()? {
-                    0 => Ok(self.content()?),
-                    1 => Err(Failure {
-                        operation: self.head.text()?,
-                        reason: self.head.text()?,
-                        worker: self.head.text()?,
-                        line: SourceId(self.head.u32()?),
-                    }),
-                    code => return Err(bad("a result", code)),
-                };
-                Message::Value { request, result }
+                Message::Value { request, result: self.result()? }
             }
             6 => Message::Release { token: self.head.u128()? },
             7 => {
@@ -355,9 +366,30 @@ impl Decoder<'_> {
                 let workers = (0..count).map(|_| self.stats()).collect::<Result<_>>()?;
                 Message::Statistics { request, workers }
             }
-            8 => Message::Config { text: self.head.text()? },
             9 => Message::Goodbye { reason: self.head.text()? },
+            10 => Message::Piece(Piece {
+                transfer: TransferId(self.head.u64()?),
+                from: WorkerId(self.head.u32()?),
+                result: self.result()?,
+            }),
+            11 => Message::WorkerLost {
+                worker: WorkerId(self.head.u32()?),
+                name: self.head.text()?,
+            },
             code => return Err(bad("a message", code)),
+        })
+    }
+
+    fn result(&mut self) -> Result<std::result::Result<Content, Failure>> {
+        Ok(match self.head.u8()? {
+            0 => Ok(self.content()?),
+            1 => Err(Failure {
+                operation: self.head.text()?,
+                reason: self.head.text()?,
+                worker: self.head.text()?,
+                line: SourceId(self.head.u32()?),
+            }),
+            code => return Err(bad("a result", code)),
         })
     }
 
@@ -379,7 +411,8 @@ impl Decoder<'_> {
             2 => {
                 self.last = self.head.near(self.last)?;
                 let output = TensorId(self.last);
-                Command::Create { output, content: self.content()? }
+                let signal = self.small()?;
+                Command::Create { output, content: self.content()?, signal }
             }
             3 => Command::Fetch {
                 request: RequestId(self.head.u64()?),
@@ -388,8 +421,13 @@ impl Decoder<'_> {
             },
             4 => Command::Free(TensorId(self.head.near(self.last)?)),
             5 => Command::EndSession { session: self.head.u32()? },
-            6 => Command::Signal { number: self.head.u32()?, name: self.head.text()? },
+            6 => Command::Signal {
+                number: self.head.u32()?,
+                name: self.head.text()?,
+                shard: if self.bool()? { Some(decode_shard(&mut self.head)?) } else { None },
+            },
             7 => Command::Stats { request: RequestId(self.head.u64()?) },
+            8 => Command::Exchange(Box::new(decode_exchange(&mut self.head)?)),
             code => return Err(bad("a command", code)),
         })
     }

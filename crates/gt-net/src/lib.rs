@@ -12,6 +12,7 @@
 
 pub mod address;
 pub mod codec;
+mod codec_exchange;
 pub mod dealer;
 pub mod error;
 mod gatekeeper;

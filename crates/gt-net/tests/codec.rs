@@ -3,10 +3,13 @@
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
+use gt_ir::exchange::{Collective, Exchange, Origin, Source};
 use gt_ir::operation::SampleOperand;
+use gt_ir::sharding::{Block, Reduction};
+use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{
-    Command, Content, DType, Instruction, Meta, Operand, RequestId, Scalar, Shape, SourceId,
-    TensorData, TensorId, ops,
+    Command, Content, DType, Instruction, Meta, Operand, Piece, RequestId, Scalar, Shape, SourceId,
+    TensorData, TensorId, TransferId, WorkerId, ops,
 };
 use gt_net::codec::{DATA_FRAME, decode, encode};
 use proptest::prelude::*;
@@ -40,18 +43,45 @@ fn data(numel: usize) -> Content {
     Content::Data(TensorData::new(DType::U8, shape, bytes).unwrap())
 }
 
+fn grid() -> Shard {
+    let mesh = vec![
+        MeshAxis { name: "data".into(), length: 2, axis: Some(-1) },
+        MeshAxis { name: "model".into(), length: 0, axis: None },
+    ];
+    Shard { workers: Some(vec![3, 1, 2, 0]), mesh }
+}
+
+fn exchange() -> Exchange {
+    let block = Block::whole(Shape::new(&[2, 3]).unwrap());
+    let from_own = Source { from: Origin::Own(block), at: block };
+    let from_other = Source { from: Origin::Worker(WorkerId(4)), at: block };
+    Exchange {
+        transfer: TransferId(1 << 60),
+        worker: WorkerId(3),
+        collective: Collective::ReduceScatter,
+        input: Some(TensorId(8)),
+        sends: vec![(WorkerId(4), block)],
+        output: Some((TensorId(9), Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
+        sources: vec![from_own, from_other],
+        reduction: Some(Reduction::Max),
+        line: SourceId(5),
+    }
+}
+
 fn commands() -> Vec<Command> {
     let meta = Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap());
     let block = SharedBlock { pid: 1, fd: 2, length: 24, token: 3 };
     let mut commands = instructions();
     commands.extend([
-        Command::Create { output: TensorId(1), content: data(3) },
-        Command::Create { output: TensorId(1), content: data(5000) },
-        Command::Create { output: TensorId(1), content: Content::Shared { meta, block } },
+        Command::Create { output: TensorId(1), content: data(3), signal: 0 },
+        Command::Create { output: TensorId(1), content: data(5000), signal: 300 },
+        Command::Create { output: TensorId(1), content: Content::Shared { meta, block }, signal: 0 },
         Command::Fetch { request: RequestId(4), tensor: TensorId(5), shared: true },
         Command::Free(TensorId(6)),
         Command::EndSession { session: 7 },
-        Command::Signal { number: 8, name: "läyer".into() },
+        Command::Signal { number: 8, name: "läyer".into(), shard: None },
+        Command::Signal { number: 9, name: "grid".into(), shard: Some(grid()) },
+        Command::Exchange(Box::new(exchange())),
         Command::Stats { request: RequestId(9) },
     ]);
     commands
@@ -79,7 +109,8 @@ fn messages() -> Vec<Message> {
         Message::Value { request: RequestId(1), result: Err(failure) },
         Message::Release { token: u128::MAX },
         Message::Statistics { request: RequestId(1), workers: vec![WorkerStats::default()] },
-        Message::Config { text: "a: {}".into() },
+        Message::Piece(Piece { transfer: TransferId(7), from: WorkerId(2), result: Ok(data(9)) }),
+        Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
         Message::Goodbye { reason: "bye".into() },
     ]
 }
@@ -126,6 +157,7 @@ fn forged_counts_take_no_memory() {
         let mut head = encode(&Message::Stream(vec![Command::Create {
             output: TensorId(1),
             content: data(5000),
+            signal: 0,
         }]))[0]
             .to_vec();
         let at = 4 + field;

@@ -91,10 +91,6 @@ impl Driver for SimDriver {
         self.run_until(|| lock(&self.answers).remove(&request))
     }
 
-    fn configure(&self, _text: &str) -> Result<()> {
-        Ok(())
-    }
-
     fn close(&self) {
         let goodbye = Message::Goodbye { reason: "the client is done".into() };
         lock(&self.world).send_from_client(self.client, goodbye);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_worker::{Work, Worker};
+use gt_ir::{Piece, WorkerId};
+use gt_worker::{Out, Work, Worker};
 
 use crate::chance::Chance;
 
@@ -36,6 +37,10 @@ pub struct World {
     delays: Delays,
     dispatcher: Dispatcher,
     workers: BTreeMap<PeerId, Box<dyn Work>>,
+    /// The links of workers, by the ids that the dispatcher gave them.
+    worker_peers: BTreeMap<WorkerId, PeerId>,
+    /// Bytes of tensors that workers have sent each other.
+    pub pieces_bytes: u64,
     /// What clients have received and not taken yet.
     mailboxes: BTreeMap<PeerId, Vec<Message>>,
     flights: BTreeMap<Arrival, Flight>,
@@ -56,6 +61,8 @@ impl World {
             delays,
             dispatcher: Dispatcher::new(String::new(), limits, None),
             workers: BTreeMap::new(),
+            worker_peers: BTreeMap::new(),
+            pieces_bytes: 0,
             mailboxes: BTreeMap::new(),
             flights: BTreeMap::new(),
             departures: 0,
@@ -110,6 +117,7 @@ impl World {
     /// A worker dies: what is under way to and from it is lost.
     pub fn kill_worker(&mut self, worker: PeerId) {
         self.workers.remove(&worker);
+        self.worker_peers.retain(|_, peer| *peer != worker);
         self.cut(worker, "killed");
     }
 
@@ -145,11 +153,23 @@ impl World {
             self.dispatcher.tick(self.now);
             self.send_outbox();
         } else if let Some(worker) = self.workers.get_mut(&flight.to) {
-            if let Message::Stream(mut commands) = flight.message {
-                let mut out = Vec::new();
-                worker.handle(&mut commands, &mut out);
-                for message in out {
-                    self.send(flight.to, DISPATCHER, message);
+            let mut out = Vec::new();
+            match flight.message {
+                Message::Stream(mut commands) => worker.handle(&mut commands, &mut out),
+                Message::Piece(piece) => worker.receive(piece, &mut out),
+                Message::WorkerLost { worker: lost, name } => worker.lose(lost, &name, &mut out),
+                _ => {}
+            }
+            for out in out {
+                match out {
+                    Out::Dispatcher(message) => self.send(flight.to, DISPATCHER, message),
+                    Out::Worker(to, piece) => {
+                        // A worker that is dead takes nothing any more.
+                        if let Some(&to) = self.worker_peers.get(&to) {
+                            self.pieces_bytes += piece_bytes(&piece);
+                            self.send(flight.to, to, Message::Piece(piece));
+                        }
+                    }
                 }
             }
         } else if let Some(mailbox) = self.mailboxes.get_mut(&flight.to) {
@@ -167,6 +187,11 @@ impl World {
         let mut out = Vec::new();
         self.dispatcher.take_outbox(&mut out);
         for (peer, message) in out {
+            if let Message::Welcome(welcome) = &message
+                && self.workers.contains_key(&peer)
+            {
+                self.worker_peers.insert(WorkerId(welcome.session), peer);
+            }
             self.send(DISPATCHER, peer, message);
         }
     }
@@ -184,6 +209,10 @@ impl World {
     pub fn now(&self) -> Duration {
         self.now
     }
+}
+
+fn piece_bytes(piece: &Piece) -> u64 {
+    piece.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
 }
 
 fn hello(role: Role, name: String) -> Message {

@@ -1,21 +1,37 @@
 //! The worker's state machine.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::{Command, Content, Instruction, Meta, Operand, SourceId, TensorId};
+use gt_ir::{Command, Content, Instruction, Meta, Operand, Piece, SourceId, TensorId, WorkerId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::composite;
 use crate::engine::{Engine, EngineError};
+use crate::exchange::Exchanges;
+
+/// What a worker sends, and to whom.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Out {
+    Dispatcher(Message),
+    Worker(WorkerId, Piece),
+}
 
 /// A worker with any engine, as drivers see it.
 pub trait Work: Send {
-    /// Runs the commands in order and puts answers onto `out`. Leaves `commands` empty.
-    fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>);
+    /// Runs the commands in order and puts answers onto `out`. What depends on other workers'
+    /// pieces waits for them, and everything after it. Leaves `commands` empty.
+    fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Out>);
+
+    /// Takes a piece from another worker, and goes on with what waited for it.
+    fn receive(&mut self, piece: Piece, out: &mut Vec<Out>);
+
+    /// Another worker is gone: what waits for its pieces fails.
+    fn lose(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>);
 
     fn stats(&self) -> WorkerStats;
 
@@ -26,14 +42,23 @@ pub trait Work: Send {
 /// Runs commands on an engine. An operation that fails, or panics, fails its output and all that
 /// depend on it; the worker goes on.
 pub struct Worker<E: Engine> {
-    engine: E,
-    tensors: FxHashMap<TensorId, Slot<E::Tensor>>,
-    stats: WorkerStats,
+    pub(crate) engine: E,
+    pub(crate) tensors: FxHashMap<TensorId, Slot<E::Tensor>>,
+    pub(crate) stats: WorkerStats,
+    pub(crate) exchanges: Exchanges<E::Tensor>,
+    /// Batches that wait for pieces from other workers, and where to go on in the first.
+    waiting: VecDeque<Vec<Command>>,
+    next: usize,
 }
 
-enum Slot<T> {
-    Ready { tensor: T, meta: Meta },
+pub(crate) enum Slot<T> {
+    Ready {
+        tensor: T,
+        meta: Meta,
+    },
     Failed(Arc<Failure>),
+    /// Pieces of it are still to come from other workers.
+    Pending,
 }
 
 impl<E: Engine> Worker<E> {
@@ -41,7 +66,72 @@ impl<E: Engine> Worker<E> {
     pub fn new(name: String, engine: E) -> Worker<E> {
         let stats =
             WorkerStats { name, engine: engine.name().to_string(), ..WorkerStats::default() };
-        Worker { engine, tensors: FxHashMap::default(), stats }
+        Worker {
+            engine,
+            tensors: FxHashMap::default(),
+            stats,
+            exchanges: Exchanges::default(),
+            waiting: VecDeque::new(),
+            next: 0,
+        }
+    }
+
+    /// Runs commands from `start` until all are done, or one has to wait: gives where it stopped.
+    fn run_from(&mut self, start: usize, commands: &[Command], out: &mut Vec<Out>) -> usize {
+        for (index, command) in commands.iter().enumerate().skip(start) {
+            if !self.exchanges.is_idle() && self.has_to_wait(command) {
+                return index;
+            }
+            match command {
+                Command::Run(instruction) => {
+                    let rest = &commands[index + 1..];
+                    let frees =
+                        rest.iter().take_while(|next| matches!(next, Command::Free(_))).count();
+                    self.run(instruction, &rest[..frees.min(4)]);
+                }
+                Command::Create { output, content, .. } => self.create(*output, content.clone()),
+                Command::Fetch { request, tensor, .. } => {
+                    let result = self.fetch(*tensor);
+                    out.push(Out::Dispatcher(Message::Value { request: *request, result }));
+                }
+                Command::Free(id) => self.free(*id),
+                Command::EndSession { session } => self.end_session(*session),
+                Command::Signal { .. } => {}
+                Command::Stats { request } => {
+                    let workers = vec![self.stats.clone()];
+                    let statistics = Message::Statistics { request: *request, workers };
+                    out.push(Out::Dispatcher(statistics));
+                }
+                Command::Exchange(exchange) => self.begin_exchange(exchange, out),
+            }
+        }
+        commands.len()
+    }
+
+    /// Whether a command needs a tensor of which pieces are still to come.
+    fn has_to_wait(&self, command: &Command) -> bool {
+        let pending = |id: &TensorId| matches!(self.tensors.get(id), Some(Slot::Pending));
+        match command {
+            Command::Run(instruction) => {
+                instruction.operands.iter().filter_map(Operand::tensor).any(pending)
+            }
+            Command::Fetch { tensor, .. } => pending(tensor),
+            Command::Exchange(exchange) => exchange.input.as_ref().is_some_and(pending),
+            _ => false,
+        }
+    }
+
+    /// Goes on with what waited.
+    fn resume(&mut self, out: &mut Vec<Out>) {
+        while let Some(batch) = self.waiting.pop_front() {
+            self.next = self.run_from(self.next, &batch, out);
+            if self.next < batch.len() {
+                self.waiting.push_front(batch);
+                return;
+            }
+            self.next = 0;
+            out.push(Out::Dispatcher(Message::Done(weight(&batch))));
+        }
     }
 
     fn run(&mut self, instruction: &Instruction, dying: &[Command]) {
@@ -74,6 +164,7 @@ impl<E: Engine> Worker<E> {
                         let failure = Arc::clone(failure);
                         return self.fail(instruction.output, failure);
                     }
+                    Some(Slot::Pending) => unreachable!("it has waited for its operands"),
                     None => {
                         let reason = format!("tensor {id} does not exist on this worker");
                         let failure = self.failure(instruction, &[], reason);
@@ -145,6 +236,7 @@ impl<E: Engine> Worker<E> {
                 })
             }
             Some(Slot::Failed(failure)) => Err((**failure).clone()),
+            Some(Slot::Pending) => unreachable!("it has waited for the tensor"),
             None => Err(Failure {
                 operation: "fetch".into(),
                 reason: format!("tensor {tensor} does not exist on this worker"),
@@ -154,7 +246,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn keep(&mut self, id: TensorId, tensor: E::Tensor, meta: Meta) {
+    pub(crate) fn keep(&mut self, id: TensorId, tensor: E::Tensor, meta: Meta) {
         self.stats.tensors += 1;
         self.stats.bytes += meta.bytes() as u64;
         self.stats.bytes_peak = self.stats.bytes_peak.max(self.stats.bytes);
@@ -182,10 +274,11 @@ impl<E: Engine> Worker<E> {
         let ids: Vec<_> =
             self.tensors.keys().copied().filter(|id| id.split().0 == session).collect();
         ids.into_iter().for_each(|id| self.free(id));
+        self.exchanges.end_session(session);
         self.tensors.shrink_to(1024);
     }
 
-    fn fail(&mut self, output: TensorId, failure: Arc<Failure>) {
+    pub(crate) fn fail(&mut self, output: TensorId, failure: Arc<Failure>) {
         self.stats.operations_failed += 1;
         self.tensors.insert(output, Slot::Failed(failure));
     }
@@ -206,32 +299,27 @@ impl<E: Engine> Worker<E> {
 }
 
 impl<E: Engine> Work for Worker<E> {
-    fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Message>) {
-        let done = commands.iter().map(Command::weight).sum();
-        for (index, command) in commands.iter().enumerate() {
-            match command {
-                Command::Run(instruction) => {
-                    let rest = &commands[index + 1..];
-                    let frees =
-                        rest.iter().take_while(|next| matches!(next, Command::Free(_))).count();
-                    self.run(instruction, &rest[..frees.min(4)]);
-                }
-                Command::Create { output, content } => self.create(*output, content.clone()),
-                Command::Fetch { request, tensor, .. } => {
-                    let result = self.fetch(*tensor);
-                    out.push(Message::Value { request: *request, result });
-                }
-                Command::Free(id) => self.free(*id),
-                Command::EndSession { session } => self.end_session(*session),
-                Command::Signal { .. } => {}
-                Command::Stats { request } => {
-                    let workers = vec![self.stats.clone()];
-                    out.push(Message::Statistics { request: *request, workers });
-                }
+    fn handle(&mut self, commands: &mut Vec<Command>, out: &mut Vec<Out>) {
+        if self.waiting.is_empty() {
+            self.next = self.run_from(0, commands, out);
+            if self.next == commands.len() {
+                self.next = 0;
+                out.push(Out::Dispatcher(Message::Done(weight(commands))));
+                return commands.clear();
             }
         }
-        commands.clear();
-        out.push(Message::Done(done));
+        self.waiting.push_back(std::mem::take(commands));
+    }
+
+    fn receive(&mut self, piece: Piece, out: &mut Vec<Out>) {
+        if self.take_piece(piece) {
+            self.resume(out);
+        }
+    }
+
+    fn lose(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>) {
+        self.lose_peer(worker, name);
+        self.resume(out);
     }
 
     fn stats(&self) -> WorkerStats {
@@ -241,6 +329,10 @@ impl<E: Engine> Work for Worker<E> {
     fn after_fork(&mut self) {
         self.engine.after_fork();
     }
+}
+
+fn weight(commands: &[Command]) -> u64 {
+    commands.iter().map(Command::weight).sum()
 }
 
 /// `add of float32 (2, 3) and 1.5`
@@ -258,7 +350,7 @@ fn describe(instruction: &Instruction, metas: &[Operand<Meta>]) -> String {
     format!("{} of {}", instruction.operation.name, operands.join(" and "))
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)

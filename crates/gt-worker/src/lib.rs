@@ -2,13 +2,15 @@
 //!
 //! - [`engine`]: the trait that every engine implements.
 //! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
+//! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
 //! A worker knows neither clients nor sharding: ids, tensors and operations are all it sees.
 
 mod composite;
+mod exchange;
 pub mod engine;
 pub mod executor;
 
 pub use engine::{Engine, EngineError};
-pub use executor::{Work, Worker};
+pub use executor::{Out, Work, Worker};

@@ -165,7 +165,8 @@ impl Tensor {
             .chain(range)
             .map(|&number| Operand::Scalar(Scalar::Int(number)))
             .collect();
-        let attributes = smallvec![Attribute::dims(&shape), Attribute::DType(dtype)];
+        let whole = Attribute::ints::<i64>(&[]);
+        let attributes = smallvec![Attribute::dims(&shape), Attribute::DType(dtype), whole];
         Tensor::apply(session, operation, &operands, attributes)
     }
 }

@@ -6,7 +6,7 @@ use gt_ir::{
     Attribute, Attributes, Command, Content, Instruction, Operand, Operation, RequestId, Shape,
     SourceId, TensorData, TensorId, ops,
 };
-use gt_worker::{Work, Worker};
+use gt_worker::{Out, Work, Worker};
 
 /// How a tensor's values lie in memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -46,12 +46,17 @@ impl Machine {
     fn handle(&mut self, command: Command) -> Vec<Message> {
         let mut out = Vec::new();
         self.worker.handle(&mut vec![command], &mut out);
-        out
+        out.into_iter()
+            .map(|out| match out {
+                Out::Dispatcher(message) => message,
+                Out::Worker(to, _) => panic!("a piece for worker {to}"),
+            })
+            .collect()
     }
 
     pub fn create(&mut self, data: TensorData) -> TensorId {
         let output = self.id();
-        self.handle(Command::Create { output, content: Content::Data(data) });
+        self.handle(Command::Create { output, content: Content::Data(data), signal: 0 });
         output
     }
 

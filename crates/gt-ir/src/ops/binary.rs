@@ -8,9 +8,19 @@ use crate::operation::Gradient::Each;
 use crate::operation::{
     Arity, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var,
 };
+use crate::sharding::{self, Sharding};
 
-const BINARY: Operation =
-    Operation { family: Family::Binary, arity: Arity::Exactly(2), ..Operation::base() };
+const BINARY: Operation = Operation {
+    family: Family::Binary,
+    arity: Arity::Exactly(2),
+    sharding: sharding::elementwise,
+    ..Operation::base()
+};
+
+const SUMS: Sharding = |call, output| {
+    let linear: &[u64] = if output.dtype == DType::Bool { &[] } else { &[0b11] };
+    sharding::elementwise(call, output).linear_in(linear)
+};
 
 const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
@@ -42,6 +52,7 @@ pub static ADD: Operation = Operation {
     doc: "a + b; for bool, or",
     infer: elementwise,
     gradient: Each(&[|_, s| s.grad, |_, s| s.grad]),
+    sharding: SUMS,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
     ..BINARY
 };
@@ -52,6 +63,7 @@ pub static SUB: Operation = Operation {
     doc: "a - b",
     infer: no_bool,
     gradient: Each(&[|_, s| s.grad, |g, s| g.neg(s.grad)]),
+    sharding: SUMS,
     samples: || binary(NUMBERS, (3.0, 6.0), (0.0, 3.0)),
     ..BINARY
 };
@@ -62,6 +74,10 @@ pub static MUL: Operation = Operation {
     doc: "a * b; for bool, and",
     infer: elementwise,
     gradient: Each(&[|g, s| g.mul(s.grad, s.operand(1)), |g, s| g.mul(s.grad, s.operand(0))]),
+    sharding: |call, output| {
+        let linear: &[u64] = if output.dtype == DType::Bool { &[] } else { &[0b01, 0b10] };
+        sharding::elementwise(call, output).linear_in(linear)
+    },
     saves: FIRST | SECOND,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
     ..BINARY
@@ -81,6 +97,7 @@ pub static DIV: Operation = Operation {
             g.neg(product)
         },
     ]),
+    sharding: |call, output| sharding::elementwise(call, output).linear_in(&[0b01]),
     saves: SECOND | OUTPUT,
     samples: || binary(NUMBERS, (-3.0, 3.0), (1.0, 4.0)),
     ..BINARY

@@ -4,12 +4,14 @@ use super::infer::elementwise_bool;
 use super::sample::binary;
 use crate::dtype::DType;
 use crate::operation::{Arity, Family, Operation};
+use crate::sharding;
 
 /// Operands are compared in their promoted dtype.
 const COMPARE: Operation = Operation {
     family: Family::Binary,
     arity: Arity::Exactly(2),
     infer: elementwise_bool,
+    sharding: sharding::elementwise,
     samples: || {
         let dtypes = [
             DType::F32,

@@ -5,7 +5,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
+use crate::instruction::Attributes;
 use crate::shape::Shape;
+use crate::sharding::{Part, created, localize_shape};
 
 const CREATE: Operation =
     Operation { family: Family::Create, arity: Arity::Exactly(0), ..Operation::base() };
@@ -30,6 +32,7 @@ fn infer_shaped(call: &Call) -> Result<Meta> {
 
 fn infer_random_float(call: &Call) -> Result<Meta> {
     let meta = infer_shaped(call)?;
+    check_part(call, meta.shape)?;
     if meta.dtype.is_float() {
         return Ok(meta);
     }
@@ -65,6 +68,8 @@ pub static FULL: Operation = Operation {
             .chain([sample(&[number(7)], &[dims(&[0, 2]), Attribute::DType(DType::I64)])])
             .collect()
     },
+    sharding: created,
+    localize: Some(localize_shape),
     ..CREATE
 };
 
@@ -148,11 +153,57 @@ pub static EYE: Operation = Operation {
     ..CREATE
 };
 
+/// The parts of attribute `part` of random operations: where the part starts in the whole, and
+/// the whole's shape; `None` where it is the whole itself.
+pub fn random_part(part: &[i64]) -> Option<(&[i64], &[i64])> {
+    (!part.is_empty()).then(|| part.split_at(part.len() / 2))
+}
+
+fn check_part(call: &Call, shape: Shape) -> Result<()> {
+    let Some((starts, whole)) = random_part(call.ints(2)) else { return Ok(()) };
+    let inside = starts.len() == shape.rank()
+        && whole.len() == shape.rank()
+        && (0..shape.rank()).all(|axis| {
+            let end = starts[axis].checked_add(shape[axis] as i64);
+            starts[axis] >= 0 && end.is_some_and(|end| end <= whole[axis])
+        });
+    if inside {
+        return Ok(());
+    }
+    Err(Error::BadAttribute {
+        operation: call.operation,
+        attribute: "part",
+        given: format!("{:?}", call.ints(2)),
+        expected: "for each axis a start, then for each the length of the whole around it",
+    })
+}
+
+fn localize_random(attributes: &Attributes, part: &Part) -> Attributes {
+    let mut local = localize_shape(attributes, part);
+    let rank = part.whole.rank();
+    let starts = part.output.starts[..rank].iter().map(|&start| start as i64);
+    // A part of a part counts from the start of the whole.
+    let places: Vec<i64> = match random_part(crate::operation::ints(attributes, 2)) {
+        Some((outer, whole)) => {
+            starts.zip(outer).map(|(start, outer)| start + outer).chain(whole.iter().copied()).collect()
+        }
+        None => starts.chain(part.whole.iter().map(|&length| length as i64)).collect(),
+    };
+    local[2] = Attribute::ints(&places);
+    local
+}
+
 /// Seed and number of the random instruction stand in the operands, so that neither is part of
 /// a program's structure.
 const RANDOM: Operation = Operation {
     arity: Arity::Exactly(2),
-    attributes: &[attribute("shape", Kind::Ints), attribute("dtype", Kind::DType)],
+    attributes: &[
+        attribute("shape", Kind::Ints),
+        attribute("dtype", Kind::DType),
+        attribute("part", Kind::Ints),
+    ],
+    sharding: created,
+    localize: Some(localize_random),
     ..CREATE
 };
 
@@ -165,8 +216,13 @@ pub static RAND: Operation = Operation {
         [DType::F32, DType::F64, DType::F16, DType::BF16]
             .iter()
             .map(|&dtype| {
-                sample(&[number(1), number(2)], &[dims(&[3, 5]), Attribute::DType(dtype)])
+                let attributes = [dims(&[3, 5]), Attribute::DType(dtype), dims(&[])];
+                sample(&[number(1), number(2)], &attributes)
             })
+            .chain([sample(
+                &[number(1), number(2)],
+                &[dims(&[3, 5]), Attribute::DType(DType::F32), dims(&[2, 1, 8, 7])],
+            )])
             .collect()
     },
     ..RANDOM
@@ -186,14 +242,18 @@ pub static RANDINT: Operation = Operation {
     name: "randint",
     doc: "Whole numbers, uniform on low..high, from (seed, instruction number, element, low, high).",
     arity: Arity::Exactly(4),
-    infer: infer_shaped,
+    infer: |call| {
+        let meta = infer_shaped(call)?;
+        check_part(call, meta.shape)?;
+        Ok(meta)
+    },
     samples: || {
         [DType::I64, DType::I32, DType::F32]
             .iter()
             .map(|&dtype| {
                 sample(
                     &[number(1), number(2), number(-3), number(9)],
-                    &[dims(&[4, 5]), Attribute::DType(dtype)],
+                    &[dims(&[4, 5]), Attribute::DType(dtype), dims(&[])],
                 )
             })
             .collect()

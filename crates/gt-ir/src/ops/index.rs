@@ -9,6 +9,7 @@ use crate::operation::{
     Arity, Call, Family, Kind, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, attribute,
 };
 use crate::shape::axis;
+use crate::sharding::{Reduction, Rule, elementwise, shape_of};
 
 /// Indices out of range are found on the worker, where they are known.
 const INDEX: Operation = Operation {
@@ -109,6 +110,22 @@ pub static GATHER: Operation = Operation {
         }
         samples
     },
+    sharding: |call, output| {
+        let (x, index) = (shape_of(call, 0), shape_of(call, 1));
+        let mut rule = Rule::whole(call, output);
+        let over = the_axis(call);
+        for along in 0..index.rank() {
+            if index[along] <= 1 {
+                continue;
+            }
+            if along == over {
+                rule.share(&[(1, along)], Some(along));
+            } else if x[along] == index[along] {
+                rule.share(&[(0, along), (1, along)], Some(along));
+            }
+        }
+        rule.linear_in(&[0b01])
+    },
     ..INDEX
 };
 
@@ -137,6 +154,23 @@ pub static SCATTER_ADD: Operation = Operation {
             samples.push(sample(&operands, &[Attribute::Int(1)]));
         }
         samples
+    },
+    sharding: |call, output| {
+        let (x, index) = (shape_of(call, 0), shape_of(call, 1));
+        let mut rule = Rule::whole(call, output);
+        let over = the_axis(call);
+        for along in 0..index.rank() {
+            if index[along] <= 1 {
+                continue;
+            }
+            if along == over {
+                rule.reduce(&[(1, along), (2, along)], Reduction::Sum);
+            } else if x[along] == index[along] {
+                rule.share(&[(0, along), (1, along), (2, along)], Some(along));
+            }
+        }
+        rule.adds_first = true;
+        rule.linear_in(&[0b101])
     },
     ..INDEX
 };
@@ -167,6 +201,14 @@ pub static INDEX_SELECT: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[3, 2]), at(&[0], 3.0)], &[Attribute::Int(0)]));
         samples
     },
+    sharding: |call, output| {
+        let mut rule = rows(call, output, &[0]);
+        let over = the_axis(call);
+        if output.shape[over] > 1 {
+            rule.share(&[(1, 0)], Some(over));
+        }
+        rule.linear_in(&[0b01])
+    },
     ..INDEX
 };
 
@@ -191,6 +233,14 @@ pub static INDEX_ADD: Operation = Operation {
             samples.push(sample(&operands, &[Attribute::Int(1)]));
         }
         samples
+    },
+    sharding: |call, output| {
+        let mut rule = rows(call, output, &[0, 2]);
+        if shape_of(call, 1)[0] > 1 {
+            rule.reduce(&[(1, 0), (2, the_axis(call))], Reduction::Sum);
+        }
+        rule.adds_first = true;
+        rule.linear_in(&[0b101])
     },
     ..INDEX
 };
@@ -222,6 +272,7 @@ pub static INDEX_COPY: Operation = Operation {
         }
         samples
     },
+    sharding: |call, output| rows(call, output, &[0, 2]).linear_in(&[0b101]),
     ..INDEX
 };
 
@@ -250,5 +301,23 @@ pub static WRAP_INDEX: Operation = Operation {
             sample(&[tensor(DType::I64, &[], 0.0, 4.0)], &[Attribute::Int(4)]),
         ]
     },
+    sharding: elementwise,
     ..INDEX
 };
+
+fn the_axis(call: &Call) -> usize {
+    axis(call.int(0), shape_of(call, 0).rank(), call.operation).expect("checked by infer")
+}
+
+/// Any axis but the one that is indexed, the same in `operands` and the output.
+fn rows(call: &Call, output: &Meta, operands: &[usize]) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    let over = the_axis(call);
+    for along in 0..output.shape.rank() {
+        if along != over && output.shape[along] > 1 {
+            let shared: Vec<_> = operands.iter().map(|&operand| (operand, along)).collect();
+            rule.share(&shared, Some(along));
+        }
+    }
+    rule
+}

@@ -1,5 +1,7 @@
 //! Matrix multiplication.
 
+use smallvec::SmallVec;
+
 use super::infer::promote;
 use super::sample::{sample, tensor};
 use crate::dtype::DType;
@@ -7,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::operation::Gradient::Each;
 use crate::operation::{Arity, Call, FIRST, Family, Meta, Operation, SECOND};
 use crate::shape::Shape;
+use crate::sharding::{Reduction, Rule, shape_of};
 
 /// One-axis operands are given their second axis by the client.
 pub static MATMUL: Operation = Operation {
@@ -32,6 +35,7 @@ pub static MATMUL: Operation = Operation {
         },
     ]),
     saves: FIRST | SECOND,
+    sharding,
     samples: || {
         let mut samples = Vec::new();
         let pairs: [(&[usize], &[usize]); 7] = [
@@ -84,4 +88,34 @@ fn infer(call: &Call) -> Result<Meta> {
     let batch = left_batch.broadcast(&right_batch, "matmul")?;
     let dims = [batch.dims(), &[rows, columns]].concat();
     Ok(Meta::new(dtype, Shape::new(&dims)?))
+}
+
+/// `b m k, b k n -> b m n`, where each batch axis may be missing or 1 on either side.
+fn sharding(call: &Call, output: &Meta) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    let (left, right, rank) = (shape_of(call, 0), shape_of(call, 1), output.shape.rank());
+    let (left_rank, right_rank) = (left.rank(), right.rank());
+    for along in 0..rank - 2 {
+        if output.shape[along] <= 1 {
+            continue;
+        }
+        let mut shared: SmallVec<[(usize, usize); 2]> = SmallVec::new();
+        for (operand, shape) in [left, right].into_iter().enumerate() {
+            let missing = rank - shape.rank();
+            if along >= missing && shape[along - missing] == output.shape[along] {
+                shared.push((operand, along - missing));
+            }
+        }
+        rule.share(&shared, Some(along));
+    }
+    if output.shape[rank - 2] > 1 {
+        rule.share(&[(0, left_rank - 2)], Some(rank - 2));
+    }
+    if output.shape[rank - 1] > 1 {
+        rule.share(&[(1, right_rank - 1)], Some(rank - 1));
+    }
+    if left[left_rank - 1] > 1 {
+        rule.reduce(&[(0, left_rank - 1), (1, right_rank - 2)], Reduction::Sum);
+    }
+    rule.linear_in(&[0b01, 0b10])
 }

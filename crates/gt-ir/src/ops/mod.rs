@@ -98,6 +98,7 @@ pub const ALL: &[&Operation] = &[
     &shape::RESHAPE,
     &shape::PERMUTE,
     &shape::EXPAND,
+    &shape::PLACE,
     &shape::FLIP,
     &shape::SLICE,
     &shape::SLICE_ASSIGN,

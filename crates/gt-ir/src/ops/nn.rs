@@ -12,6 +12,7 @@ use crate::operation::{
     Call, FIRST, Family, Graph, Kind, Meta, OUTPUT, Operation, Sample, Var, attribute, int, ints,
 };
 use crate::shape::{axes, axis};
+use crate::sharding;
 
 const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
 
@@ -36,6 +37,7 @@ const ALONG: Operation = Operation {
         axis(call.int(0), meta.shape.rank(), call.operation)?;
         Ok(meta)
     },
+    sharding: sharding::along_other_axes,
     samples: || {
         let mut samples: Vec<Sample> = Vec::new();
         for &dtype in FLOATS {
@@ -125,6 +127,7 @@ pub static LOGSUMEXP: Operation = Operation {
         g.mul(grad, softmax)
     }]),
     saves: FIRST | OUTPUT,
+    sharding: sharding::along_kept_axes,
     body: Composite(|g, operands, attributes| {
         let x = the_tensor(operands);
         let over = ints(attributes, 0);
@@ -162,7 +165,7 @@ pub static LOGSUMEXP: Operation = Operation {
 };
 
 const ACTIVATION: Operation =
-    Operation { family: Family::Unary, infer: elementwise_float, ..Operation::base() };
+    Operation { family: Family::Unary, infer: elementwise_float, sharding: sharding::elementwise, ..Operation::base() };
 
 /// sqrt(2 / pi) and the cubic factor of the tanh form of gelu (Hendrycks and Gimpel, 2016).
 const GELU_SCALE: f64 = 0.797_884_560_802_865_4;

@@ -9,6 +9,7 @@ use crate::operation::{
     Call, FIRST, Family, Graph, Kind, Meta, OUTPUT, Operation, Sample, Saved, Var, attribute,
 };
 use crate::shape::{Shape, axes, axis};
+use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduction};
 
 /// `axes` empty means all of them.
 const REDUCE: Operation = Operation {
@@ -98,6 +99,7 @@ pub static SUM: Operation = Operation {
     infer: infer_widened,
     gradient: Each(&[|g, s| spread(g, s, s.grad)]),
     samples: || with_axes(&[NUMBERS, &[DType::Bool]].concat(), 0.0, 3.0, true),
+    sharding: |call, output| reduction(call, output, Reduction::Sum).linear_in(&[1]),
     ..REDUCE
 };
 
@@ -111,6 +113,10 @@ pub static MEAN: Operation = Operation {
         spread(g, s, share)
     }]),
     samples: || with_axes(&[DType::F32, DType::F64, DType::F16, DType::BF16], -3.0, 3.0, false),
+    sharding: |call, output| Rule {
+        averaged: true,
+        ..reduction(call, output, Reduction::Sum).linear_in(&[1])
+    },
     ..REDUCE
 };
 
@@ -122,6 +128,7 @@ pub static PROD: Operation = Operation {
     gradient: Each(&[prod_gradient]),
     saves: FIRST,
     samples: || with_axes(&[DType::F32, DType::F64, DType::I64], 0.5, 1.5, true),
+    sharding: |call, output| reduction(call, output, Reduction::Prod),
     ..REDUCE
 };
 
@@ -167,6 +174,7 @@ pub static AMAX: Operation = Operation {
     gradient: Each(&[extreme_gradient]),
     saves: FIRST | OUTPUT,
     samples: || with_axes(NUMBERS, 0.0, 9.0, false),
+    sharding: |call, output| reduction(call, output, Reduction::Max),
     ..REDUCE
 };
 
@@ -178,6 +186,7 @@ pub static AMIN: Operation = Operation {
     gradient: Each(&[extreme_gradient]),
     saves: FIRST | OUTPUT,
     samples: || with_axes(NUMBERS, 0.0, 9.0, false),
+    sharding: |call, output| reduction(call, output, Reduction::Min),
     ..REDUCE
 };
 
@@ -205,6 +214,7 @@ const ARG: Operation = Operation {
         }
         samples
     },
+    sharding: along_kept_axes,
     ..REDUCE
 };
 
@@ -244,6 +254,7 @@ const SPREAD: Operation = Operation {
         }
         samples
     },
+    sharding: along_kept_axes,
     ..REDUCE
 };
 
@@ -317,6 +328,7 @@ pub static ANY: Operation = Operation {
     doc: "whether any value is not zero",
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
+    sharding: |call, output| reduction(call, output, Reduction::Max),
     ..REDUCE
 };
 
@@ -326,6 +338,7 @@ pub static ALL: Operation = Operation {
     doc: "whether all values are not zero",
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
+    sharding: |call, output| reduction(call, output, Reduction::Min),
     ..REDUCE
 };
 
@@ -360,5 +373,6 @@ pub static CUMSUM: Operation = Operation {
         samples.push(sample(&[tensor(DType::F32, &[], 0.0, 1.0)], &[Attribute::Int(0)]));
         samples
     },
+    sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
     ..REDUCE
 };

@@ -5,8 +5,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
+use crate::operation::{Arity, Body, Call, Family, Kind, Meta, Operation, attribute};
 use crate::shape::{Shape, axes, axis};
+use crate::sharding::{Part, Rule, Run, elementwise, localize_shape, shape_of};
+use crate::Attributes;
 
 const RESHAPING: Operation = Operation { family: Family::Reshape, ..Operation::base() };
 
@@ -55,6 +57,8 @@ pub static RESHAPE: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[0, 3])], &[Attribute::dims(&[3, 0, 2])]));
         samples
     },
+    sharding: reshape_rule,
+    localize: Some(localize_shape),
     ..RESHAPING
 };
 
@@ -100,6 +104,17 @@ pub static PERMUTE: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[0, 2])], &[Attribute::ints(&[1i64, 0])]));
         samples
     },
+    sharding: |call, output| {
+        let mut rule = Rule::whole(call, output);
+        let rank = output.shape.rank();
+        for (to, &from) in call.ints(0).iter().enumerate() {
+            if output.shape[to] > 1 {
+                let from = axis(from, rank, "permute").expect("checked by infer");
+                rule.share(&[(0, from)], Some(to));
+            }
+        }
+        rule.linear_in(&[1])
+    },
     ..RESHAPING
 };
 
@@ -126,6 +141,21 @@ pub static EXPAND: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[1])], &[Attribute::dims(&[0])]));
         samples
     },
+    sharding: |call, output| elementwise(call, output).linear_in(&[1]),
+    localize: Some(localize_shape),
+    ..RESHAPING
+};
+
+/// It computes nothing: under a signal, the planner gives its result the signal's placement.
+pub static PLACE: Operation = Operation {
+    id: 94,
+    name: "place",
+    doc: "the same values, placed as the scope's signal says",
+    infer: |call| call.tensor(0),
+    gradient: Each(&[|g, s| g.emit(&PLACE, &[s.grad.into()], s.attributes.clone())]),
+    sharding: |call, output| elementwise(call, output).linear_in(&[1]),
+    body: Body::Composite(|_, operands, _| *operands[0].tensor().expect("a tensor")),
+    samples: || vec![sample(&[x(DType::F32, &[2, 3])], &[]), sample(&[x(DType::I64, &[])], &[])],
     ..RESHAPING
 };
 
@@ -147,6 +177,11 @@ pub static FLIP: Operation = Operation {
         }
         samples.push(sample(&[x(DType::F32, &[2, 3])], &[Attribute::ints(&[0i64, -1])]));
         samples
+    },
+    sharding: |call, output| {
+        let rank = output.shape.rank();
+        let turned = axes(call.ints(0), rank, "flip").expect("checked by infer");
+        along(call, output, |axis| !turned.contains(&axis)).linear_in(&[1])
     },
     ..RESHAPING
 };
@@ -226,6 +261,11 @@ pub static SLICE: Operation = Operation {
         }
         samples
     },
+    sharding: |call, output| {
+        let shape = shape_of(call, 0);
+        along(call, output, |axis| call.ints(1)[axis] == shape[axis] as i64).linear_in(&[1])
+    },
+    localize: Some(localize_slice),
     ..SLICING
 };
 
@@ -271,6 +311,20 @@ pub static SLICE_ASSIGN: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[4, 5]), x(DType::I64, &[])], &region));
         samples
     },
+    sharding: |call, output| {
+        let (value, rank) = (shape_of(call, 1), output.shape.rank());
+        let mut rule =
+            along(call, output, |axis| call.ints(1)[axis] == output.shape[axis] as i64);
+        // The value goes along where it is not broadcast.
+        let missing = rank - value.rank();
+        for axis in missing..rank {
+            if value[axis - missing] == output.shape[axis] && rule.output[axis].is_some() {
+                rule.operands[1][axis - missing] = rule.output[axis];
+            }
+        }
+        rule.linear_in(&[0b11])
+    },
+    localize: Some(localize_assign),
     ..SLICING
 };
 
@@ -322,6 +376,19 @@ pub static CAT: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[2])], &[Attribute::Int(0)]));
         samples
     },
+    sharding: |call, output| {
+        let along = axis(call.int(0), output.shape.rank(), "cat").expect("checked by infer");
+        let mut rule = Rule::whole(call, output);
+        let operands = call.operands.len();
+        for axis in 0..output.shape.rank() {
+            if axis != along && output.shape[axis] > 1 {
+                let shared: Vec<_> = (0..operands).map(|operand| (operand, axis)).collect();
+                rule.share(&shared, Some(axis));
+            }
+        }
+        let all = if operands < 64 { (1 << operands) - 1 } else { 0 };
+        rule.linear_in(if all == 0 { &[] } else { std::slice::from_ref(&all) })
+    },
     ..Operation::base()
 };
 
@@ -350,6 +417,8 @@ const TRIANGLE: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[0, 3])], &[Attribute::Int(0)]));
         samples
     },
+    sharding: |call, output| elementwise(call, output).linear_in(&[1]),
+    localize: Some(localize_diagonal),
     ..Operation::base()
 };
 
@@ -368,3 +437,91 @@ pub static TRIU: Operation = Operation {
     gradient: Each(&[|g, s| g.triu(s.grad, s.int(0))]),
     ..TRIANGLE
 };
+
+/// Any axis that `free` names, the same in the first operand and the output.
+fn along(call: &Call, output: &Meta, free: impl Fn(usize) -> bool) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    for axis in 0..output.shape.rank() {
+        if output.shape[axis] > 1 && free(axis) {
+            rule.share(&[(0, axis)], Some(axis));
+        }
+    }
+    rule
+}
+
+/// Where a group of axes becomes another with as many elements, the first of each run over a
+/// factor: as many steps as both can be cut into.
+fn reshape_rule(call: &Call, output: &Meta) -> Rule {
+    let mut rule = Rule::whole(call, output).linear_in(&[1]);
+    let (from, to) = (shape_of(call, 0), output.shape);
+    if from.numel() == 0 {
+        return rule;
+    }
+    let (mut i, mut o) = (0, 0);
+    while i < from.rank() && o < to.rank() {
+        // The group begins at the next axes that are longer than 1.
+        while i < from.rank() && from[i] == 1 {
+            i += 1;
+        }
+        while o < to.rank() && to[o] == 1 {
+            o += 1;
+        }
+        if i == from.rank() || o == to.rank() {
+            break;
+        }
+        let steps = greatest_common_divisor(from[i], to[o]);
+        if steps > 1 {
+            let factor = rule.factors();
+            rule.operands[0][i] = Some(Run { factor, inner: from[i] / steps });
+            rule.output[o] = Some(Run { factor, inner: to[o] / steps });
+        }
+        // It ends where both have as many elements.
+        let (mut left, mut right) = (from[i], to[o]);
+        (i, o) = (i + 1, o + 1);
+        while left != right {
+            if left < right {
+                left *= from[i];
+                i += 1;
+            } else {
+                right *= to[o];
+                o += 1;
+            }
+        }
+    }
+    rule
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// A slice has the size of the part it gives.
+fn localize_slice(attributes: &Attributes, part: &Part) -> Attributes {
+    let mut attributes = attributes.clone();
+    attributes[1] = Attribute::dims(&part.output.shape);
+    attributes
+}
+
+/// Axes that are cut are assigned to along all of their part.
+fn localize_assign(attributes: &Attributes, part: &Part) -> Attributes {
+    let mut attributes = attributes.clone();
+    if let Attribute::Ints(sizes) = &mut attributes[1] {
+        for (axis, size) in sizes.iter_mut().enumerate() {
+            if part.output.shape[axis] != part.whole[axis] {
+                *size = part.output.shape[axis] as i64;
+            }
+        }
+    }
+    attributes
+}
+
+/// Rows that start later move the diagonal up, columns that start later move it down.
+fn localize_diagonal(attributes: &Attributes, part: &Part) -> Attributes {
+    let rank = part.whole.rank();
+    let starts = &part.output.starts;
+    let shift = starts[rank - 2] as i64 - starts[rank - 1] as i64;
+    match attributes[0] {
+        Attribute::Int(diagonal) => smallvec::smallvec![Attribute::Int(diagonal + shift)],
+        ref other => unreachable!("the diagonal is {}", other.kind()),
+    }
+}

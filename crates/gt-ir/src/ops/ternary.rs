@@ -6,9 +6,14 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
 use crate::operation::{Arity, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD};
+use crate::sharding;
 
-const TERNARY: Operation =
-    Operation { family: Family::Ternary, arity: Arity::Exactly(3), ..Operation::base() };
+const TERNARY: Operation = Operation {
+    family: Family::Ternary,
+    arity: Arity::Exactly(3),
+    sharding: sharding::elementwise,
+    ..Operation::base()
+};
 
 pub static WHERE: Operation = Operation {
     id: 60,
@@ -28,6 +33,7 @@ pub static WHERE: Operation = Operation {
         |g, s| g.select(s.operand(0), s.grad, 0i64),
         |g, s| g.select(s.operand(0), 0i64, s.grad),
     ]),
+    sharding: |call, output| sharding::elementwise(call, output).linear_in(&[0b110]),
     saves: FIRST,
     samples: || {
         let condition = |dims: &[usize]| tensor(DType::Bool, dims, 0.0, 2.0);
@@ -94,6 +100,7 @@ pub static MUL_ADD: Operation = Operation {
         |g, s| g.mul(s.grad, s.operand(2)),
         |g, s| g.mul(s.grad, s.operand(1)),
     ]),
+    sharding: |call, output| sharding::elementwise(call, output).linear_in(&[0b011, 0b101]),
     saves: SECOND | THIRD,
     samples: || {
         let x = |dtype, dims: &[usize]| tensor(dtype, dims, 0.0, 3.0);

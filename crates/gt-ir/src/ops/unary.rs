@@ -7,8 +7,13 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{Call, FIRST, Family, Kind, Meta, OUTPUT, Operation, attribute, dtype};
+use crate::sharding::{self, Sharding};
 
-const UNARY: Operation = Operation { family: Family::Unary, ..Operation::base() };
+const UNARY: Operation =
+    Operation { family: Family::Unary, sharding: sharding::elementwise, ..Operation::base() };
+
+/// Elementwise, and linear.
+const LINEAR: Sharding = |call, output| sharding::elementwise(call, output).linear_in(&[1]);
 
 const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
 const NUMBERS: &[DType] = &[
@@ -42,6 +47,12 @@ pub static CAST: Operation = Operation {
     attributes: &[attribute("dtype", Kind::DType)],
     infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
     gradient: Each(&[|g, s| g.cast(s.grad, s.meta(0).dtype)]),
+    sharding: |call, output| {
+        // Parts of a sum may be widened before they are added, not narrowed.
+        let from = call.operands[0].tensor().map_or(output.dtype, |meta| meta.dtype);
+        let widens = from.is_float() && output.dtype.is_float() && from.size() <= output.dtype.size();
+        sharding::elementwise(call, output).linear_in(if widens { &[1] } else { &[] })
+    },
     samples: || {
         let mut samples = Vec::new();
         for from in DType::ALL {
@@ -66,6 +77,7 @@ pub static NEG: Operation = Operation {
     doc: "-x",
     infer: not_bool,
     gradient: Each(&[|g, s| g.neg(s.grad)]),
+    sharding: LINEAR,
     samples: || unary(NUMBERS, -3.0, 3.0),
     ..UNARY
 };

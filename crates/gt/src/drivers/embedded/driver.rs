@@ -99,10 +99,6 @@ impl Driver for EmbeddedDriver {
         }
     }
 
-    fn configure(&self, _text: &str) -> Result<()> {
-        Ok(())
-    }
-
     fn close(&self) {
         self.runtime.close();
     }

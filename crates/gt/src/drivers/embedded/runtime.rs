@@ -10,8 +10,8 @@ use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_ir::{Command, RequestId};
-use gt_worker::{Work, Worker};
+use gt_ir::{Command, Piece, RequestId, WorkerId};
+use gt_worker::{Out, Work, Worker};
 use rustc_hash::FxHashMap;
 
 use super::bell::Bell;
@@ -52,6 +52,8 @@ pub struct Runtime {
 /// A worker's place: its queue, its core, and its thread's bell.
 struct Seat {
     queue: Mutex<VecDeque<Vec<Command>>>,
+    /// What other workers have sent.
+    pieces: Mutex<VecDeque<Piece>>,
     core: Mutex<Box<dyn Work>>,
     bell: Bell,
     /// Held by the seat's thread while it works; see [`super::fork`].
@@ -86,6 +88,7 @@ impl Runtime {
             );
             seats.push(Seat {
                 queue: Mutex::default(),
+                pieces: Mutex::default(),
                 core: Mutex::new(Box::new(Worker::new(name, NativeEngine::new(threads)))),
                 bell: Bell::default(),
                 gate: AtomicBool::new(false),
@@ -217,7 +220,10 @@ impl Runtime {
     }
 
     fn has_work(&self, index: usize) -> bool {
-        !lock(&self.inbox).is_empty() || !lock(&self.seats[index].queue).is_empty()
+        let seat = &self.seats[index];
+        !lock(&self.inbox).is_empty()
+            || !lock(&seat.queue).is_empty()
+            || !lock(&seat.pieces).is_empty()
     }
 
     fn session_waits(&self) -> bool {
@@ -258,6 +264,7 @@ impl Runtime {
 
     fn route(&self, peer: PeerId, message: Message) {
         if peer != CLIENT {
+            // Embedded workers do not get lost.
             if let Message::Stream(batch) = message {
                 let seat = &self.seats[(peer.0 - CLIENT.0 - 1) as usize];
                 lock(&seat.queue).push_back(batch);
@@ -286,19 +293,35 @@ impl Runtime {
         let Ok(mut core) = seat.core.try_lock() else { return false };
         let mut out = Vec::new();
         let mut worked = false;
-        while !self.is_closed()
-            && let Some(mut batch) = { lock(&seat.queue).pop_front() }
-        {
+        let peer = PeerId(CLIENT.0 + 1 + index as u64);
+        while !self.is_closed() {
+            if let Some(piece) = { lock(&seat.pieces).pop_front() } {
+                core.receive(piece, &mut out);
+            } else if let Some(mut batch) = { lock(&seat.queue).pop_front() } {
+                core.handle(&mut batch, &mut out);
+            } else {
+                break;
+            }
             worked = true;
-            core.handle(&mut batch, &mut out);
-            let peer = PeerId(CLIENT.0 + 1 + index as u64);
-            lock(&self.inbox).extend(out.drain(..).map(|message| (peer, message)));
+            for out in out.drain(..) {
+                match out {
+                    Out::Dispatcher(message) => lock(&self.inbox).push((peer, message)),
+                    Out::Worker(to, piece) => self.pass(to, piece),
+                }
+            }
             self.pump();
         }
         if worked && self.in_flight() == 0 {
             self.work.store(0, Ordering::Relaxed);
         }
         worked
+    }
+
+    /// Gives a piece to another worker. Their ids are their places here.
+    fn pass(&self, to: WorkerId, piece: Piece) {
+        let seat = &self.seats[to.0 as usize];
+        lock(&seat.pieces).push_back(piece);
+        seat.bell.ring();
     }
 
     /// Drives all cores on this thread until nothing is left to do.
@@ -353,6 +376,7 @@ impl Runtime {
         }
         for seat in &self.seats {
             lock(&seat.queue).clear();
+            lock(&seat.pieces).clear();
         }
         lock(&self.dispatcher).disconnect(self.started.elapsed(), CLIENT, "the session was closed");
     }

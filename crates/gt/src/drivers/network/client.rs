@@ -285,12 +285,6 @@ impl Driver for NetworkDriver {
         self.shared.wait_until(interrupt, |state| state.answers.remove(&request))
     }
 
-    fn configure(&self, text: &str) -> Result<()> {
-        let mut state = self.shared.state();
-        self.shared.send(&mut state, &Message::Config { text: text.to_string() });
-        Ok(())
-    }
-
     fn close(&self) {
         let shared = &self.shared;
         if shared.closing.swap(true, Ordering::SeqCst) || shared.check_process().is_err() {

@@ -9,7 +9,7 @@ use gt_ir::{Command, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::{NetError, codec};
-use gt_worker::{Work, Worker};
+use gt_worker::{Out, Work, Worker};
 use rustc_hash::FxHashSet;
 
 use super::blocks::{self, Blocks};
@@ -70,7 +70,7 @@ impl WorkerProcess {
                 self.prepare(&mut commands)?;
                 let mut out = Vec::new();
                 self.core.handle(&mut commands, &mut out);
-                out.into_iter().try_for_each(|message| self.answer(message))
+                self.send_out(out)
             }
             Message::Release { token } => {
                 self.blocks.release(token);
@@ -82,6 +82,13 @@ impl WorkerProcess {
             }
             _ => Ok(()),
         }
+    }
+
+    fn send_out(&mut self, out: Vec<Out>) -> Result<(), NetError> {
+        out.into_iter().try_for_each(|out| match out {
+            Out::Dispatcher(message) => self.answer(message),
+            Out::Worker(..) => Ok(()),
+        })
     }
 
     /// Maps what comes by shared memory, and notes what may go by it.

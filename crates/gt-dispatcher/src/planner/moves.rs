@@ -1,0 +1,361 @@
+//! From one layout of a tensor to another: which bytes go where.
+
+use gt_ir::exchange::Collective;
+use gt_ir::sharding::{Block, Reduction};
+use gt_ir::{Meta, Shape};
+
+use super::layout::{Layout, Placement, balanced_cuts};
+
+/// One step on the way from a layout to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stage {
+    pub kind: StageKind,
+    /// The layout after it.
+    pub layout: Layout,
+    /// What goes between workers.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum StageKind {
+    /// Each worker takes a part of what it has.
+    Slice,
+    /// Along this mesh axis the first keeps the value, the others have zeros.
+    Zeros { mesh_axis: usize },
+    /// Blocks go to whoever needs them.
+    Blocks(Collective),
+    /// Partial values along this mesh axis are combined where they are needed.
+    Combine { mesh_axis: usize, reduction: Reduction, collective: Collective },
+}
+
+/// Up to this size an all-reduce sends everything to everyone: one step instead of two.
+const SMALL: u64 = 8 << 10;
+
+fn elements(block: &Block) -> u64 {
+    block.shape.numel() as u64
+}
+
+/// How many bytes must go between workers for the blocks of `to`, from layout `from`, in which
+/// nothing is partial.
+fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
+    let same = from.mesh == to.mesh;
+    if same && from.placements == to.placements {
+        return 0;
+    }
+    let total: u64 = (0..to.mesh.len())
+        .map(|rank| {
+            let need = to.block(meta.shape, rank);
+            let own = if same { Some(rank) } else { from.mesh.rank_of(to.mesh.workers[rank]) };
+            let own = own.and_then(|own| from.block(meta.shape, own).intersect(&need));
+            elements(&need) - own.map_or(0, |own| elements(&own))
+        })
+        .sum();
+    total * meta.dtype.size() as u64
+}
+
+/// The bytes of all workers' blocks together.
+fn held_bytes(layout: &Layout, meta: Meta) -> u64 {
+    let shape = meta.shape;
+    let total: u64 =
+        (0..layout.mesh.len()).map(|rank| elements(&layout.block(shape, rank))).sum();
+    total * meta.dtype.size() as u64
+}
+
+/// How many bytes go between workers from one layout to the other; `None` if there is no way.
+pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
+    if from == to {
+        return Some(0);
+    }
+    if !from.is_partial() && !to.is_partial() {
+        return Some(block_bytes(from, to, meta));
+    }
+    Some(stages(from, to, meta)?.iter().map(|stage| stage.bytes).sum())
+}
+
+/// What it will cost at least to make a whole of partial values in the end, `wanted` if given.
+pub fn cost_of_combining(layout: &Layout, wanted: Option<&Layout>, meta: Meta) -> u64 {
+    if !layout.is_partial() {
+        return 0;
+    }
+    let mut whole = layout.clone();
+    for (index, placement) in whole.placements.iter_mut().enumerate() {
+        if placement.is_partial() {
+            *placement = match wanted.map(|wanted| &wanted.placements[index]) {
+                Some(Placement::Shard { axis, .. })
+                    if !layout.placements.iter().any(|p| p.shard_axis() == Some(*axis)) =>
+                {
+                    let axis = *axis;
+                    Placement::balanced(axis, meta.shape[axis], layout.mesh.dims[index])
+                }
+                _ => Placement::Replicate,
+            };
+        }
+    }
+    cost(layout, &whole, meta).unwrap_or(0)
+}
+
+/// The steps from one layout to the other; `None` if there is no way (to other partial values).
+pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Stage>> {
+    let mut stages = Vec::new();
+    let mut now = from.clone();
+    if now.mesh != to.mesh {
+        if to.is_partial() {
+            return None;
+        }
+        leave_partial(&mut now, to, meta, &mut stages);
+    } else {
+        for mesh_axis in 0..now.placements.len() {
+            let Placement::Partial(reduction) = now.placements[mesh_axis] else { continue };
+            if now.placements[mesh_axis] == to.placements[mesh_axis] {
+                continue;
+            }
+            combine(&mut now, mesh_axis, reduction, &to.placements[mesh_axis], meta, &mut stages);
+        }
+    }
+    // What is to be partial sums comes from whole values.
+    let mut whole = to.clone();
+    for (mesh_axis, placement) in whole.placements.iter_mut().enumerate() {
+        match (&now.placements.get(mesh_axis), &placement) {
+            (Some(Placement::Partial(has)), Placement::Partial(wants)) if has == wants => {}
+            (_, Placement::Partial(Reduction::Sum)) => *placement = Placement::Replicate,
+            (_, Placement::Partial(_)) => return None,
+            _ => {}
+        }
+    }
+    if now != whole {
+        stages.push(blocks_stage(&now, &whole, meta));
+        now = whole;
+    }
+    for mesh_axis in 0..to.placements.len() {
+        if now.placements[mesh_axis] != to.placements[mesh_axis] {
+            now.placements[mesh_axis] = to.placements[mesh_axis].clone();
+            let kind = StageKind::Zeros { mesh_axis };
+            stages.push(Stage { kind, layout: now.clone(), bytes: 0 });
+        }
+    }
+    Some(stages)
+}
+
+fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
+    let bytes = block_bytes(from, to, meta);
+    let local = from.mesh == to.mesh
+        && (0..to.mesh.len()).all(|rank| {
+            let need = to.block(meta.shape, rank);
+            let own = from.block(meta.shape, rank).intersect(&need);
+            own.is_some_and(|own| own == need) || need.shape.numel() == 0
+        });
+    let kind = if local {
+        StageKind::Slice
+    } else {
+        StageKind::Blocks(if from.mesh != to.mesh {
+            if to.is_replicated() && to.mesh.len() > 1 { Collective::Broadcast } else { Collective::Send }
+        } else if to.is_replicated() {
+            Collective::AllGather
+        } else {
+            Collective::AllToAll
+        })
+    };
+    Stage { kind, layout: to.clone(), bytes }
+}
+
+/// Combines partial values along a mesh axis into `target`, as far as that is a shard; else
+/// into copies.
+fn combine(
+    now: &mut Layout,
+    mesh_axis: usize,
+    reduction: Reduction,
+    target: &Placement,
+    meta: Meta,
+    stages: &mut Vec<Stage>,
+) {
+    let workers = now.mesh.dims[mesh_axis] as u64;
+    let held = held_bytes(now, meta);
+    let taken: Vec<usize> = now.placements.iter().filter_map(Placement::shard_axis).collect();
+    if let Placement::Shard { axis, .. } = target
+        && !taken.contains(axis)
+    {
+        now.placements[mesh_axis] = target.clone();
+        let collective = Collective::ReduceScatter;
+        let kind = StageKind::Combine { mesh_axis, reduction, collective };
+        let bytes = held / workers * (workers - 1);
+        return stages.push(Stage { kind, layout: now.clone(), bytes });
+    }
+    // The longest free axis, if it gives everyone a part.
+    let longest = (0..meta.shape.rank())
+        .filter(|axis| !taken.contains(axis) && meta.shape[*axis] as u64 >= workers)
+        .max_by_key(|&axis| (meta.shape[axis], std::cmp::Reverse(axis)));
+    match longest {
+        Some(axis) if workers > 2 && held / workers > SMALL => {
+            let cuts = balanced_cuts(meta.shape[axis], workers as usize);
+            now.placements[mesh_axis] = Placement::Shard { axis, cuts };
+            let collective = Collective::ReduceScatter;
+            let kind = StageKind::Combine { mesh_axis, reduction, collective };
+            let bytes = held / workers * (workers - 1);
+            stages.push(Stage { kind, layout: now.clone(), bytes });
+            let mut whole = now.clone();
+            whole.placements[mesh_axis] = Placement::Replicate;
+            stages.push(blocks_stage(now, &whole, meta));
+            *now = whole;
+        }
+        _ => {
+            now.placements[mesh_axis] = Placement::Replicate;
+            let collective = Collective::AllReduce;
+            let kind = StageKind::Combine { mesh_axis, reduction, collective };
+            stages.push(Stage { kind, layout: now.clone(), bytes: held * (workers - 1) });
+        }
+    }
+}
+
+/// Combines all partial values of a tensor that leaves for another mesh.
+fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Stage>) {
+    for mesh_axis in 0..now.placements.len() {
+        let Placement::Partial(reduction) = now.placements[mesh_axis] else { continue };
+        // One worker can combine them all by itself.
+        if now.mesh.dims.len() == 1 && to.mesh.len() == 1 {
+            let there = now.mesh.rank_of(to.mesh.workers[0]).is_some();
+            let senders = now.mesh.len() as u64 - u64::from(there);
+            let collective = Collective::Send;
+            let kind = StageKind::Combine { mesh_axis, reduction, collective };
+            *now = to.clone();
+            let bytes = senders * meta.bytes() as u64;
+            return stages.push(Stage { kind, layout: to.clone(), bytes });
+        }
+        let taken: Vec<usize> = now.placements.iter().filter_map(Placement::shard_axis).collect();
+        let parts = now.mesh.dims[mesh_axis];
+        let free = (0..meta.shape.rank())
+            .find(|axis| !taken.contains(axis) && meta.shape[*axis] >= parts);
+        let target = free.map_or(Placement::Replicate, |axis| {
+            Placement::balanced(axis, meta.shape[axis], parts)
+        });
+        combine(now, mesh_axis, reduction, &target, meta, stages);
+    }
+}
+
+/// For each block of `to` that rank `rank` needs: which rank of `from` it comes from. Whoever has
+/// it himself takes his own; copies take turns.
+pub fn sources(from: &Layout, to: &Layout, shape: Shape, rank: usize) -> Vec<(usize, Block)> {
+    let need = to.block(shape, rank);
+    if need.shape.numel() == 0 {
+        return Vec::new();
+    }
+    let own = from.mesh.rank_of(to.mesh.workers[rank]);
+    if let Some(own) = own
+        && from.block(shape, own).intersect(&need) == Some(need)
+    {
+        return vec![(own, need)];
+    }
+    let mut found: Vec<(usize, Block)> = Vec::new();
+    let copies: usize = from
+        .placements
+        .iter()
+        .zip(&from.mesh.dims)
+        .filter(|(placement, _)| placement.shard_axis().is_none())
+        .map(|(_, &length)| length)
+        .product();
+    // The copies of one block stand in this order; which of them is used depends on the rank.
+    let mut seen: Vec<(Block, usize)> = Vec::new();
+    for source in 0..from.mesh.len() {
+        let Some(block) = from.block(shape, source).intersect(&need) else { continue };
+        let times = match seen.iter_mut().find(|(known, _)| *known == block) {
+            Some((_, times)) => {
+                *times += 1;
+                *times - 1
+            }
+            None => {
+                seen.push((block, 1));
+                0
+            }
+        };
+        match found.iter_mut().find(|(_, known)| *known == block) {
+            None => found.push((source, block)),
+            Some(entry) => {
+                if own != Some(entry.0) && (own == Some(source) || times == rank % copies) {
+                    entry.0 = source;
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::planner::layout::Mesh;
+    use gt_ir::{DType, WorkerId};
+    use smallvec::{SmallVec, smallvec};
+
+    fn mesh(number: u32, workers: std::ops::Range<u32>) -> Arc<Mesh> {
+        let dims = smallvec![workers.len()];
+        Arc::new(Mesh { number, dims, workers: workers.map(WorkerId).collect() })
+    }
+
+    fn layout(mesh: &Arc<Mesh>, placement: Placement) -> Layout {
+        Layout { mesh: Arc::clone(mesh), placements: smallvec![placement] }
+    }
+
+    /// (n - 1) T for gathering, scattering sums and sending to everyone; twice that for an
+    /// all-reduce; (n - 1) / n T for all-to-all, where T is the size of the whole.
+    #[test]
+    fn bytes_are_the_known_optimum() {
+        let meta = Meta::new(DType::F32, Shape::new(&[64, 128]).unwrap());
+        let (n, whole) = (4, meta.bytes() as u64);
+        let four = mesh(1, 0..4);
+        let home = layout(&mesh(2, 0..1), Placement::Replicate);
+        let copies = layout(&four, Placement::Replicate);
+        let rows = layout(&four, Placement::balanced(0, 64, 4));
+        let columns = layout(&four, Placement::balanced(1, 128, 4));
+        let sums = layout(&four, Placement::Partial(Reduction::Sum));
+        let check = |from: &Layout, to: &Layout, bytes| {
+            assert_eq!(cost(from, to, meta), Some(bytes), "{from} to {to}");
+        };
+        check(&rows, &copies, (n - 1) * whole);
+        check(&rows, &columns, (n - 1) * whole / n);
+        check(&copies, &rows, 0);
+        check(&copies, &sums, 0);
+        check(&sums, &rows, (n - 1) * whole);
+        check(&sums, &copies, 2 * (n - 1) * whole);
+        check(&sums, &home, (n - 1) * whole);
+        check(&home, &copies, (n - 1) * whole);
+        check(&home, &rows, (n - 1) * whole / n);
+        check(&rows, &home, (n - 1) * whole / n);
+        let others = layout(&mesh(3, 4..6), Placement::balanced(0, 64, 2));
+        check(&rows, &others, whole);
+    }
+
+    #[test]
+    fn every_element_comes_once() {
+        let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
+        let grid = Arc::new(Mesh { number: 1, dims, workers: (0..6).map(WorkerId).collect() });
+        let shape = Shape::new(&[5, 7]).unwrap();
+        let placements = [
+            Placement::Replicate,
+            Placement::balanced(0, 5, 2),
+            Placement::balanced(1, 7, 2),
+        ];
+        let other = [Placement::Replicate, Placement::balanced(0, 5, 3), Placement::balanced(1, 7, 3)];
+        let layouts: Vec<Layout> = placements
+            .iter()
+            .flat_map(|a| other.iter().map(move |b| (a.clone(), b.clone())))
+            .filter(|(a, b)| a.shard_axis().is_none() || a.shard_axis() != b.shard_axis())
+            .map(|(a, b)| Layout { mesh: Arc::clone(&grid), placements: smallvec![a, b] })
+            .collect();
+        for from in &layouts {
+            for to in &layouts {
+                for rank in 0..6 {
+                    let need = to.block(shape, rank);
+                    let total: usize = sources(from, to, shape, rank)
+                        .iter()
+                        .map(|(source, block)| {
+                            assert_eq!(from.block(shape, *source).intersect(block), Some(*block));
+                            block.shape.numel()
+                        })
+                        .sum();
+                    assert_eq!(total, need.shape.numel(), "{from} to {to}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! One instruction: where it is computed, what is moved for it, and each worker's part.
+
+use std::sync::Arc;
+
+use gt_ir::instruction::{Instruction, Operands};
+use gt_ir::message::Failure;
+use gt_ir::operation::{Body, Call, Graph};
+use gt_ir::ops::{binary, shape};
+use gt_ir::sharding::{Part, Rule};
+use gt_ir::{
+    Attribute, Attributes, Command, Meta, Operand, Operation, Scalar, SourceId, TensorId, Var,
+    WorkerId,
+};
+use smallvec::{SmallVec, smallvec};
+
+use super::Planner;
+use super::emit;
+use super::layout::{Layout, Mesh, Placement};
+use super::moves::{cost, stages};
+use super::scope::Wanted;
+use super::strategy::{Known, Question, Share, Strategy, is_place, is_view};
+use super::streams::Streams;
+use super::tensors::{Copy, TensorHandle, Tensors};
+
+type Metas = SmallVec<[Operand<Meta>; 3]>;
+
+impl Planner {
+    /// Plans an instruction of a session and puts the workers' parts onto their streams.
+    ///
+    /// # Errors
+    /// The instruction names what no valid client would.
+    pub(super) fn run(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        instruction: Instruction,
+    ) -> Result<(), String> {
+        let Some(name) = instruction.output.qualify(tensors.session) else {
+            return Err(format!("tensor number {} is out of range", instruction.output));
+        };
+        let metas = match operand_metas(tensors, &instruction) {
+            Ok(metas) => metas,
+            Err(failure) => {
+                tensors.fail(instruction.output, failure);
+                return Ok(());
+            }
+        };
+        let meta = match instruction.operation.check(&metas, &instruction.attributes) {
+            Ok(meta) => meta,
+            Err(error) => {
+                tensors.fail(instruction.output, failure(&instruction, error.to_string()));
+                return Ok(());
+            }
+        };
+        let from_nothing = instruction.operands.iter().all(|operand| operand.tensor().is_none());
+        let wanted = match self.wanted(tensors, instruction.signal) {
+            Ok(None) if from_nothing => self.automatic(meta),
+            Ok(wanted) => wanted,
+            Err(reason) => {
+                tensors.fail(instruction.output, failure(&instruction, reason));
+                return Ok(());
+            }
+        };
+        if wanted.is_none()
+            && let Some(layout) = only_place(tensors, &instruction)
+        {
+            self.run_alone(tensors, streams, instruction, meta, layout, name);
+            return Ok(());
+        }
+        let mesh = self.mesh_for(tensors, &instruction, wanted.as_ref());
+        let wanted = wanted.filter(|wanted| wanted.mesh == mesh).map(|wanted| wanted.layout(meta));
+        let call = Call {
+            operation: instruction.operation.name,
+            operands: &metas,
+            attributes: &instruction.attributes,
+        };
+        let rule = (instruction.operation.sharding)(&call, &meta);
+        let strategy = self.choose(tensors, &instruction, &rule, &metas, meta, &mesh, wanted.as_ref());
+        if let Body::Composite(body) = instruction.operation.body
+            && !is_place(instruction.operation)
+            && gathers(tensors, &instruction, &strategy)
+        {
+            return self.expand(tensors, streams, &instruction, body);
+        }
+        let operands = self.bring(tensors, streams, &instruction, &strategy);
+        let plan = Local { instruction: &instruction, rule: &rule, strategy: &strategy, metas: &metas, meta };
+        plan.emit(tensors, streams, &operands, name);
+        tensors.put(instruction.output, meta, Arc::new(strategy.output), name);
+        for operand in instruction.operands.iter().filter_map(Operand::tensor) {
+            tensors.drop_combined(*operand, streams);
+        }
+        Ok(())
+    }
+
+    /// Everything is on one worker: it goes there as it is.
+    fn run_alone(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        mut instruction: Instruction,
+        meta: Meta,
+        layout: Arc<Layout>,
+        name: TensorId,
+    ) {
+        let output = instruction.output;
+        for operand in &mut instruction.operands {
+            if let Operand::Tensor(id) = operand {
+                *id = tensors.there(*id).copies[0].id;
+            }
+        }
+        instruction.output = name;
+        streams.push(layout.mesh.workers[0], Command::Run(instruction));
+        tensors.put(output, meta, layout, name);
+    }
+
+    /// The workers that compute an instruction: those of its scope, or else where its operands
+    /// are; of several places the one with the most workers, then with the most bytes.
+    fn mesh_for(
+        &mut self,
+        tensors: &Tensors,
+        instruction: &Instruction,
+        wanted: Option<&Wanted>,
+    ) -> Arc<Mesh> {
+        let operands = || instruction.operands.iter().filter_map(Operand::tensor);
+        if let Some(wanted) = wanted {
+            // What only rearranges stays where its operand is.
+            let stays = is_view(instruction.operation)
+                && operands().all(|id| {
+                    tensors.there(*id).copies.iter().all(|copy| copy.layout.mesh != wanted.mesh)
+                });
+            if !stays {
+                return Arc::clone(&wanted.mesh);
+            }
+        }
+        let mut best: Option<((usize, usize), &Arc<Mesh>)> = None;
+        for id in operands() {
+            let there = tensors.there(*id);
+            for copy in &there.copies {
+                let weight = (copy.layout.mesh.len(), there.meta.bytes());
+                if best.as_ref().is_none_or(|(most, _)| weight > *most) {
+                    best = Some((weight, &copy.layout.mesh));
+                }
+            }
+        }
+        match best {
+            Some((_, mesh)) => Arc::clone(mesh),
+            None => Arc::clone(&self.home(tensors).mesh),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one question")]
+    fn choose(
+        &self,
+        tensors: &Tensors,
+        instruction: &Instruction,
+        rule: &Rule,
+        metas: &Metas,
+        output: Meta,
+        mesh: &Arc<Mesh>,
+        wanted: Option<&Layout>,
+    ) -> Strategy {
+        let known: SmallVec<[Option<Known>; 3]> = instruction
+            .operands
+            .iter()
+            .zip(metas)
+            .map(|(operand, meta)| {
+                let (id, meta) = (operand.tensor()?, *meta.tensor()?);
+                let copies = &tensors.there(*id).copies;
+                Some(Known { meta, layouts: copies.iter().map(|copy| &*copy.layout).collect() })
+            })
+            .collect();
+        let operation = instruction.operation;
+        Question { operation, rule, operands: &known, output, mesh, wanted }.answer()
+    }
+
+    /// The operands in the layouts that a strategy asks for; moves what is not there yet.
+    fn bring(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        instruction: &Instruction,
+        strategy: &Strategy,
+    ) -> SmallVec<[Option<Copy>; 3]> {
+        instruction
+            .operands
+            .iter()
+            .zip(&strategy.operands)
+            .map(|(operand, layout)| {
+                let (id, layout) = (operand.tensor()?, layout.as_ref()?);
+                Some(self.copy_in(tensors, streams, *id, layout, instruction.source))
+            })
+            .collect()
+    }
+
+    /// A copy of a tensor in a layout: one that is there, or the cheapest to make, which is kept
+    /// until the tensor is freed.
+    pub(super) fn copy_in(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        id: TensorId,
+        layout: &Layout,
+        line: SourceId,
+    ) -> Copy {
+        let there = tensors.there(id);
+        if let Some(copy) = there.copies.iter().find(|copy| *copy.layout == *layout) {
+            return copy.clone();
+        }
+        let meta = there.meta;
+        let cheapest = there
+            .copies
+            .iter()
+            .filter_map(|copy| Some((cost(&copy.layout, layout, meta)?, copy)))
+            .min_by_key(|(bytes, _)| *bytes)
+            .map(|(_, copy)| copy.clone());
+        let mut copy = cheapest.expect("strategies ask only for what can be made");
+        let steps = stages(&copy.layout, layout, meta).expect("it has a cost");
+        for (index, step) in steps.iter().enumerate() {
+            self.stats.moves += u64::from(step.bytes > 0);
+            self.stats.bytes += step.bytes;
+            let next = emit::stage(tensors, streams, &copy, step, meta, line);
+            if index > 0 {
+                super::tensors::free_copy(&copy, streams);
+            }
+            copy = next;
+        }
+        tensors.add_copy(id, copy.clone());
+        copy
+    }
+
+    /// Plans what a composite operation consists of instead.
+    fn expand(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        instruction: &Instruction,
+        body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
+    ) -> Result<(), String> {
+        let mut expansion =
+            Expansion { planner: self, tensors, streams, instruction, values: Vec::new(), error: None };
+        let operands: SmallVec<[Operand<Var>; 3]> =
+            instruction.operands.iter().map(|operand| operand.map(|id| expansion.push(*id))).collect();
+        let given = expansion.values.len();
+        let mut result = body(&mut expansion, &operands, &instruction.attributes);
+        if (result.0 as usize) < given {
+            // One of the operands itself: the result needs a name of its own.
+            let dims = Attribute::dims(&expansion.meta(result).shape);
+            result = expansion.emit(&shape::RESHAPE, &[Operand::Tensor(result)], smallvec![dims]);
+        }
+        if let Some(error) = expansion.error {
+            return Err(error);
+        }
+        let values = expansion.values;
+        for value in values[given..].iter().filter(|value| **value != values[result.0 as usize]) {
+            tensors.free(*value, streams);
+        }
+        tensors.rename(values[result.0 as usize], instruction.output);
+        Ok(())
+    }
+}
+
+/// Puts the steps of a composite onto the streams.
+struct Expansion<'a> {
+    planner: &'a mut Planner,
+    tensors: &'a mut Tensors,
+    streams: &'a mut Streams,
+    instruction: &'a Instruction,
+    values: Vec<TensorId>,
+    error: Option<String>,
+}
+
+impl Expansion<'_> {
+    fn push(&mut self, id: TensorId) -> Var {
+        self.values.push(id);
+        Var(self.values.len() as u32 - 1)
+    }
+}
+
+impl Graph for Expansion<'_> {
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var {
+        let output = self.tensors.name();
+        let operands: Operands =
+            operands.iter().map(|operand| operand.map(|var| self.values[var.0 as usize])).collect();
+        let (source, signal) = (self.instruction.source, self.instruction.signal);
+        let step = Instruction { operation, output, operands, attributes, source, signal };
+        if let Err(error) = self.planner.run(self.tensors, self.streams, step) {
+            self.error = Some(error);
+        }
+        self.push(output)
+    }
+
+    fn meta(&self, var: Var) -> Meta {
+        self.tensors.there(self.values[var.0 as usize]).meta
+    }
+}
+
+/// An instruction with its strategy, about to be made specific to each worker.
+struct Local<'a> {
+    instruction: &'a Instruction,
+    rule: &'a Rule,
+    strategy: &'a Strategy,
+    metas: &'a Metas,
+    meta: Meta,
+}
+
+impl Local<'_> {
+    fn emit(
+        &self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        operands: &[Option<Copy>],
+        output: TensorId,
+    ) {
+        let names: Operands = self
+            .instruction
+            .operands
+            .iter()
+            .zip(operands)
+            .map(|(operand, copy)| match (operand, copy) {
+                (Operand::Scalar(scalar), _) => Operand::Scalar(*scalar),
+                (Operand::Tensor(_), Some(copy)) => Operand::Tensor(copy.id),
+                (Operand::Tensor(id), None) => unreachable!("tensor {id} was brought"),
+            })
+            .collect();
+        let average = (self.rule.averaged && self.reduces()).then(|| tensors.worker_name());
+        let mesh = Arc::clone(&self.strategy.output.mesh);
+        for (rank, &worker) in mesh.workers.iter().enumerate() {
+            self.emit_part(streams, worker, rank, &names, output, average);
+        }
+    }
+
+    fn reduces(&self) -> bool {
+        self.reduced().next().is_some()
+    }
+
+    /// Mesh axes along which a factor is cut that is not in the output.
+    fn reduced(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
+        self.strategy.shares.iter().enumerate().filter_map(|(mesh_axis, share)| {
+            let Share::Factor(factor) = share else { return None };
+            let reduced = self.rule.reduced.iter().any(|(other, _)| other == factor);
+            reduced.then_some((mesh_axis, *factor))
+        })
+    }
+
+    fn emit_part(
+        &self,
+        streams: &mut Streams,
+        worker: WorkerId,
+        rank: usize,
+        names: &Operands,
+        output: TensorId,
+        average: Option<TensorId>,
+    ) {
+        let block = self.strategy.output.block(self.meta.shape, rank);
+        let part_meta = Meta::new(self.meta.dtype, block.shape);
+        let line = self.instruction.source;
+        let share = self.share(rank);
+        if share == 0.0 {
+            // It has no part of what is combined, and must not change it.
+            let (mesh_axis, _) = self.reduced().next().expect("only then a share is 0");
+            let Placement::Partial(reduction) = self.strategy.output.placements[mesh_axis] else {
+                unreachable!("a reduced factor leaves partial values")
+            };
+            let value = emit::identity(reduction, self.meta.dtype);
+            return streams.push(worker, emit::filled(output, value, part_meta, line));
+        }
+        let attributes = match self.instruction.operation.localize {
+            Some(localize) if !self.strategy.shares.iter().all(|share| *share == Share::Whole) => {
+                let operands: SmallVec<[_; 3]> = self
+                    .strategy
+                    .operands
+                    .iter()
+                    .zip(self.metas)
+                    .map(|(layout, meta)| {
+                        Some(layout.as_ref()?.block(meta.tensor()?.shape, rank))
+                    })
+                    .collect();
+                let part = Part { operands: &operands, output: block, whole: self.meta.shape };
+                localize(&self.instruction.attributes, &part)
+            }
+            _ => self.instruction.attributes.clone(),
+        };
+        let operation = self.instruction.operation;
+        let run = |operation, output, operands, attributes| {
+            Command::Run(Instruction { operation, output, operands, attributes, source: line, signal: 0 })
+        };
+        let Some(average) = average else {
+            return streams.push(worker, run(operation, output, names.clone(), attributes));
+        };
+        streams.push(worker, run(operation, average, names.clone(), attributes));
+        let weighed = smallvec![Operand::Tensor(average), Operand::Scalar(Scalar::Float(share))];
+        streams.push(worker, run(&binary::MUL, output, weighed, smallvec![]));
+        streams.push(worker, Command::Free(average));
+    }
+
+    /// How much of what is combined this rank has: 1 is all.
+    fn share(&self, rank: usize) -> f64 {
+        self.reduced()
+            .map(|(mesh_axis, factor)| {
+                let cut = self.rule.operands.iter().zip(&self.strategy.operands).find_map(
+                    |(runs, layout)| {
+                        runs.iter().flatten().find(|run| run.factor == factor)?;
+                        let layout = layout.as_ref()?;
+                        let at = layout.mesh.coordinate(rank, mesh_axis);
+                        match &layout.placements[mesh_axis] {
+                            Placement::Shard { cuts, .. } => {
+                                let whole = cuts[cuts.len() - 1];
+                                Some((cuts[at + 1] - cuts[at]) as f64 / whole as f64)
+                            }
+                            _ => None,
+                        }
+                    },
+                );
+                cut.unwrap_or(1.0)
+            })
+            .product()
+    }
+}
+
+/// Shapes and dtypes of an instruction's operands, or why one is not there.
+fn operand_metas(tensors: &Tensors, instruction: &Instruction) -> Result<Metas, Arc<Failure>> {
+    instruction
+        .operands
+        .iter()
+        .map(|operand| match operand {
+            Operand::Scalar(scalar) => Ok(Operand::Scalar(*scalar)),
+            Operand::Tensor(id) => match tensors.get(*id) {
+                Some(TensorHandle::There(there)) => Ok(Operand::Tensor(there.meta)),
+                Some(TensorHandle::Failed(failure)) => Err(Arc::clone(failure)),
+                None => Err(Arc::new(super::missing(*id))),
+            },
+        })
+        .collect()
+}
+
+/// The layout of all operands, if that is one and the same worker.
+fn only_place(tensors: &Tensors, instruction: &Instruction) -> Option<Arc<Layout>> {
+    let mut found: Option<&Arc<Layout>> = None;
+    for id in instruction.operands.iter().filter_map(Operand::tensor) {
+        let [copy] = tensors.there(*id).copies.as_slice() else { return None };
+        match found {
+            None if copy.layout.mesh.len() == 1 => found = Some(&copy.layout),
+            Some(layout) if layout.mesh == copy.layout.mesh => {}
+            _ => return None,
+        }
+    }
+    found.cloned()
+}
+
+/// Whether a strategy puts together what is cut on this mesh.
+fn gathers(tensors: &Tensors, instruction: &Instruction, strategy: &Strategy) -> bool {
+    let mesh = &strategy.output.mesh;
+    mesh.len() > 1
+        && instruction.operands.iter().zip(&strategy.operands).any(|(operand, layout)| {
+            let (Some(id), Some(layout)) = (operand.tensor(), layout) else { return false };
+            let there = tensors.there(*id);
+            let cut = |copy: &Copy| {
+                copy.layout.mesh == *mesh
+                    && copy.layout.placements.iter().any(|p| p.shard_axis().is_some())
+            };
+            let free = |copy: &Copy| cost(&copy.layout, layout, there.meta) == Some(0);
+            there.copies.iter().any(cut) && !there.copies.iter().any(free)
+        })
+}
+
+fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {
+    Arc::new(Failure {
+        operation: instruction.operation.name.to_string(),
+        reason,
+        worker: String::new(),
+        line: instruction.source,
+    })
+}

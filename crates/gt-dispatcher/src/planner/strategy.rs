@@ -1,0 +1,251 @@
+//! Chooses how an instruction is computed by a mesh: the way that moves the fewest bytes.
+
+use std::sync::Arc;
+
+use gt_ir::operation::Family;
+use gt_ir::ops::shape;
+use gt_ir::sharding::{Reduction, Rule, Run, Runs};
+use gt_ir::{Meta, Operation};
+use smallvec::SmallVec;
+
+use super::layout::{Layout, Mesh, Placement, balanced_cuts};
+use super::moves::{cost, cost_of_combining};
+
+/// An operand as the planner knows it: what it is and the layouts in which it is there.
+pub struct Known<'a> {
+    pub meta: Meta,
+    pub layouts: SmallVec<[&'a Layout; 2]>,
+}
+
+/// What one mesh axis does for an instruction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Share {
+    /// Every worker computes the same.
+    Whole,
+    /// Each computes its part along a factor.
+    Factor(u8),
+    /// Each computes with its partial sums of these operands (bits).
+    Linear(u64),
+}
+
+/// A way to compute an instruction.
+#[derive(Clone, Debug)]
+pub struct Strategy {
+    /// One entry per mesh axis.
+    pub shares: SmallVec<[Share; 2]>,
+    /// The layout that each operand must have; `None` for numbers.
+    pub operands: SmallVec<[Option<Layout>; 3]>,
+    pub output: Layout,
+    /// What must be moved for it.
+    pub bytes: u64,
+    rank: Rank,
+}
+
+/// What is compared, most important first; less is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Rank {
+    /// 1 if the result is not where it is to be placed.
+    misplaced: u8,
+    /// Bytes moved now, and later to combine a partial result.
+    bytes: u64,
+    /// Operands that must be cut or moved.
+    conversions: usize,
+    /// 1 if it is not what the operation is best at.
+    unfit: u8,
+    /// 1 if the result is not where the scope wants it.
+    unwanted: u8,
+}
+
+/// Everything that decides on a strategy.
+pub struct Question<'a, 'b> {
+    pub operation: &'static Operation,
+    pub rule: &'a Rule,
+    /// `None` for numbers.
+    pub operands: &'a [Option<Known<'b>>],
+    pub output: Meta,
+    pub mesh: &'a Arc<Mesh>,
+    /// Where the scope wants the result.
+    pub wanted: Option<&'a Layout>,
+}
+
+impl Question<'_, '_> {
+    /// The best of all strategies.
+    pub fn answer(&self) -> Strategy {
+        let options = self.options();
+        let mut best: Option<Strategy> = None;
+        let mut consider = |shares: &[Share]| {
+            if let Some(strategy) = self.strategy(shares)
+                && best.as_ref().is_none_or(|best| strategy.rank < best.rank)
+            {
+                best = Some(strategy);
+            }
+        };
+        match self.mesh.dims.len() {
+            1 => options.iter().for_each(|&share| consider(&[share])),
+            _ => {
+                for &first in &options {
+                    for &second in &options {
+                        // A factor is cut over one mesh axis only.
+                        if first != second || !matches!(first, Share::Factor(_)) {
+                            consider(&[first, second]);
+                        }
+                    }
+                }
+            }
+        }
+        best.expect("everything can be computed whole")
+    }
+
+    fn options(&self) -> SmallVec<[Share; 12]> {
+        let mut options: SmallVec<[Share; 12]> = SmallVec::new();
+        options.push(Share::Whole);
+        if self.mesh.len() > 1 {
+            options.extend((0..self.rule.factors()).map(Share::Factor));
+            options.extend(self.rule.linear.iter().map(|&set| Share::Linear(set)));
+        }
+        options
+    }
+
+    fn strategy(&self, shares: &[Share]) -> Option<Strategy> {
+        let mut operands: SmallVec<[Option<Layout>; 3]> = SmallVec::new();
+        let (mut bytes, mut conversions) = (0, 0);
+        for (index, known) in self.operands.iter().enumerate() {
+            let Some(known) = known else {
+                // A number cannot be a partial sum.
+                let partial = |share: &Share| matches!(share, Share::Linear(set) if set >> index & 1 == 1);
+                if shares.iter().any(partial) {
+                    return None;
+                }
+                operands.push(None);
+                continue;
+            };
+            let placements = shares
+                .iter()
+                .enumerate()
+                .map(|(mesh_axis, &share)| self.operand_placement(index, mesh_axis, share))
+                .collect::<Option<_>>()?;
+            let layout = Layout { mesh: Arc::clone(self.mesh), placements };
+            let cheapest = known
+                .layouts
+                .iter()
+                .filter_map(|from| cost(from, &layout, known.meta).map(|bytes| (bytes, **from != layout)))
+                .min()?;
+            bytes += cheapest.0;
+            conversions += usize::from(cheapest.1);
+            operands.push(Some(layout));
+        }
+        let placements = shares
+            .iter()
+            .enumerate()
+            .map(|(mesh_axis, &share)| self.output_placement(mesh_axis, share))
+            .collect::<Option<_>>()?;
+        let output = Layout { mesh: Arc::clone(self.mesh), placements };
+        let later = cost_of_combining(&output, self.wanted, self.output);
+        let unwanted = u8::from(self.wanted.is_some_and(|wanted| *wanted != output));
+        let misplaced = u8::from(is_place(self.operation)) * unwanted;
+        let (bytes_in_all, unfit) = (bytes + later, self.unfit(shares));
+        let rank = Rank { misplaced, bytes: bytes_in_all, conversions, unfit, unwanted };
+        Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, bytes, rank })
+    }
+
+    /// Rearranging costs nothing, and a copy on each is worth more than a shard; but work is
+    /// better shared.
+    fn unfit(&self, shares: &[Share]) -> u8 {
+        if self.operands.iter().all(Option::is_none) {
+            return 0;
+        }
+        let whole = shares.iter().all(|share| *share == Share::Whole);
+        u8::from(is_view(self.operation) != whole)
+    }
+
+    fn operand_placement(&self, operand: usize, mesh_axis: usize, share: Share) -> Option<Placement> {
+        match share {
+            Share::Whole => Some(Placement::Replicate),
+            Share::Linear(set) if set >> operand & 1 == 1 => {
+                // Only for what is a partial sum already.
+                let known = self.operands[operand].as_ref()?;
+                let partial = Placement::Partial(Reduction::Sum);
+                let has = |layout: &&Layout| {
+                    layout.mesh == *self.mesh && layout.placements[mesh_axis] == partial
+                };
+                known.layouts.iter().any(has).then_some(partial)
+            }
+            Share::Linear(_) => Some(Placement::Replicate),
+            Share::Factor(factor) => {
+                if let Some((axis, run)) = find(&self.rule.operands[operand], factor) {
+                    let cuts = self.cuts(factor, mesh_axis)?;
+                    return Some(Placement::Shard { axis, cuts: scaled(&cuts, run.inner) });
+                }
+                let reduced = self.rule.reduced.iter().any(|(other, _)| *other == factor);
+                Some(if reduced && self.rule.adds_first && operand == 0 {
+                    Placement::Partial(Reduction::Sum)
+                } else {
+                    Placement::Replicate
+                })
+            }
+        }
+    }
+
+    fn output_placement(&self, mesh_axis: usize, share: Share) -> Option<Placement> {
+        match share {
+            Share::Whole => Some(Placement::Replicate),
+            Share::Linear(_) => Some(Placement::Partial(Reduction::Sum)),
+            Share::Factor(factor) => {
+                if let Some((axis, run)) = find(&self.rule.output, factor) {
+                    let cuts = self.cuts(factor, mesh_axis)?;
+                    return Some(Placement::Shard { axis, cuts: scaled(&cuts, run.inner) });
+                }
+                let reduced = self.rule.reduced.iter().find(|(other, _)| *other == factor);
+                reduced.map(|(_, reduction)| Placement::Partial(*reduction))
+            }
+        }
+    }
+
+    /// Where a factor is cut: as an operand is cut already, the first that is, or evenly.
+    fn cuts(&self, factor: u8, mesh_axis: usize) -> Option<Arc<[usize]>> {
+        let mut length = None;
+        for (known, runs) in self.operands.iter().zip(&self.rule.operands) {
+            let (Some(known), Some((axis, run))) = (known, find(runs, factor)) else { continue };
+            length = Some(known.meta.shape[axis] / run.inner);
+            for layout in &known.layouts {
+                if layout.mesh == *self.mesh
+                    && let Placement::Shard { axis: cut, cuts } = &layout.placements[mesh_axis]
+                    && *cut == axis
+                    && cuts.iter().all(|cut| cut % run.inner == 0)
+                {
+                    let whole = run.inner == 1;
+                    return Some(if whole {
+                        Arc::clone(cuts)
+                    } else {
+                        cuts.iter().map(|cut| cut / run.inner).collect()
+                    });
+                }
+            }
+        }
+        let length = length.or_else(|| {
+            let (axis, run) = find(&self.rule.output, factor)?;
+            Some(self.output.shape[axis] / run.inner)
+        })?;
+        Some(balanced_cuts(length, self.mesh.dims[mesh_axis]))
+    }
+}
+
+/// Whether an operation only rearranges.
+pub fn is_view(operation: &Operation) -> bool {
+    operation.family == Family::Reshape && !is_place(operation)
+}
+
+/// Whether an operation is there for the sake of its placement.
+pub fn is_place(operation: &Operation) -> bool {
+    operation.id == shape::PLACE.id
+}
+
+fn find(runs: &Runs, factor: u8) -> Option<(usize, Run)> {
+    let place = |run: &Option<Run>| run.is_some_and(|run| run.factor == factor);
+    let axis = runs.iter().position(place)?;
+    Some((axis, runs[axis].expect("found by its factor")))
+}
+
+fn scaled(cuts: &Arc<[usize]>, inner: usize) -> Arc<[usize]> {
+    if inner == 1 { Arc::clone(cuts) } else { cuts.iter().map(|cut| cut * inner).collect() }
+}

@@ -1,0 +1,205 @@
+//! The tensors of one session, and where they are.
+
+use std::sync::Arc;
+
+use gt_ir::message::Failure;
+use gt_ir::{Command, Meta, TensorId, TransferId, WorkerId};
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use super::layout::{Layout, Mesh};
+use super::meshes::Meshes;
+use super::scope::Scope;
+use super::streams::Streams;
+
+/// Clients name tensors below this; copies that the planner makes are named above.
+const CLIENT_NAMES: u64 = 1 << (TensorId::LOCAL_BITS - 1);
+
+/// A tensor, as the dispatcher knows it.
+pub enum TensorHandle {
+    There(There),
+    /// Lost, or never computed, because of this.
+    Failed(Arc<Failure>),
+}
+
+/// A tensor that is on workers, or on its way there, in one or several layouts.
+pub struct There {
+    pub meta: Meta,
+    pub copies: SmallVec<[Copy; 1]>,
+}
+
+/// One layout of a tensor, and its name on the workers.
+#[derive(Clone)]
+pub struct Copy {
+    pub layout: Arc<Layout>,
+    pub id: TensorId,
+}
+
+/// A session's name space.
+pub struct Tensors {
+    pub session: u32,
+    /// Where tensors go that nothing else decides on.
+    pub home: Option<(WorkerId, Arc<Layout>)>,
+    pub signals: FxHashMap<u32, Scope>,
+    handles: FxHashMap<TensorId, TensorHandle>,
+    made: u64,
+    transfers: u64,
+}
+
+impl Tensors {
+    pub fn new(session: u32) -> Tensors {
+        Tensors {
+            session,
+            home: None,
+            signals: FxHashMap::default(),
+            handles: FxHashMap::default(),
+            made: 0,
+            transfers: 0,
+        }
+    }
+
+    /// A client's name for a tensor as workers know it; `None` if no client would use it.
+    pub fn qualify(&self, id: TensorId) -> Option<TensorId> {
+        if id.0 < CLIENT_NAMES { id.qualify(self.session) } else { None }
+    }
+
+    /// A new name for a tensor of the planner's own, as clients count.
+    pub fn name(&mut self) -> TensorId {
+        self.made += 1;
+        TensorId(CLIENT_NAMES + self.made)
+    }
+
+    /// A new name as workers know it.
+    pub fn worker_name(&mut self) -> TensorId {
+        let name = self.name();
+        name.qualify(self.session).expect("names are counted from within the range")
+    }
+
+    pub fn transfer(&mut self) -> TransferId {
+        self.transfers += 1;
+        let local = TensorId(self.transfers & (CLIENT_NAMES - 1));
+        TransferId(local.qualify(self.session).expect("it is within the range").0)
+    }
+
+    pub fn get(&self, id: TensorId) -> Option<&TensorHandle> {
+        self.handles.get(&id)
+    }
+
+    /// A tensor that is known to be there.
+    pub fn there(&self, id: TensorId) -> &There {
+        match self.handles.get(&id) {
+            Some(TensorHandle::There(there)) => there,
+            _ => unreachable!("tensor {id} was there when the instruction began"),
+        }
+    }
+
+    fn there_mut(&mut self, id: TensorId) -> &mut There {
+        match self.handles.get_mut(&id) {
+            Some(TensorHandle::There(there)) => there,
+            _ => unreachable!("tensor {id} was there when the instruction began"),
+        }
+    }
+
+    pub fn put(&mut self, id: TensorId, meta: Meta, layout: Arc<Layout>, worker_name: TensorId) {
+        let copies = smallvec![Copy { layout, id: worker_name }];
+        self.handles.insert(id, TensorHandle::There(There { meta, copies }));
+    }
+
+    pub fn add_copy(&mut self, id: TensorId, copy: Copy) {
+        self.there_mut(id).copies.push(copy);
+    }
+
+    pub fn fail(&mut self, id: TensorId, failure: Arc<Failure>) {
+        self.handles.insert(id, TensorHandle::Failed(failure));
+    }
+
+    /// Moves a tensor to another name.
+    pub fn rename(&mut self, from: TensorId, to: TensorId) {
+        if let Some(handle) = self.handles.remove(&from) {
+            self.handles.insert(to, handle);
+        }
+    }
+
+    /// Forgets a tensor, here and on the workers.
+    pub fn free(&mut self, id: TensorId, streams: &mut Streams) {
+        if let Some(TensorHandle::There(there)) = self.handles.remove(&id) {
+            there.copies.iter().for_each(|copy| free_copy(copy, streams));
+        }
+    }
+
+    /// Frees partial values that have been combined: the whole is as good.
+    pub fn drop_combined(&mut self, id: TensorId, streams: &mut Streams) {
+        let Some(TensorHandle::There(there)) = self.handles.get_mut(&id) else { return };
+        if there.copies.len() < 2 || there.copies.iter().all(|copy| copy.layout.is_partial()) {
+            return;
+        }
+        there.copies.retain(|copy| {
+            let keep = !copy.layout.is_partial();
+            if !keep {
+                free_copy(copy, streams);
+            }
+            keep
+        });
+    }
+
+    /// Frees all copies but one.
+    pub fn keep_only(&mut self, id: TensorId, layout: &Layout, streams: &mut Streams) {
+        self.there_mut(id).copies.retain(|copy| {
+            let keep = *copy.layout == *layout;
+            if !keep {
+                free_copy(copy, streams);
+            }
+            keep
+        });
+    }
+
+    /// A worker is gone, and with it what only it had. Copies elsewhere live on.
+    pub fn lose_worker(
+        &mut self,
+        worker: WorkerId,
+        failure: &Arc<Failure>,
+        meshes: &mut Meshes,
+        streams: &mut Streams,
+    ) {
+        let mut ids: Vec<TensorId> = self.handles.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let Some(TensorHandle::There(there)) = self.handles.get_mut(&id) else { continue };
+            let mut left: SmallVec<[Copy; 1]> = SmallVec::new();
+            for copy in there.copies.drain(..) {
+                if !copy.layout.mesh.workers.contains(&worker) {
+                    left.push(copy);
+                } else {
+                    left.extend(survivor(&copy, worker, meshes, streams));
+                }
+            }
+            if left.is_empty() {
+                self.handles.insert(id, TensorHandle::Failed(Arc::clone(failure)));
+            } else {
+                there.copies = left;
+            }
+        }
+    }
+}
+
+/// What is left of a copy without a worker: another of equal copies. Its other parts are freed.
+fn survivor(
+    copy: &Copy,
+    lost: WorkerId,
+    meshes: &mut Meshes,
+    streams: &mut Streams,
+) -> Option<Copy> {
+    let others = || copy.layout.mesh.workers.iter().copied().filter(|&worker| worker != lost);
+    let keeper = copy.layout.is_replicated().then(|| others().next()).flatten();
+    for worker in others().filter(|&worker| Some(worker) != keeper) {
+        streams.push(worker, Command::Free(copy.id));
+    }
+    let mesh: Arc<Mesh> = meshes.single(keeper?);
+    Some(Copy { layout: Arc::new(Layout::replicated(&mesh)), id: copy.id })
+}
+
+pub fn free_copy(copy: &Copy, streams: &mut Streams) {
+    for &worker in &copy.layout.mesh.workers {
+        streams.push(worker, Command::Free(copy.id));
+    }
+}

@@ -1,0 +1,212 @@
+//! Clients' batches, planned and handed to workers in turn.
+
+use std::time::Duration;
+
+use gt_ir::message::Message;
+use gt_ir::{Command, Content, RequestId};
+
+use crate::dispatcher::{Dispatcher, PeerId, Survey};
+use crate::log::Event;
+use crate::planner::{self, Scope, TensorHandle};
+use crate::session::{Request, Session};
+
+/// A client's batch, parts of which are under way to workers.
+pub(crate) struct Batch {
+    pub client: PeerId,
+    /// What the client gets back when all parts are done.
+    weight: u64,
+    /// How many workers have a part of it.
+    open: usize,
+}
+
+impl Dispatcher {
+    pub(crate) fn receive(&mut self, now: Duration, peer: PeerId, batch: Vec<Command>) {
+        let Some(session) = self.sessions.get_mut(&peer) else {
+            return self.refuse(now, peer, "the session has ended: connect again".into());
+        };
+        if let Some(log) = &mut self.log {
+            batch.iter().for_each(|command| log.command(now, Event::Recv, &session.label, command));
+        }
+        session.queue.push_back(batch);
+        if session.home.is_none() && session.waiting_since.is_none() {
+            session.waiting_since = Some(now);
+        }
+        self.pump(now);
+    }
+
+    /// Hands queued batches to workers, one of each session in turn, as long as there is room.
+    pub(crate) fn pump(&mut self, now: Duration) {
+        loop {
+            let after = self.last_served;
+            let has_room = |peer: &PeerId| {
+                let limit = self.limits.worker_window;
+                self.pool.get(*peer).is_none_or(|worker| worker.in_flight < limit)
+            };
+            let ready = |session: &&Session| {
+                !session.queue.is_empty()
+                    && session.home.is_some()
+                    && session.busy.iter().chain(&session.home).all(has_room)
+            };
+            // The first after the one served last, or else from the beginning.
+            let next = self
+                .sessions
+                .values()
+                .filter(ready)
+                .min_by_key(|session| {
+                    (after.is_some_and(|last| session.peer <= last), session.peer)
+                })
+                .map(|session| session.peer);
+            let Some(peer) = next else { return };
+            self.last_served = Some(peer);
+            self.forward(now, peer);
+        }
+    }
+
+    /// Plans the oldest batch of a session and sends the workers their parts.
+    fn forward(&mut self, now: Duration, peer: PeerId) {
+        let session = self.sessions.get_mut(&peer).expect("chosen among the sessions");
+        let batch = session.queue.pop_front().expect("chosen for its queue");
+        let batch = self.pipeline.process(batch);
+        let weight = batch.iter().map(Command::weight).sum();
+        let mut question = None;
+        for command in batch {
+            match self.plan(peer, command) {
+                Ok(asked) => question = asked.or(question),
+                Err(reason) => {
+                    // What was planned of this batch is not sent: the session ends.
+                    self.streams.take();
+                    return self.refuse(now, peer, reason);
+                }
+            }
+        }
+        self.send_streams(now, peer, weight);
+        if let Some(question) = question {
+            self.tell_workers(&question);
+        }
+    }
+
+    /// Sends all workers what was planned for them. The client gets its weight back when they
+    /// are done with it.
+    pub(crate) fn send_streams(&mut self, now: Duration, client: PeerId, weight: u64) {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        let mut busy = Vec::new();
+        for (worker, commands) in self.streams.take() {
+            let Some(worker) = self.pool.get_by_id(worker) else { continue };
+            if let Some(log) = &mut self.log {
+                for command in &commands {
+                    log.command(now, Event::WorkerSend, &worker.name, command);
+                }
+            }
+            let weight = commands.iter().map(Command::weight).sum();
+            worker.in_flight += weight;
+            worker.owners.push_back((number, weight));
+            busy.push(worker.peer);
+            self.outbox.push((worker.peer, Message::Stream(commands)));
+        }
+        let open = busy.len();
+        if let Some(session) = self.sessions.get_mut(&client) {
+            session.busy = busy;
+        }
+        if open > 0 {
+            self.batches.insert(number, Batch { client, weight, open });
+        } else if weight > 0 {
+            self.outbox.push((client, Message::Done(weight)));
+        }
+    }
+
+    /// A worker is done with its part of a batch.
+    pub(crate) fn batch_done(&mut self, number: u64) {
+        let Some(batch) = self.batches.get_mut(&number) else { return };
+        batch.open -= 1;
+        if batch.open == 0 {
+            let Batch { client, weight, .. } =
+                self.batches.remove(&number).expect("it was there a line ago");
+            if client != PeerId::NOBODY {
+                self.outbox.push((client, Message::Done(weight)));
+            }
+        }
+    }
+
+    /// Plans one command of a client. Gives a question to all workers, if it asks one.
+    fn plan(&mut self, peer: PeerId, command: Command) -> Result<Option<Command>, String> {
+        let session = self.sessions.get_mut(&peer).expect("checked by the caller");
+        let tensors = &mut session.tensors;
+        match command {
+            Command::Run(instruction) => {
+                self.planner.instruction(tensors, &mut self.streams, instruction)?;
+            }
+            Command::Create { output, content, signal } => {
+                let block = match &content {
+                    Content::Shared { block, .. } => Some(block.token),
+                    Content::Data(_) => None,
+                };
+                let streams = &mut self.streams;
+                let worker = self.planner.create(tensors, streams, output, content, signal)?;
+                let worker = worker.and_then(|worker| self.pool.get_by_id(worker));
+                match (block, worker) {
+                    (Some(token), Some(worker)) => {
+                        self.blocks.insert(token, (peer, worker.peer));
+                    }
+                    (Some(token), None) => self.outbox.push((peer, Message::Release { token })),
+                    (None, _) => {}
+                }
+            }
+            Command::Free(id) => self.planner.free(tensors, &mut self.streams, id),
+            Command::Fetch { request, tensor, .. } => self.fetch(peer, request, tensor),
+            Command::Signal { number, name, shard } => {
+                tensors.signals.insert(number, Scope::new(name, shard));
+            }
+            Command::Stats { request } => return Ok(self.open_survey(peer, request)),
+            Command::EndSession { .. } | Command::Exchange(_) => {
+                return Err("a client may not send this command".into());
+            }
+        }
+        Ok(None)
+    }
+
+    fn fetch(&mut self, peer: PeerId, request: RequestId, tensor: gt_ir::TensorId) {
+        let session = self.sessions.get_mut(&peer).expect("checked by the caller");
+        let failure = match session.tensors.get(tensor) {
+            Some(TensorHandle::There(_)) => {
+                let tensors = &mut session.tensors;
+                let (worker, name) = self.planner.gather(tensors, &mut self.streams, tensor);
+                let holder = self.pool.get_by_id(worker).expect("handles are on living workers");
+                let shared = !holder.machine.is_empty() && holder.machine == session.machine;
+                let mine = RequestId(self.next_request);
+                self.next_request += 1;
+                let open = Request { client: peer, original: request, worker: holder.peer };
+                self.requests.insert(mine, open);
+                let command = Command::Fetch { request: mine, tensor: name, shared };
+                return self.streams.push(worker, command);
+            }
+            Some(TensorHandle::Failed(cause)) => (**cause).clone(),
+            None => planner::missing(tensor),
+        };
+        self.outbox.push((peer, Message::Value { request, result: Err(failure) }));
+    }
+
+    /// Begins to ask all workers for statistics; gives the question.
+    fn open_survey(&mut self, peer: PeerId, original: RequestId) -> Option<Command> {
+        let request = RequestId(self.next_request);
+        self.next_request += 1;
+        let open = self.pool.len();
+        if open == 0 {
+            let answer = Message::Statistics { request: original, workers: Vec::new() };
+            self.outbox.push((peer, answer));
+            return None;
+        }
+        let survey = Survey { client: peer, original, open, workers: Vec::new() };
+        self.surveys.insert(request, survey);
+        Some(Command::Stats { request })
+    }
+
+    /// Sends every worker a command of the dispatcher's own.
+    pub(crate) fn tell_workers(&mut self, command: &Command) {
+        for worker in self.pool.iter_mut() {
+            worker.in_flight += command.weight();
+            worker.owners.push_back((0, command.weight()));
+            self.outbox.push((worker.peer, Message::Stream(vec![command.clone()])));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Sharding rules: along which axes an operation may be cut into parts.
+//!
+//! A rule names *factors*, as `m`, `k` and `n` in `m k, k n -> m n`. Cut along a factor, each
+//! worker takes its part of every axis that runs over the factor, and whole what does not. A
+//! factor in the output gives a shard of it; one that is missing there gives partial results,
+//! which are to be combined.
+
+use smallvec::SmallVec;
+
+use crate::instruction::Attributes;
+use crate::operation::{Call, Meta};
+use crate::shape::{MAX_RANK, Shape, axes, axis};
+
+/// How partial results become the whole.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reduction {
+    Sum,
+    Prod,
+    Max,
+    Min,
+}
+
+impl Reduction {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Prod => "prod",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+        }
+    }
+}
+
+/// What an axis runs over: a factor, `inner` neighbours at a time. A reshape of (4, 3) to 12
+/// leaves a factor of 4 in steps of 3 on its output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    pub factor: u8,
+    pub inner: usize,
+}
+
+/// What the axes of one tensor run over; `None` for an axis that must stay whole.
+pub type Runs = SmallVec<[Option<Run>; 4]>;
+
+/// The sharding rule of one use of an operation.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rule {
+    pub operands: SmallVec<[Runs; 3]>,
+    pub output: Runs,
+    /// Factors that are not in the output, and how their parts are combined.
+    pub reduced: SmallVec<[(u8, Reduction); 4]>,
+    /// Each part's result is an average, which counts for the share it was made from.
+    pub averaged: bool,
+    /// Cut along a reduced factor, the first operand counts once, not once for each part.
+    pub adds_first: bool,
+    /// The sets of operands (as bits) in which the operation is linear: with partial sums for
+    /// them it gives partial sums.
+    pub linear: SmallVec<[u64; 2]>,
+}
+
+/// Gives the rule from operands, attributes and result.
+pub type Sharding = fn(&Call, &Meta) -> Rule;
+
+/// A worker's part of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    pub starts: [usize; MAX_RANK],
+    pub shape: Shape,
+}
+
+impl Block {
+    /// All of a tensor.
+    pub fn whole(shape: Shape) -> Block {
+        Block { starts: [0; MAX_RANK], shape }
+    }
+
+    /// What two parts of one tensor have in common.
+    pub fn intersect(&self, other: &Block) -> Option<Block> {
+        let mut block = *self;
+        for axis in 0..self.shape.rank() {
+            let start = self.starts[axis].max(other.starts[axis]);
+            let ends =
+                (self.starts[axis] + self.shape[axis], other.starts[axis] + other.shape[axis]);
+            let end = ends.0.min(ends.1);
+            if end <= start {
+                return None;
+            }
+            block.starts[axis] = start;
+            block.shape = block.shape.with(axis, end - start);
+        }
+        Some(block)
+    }
+
+    /// The same part, counted from the start of `outer`, which contains it.
+    pub fn within(&self, outer: &Block) -> Block {
+        let mut block = *self;
+        for axis in 0..self.shape.rank() {
+            block.starts[axis] -= outer.starts[axis];
+        }
+        block
+    }
+}
+
+/// What one worker computes of an instruction.
+pub struct Part<'a> {
+    /// Its parts of the operands; `None` for numbers.
+    pub operands: &'a [Option<Block>],
+    pub output: Block,
+    /// The shape of the whole output.
+    pub whole: Shape,
+}
+
+/// Attributes that describe the whole tensor, as they are for one part.
+pub type Localize = fn(&Attributes, &Part) -> Attributes;
+
+impl Rule {
+    /// All operands whole, a whole output.
+    pub fn whole(call: &Call, output: &Meta) -> Rule {
+        let runs = |rank: usize| smallvec::smallvec![None; rank];
+        Rule {
+            operands: call
+                .operands
+                .iter()
+                .map(|operand| runs(operand.tensor().map_or(0, |meta| meta.shape.rank())))
+                .collect(),
+            output: runs(output.shape.rank()),
+            ..Rule::default()
+        }
+    }
+
+    /// Says which operands may be partial sums together, as bits.
+    pub fn linear_in(mut self, sets: &[u64]) -> Rule {
+        self.linear = SmallVec::from_slice(sets);
+        self
+    }
+
+    /// Lets axes of operands and of the output run over a factor of their own.
+    pub fn share(&mut self, operands: &[(usize, usize)], output: Option<usize>) -> u8 {
+        let factor = self.factors();
+        let run = Some(Run { factor, inner: 1 });
+        for &(operand, axis) in operands {
+            self.operands[operand][axis] = run;
+        }
+        if let Some(axis) = output {
+            self.output[axis] = run;
+        }
+        factor
+    }
+
+    /// Lets axes of operands run over a factor that is combined in the output.
+    pub fn reduce(&mut self, operands: &[(usize, usize)], reduction: Reduction) {
+        let factor = self.share(operands, None);
+        self.reduced.push((factor, reduction));
+    }
+
+    /// How many factors there are.
+    pub fn factors(&self) -> u8 {
+        let runs = self.operands.iter().chain([&self.output]).flatten().flatten();
+        runs.map(|run| run.factor + 1).max().unwrap_or(0)
+    }
+}
+
+/// Whole along every axis.
+pub fn whole(call: &Call, output: &Meta) -> Rule {
+    Rule::whole(call, output)
+}
+
+/// Any axis of the output, and with it the axes of the operands that are not broadcast.
+pub fn elementwise(call: &Call, output: &Meta) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    let rank = output.shape.rank();
+    for along in 0..rank {
+        if output.shape[along] <= 1 {
+            continue;
+        }
+        let mut shared: SmallVec<[(usize, usize); 3]> = SmallVec::new();
+        for (index, operand) in call.operands.iter().enumerate() {
+            let Some(meta) = operand.tensor() else { continue };
+            let missing = rank - meta.shape.rank();
+            if along >= missing && meta.shape[along - missing] == output.shape[along] {
+                shared.push((index, along - missing));
+            }
+        }
+        rule.share(&shared, Some(along));
+    }
+    rule
+}
+
+/// Any axis of the first operand; those in attribute 0 are combined.
+pub fn reduction(call: &Call, output: &Meta, reduction: Reduction) -> Rule {
+    let mut rule = along_kept_axes(call, output);
+    for gone in reduced_axes(call) {
+        if shape_of(call, 0)[gone] > 1 {
+            rule.reduce(&[(0, gone)], reduction);
+        }
+    }
+    rule
+}
+
+/// Any axis of the first operand but those in attribute 0, which stay whole.
+pub fn along_kept_axes(call: &Call, output: &Meta) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    let (shape, gone) = (shape_of(call, 0), reduced_axes(call));
+    let keeps = shape.rank() == output.shape.rank();
+    let mut out = 0;
+    for along in 0..shape.rank() {
+        if !gone.contains(&along) {
+            if shape[along] > 1 {
+                rule.share(&[(0, along)], Some(out));
+            }
+            out += 1;
+        } else if keeps {
+            out += 1;
+        }
+    }
+    rule
+}
+
+fn reduced_axes(call: &Call) -> Vec<usize> {
+    axes(call.ints(0), shape_of(call, 0).rank(), call.operation).expect("checked by infer")
+}
+
+/// Any axis but the one in attribute 0, which stays whole; the output has the operand's shape.
+pub fn along_other_axes(call: &Call, output: &Meta) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    let shape = shape_of(call, 0);
+    let gone = axis(call.int(0), shape.rank(), call.operation).expect("checked by infer");
+    for along in 0..shape.rank() {
+        if along != gone && shape[along] > 1 {
+            rule.share(&[(0, along)], Some(along));
+        }
+    }
+    rule
+}
+
+/// Any axis of an output that is made from nothing.
+pub fn created(call: &Call, output: &Meta) -> Rule {
+    let mut rule = Rule::whole(call, output);
+    for along in 0..output.shape.rank() {
+        if output.shape[along] > 1 {
+            rule.share(&[], Some(along));
+        }
+    }
+    rule
+}
+
+/// The shape of an operand that is a tensor.
+pub fn shape_of(call: &Call, operand: usize) -> Shape {
+    call.operands[operand].tensor().map_or(Shape::SCALAR, |meta| meta.shape)
+}
+
+/// Attribute 0 is the shape of the output.
+pub fn localize_shape(attributes: &Attributes, part: &Part) -> Attributes {
+    let mut attributes = attributes.clone();
+    attributes[0] = crate::Attribute::dims(&part.output.shape);
+    attributes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_intersect() {
+        let block = |start: usize, length: usize| {
+            let mut starts = [0; MAX_RANK];
+            starts[0] = start;
+            Block { starts, shape: Shape::new(&[length, 3]).unwrap() }
+        };
+        let both = block(2, 4).intersect(&block(4, 9)).unwrap();
+        assert_eq!(both, block(4, 2));
+        assert_eq!(both.within(&block(2, 4)), block(2, 2));
+        assert_eq!(block(0, 2).intersect(&block(2, 2)), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! What a signal asks for: where tensors go that are made in its scope.
+
+use std::fmt;
+
+/// A tensor cut along axes over a mesh of workers, or a copy on each.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Shard {
+    /// Worker numbers in the mesh's row-major order; `None` means all workers.
+    pub workers: Option<Vec<u32>>,
+    /// One or two axes of workers.
+    pub mesh: Vec<MeshAxis>,
+}
+
+/// One axis of a mesh, and which axis of a tensor is cut over it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MeshAxis {
+    /// Its name in a configuration; empty for the only axis.
+    pub name: String,
+    /// How many workers it has; 0 for as many as there are.
+    pub length: u32,
+    /// The tensor's axis; negative ones count from the back. `None` for a copy on each.
+    pub axis: Option<i64>,
+}
+
+impl Shard {
+    /// All of `workers` in one row, a tensor cut along `axis`, or copied.
+    pub fn row(workers: Option<Vec<u32>>, axis: Option<i64>) -> Shard {
+        Shard { workers, mesh: vec![MeshAxis { name: String::new(), length: 0, axis }] }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, axis) in self.mesh.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" x ")?;
+            }
+            match axis.axis {
+                Some(axis) => write!(f, "Shard({axis})")?,
+                None => f.write_str("Replicate")?,
+            }
+        }
+        match &self.workers {
+            Some(workers) => write!(f, " on workers {workers:?}"),
+            None => f.write_str(" on all workers"),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Every operation gives the same on any placement: each sample of each operation, with operands
+//! cut, copied and left where they are, on two and three workers, against one.
+
+use bytes::Bytes;
+use gt_dispatcher::{Limits, PeerId};
+use gt_ir::message::Message;
+use gt_ir::operation::{Sample, SampleOperand};
+use gt_ir::philox::Stream;
+use gt_ir::signal::Shard;
+use gt_ir::{
+    Command, Content, DType, Instruction, Operand, Operation, RequestId, Scalar, SourceId,
+    TensorData, TensorId, ops,
+};
+use gt_sim::{Delays, World};
+
+/// A client that sends commands as they are.
+struct Client {
+    world: World,
+    peer: PeerId,
+    next: u64,
+}
+
+impl Client {
+    fn new(workers: usize) -> Client {
+        let delays = Delays { least: 1, most: 30 };
+        let mut world = World::new(7, workers, delays, Limits::default());
+        world.settle();
+        let peer = world.add_client();
+        Client { world, peer, next: 0 }
+    }
+
+    fn send(&mut self, command: Command) {
+        self.world.send_from_client(self.peer, Message::Stream(vec![command]));
+        self.world.settle();
+    }
+
+    fn name(&mut self) -> TensorId {
+        self.next += 1;
+        TensorId(self.next)
+    }
+
+    fn fetch(&mut self, tensor: TensorId) -> Result<TensorData, String> {
+        let request = RequestId(self.next);
+        self.send(Command::Fetch { request, tensor, shared: false });
+        for message in self.world.receive(self.peer) {
+            match message {
+                Message::Value { result: Ok(Content::Data(data)), .. } => return Ok(data),
+                Message::Value { result: Err(failure), .. } => return Err(failure.reason),
+                Message::Goodbye { reason } => panic!("{reason}"),
+                _ => {}
+            }
+        }
+        panic!("no answer")
+    }
+
+    /// Runs an operation on operands placed by signals (0 for none), itself under `signal`.
+    fn run(
+        &mut self,
+        operation: &'static Operation,
+        sample: &Sample,
+        values: &[Option<TensorData>],
+        placements: &[u32],
+        signal: u32,
+    ) -> Result<TensorData, String> {
+        let mut names = Vec::new();
+        let mut operands = Vec::new();
+        for (index, operand) in sample.operands.iter().enumerate() {
+            operands.push(match operand {
+                SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+                SampleOperand::Tensor { .. } => {
+                    let output = self.name();
+                    let content = Content::Data(values[index].clone().unwrap());
+                    self.send(Command::Create { output, content, signal: placements[index] });
+                    names.push(output);
+                    Operand::Tensor(output)
+                }
+            });
+        }
+        let output = self.name();
+        self.send(Command::Run(Instruction {
+            operation,
+            output,
+            operands: operands.into_iter().collect(),
+            attributes: sample.attributes.clone(),
+            source: SourceId::default(),
+            signal,
+        }));
+        let result = self.fetch(output);
+        names.push(output);
+        names.into_iter().for_each(|name| self.send(Command::Free(name)));
+        result
+    }
+}
+
+/// Signal 1 copies; 2 to 5 cut axis 0 to 3.
+const SIGNALS: u32 = 5;
+
+fn explain_signals(client: &mut Client) {
+    for number in 1..=SIGNALS {
+        let axis = (number > 1).then(|| i64::from(number) - 2);
+        let shard = Some(Shard::row(None, axis));
+        client.send(Command::Signal { number, name: format!("s{number}"), shard });
+    }
+}
+
+fn values(sample: &Sample, stream: &Stream) -> Vec<Option<TensorData>> {
+    let mut drawn = 0;
+    sample
+        .operands
+        .iter()
+        .map(|operand| {
+            let SampleOperand::Tensor { meta, low, high } = operand else { return None };
+            let mut bytes = Vec::new();
+            for _ in 0..meta.shape.numel() {
+                drawn += 1;
+                let value = low + (high - low) * stream.uniform_f64(drawn);
+                let value = if meta.dtype.is_float() { value } else { value.floor() };
+                TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
+            }
+            TensorData::new(meta.dtype, meta.shape, Bytes::from(bytes))
+        })
+        .collect()
+}
+
+fn assert_close(got: &TensorData, want: &TensorData, what: &str) {
+    assert_eq!((got.dtype, got.shape), (want.dtype, want.shape), "{what}");
+    let tolerance = match want.dtype {
+        DType::F16 => 4e-3,
+        DType::BF16 => 3e-2,
+        DType::F32 => 1e-5,
+        DType::F64 => 1e-12,
+        _ => 0.0,
+    };
+    for index in 0..want.shape.numel() {
+        let (a, b) = (got.element(index).as_f64(), want.element(index).as_f64());
+        let close = (a - b).abs() <= tolerance * (1.0 + b.abs()) || (a.is_nan() && b.is_nan());
+        assert!(close || a == b, "{what}: element {index} is {a}, one worker gives {b}");
+    }
+}
+
+#[test]
+fn every_operation_gives_the_same_on_any_placement() {
+    let mut alone = Client::new(1);
+    for workers in [2, 3] {
+        let mut client = Client::new(workers);
+        explain_signals(&mut client);
+        for operation in ops::ALL {
+            for (number, sample) in (operation.samples)().iter().enumerate() {
+                let stream = Stream::new(u64::from(operation.id), number as u64);
+                let values = values(sample, &stream);
+                let none = vec![0; values.len()];
+                let want = alone.run(operation, sample, &values, &none, 0);
+                for round in 0..6 {
+                    let choose = |place: u64| {
+                        stream.integer(1_000_000 + round * 16 + place, 0, i64::from(SIGNALS) + 1)
+                            as u32
+                    };
+                    let placements: Vec<u32> =
+                        (0..values.len()).map(|index| choose(index as u64)).collect();
+                    let signal = choose(15);
+                    let got = client.run(operation, sample, &values, &placements, signal);
+                    let what = format!(
+                        "{} {sample:?} with operands in {placements:?}, itself in {signal}, on {workers}",
+                        operation.name
+                    );
+                    match (&got, &want) {
+                        (Ok(got), Ok(want)) => assert_close(got, want, &what),
+                        (Err(_), Err(_)) => {}
+                        _ => panic!("{what}: {got:?}, one worker gives {want:?}"),
+                    }
+                }
+            }
+        }
+        assert_eq!(client.world.tensors_held(), 0, "everything was freed");
+    }
+}
