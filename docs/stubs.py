@@ -22,6 +22,7 @@ PARAMETERS = {
     "attributes": "Any",
     "axis": AXES,
     "backward": "str | None",
+    "compile": "_bool",
     "chunks": "_int",
     "condition": LIKE,
     "copy": "_bool | None",
@@ -65,6 +66,7 @@ PARAMETERS = {
     "output": "Tensor",
     "rank": "_int",
     "requires_grad": "_bool",
+    "shard": "tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None",
     "retain_graph": "_bool | None",
     "role": "str | None",
     "seed": "_int",
@@ -163,10 +165,13 @@ RESULTS = {
     "numpy": "NDArray[Any]",
     "operations": "list[dict[str, Any]]",
     "parse_config": (
-        "list[tuple[str, tuple[_int, list[_int] | None, _bool] | None, str | None, _bool]]"
+        "list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, "
+        "str | None, _bool]]"
     ),
     "parse_dtype": "dtype",
     "requires_grad": "_bool",
+    "register_signal": "None",
+    "clear_signals": "None",
     "run_server": "None",
     "run_worker": "None",
     "set_grad_enabled": "_bool",

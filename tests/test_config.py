@@ -64,7 +64,7 @@ WORKERS = "a list of worker numbers, or null for all workers"
         ),
         (
             "a:\n  shard:\n    worker: [0]\n",
-            ":3:5: 'a.shard.worker' is not a known key, expected axis, workers, replicated\n"
+            ":3:5: 'a.shard.worker' is not a known key, expected axis, workers, replicated, mesh\n"
             "  hint: did you mean 'workers'?",
         ),
         ("a:\n  shard: {axis: x}\n", ":2:17: 'a.shard.axis' is 'x', expected a whole number"),

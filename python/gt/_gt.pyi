@@ -71,6 +71,8 @@ __all__ = [
     "signal_current",
     "signal_tensor",
     "parse_config",
+    "register_signal",
+    "clear_signals",
     "get_tape",
     "get_worker_stats",
     "operations",
@@ -362,6 +364,8 @@ def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
     """The shape that shapes broadcast to."""
 def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """Tensors one after another along an axis."""
+def clear_signals() -> None:
+    """Forgets what all signals mean."""
 def connect(address: str, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> None:
     """Uses the server at an address for all tensors from now on."""
 def describe_session() -> str | None:
@@ -397,7 +401,7 @@ def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, require
 def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
 def operations() -> list[dict[str, Any]]:
     """The instruction set: for each operation its name, family, documentation and samples."""
-def parse_config(text: str, file: str) -> list[tuple[str, tuple[_int, list[_int] | None, _bool] | None, str | None, _bool]]:
+def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]]:
     """The signals of a YAML text; `file` names it in errors."""
 def parse_dtype(given: _DTypeLike) -> dtype: ...
 def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
@@ -407,6 +411,8 @@ def randint(*args: Any, size: _int | Sequence[_int] | None = None, dtype: _DType
 def randint_like(other: _TensorLike, low: _int, high: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor: ...
 def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
 def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
+    """Says what a signal means from now on."""
 def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens."""
 def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None) -> None:

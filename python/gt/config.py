@@ -20,16 +20,44 @@ __all__ = [
 ]
 
 
+#: Workers (None for all), then for each axis of the mesh its name, length and tensor axis.
+_Placement = tuple[list[int] | None, list[tuple[str, int, int | None]]]
+
+
 @dataclass
 class ShardConfig:
     """Where a tensor goes: cut along `axis` over `workers`, or a copy on each of them.
 
-    `workers` are worker numbers; None means all.
+    `workers` are worker numbers; None means all. With a mesh, such as `{"data": 2, "model": 4}`,
+    the workers stand in rows and columns, and `axis` says for each name which axis of a tensor is
+    cut over it: `{"data": 0, "model": 1}`. Over a name that is left out there are copies.
     """
 
-    axis: int = 0
+    axis: int | dict[str, int | None] = 0
     workers: list[int] | None = None
     replicated: bool = False
+    mesh: dict[str, int] | None = None
+
+    def _placement(self) -> _Placement:
+        """Say the same as the core does: workers, and for each mesh axis its tensor axis."""
+        if self.mesh is None:
+            if not isinstance(self.axis, int):
+                raise TypeError(f"axis is {self.axis!r}, expected a whole number without a mesh")
+            return self.workers, [("", 0, None if self.replicated else self.axis)]
+        axes = self.axis if isinstance(self.axis, dict) else {}
+        for name in axes:
+            if name not in self.mesh:
+                raise ValueError(f"axis names '{name}', but the mesh has {list(self.mesh)}")
+        return self.workers, [(name, n, axes.get(name)) for name, n in self.mesh.items()]
+
+    @classmethod
+    def _from_placement(cls, placement: _Placement) -> "ShardConfig":
+        workers, mesh = placement
+        if mesh[0][0] == "":
+            axis = mesh[0][2]
+            return cls(axis or 0, workers, replicated=axis is None)
+        axes = {name: axis for name, _, axis in mesh if axis is not None}
+        return cls(axes, workers, mesh={name: length for name, length, _ in mesh})
 
 
 @dataclass
@@ -52,7 +80,8 @@ class Config:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         for name, shard, backward, compiled in _gt.parse_config(text, os.fspath(path)):
-            self.signals[name] = SignalConfig(shard and ShardConfig(*shard), backward, compiled)
+            placed = shard and ShardConfig._from_placement(shard)
+            self.register_signal(name, SignalConfig(placed, backward, compiled))
 
     def load_from_env(self) -> None:
         """Add the signals of the file that GT_CONFIG names, if it is set."""
@@ -72,11 +101,16 @@ class Config:
         """Add or replace a signal's configuration."""
         if not isinstance(config, SignalConfig):
             raise TypeError(f"a SignalConfig is needed, not {type(config).__name__}")
+        if self is _CONFIG:
+            shard = config.shard and config.shard._placement()
+            _gt.register_signal(name, shard, config.backward_signal, config.compile)
         self.signals[name] = config
 
     def clear(self) -> None:
         """Forget all signals."""
         self.signals.clear()
+        if self is _CONFIG:
+            _gt.clear_signals()
 
 
 _CONFIG = Config()

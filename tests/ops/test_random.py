@@ -4,8 +4,8 @@ import gt
 import numpy as np
 
 
-def numbers(name, shape, seed=1, counter=2, *extra, dtype="float64"):
-    return gt._gt.apply(name, [seed, counter, *extra], shape=shape, dtype=dtype).numpy()
+def numbers(name, shape, seed=1, counter=2, *extra, dtype="float64", part=()):
+    return gt._gt.apply(name, [seed, counter, *extra], shape=shape, dtype=dtype, part=part).numpy()
 
 
 def test_numbers_follow_from_seed_and_counter():
@@ -65,3 +65,10 @@ def test_instructions_and_threads_draw_different_numbers():
     assert len({values.tobytes() for values in drawn}) == 50
     both = np.stack([gt.randn(50_000).numpy(), gt.randn(50_000).numpy()])
     assert abs(np.corrcoef(both)[0, 1]) < 0.02
+
+
+def test_a_part_has_the_numbers_of_the_whole():
+    for name, extra in (("rand", ()), ("randn", ()), ("randint", (0, 100))):
+        whole = numbers(name, [6, 5], 1, 2, *extra)
+        part = numbers(name, [2, 3], 1, 2, *extra, part=[3, 1, 6, 5])
+        np.testing.assert_array_equal(part, whole[3:5, 1:4])

@@ -153,6 +153,7 @@ REFERENCE = {
     "reshape": lambda x, shape: x.reshape(shape),
     "permute": lambda x, order: x.transpose(order),
     "expand": lambda x, shape: np.broadcast_to(x, shape),
+    "place": lambda x: x,
     "flip": lambda x, axes: np.flip(x, axes),
     "slice": lambda x, **attributes: x[region(attributes)],
     "slice_assign": lambda x, value, **attributes: assigned(x, value, attributes),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_ir::{Command, Instruction, Operand, SourceId, TensorId, ops};
+use gt_ir::{Attribute, Command, DType, Instruction, Operand, Scalar, SourceId, TensorId, ops};
 
 const BATCH: u64 = 128;
 const BATCHES: u64 = 4_000;
@@ -28,14 +28,18 @@ fn batch(number: u64) -> Vec<Command> {
     for output in number * BATCH + 1..=(number + 1) * BATCH {
         let before = Operand::Tensor(TensorId(output - 1));
         commands.push(Command::Run(Instruction {
-            operation: if output == 1 { &ops::create::RAND } else { &ops::binary::ADD },
+            operation: if output == 1 { &ops::create::FULL } else { &ops::binary::ADD },
             output: TensorId(output),
             operands: if output == 1 {
-                Default::default()
+                [Operand::Scalar(Scalar::Int(1))].into_iter().collect()
             } else {
                 [before, before].into_iter().collect()
             },
-            attributes: Default::default(),
+            attributes: if output == 1 {
+                [Attribute::dims(&[8]), Attribute::DType(DType::F32)].into_iter().collect()
+            } else {
+                Default::default()
+            },
             source: SourceId(0),
             signal: 0,
         }));

@@ -40,7 +40,12 @@ impl Dispatcher {
     }
 
     /// One more worker's statistics for a survey; answered when all are in.
-    pub(crate) fn survey(&mut self, _now: Duration, request: RequestId, stats: Option<WorkerStats>) {
+    pub(crate) fn survey(
+        &mut self,
+        _now: Duration,
+        request: RequestId,
+        stats: Option<WorkerStats>,
+    ) {
         let Some(survey) = self.surveys.get_mut(&request) else { return };
         survey.workers.extend(stats);
         survey.open = survey.open.saturating_sub(1);

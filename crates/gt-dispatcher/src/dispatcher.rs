@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
-use gt_ir::{Command, RequestId, SourceId};
+use gt_ir::{Command, Meta, RequestId, SourceId, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::log::{Event, Log};
@@ -135,6 +135,9 @@ impl Dispatcher {
             (Role::Worker, Message::Value { request, result }) => {
                 self.answer(now, peer, request, result);
             }
+            (Role::Worker, Message::Described { session, tensors }) => {
+                self.described(now, peer, session, tensors);
+            }
             (Role::Worker, Message::Statistics { request, workers }) => {
                 self.survey(now, request, workers.into_iter().next());
             }
@@ -245,6 +248,7 @@ impl Dispatcher {
                 welcome.session = self.pool.add(peer, hello.name, hello.machine).0;
                 self.planner.set_workers(self.pool.numbers());
                 self.give_homes();
+                self.plan_sessions();
             }
             Role::Watcher => {}
         }
@@ -269,6 +273,45 @@ impl Dispatcher {
             session.home = Some(peer);
             session.waiting_since = None;
             self.planner.settle(&mut session.tensors, worker);
+            // A first and only worker gets everything as it comes.
+            session.tensors.direct = self.pool.len() == 1 && session.tensors.is_new();
+        }
+    }
+
+    /// With a second worker there is something to plan, for which the planner must know the
+    /// tensors that the first one has.
+    fn plan_sessions(&mut self) {
+        if self.pool.len() < 2 {
+            return;
+        }
+        let mut questions = Vec::new();
+        for session in self.sessions.values_mut().filter(|session| session.tensors.direct) {
+            session.tensors.direct = false;
+            if !session.tensors.is_new() {
+                session.is_described = false;
+                questions.extend(session.home.map(|home| (home, session.number)));
+            }
+        }
+        for (home, session) in questions {
+            self.tell_worker(home, Command::Describe { session });
+        }
+    }
+
+    /// A worker has told which tensors of a session it has.
+    fn described(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        number: u32,
+        tensors: Vec<(TensorId, Result<Meta, Failure>)>,
+    ) {
+        let asked = |session: &&mut Session| {
+            session.number == number && !session.is_described && session.home == Some(peer)
+        };
+        if let Some(session) = self.sessions.values_mut().find(asked) {
+            session.is_described = true;
+            session.tensors.learn(tensors);
+            self.pump(now);
         }
     }
 
@@ -295,6 +338,7 @@ impl Dispatcher {
             session.busy.retain(|peer| *peer != lost.peer);
             if session.home == Some(lost.peer) {
                 session.home = None;
+                session.is_described = true;
                 if !session.queue.is_empty() {
                     session.waiting_since = Some(now);
                 }
@@ -324,7 +368,13 @@ impl Dispatcher {
         surveys.into_iter().for_each(|survey| self.survey(now, survey, None));
     }
 
-    pub(crate) fn note(&mut self, now: Duration, event: Event, party: &str, details: std::fmt::Arguments) {
+    pub(crate) fn note(
+        &mut self,
+        now: Duration,
+        event: Event,
+        party: &str,
+        details: std::fmt::Arguments,
+    ) {
         if let Some(log) = &mut self.log {
             let command = if event == Event::Error { "Refused" } else { "Link" };
             log.write(now, event, party, command, 0, details);
@@ -341,6 +391,7 @@ fn message_name(message: &Message) -> &'static str {
         Message::Value { .. } => "a value",
         Message::Release { .. } => "a release",
         Message::Statistics { .. } => "statistics",
+        Message::Described { .. } => "a description",
         Message::Piece(_) => "a piece",
         Message::WorkerLost { .. } => "the loss of a worker",
         Message::Goodbye { .. } => "a goodbye",

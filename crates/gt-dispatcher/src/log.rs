@@ -109,6 +109,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::EndSession { .. } => "EndSession",
         Command::Signal { .. } => "Signal",
         Command::Stats { .. } => "GetStats",
+        Command::Describe { .. } => "Describe",
         Command::Exchange(exchange) => match exchange.collective {
             Collective::AllGather => "AllGather",
             Collective::ReduceScatter => "ReduceScatter",
@@ -128,9 +129,8 @@ fn exchange_details(f: &mut std::fmt::Formatter<'_>, exchange: &Exchange) -> std
     if let Some(input) = exchange.input {
         write!(f, " input={}", input.split().1)?;
     }
-    let workers = |ids: Vec<WorkerId>| {
-        ids.iter().map(WorkerId::to_string).collect::<Vec<_>>().join(",")
-    };
+    let workers =
+        |ids: Vec<WorkerId>| ids.iter().map(WorkerId::to_string).collect::<Vec<_>>().join(",");
     let to = exchange.sends.iter().map(|(to, _)| *to).collect();
     let from = exchange.sources.iter().filter_map(|source| match source.from {
         Origin::Worker(worker) => Some(worker),
@@ -181,7 +181,9 @@ impl std::fmt::Display for Details<'_> {
             }
             Command::Fetch { tensor, .. } => write!(f, "tensor={}", tensor.split().1),
             Command::Free(tensor) => write!(f, "tensor={}", tensor.split().1),
-            Command::EndSession { session } => write!(f, "session={session}"),
+            Command::EndSession { session } | Command::Describe { session } => {
+                write!(f, "session={session}")
+            }
             Command::Signal { number, name, shard } => {
                 write!(f, "signal={number} name={name}")?;
                 match shard {

@@ -59,7 +59,7 @@ impl Pool {
         self.workers.iter().find(|worker| worker.peer == peer)
     }
 
-    fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
+    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
         self.workers.iter_mut().find(|worker| worker.peer == peer)
     }
 
@@ -71,10 +71,6 @@ impl Pool {
 
     pub fn iter(&self) -> impl Iterator<Item = &WorkerState> {
         self.workers.iter()
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkerState> {
-        self.workers.iter_mut()
     }
 
     pub fn len(&self) -> usize {

@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::{Command, Content, RequestId};
+use gt_ir::{Command, Content, Operand, RequestId, TensorId};
 
 use crate::dispatcher::{Dispatcher, PeerId, Survey};
 use crate::log::Event;
-use crate::planner::{self, Scope, TensorHandle};
+use crate::planner::Scope;
 use crate::session::{Request, Session};
+
+/// A name that no tensor has.
+const NOTHING: TensorId = TensorId(u64::MAX);
+
+const FORBIDDEN: &str = "a client may not send this command";
 
 /// A client's batch, parts of which are under way to workers.
 pub(crate) struct Batch {
@@ -45,6 +50,7 @@ impl Dispatcher {
             let ready = |session: &&Session| {
                 !session.queue.is_empty()
                     && session.home.is_some()
+                    && session.is_described
                     && session.busy.iter().chain(&session.home).all(has_room)
             };
             // The first after the one served last, or else from the beginning.
@@ -68,21 +74,98 @@ impl Dispatcher {
         let batch = session.queue.pop_front().expect("chosen for its queue");
         let batch = self.pipeline.process(batch);
         let weight = batch.iter().map(Command::weight).sum();
-        let mut question = None;
-        for command in batch {
-            match self.plan(peer, command) {
-                Ok(asked) => question = asked.or(question),
-                Err(reason) => {
-                    // What was planned of this batch is not sent: the session ends.
-                    self.streams.take();
-                    return self.refuse(now, peer, reason);
+        let planned = if session.tensors.direct {
+            self.pass(peer, batch)
+        } else {
+            let plan =
+                |question: Option<Command>, command| Ok(self.plan(peer, command)?.or(question));
+            batch.into_iter().try_fold(None, plan)
+        };
+        match planned {
+            Ok(question) => {
+                self.send_streams(now, peer, weight);
+                if let Some(question) = question {
+                    self.tell_workers(&question);
                 }
             }
+            Err(reason) => {
+                // What was planned of this batch is not sent: the session ends.
+                self.streams.take();
+                self.refuse(now, peer, reason);
+            }
         }
-        self.send_streams(now, peer, weight);
-        if let Some(question) = question {
-            self.tell_workers(&question);
+    }
+
+    /// Gives the only worker a batch as it comes, with the names that workers know tensors by.
+    fn pass(&mut self, peer: PeerId, mut batch: Vec<Command>) -> Result<Option<Command>, String> {
+        let session = self.sessions.get_mut(&peer).expect("checked by the caller");
+        let (worker, _) = session.tensors.home.clone().expect("sessions are served with a worker");
+        let holder = self.pool.get_by_id(worker).expect("the session's worker is in the pool");
+        let shares_memory = !holder.machine.is_empty() && holder.machine == session.machine;
+        let (holder, tensors) = (holder.peer, &mut session.tensors);
+        let (mut refused, mut asked) = (None, None);
+        batch.retain_mut(|command| match command {
+            Command::Run(instruction) => {
+                for operand in &mut instruction.operands {
+                    if let Operand::Tensor(id) = operand {
+                        // What no client would name exists nowhere.
+                        *id = tensors.qualify(*id).unwrap_or(NOTHING);
+                    }
+                }
+                match tensors.qualify_new(instruction.output) {
+                    Ok(name) => instruction.output = name,
+                    Err(reason) => refused = Some(reason),
+                }
+                true
+            }
+            Command::Create { output, content, .. } => {
+                match tensors.qualify_new(*output) {
+                    Ok(name) => *output = name,
+                    Err(reason) => refused = Some(reason),
+                }
+                if let Content::Shared { block, .. } = content {
+                    self.blocks.insert(block.token, (peer, holder));
+                }
+                true
+            }
+            Command::Free(id) => match tensors.qualify(*id) {
+                Some(name) => {
+                    *id = name;
+                    true
+                }
+                None => false,
+            },
+            Command::Fetch { request, tensor, shared } => {
+                let mine = RequestId(self.next_request);
+                self.next_request += 1;
+                let open = Request { client: peer, original: *request, worker: holder };
+                self.requests.insert(mine, open);
+                *request = mine;
+                *tensor = tensors.qualify(*tensor).unwrap_or(NOTHING);
+                *shared = shares_memory;
+                true
+            }
+            Command::Signal { number, name, shard } => {
+                let scope = Scope::new(std::mem::take(name), shard.take());
+                tensors.signals.insert(*number, scope);
+                false
+            }
+            Command::Stats { request } => {
+                asked = Some(*request);
+                false
+            }
+            Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
+                refused = Some(FORBIDDEN.into());
+                false
+            }
+        });
+        if let Some(reason) = refused {
+            return Err(reason);
         }
+        if !batch.is_empty() {
+            self.streams.put(worker, batch);
+        }
+        Ok(asked.and_then(|request| self.open_survey(peer, request)))
     }
 
     /// Sends all workers what was planned for them. The client gets its weight back when they
@@ -158,8 +241,8 @@ impl Dispatcher {
                 tensors.signals.insert(number, Scope::new(name, shard));
             }
             Command::Stats { request } => return Ok(self.open_survey(peer, request)),
-            Command::EndSession { .. } | Command::Exchange(_) => {
-                return Err("a client may not send this command".into());
+            Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
+                return Err(FORBIDDEN.into());
             }
         }
         Ok(None)
@@ -168,7 +251,7 @@ impl Dispatcher {
     fn fetch(&mut self, peer: PeerId, request: RequestId, tensor: gt_ir::TensorId) {
         let session = self.sessions.get_mut(&peer).expect("checked by the caller");
         let failure = match session.tensors.get(tensor) {
-            Some(TensorHandle::There(_)) => {
+            Ok(_) => {
                 let tensors = &mut session.tensors;
                 let (worker, name) = self.planner.gather(tensors, &mut self.streams, tensor);
                 let holder = self.pool.get_by_id(worker).expect("handles are on living workers");
@@ -180,8 +263,7 @@ impl Dispatcher {
                 let command = Command::Fetch { request: mine, tensor: name, shared };
                 return self.streams.push(worker, command);
             }
-            Some(TensorHandle::Failed(cause)) => (**cause).clone(),
-            None => planner::missing(tensor),
+            Err(failure) => (*failure).clone(),
         };
         self.outbox.push((peer, Message::Value { request, result: Err(failure) }));
     }
@@ -203,10 +285,16 @@ impl Dispatcher {
 
     /// Sends every worker a command of the dispatcher's own.
     pub(crate) fn tell_workers(&mut self, command: &Command) {
-        for worker in self.pool.iter_mut() {
+        let peers: Vec<PeerId> = self.pool.iter().map(|worker| worker.peer).collect();
+        peers.into_iter().for_each(|peer| self.tell_worker(peer, command.clone()));
+    }
+
+    /// Sends one worker a command of the dispatcher's own.
+    pub(crate) fn tell_worker(&mut self, peer: PeerId, command: Command) {
+        if let Some(worker) = self.pool.get_mut(peer) {
             worker.in_flight += command.weight();
             worker.owners.push_back((0, command.weight()));
-            self.outbox.push((worker.peer, Message::Stream(vec![command.clone()])));
+            self.outbox.push((peer, Message::Stream(vec![command])));
         }
     }
 }

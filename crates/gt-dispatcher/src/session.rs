@@ -21,6 +21,8 @@ pub(crate) struct Session {
     /// The workers of its last batch.
     pub busy: Vec<PeerId>,
     pub tensors: Tensors,
+    /// False while its worker is asked for its tensors.
+    pub is_described: bool,
     /// Batches that no worker has room for yet.
     pub queue: VecDeque<Vec<Command>>,
     /// Since when it waits for a worker to appear.
@@ -37,6 +39,7 @@ impl Session {
             home: None,
             busy: Vec::new(),
             tensors: Tensors::new(number),
+            is_described: true,
             queue: VecDeque::new(),
             waiting_since: None,
         }

@@ -148,9 +148,7 @@ pub fn rand(
     let short = |scale: f32, i: u64| (stream.uniform_f32(i) * scale).floor() / scale;
     match output.dtype {
         DType::F64 => drawn(threads, attributes, output, |i| stream.uniform_f64(i)),
-        DType::F16 => {
-            drawn(threads, attributes, output, |i| half::f16::from_f32(short(2048.0, i)))
-        }
+        DType::F16 => drawn(threads, attributes, output, |i| half::f16::from_f32(short(2048.0, i))),
         DType::BF16 => {
             drawn(threads, attributes, output, |i| half::bf16::from_f32(short(256.0, i)))
         }

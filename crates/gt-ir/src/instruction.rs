@@ -191,6 +191,8 @@ pub enum Command {
     Signal { number: u32, name: String, shard: Option<Shard> },
     /// Answer with statistics.
     Stats { request: RequestId },
+    /// Answer with the shape and dtype of every tensor of a session; the dispatcher's to send.
+    Describe { session: u32 },
     /// Exchange blocks with other workers; the dispatcher's to send, never a client's.
     Exchange(Box<Exchange>),
 }
@@ -226,6 +228,7 @@ impl Command {
                 4 + 4 + name.len() + 1 + shard
             }
             Command::Stats { .. } => 8,
+            Command::Describe { .. } => 4,
             Command::Exchange(exchange) => exchange_bytes(exchange),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::data::Content;
 use crate::exchange::{Piece, WorkerId};
-use crate::instruction::{Command, RequestId, SourceId};
+use crate::instruction::{Command, RequestId, SourceId, TensorId};
+use crate::operation::Meta;
 
 /// The version of the messages; both ends of a link must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -42,6 +43,8 @@ pub enum Message {
     Release { token: u128 },
     /// The answer to a request for statistics; from a worker, about itself alone.
     Statistics { request: RequestId, workers: Vec<WorkerStats> },
+    /// A worker's tensors of a session; those that failed with the reason.
+    Described { session: u32, tensors: Vec<(TensorId, Result<Meta, Failure>)> },
     /// A block for another worker: from worker to worker.
     Piece(Piece),
     /// A worker is gone: nothing more will come from it. For the other workers.

@@ -14,7 +14,9 @@ use gt_ir::{
 };
 use thiserror::Error;
 
-use crate::codec_exchange::{decode_exchange, decode_shard, encode_exchange, encode_shard};
+use crate::codec_exchange::{
+    decode_exchange, decode_meta, decode_shard, encode_exchange, encode_meta, encode_shard,
+};
 use crate::wire::{Reader, Writer};
 
 const MAGIC: u16 = u16::from_le_bytes(*b"GT");
@@ -135,6 +137,24 @@ impl Encoder {
                 self.head.u32(workers.len() as u32);
                 workers.iter().for_each(|worker| self.stats(worker));
             }
+            Message::Described { session, tensors } => {
+                self.head.u8(12);
+                self.head.u32(*session);
+                self.head.u32(tensors.len() as u32);
+                for (id, meta) in tensors {
+                    self.head.u64(id.0);
+                    match meta {
+                        Ok(meta) => {
+                            self.head.u8(0);
+                            encode_meta(&mut self.head, meta);
+                        }
+                        Err(failure) => {
+                            self.head.u8(1);
+                            self.failure(failure);
+                        }
+                    }
+                }
+            }
             Message::Piece(piece) => {
                 self.head.u8(10);
                 self.head.u64(piece.transfer.0);
@@ -161,12 +181,16 @@ impl Encoder {
             }
             Err(failure) => {
                 self.head.u8(1);
-                self.head.text(&failure.operation);
-                self.head.text(&failure.reason);
-                self.head.text(&failure.worker);
-                self.head.u32(failure.line.0);
+                self.failure(failure);
             }
         }
+    }
+
+    fn failure(&mut self, failure: &Failure) {
+        self.head.text(&failure.operation);
+        self.head.text(&failure.reason);
+        self.head.text(&failure.worker);
+        self.head.u32(failure.line.0);
     }
 
     fn stats(&mut self, stats: &WorkerStats) {
@@ -222,6 +246,10 @@ impl Encoder {
             Command::Stats { request } => {
                 self.head.u8(7);
                 self.head.u64(request.0);
+            }
+            Command::Describe { session } => {
+                self.head.u8(9);
+                self.head.u32(*session);
             }
             Command::Exchange(exchange) => {
                 self.head.u8(8);
@@ -372,10 +400,27 @@ impl Decoder<'_> {
                 from: WorkerId(self.head.u32()?),
                 result: self.result()?,
             }),
-            11 => Message::WorkerLost {
-                worker: WorkerId(self.head.u32()?),
-                name: self.head.text()?,
-            },
+            12 => {
+                let session = self.head.u32()?;
+                let count = self.head.u32()? as usize;
+                let count = self.head.count(count, 11)?;
+                let mut tensors = Vec::with_capacity(count);
+                for _ in 0..count {
+                    let id = TensorId(self.head.u64()?);
+                    tensors.push((
+                        id,
+                        match self.head.u8()? {
+                            0 => Ok(decode_meta(&mut self.head)?),
+                            1 => Err(self.failure()?),
+                            code => return Err(bad("a result", code)),
+                        },
+                    ));
+                }
+                Message::Described { session, tensors }
+            }
+            11 => {
+                Message::WorkerLost { worker: WorkerId(self.head.u32()?), name: self.head.text()? }
+            }
             code => return Err(bad("a message", code)),
         })
     }
@@ -383,13 +428,17 @@ impl Decoder<'_> {
     fn result(&mut self) -> Result<std::result::Result<Content, Failure>> {
         Ok(match self.head.u8()? {
             0 => Ok(self.content()?),
-            1 => Err(Failure {
-                operation: self.head.text()?,
-                reason: self.head.text()?,
-                worker: self.head.text()?,
-                line: SourceId(self.head.u32()?),
-            }),
+            1 => Err(self.failure()?),
             code => return Err(bad("a result", code)),
+        })
+    }
+
+    fn failure(&mut self) -> Result<Failure> {
+        Ok(Failure {
+            operation: self.head.text()?,
+            reason: self.head.text()?,
+            worker: self.head.text()?,
+            line: SourceId(self.head.u32()?),
         })
     }
 
@@ -427,6 +476,7 @@ impl Decoder<'_> {
                 shard: if self.bool()? { Some(decode_shard(&mut self.head)?) } else { None },
             },
             7 => Command::Stats { request: RequestId(self.head.u64()?) },
+            9 => Command::Describe { session: self.head.u32()? },
             8 => Command::Exchange(Box::new(decode_exchange(&mut self.head)?)),
             code => return Err(bad("a command", code)),
         })

@@ -81,13 +81,13 @@ fn decode_block(from: &mut Reader) -> Result<Block> {
     Ok(Block { starts, shape: Shape::new(&dims).map_err(|_| DecodeError::BadShape)? })
 }
 
-fn encode_meta(out: &mut Writer, meta: &Meta) {
+pub fn encode_meta(out: &mut Writer, meta: &Meta) {
     out.u8(meta.dtype as u8);
     out.u8(meta.shape.rank() as u8);
     meta.shape.iter().for_each(|&dim| out.u64(dim as u64));
 }
 
-fn decode_meta(from: &mut Reader) -> Result<Meta> {
+pub fn decode_meta(from: &mut Reader) -> Result<Meta> {
     let code = from.u8()?;
     let dtype = DType::from_code(code).ok_or_else(|| bad("a dtype", code))?;
     let rank = from.u8()? as usize;
@@ -177,15 +177,5 @@ pub fn decode_exchange(from: &mut Reader) -> Result<Exchange> {
         }
     };
     let line = SourceId(from.u32()?);
-    Ok(Exchange {
-        transfer,
-        worker,
-        collective,
-        input,
-        sends,
-        output,
-        sources,
-        reduction,
-        line,
-    })
+    Ok(Exchange { transfer, worker, collective, input, sends, output, sources, reduction, line })
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
-use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::exchange::{Collective, Exchange, Origin, Source};
+use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::operation::SampleOperand;
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
@@ -75,7 +75,11 @@ fn commands() -> Vec<Command> {
     commands.extend([
         Command::Create { output: TensorId(1), content: data(3), signal: 0 },
         Command::Create { output: TensorId(1), content: data(5000), signal: 300 },
-        Command::Create { output: TensorId(1), content: Content::Shared { meta, block }, signal: 0 },
+        Command::Create {
+            output: TensorId(1),
+            content: Content::Shared { meta, block },
+            signal: 0,
+        },
         Command::Fetch { request: RequestId(4), tensor: TensorId(5), shared: true },
         Command::Free(TensorId(6)),
         Command::EndSession { session: 7 },
@@ -83,6 +87,7 @@ fn commands() -> Vec<Command> {
         Command::Signal { number: 9, name: "grid".into(), shard: Some(grid()) },
         Command::Exchange(Box::new(exchange())),
         Command::Stats { request: RequestId(9) },
+        Command::Describe { session: 3 },
     ]);
     commands
 }
@@ -106,10 +111,17 @@ fn messages() -> Vec<Message> {
         Message::Stream(commands()),
         Message::Done(3),
         Message::Value { request: RequestId(1), result: Ok(data(10)) },
-        Message::Value { request: RequestId(1), result: Err(failure) },
+        Message::Value { request: RequestId(1), result: Err(failure.clone()) },
         Message::Release { token: u128::MAX },
         Message::Statistics { request: RequestId(1), workers: vec![WorkerStats::default()] },
         Message::Piece(Piece { transfer: TransferId(7), from: WorkerId(2), result: Ok(data(9)) }),
+        Message::Described {
+            session: 4,
+            tensors: vec![
+                (TensorId(1), Ok(Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
+                (TensorId(2), Err(failure)),
+            ],
+        },
         Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
         Message::Goodbye { reason: "bye".into() },
     ]

@@ -1,24 +1,50 @@
-//! Signal configurations from YAML.
+//! Signal configurations, from YAML and from Python.
 
-use gt::config;
+use gt::config::{self, SignalConfig, registry};
+use gt::ir::signal::{MeshAxis, Shard};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Name, (axis, workers, replicated), backward, compile.
-type Signal = (String, Option<(i64, Option<Vec<u32>>, bool)>, Option<String>, bool);
+/// Worker numbers (None for all), then for each axis of the mesh its name (empty for the only
+/// one), its length (0 for all workers) and the tensor's axis that is cut over it.
+type PyShard = (Option<Vec<u32>>, Vec<(String, u32, Option<i64>)>);
+
+/// Name, shard, backward, compile.
+type Signal = (String, Option<PyShard>, Option<String>, bool);
 
 /// The signals of a YAML text; `file` names it in errors.
 #[pyfunction]
 fn parse_config(text: &str, file: &str) -> PyResult<Vec<Signal>> {
     let signals =
         config::parse(text, file).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let signals = signals.into_iter().map(|(name, signal)| {
-        let shard = signal.shard.map(|shard| (shard.axis, shard.workers, shard.replicated));
-        (name, shard, signal.backward, signal.compile)
-    });
+    let shard = |shard: Shard| {
+        let mesh = shard.mesh.into_iter().map(|axis| (axis.name, axis.length, axis.axis));
+        (shard.workers, mesh.collect())
+    };
+    let signals = signals
+        .into_iter()
+        .map(|(name, signal)| (name, signal.shard.map(shard), signal.backward, signal.compile));
     Ok(signals.collect())
 }
 
+/// Says what a signal means from now on.
+#[pyfunction]
+fn register_signal(name: &str, shard: Option<PyShard>, backward: Option<String>, compile: bool) {
+    let shard = shard.map(|(workers, mesh)| {
+        let axis = |(name, length, axis)| MeshAxis { name, length, axis };
+        Shard { workers, mesh: mesh.into_iter().map(axis).collect() }
+    });
+    registry::register(name, SignalConfig { shard, backward, compile });
+}
+
+/// Forgets what all signals mean.
+#[pyfunction]
+fn clear_signals() {
+    registry::clear();
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(parse_config, module)?)
+    module.add_function(wrap_pyfunction!(parse_config, module)?)?;
+    module.add_function(wrap_pyfunction!(register_signal, module)?)?;
+    module.add_function(wrap_pyfunction!(clear_signals, module)?)
 }

@@ -170,3 +170,57 @@ fn a_flood_does_not_starve_another_client() {
     assert!(steps < 700, "the small client waited for {steps} messages");
     assert_eq!(tensor.to_vec().unwrap()[0], 12_001.0);
 }
+
+/// With one worker nothing is planned; when a second one comes, the session's tensors become
+/// known, failed ones too, and go on to be used by both.
+#[test]
+fn a_second_worker_joins_a_session_under_way() {
+    for seed in 0..30 {
+        let world = world(seed, 1, WILD);
+        let (session, _) = driver::connect(&world);
+        let rows = Tensor::randn(&session, Shape::new(&[6, 4]).unwrap(), DType::F32).unwrap();
+        let want = rows.sum(&[], false).unwrap().item().unwrap().as_f64();
+        let index = Tensor::full(&session, Shape::new(&[2]).unwrap(), 9.0, DType::I64).unwrap();
+        let failed = rows.index_select(0, &index).unwrap();
+        world.lock().unwrap().add_worker();
+        let both = gt_client::config::SignalConfig {
+            shard: Some(gt_ir::signal::Shard::row(None, Some(0))),
+            ..Default::default()
+        };
+        gt_client::config::registry::register("both workers", both);
+        let placed = rows.with_signal("both workers", None).unwrap();
+        let got = placed.mul(2.0).unwrap().sum(&[], false).unwrap().item().unwrap().as_f64();
+        assert!((got - 2.0 * want).abs() < 1e-4, "seed {seed}: {got}, {want}");
+        let error = failed.sum(&[], false).unwrap().item().unwrap_err().to_string();
+        assert!(error.contains("index 9"), "seed {seed}: {error}");
+        assert!(world.lock().unwrap().pieces_bytes > 0, "both have worked");
+    }
+}
+
+/// Whatever a dead worker had not done counts as done: the session's window does not shrink.
+#[test]
+fn many_deaths_leave_the_session_its_window() {
+    let world = world(5, 1, FAST);
+    let (session, _) = driver::connect(&world);
+    let mut worker = PeerId(1);
+    for round in 0..20 {
+        let mut tensor = Tensor::ones(&session, &[2]).unwrap();
+        for _ in 0..3_000 {
+            tensor = tensor.add(1.0).unwrap();
+            if session.is_full() {
+                session.wait_for_room(&mut || false).unwrap();
+            }
+        }
+        session.flush();
+        let mut world_now = world.lock().unwrap();
+        for _ in 0..3 {
+            world_now.step();
+        }
+        let next = world_now.add_worker();
+        world_now.kill_worker(worker);
+        worker = next;
+        drop(world_now);
+        let one = Tensor::ones(&session, &[1]).unwrap();
+        assert_eq!(one.to_vec().unwrap(), [1.0], "round {round}");
+    }
+}

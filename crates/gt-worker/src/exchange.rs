@@ -333,7 +333,8 @@ fn joined_axis(sources: &[Source], meta: Meta) -> Option<usize> {
     let mut end = 0;
     for source in sources {
         let fits = (0..rank).all(|other| {
-            other == axis || (source.at.starts[other], source.at.shape[other]) == (0, meta.shape[other])
+            other == axis
+                || (source.at.starts[other], source.at.shape[other]) == (0, meta.shape[other])
         });
         if !fits || source.at.starts[axis] != end {
             return None;

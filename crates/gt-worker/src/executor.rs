@@ -102,6 +102,9 @@ impl<E: Engine> Worker<E> {
                     let statistics = Message::Statistics { request: *request, workers };
                     out.push(Out::Dispatcher(statistics));
                 }
+                Command::Describe { session } => {
+                    out.push(Out::Dispatcher(self.describe(*session)));
+                }
                 Command::Exchange(exchange) => self.begin_exchange(exchange, out),
             }
         }
@@ -267,6 +270,21 @@ impl<E: Engine> Worker<E> {
         if let Some(Slot::Ready { meta, .. }) = self.tensors.remove(&id) {
             self.forget(meta);
         }
+    }
+
+    fn describe(&self, session: u32) -> Message {
+        let mut tensors: Vec<_> = self
+            .tensors
+            .iter()
+            .filter(|(id, _)| id.split().0 == session)
+            .filter_map(|(id, slot)| match slot {
+                Slot::Ready { meta, .. } => Some((*id, Ok(*meta))),
+                Slot::Failed(failure) => Some((*id, Err((**failure).clone()))),
+                Slot::Pending => None,
+            })
+            .collect();
+        tensors.sort_unstable_by_key(|(id, _)| *id);
+        Message::Described { session, tensors }
     }
 
     fn end_session(&mut self, session: u32) {

@@ -8,8 +8,8 @@
 //! A worker knows neither clients nor sharding: ids, tensors and operations are all it sees.
 
 mod composite;
-mod exchange;
 pub mod engine;
+mod exchange;
 pub mod executor;
 
 pub use engine::{Engine, EngineError};

@@ -6,9 +6,7 @@ use gt_ir::exchange::{Collective, Exchange, Origin, Source};
 use gt_ir::instruction::{Attribute, Instruction, Operands};
 use gt_ir::ops::{create, shape};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{
-    Attributes, Command, Meta, Operand, Operation, Scalar, SourceId, TensorId, WorkerId,
-};
+use gt_ir::{Attributes, Command, Meta, Operand, Operation, Scalar, SourceId, TensorId, WorkerId};
 use smallvec::smallvec;
 
 use super::moves::{Stage, StageKind, sources};

@@ -167,8 +167,7 @@ mod tests {
 
     #[test]
     fn blocks_follow_the_cuts() {
-        let placements =
-            smallvec![Placement::balanced(0, 5, 2), Placement::balanced(1, 6, 3)];
+        let placements = smallvec![Placement::balanced(0, 5, 2), Placement::balanced(1, 6, 3)];
         let layout = Layout { mesh: mesh(&[2, 3]), placements };
         let block = layout.block(Shape::new(&[5, 6]).unwrap(), 5);
         assert_eq!((block.starts[0], block.starts[1]), (3, 4));

@@ -22,11 +22,8 @@ impl Meshes {
             return Arc::clone(mesh);
         }
         self.next += 1;
-        let mesh = Mesh {
-            number: self.next,
-            dims: SmallVec::from_slice(dims),
-            workers: workers.to_vec(),
-        };
+        let mesh =
+            Mesh { number: self.next, dims: SmallVec::from_slice(dims), workers: workers.to_vec() };
         self.known.push(Arc::new(mesh));
         Arc::clone(&self.known[self.known.len() - 1])
     }

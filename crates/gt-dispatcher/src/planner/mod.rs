@@ -20,18 +20,16 @@ mod tensors;
 use std::sync::Arc;
 
 use gt_ir::message::Failure;
-use gt_ir::{
-    Command, Content, Instruction, Meta, SourceId, TensorData, TensorId, WorkerId,
-};
+use gt_ir::{Command, Content, Instruction, Meta, SourceId, TensorData, TensorId, WorkerId};
 
 pub use layout::{Layout, Mesh, Placement};
 pub use scope::{Cluster, Scope};
 pub use streams::Streams;
-pub use tensors::{TensorHandle, Tensors};
+pub use tensors::Tensors;
 
 use meshes::Meshes;
 use scope::Wanted;
-use tensors::Copy;
+use tensors::{Copy, missing};
 
 /// Data up to this size goes to several workers as it is; more goes to one, which passes it on.
 const SMALL_DATA: usize = 64 << 10;
@@ -102,9 +100,7 @@ impl Planner {
         streams: &mut Streams,
         instruction: Instruction,
     ) -> Result<(), String> {
-        tensors
-            .qualify(instruction.output)
-            .ok_or_else(|| format!("tensor number {} is out of range", instruction.output))?;
+        tensors.qualify_new(instruction.output)?;
         self.run(tensors, streams, instruction)
     }
 
@@ -121,9 +117,7 @@ impl Planner {
         content: Content,
         signal: u32,
     ) -> Result<Option<WorkerId>, String> {
-        let name = tensors
-            .qualify(output)
-            .ok_or_else(|| format!("tensor number {output} is out of range"))?;
+        let name = tensors.qualify_new(output)?;
         let meta = content.meta();
         let wanted = match self.wanted(tensors, signal) {
             Ok(wanted) => wanted.or_else(|| self.automatic(meta)).map(|wanted| wanted.layout(meta)),
@@ -234,14 +228,4 @@ fn part(data: &TensorData, layout: &Layout, rank: usize) -> TensorData {
     let start = block.starts[0] * row;
     let bytes = data.bytes.slice(start..start + block.shape[0] * row);
     TensorData { dtype: data.dtype, shape: block.shape, bytes }
-}
-
-/// The failure of a tensor that is not there.
-pub fn missing(tensor: TensorId) -> Failure {
-    Failure {
-        operation: "fetch".into(),
-        reason: format!("tensor {tensor} does not exist in this session"),
-        worker: String::new(),
-        line: SourceId::default(),
-    }
 }

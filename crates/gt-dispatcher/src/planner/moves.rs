@@ -56,8 +56,7 @@ fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
 /// The bytes of all workers' blocks together.
 fn held_bytes(layout: &Layout, meta: Meta) -> u64 {
     let shape = meta.shape;
-    let total: u64 =
-        (0..layout.mesh.len()).map(|rank| elements(&layout.block(shape, rank))).sum();
+    let total: u64 = (0..layout.mesh.len()).map(|rank| elements(&layout.block(shape, rank))).sum();
     total * meta.dtype.size() as u64
 }
 
@@ -148,7 +147,11 @@ fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
         StageKind::Slice
     } else {
         StageKind::Blocks(if from.mesh != to.mesh {
-            if to.is_replicated() && to.mesh.len() > 1 { Collective::Broadcast } else { Collective::Send }
+            if to.is_replicated() && to.mesh.len() > 1 {
+                Collective::Broadcast
+            } else {
+                Collective::Send
+            }
         } else if to.is_replicated() {
             Collective::AllGather
         } else {
@@ -222,8 +225,8 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Sta
         }
         let taken: Vec<usize> = now.placements.iter().filter_map(Placement::shard_axis).collect();
         let parts = now.mesh.dims[mesh_axis];
-        let free = (0..meta.shape.rank())
-            .find(|axis| !taken.contains(axis) && meta.shape[*axis] >= parts);
+        let free =
+            (0..meta.shape.rank()).find(|axis| !taken.contains(axis) && meta.shape[*axis] >= parts);
         let target = free.map_or(Placement::Replicate, |axis| {
             Placement::balanced(axis, meta.shape[axis], parts)
         });
@@ -330,12 +333,10 @@ mod tests {
         let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
         let grid = Arc::new(Mesh { number: 1, dims, workers: (0..6).map(WorkerId).collect() });
         let shape = Shape::new(&[5, 7]).unwrap();
-        let placements = [
-            Placement::Replicate,
-            Placement::balanced(0, 5, 2),
-            Placement::balanced(1, 7, 2),
-        ];
-        let other = [Placement::Replicate, Placement::balanced(0, 5, 3), Placement::balanced(1, 7, 3)];
+        let placements =
+            [Placement::Replicate, Placement::balanced(0, 5, 2), Placement::balanced(1, 7, 2)];
+        let other =
+            [Placement::Replicate, Placement::balanced(0, 5, 3), Placement::balanced(1, 7, 3)];
         let layouts: Vec<Layout> = placements
             .iter()
             .flat_map(|a| other.iter().map(move |b| (a.clone(), b.clone())))

@@ -20,7 +20,7 @@ use super::moves::{cost, stages};
 use super::scope::Wanted;
 use super::strategy::{Known, Question, Share, Strategy, is_place, is_view};
 use super::streams::Streams;
-use super::tensors::{Copy, TensorHandle, Tensors};
+use super::tensors::{Copy, Tensors};
 
 type Metas = SmallVec<[Operand<Meta>; 3]>;
 
@@ -75,7 +75,8 @@ impl Planner {
             attributes: &instruction.attributes,
         };
         let rule = (instruction.operation.sharding)(&call, &meta);
-        let strategy = self.choose(tensors, &instruction, &rule, &metas, meta, &mesh, wanted.as_ref());
+        let strategy =
+            self.choose(tensors, &instruction, &rule, &metas, meta, &mesh, wanted.as_ref());
         if let Body::Composite(body) = instruction.operation.body
             && !is_place(instruction.operation)
             && gathers(tensors, &instruction, &strategy)
@@ -83,7 +84,13 @@ impl Planner {
             return self.expand(tensors, streams, &instruction, body);
         }
         let operands = self.bring(tensors, streams, &instruction, &strategy);
-        let plan = Local { instruction: &instruction, rule: &rule, strategy: &strategy, metas: &metas, meta };
+        let plan = Local {
+            instruction: &instruction,
+            rule: &rule,
+            strategy: &strategy,
+            metas: &metas,
+            meta,
+        };
         plan.emit(tensors, streams, &operands, name);
         tensors.put(instruction.output, meta, Arc::new(strategy.output), name);
         for operand in instruction.operands.iter().filter_map(Operand::tensor) {
@@ -236,10 +243,19 @@ impl Planner {
         instruction: &Instruction,
         body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
     ) -> Result<(), String> {
-        let mut expansion =
-            Expansion { planner: self, tensors, streams, instruction, values: Vec::new(), error: None };
-        let operands: SmallVec<[Operand<Var>; 3]> =
-            instruction.operands.iter().map(|operand| operand.map(|id| expansion.push(*id))).collect();
+        let mut expansion = Expansion {
+            planner: self,
+            tensors,
+            streams,
+            instruction,
+            values: Vec::new(),
+            error: None,
+        };
+        let operands: SmallVec<[Operand<Var>; 3]> = instruction
+            .operands
+            .iter()
+            .map(|operand| operand.map(|id| expansion.push(*id)))
+            .collect();
         let given = expansion.values.len();
         let mut result = body(&mut expansion, &operands, &instruction.attributes);
         if (result.0 as usize) < given {
@@ -376,9 +392,7 @@ impl Local<'_> {
                     .operands
                     .iter()
                     .zip(self.metas)
-                    .map(|(layout, meta)| {
-                        Some(layout.as_ref()?.block(meta.tensor()?.shape, rank))
-                    })
+                    .map(|(layout, meta)| Some(layout.as_ref()?.block(meta.tensor()?.shape, rank)))
                     .collect();
                 let part = Part { operands: &operands, output: block, whole: self.meta.shape };
                 localize(&self.instruction.attributes, &part)
@@ -387,7 +401,14 @@ impl Local<'_> {
         };
         let operation = self.instruction.operation;
         let run = |operation, output, operands, attributes| {
-            Command::Run(Instruction { operation, output, operands, attributes, source: line, signal: 0 })
+            Command::Run(Instruction {
+                operation,
+                output,
+                operands,
+                attributes,
+                source: line,
+                signal: 0,
+            })
         };
         let Some(average) = average else {
             return streams.push(worker, run(operation, output, names.clone(), attributes));
@@ -429,11 +450,7 @@ fn operand_metas(tensors: &Tensors, instruction: &Instruction) -> Result<Metas, 
         .iter()
         .map(|operand| match operand {
             Operand::Scalar(scalar) => Ok(Operand::Scalar(*scalar)),
-            Operand::Tensor(id) => match tensors.get(*id) {
-                Some(TensorHandle::There(there)) => Ok(Operand::Tensor(there.meta)),
-                Some(TensorHandle::Failed(failure)) => Err(Arc::clone(failure)),
-                None => Err(Arc::new(super::missing(*id))),
-            },
+            Operand::Tensor(id) => tensors.get(*id).map(|there| Operand::Tensor(there.meta)),
         })
         .collect()
 }

@@ -118,7 +118,11 @@ fn place(
     };
     let given: usize = shard.mesh.iter().map(|axis| axis.length.max(1) as usize).product();
     let open = shard.mesh.iter().filter(|axis| axis.length == 0).count();
-    let fits = if open == 0 { workers.len() >= given } else { workers.len() >= given && workers.len() % given == 0 };
+    let fits = if open == 0 {
+        workers.len() >= given
+    } else {
+        workers.len() >= given && workers.len() % given == 0
+    };
     if !fits {
         return Err(format!(
             "signal '{name}' needs a mesh of {given} workers, and has {}: the workers are {}",

@@ -36,8 +36,6 @@ pub struct Strategy {
     /// The layout that each operand must have; `None` for numbers.
     pub operands: SmallVec<[Option<Layout>; 3]>,
     pub output: Layout,
-    /// What must be moved for it.
-    pub bytes: u64,
     rank: Rank,
 }
 
@@ -112,7 +110,8 @@ impl Question<'_, '_> {
         for (index, known) in self.operands.iter().enumerate() {
             let Some(known) = known else {
                 // A number cannot be a partial sum.
-                let partial = |share: &Share| matches!(share, Share::Linear(set) if set >> index & 1 == 1);
+                let partial =
+                    |share: &Share| matches!(share, Share::Linear(set) if set >> index & 1 == 1);
                 if shares.iter().any(partial) {
                     return None;
                 }
@@ -128,7 +127,9 @@ impl Question<'_, '_> {
             let cheapest = known
                 .layouts
                 .iter()
-                .filter_map(|from| cost(from, &layout, known.meta).map(|bytes| (bytes, **from != layout)))
+                .filter_map(|from| {
+                    cost(from, &layout, known.meta).map(|bytes| (bytes, **from != layout))
+                })
                 .min()?;
             bytes += cheapest.0;
             conversions += usize::from(cheapest.1);
@@ -145,7 +146,7 @@ impl Question<'_, '_> {
         let misplaced = u8::from(is_place(self.operation)) * unwanted;
         let (bytes_in_all, unfit) = (bytes + later, self.unfit(shares));
         let rank = Rank { misplaced, bytes: bytes_in_all, conversions, unfit, unwanted };
-        Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, bytes, rank })
+        Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, rank })
     }
 
     /// Rearranging costs nothing, and a copy on each is worth more than a shard; but work is
@@ -158,7 +159,12 @@ impl Question<'_, '_> {
         u8::from(is_view(self.operation) != whole)
     }
 
-    fn operand_placement(&self, operand: usize, mesh_axis: usize, share: Share) -> Option<Placement> {
+    fn operand_placement(
+        &self,
+        operand: usize,
+        mesh_axis: usize,
+        share: Share,
+    ) -> Option<Placement> {
         match share {
             Share::Whole => Some(Placement::Replicate),
             Share::Linear(set) if set >> operand & 1 == 1 => {

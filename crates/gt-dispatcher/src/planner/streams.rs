@@ -23,6 +23,11 @@ impl Streams {
         self.lists[place].1.push(command);
     }
 
+    /// Puts a whole list in.
+    pub fn put(&mut self, worker: WorkerId, commands: Vec<Command>) {
+        self.lists.push((worker, commands));
+    }
+
     /// All lists, in the order in which their workers were first given something.
     pub fn take(&mut self) -> Vec<(WorkerId, Vec<Command>)> {
         self.places.clear();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gt_ir::message::Failure;
-use gt_ir::{Command, Meta, TensorId, TransferId, WorkerId};
+use gt_ir::{Command, Meta, SourceId, TensorId, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -16,7 +16,7 @@ use super::streams::Streams;
 const CLIENT_NAMES: u64 = 1 << (TensorId::LOCAL_BITS - 1);
 
 /// A tensor, as the dispatcher knows it.
-pub enum TensorHandle {
+enum TensorHandle {
     There(There),
     /// Lost, or never computed, because of this.
     Failed(Arc<Failure>),
@@ -41,6 +41,12 @@ pub struct Tensors {
     /// Where tensors go that nothing else decides on.
     pub home: Option<(WorkerId, Arc<Layout>)>,
     pub signals: FxHashMap<u32, Scope>,
+    /// There is one worker only: it gets everything as it comes, and nothing is kept here.
+    pub direct: bool,
+    /// The highest name that a client has given so far, plus 1.
+    named: u64,
+    /// All tensors named below this were lost with a worker, before anything was kept here.
+    lost: Option<(u64, Arc<Failure>)>,
     handles: FxHashMap<TensorId, TensorHandle>,
     made: u64,
     transfers: u64,
@@ -52,6 +58,9 @@ impl Tensors {
             session,
             home: None,
             signals: FxHashMap::default(),
+            direct: false,
+            named: 0,
+            lost: None,
             handles: FxHashMap::default(),
             made: 0,
             transfers: 0,
@@ -61,6 +70,31 @@ impl Tensors {
     /// A client's name for a tensor as workers know it; `None` if no client would use it.
     pub fn qualify(&self, id: TensorId) -> Option<TensorId> {
         if id.0 < CLIENT_NAMES { id.qualify(self.session) } else { None }
+    }
+
+    /// The same for a tensor that the client makes now.
+    pub fn qualify_new(&mut self, id: TensorId) -> Result<TensorId, String> {
+        let name = self.qualify(id).ok_or_else(|| format!("tensor number {id} is out of range"))?;
+        self.named = self.named.max(id.0 + 1);
+        Ok(name)
+    }
+
+    /// Whether it has had no tensors yet.
+    pub fn is_new(&self) -> bool {
+        self.named == 0
+    }
+
+    /// Learns of tensors that its worker has.
+    pub fn learn(&mut self, tensors: Vec<(TensorId, Result<Meta, Failure>)>) {
+        let Some((_, home)) = &self.home else { return };
+        let home = Arc::clone(home);
+        for (name, meta) in tensors {
+            let id = name.split().1;
+            match meta {
+                Ok(meta) => self.put(id, meta, Arc::clone(&home), name),
+                Err(failure) => self.fail(id, Arc::new(failure)),
+            }
+        }
     }
 
     /// A new name for a tensor of the planner's own, as clients count.
@@ -81,8 +115,16 @@ impl Tensors {
         TransferId(local.qualify(self.session).expect("it is within the range").0)
     }
 
-    pub fn get(&self, id: TensorId) -> Option<&TensorHandle> {
-        self.handles.get(&id)
+    /// A tensor, or why it is not there.
+    pub fn get(&self, id: TensorId) -> Result<&There, Arc<Failure>> {
+        match self.handles.get(&id) {
+            Some(TensorHandle::There(there)) => Ok(there),
+            Some(TensorHandle::Failed(failure)) => Err(Arc::clone(failure)),
+            None => match &self.lost {
+                Some((below, failure)) if id.0 < *below => Err(Arc::clone(failure)),
+                _ => Err(Arc::new(missing(id))),
+            },
+        }
     }
 
     /// A tensor that is known to be there.
@@ -161,6 +203,10 @@ impl Tensors {
         meshes: &mut Meshes,
         streams: &mut Streams,
     ) {
+        if self.direct {
+            self.direct = false;
+            self.lost = Some((self.named, Arc::clone(failure)));
+        }
         let mut ids: Vec<TensorId> = self.handles.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {
@@ -201,5 +247,15 @@ fn survivor(
 pub fn free_copy(copy: &Copy, streams: &mut Streams) {
     for &worker in &copy.layout.mesh.workers {
         streams.push(worker, Command::Free(copy.id));
+    }
+}
+
+/// The failure of a tensor that is not there.
+pub fn missing(tensor: TensorId) -> Failure {
+    Failure {
+        operation: "fetch".into(),
+        reason: format!("tensor {tensor} does not exist in this session"),
+        worker: String::new(),
+        line: SourceId::default(),
     }
 }

@@ -4,8 +4,8 @@ use super::sample::{number, sample};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
-use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
 use crate::instruction::Attributes;
+use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
 use crate::shape::Shape;
 use crate::sharding::{Part, created, localize_shape};
 
@@ -184,9 +184,11 @@ fn localize_random(attributes: &Attributes, part: &Part) -> Attributes {
     let starts = part.output.starts[..rank].iter().map(|&start| start as i64);
     // A part of a part counts from the start of the whole.
     let places: Vec<i64> = match random_part(crate::operation::ints(attributes, 2)) {
-        Some((outer, whole)) => {
-            starts.zip(outer).map(|(start, outer)| start + outer).chain(whole.iter().copied()).collect()
-        }
+        Some((outer, whole)) => starts
+            .zip(outer)
+            .map(|(start, outer)| start + outer)
+            .chain(whole.iter().copied())
+            .collect(),
         None => starts.chain(part.whole.iter().map(|&length| length as i64)).collect(),
     };
     local[2] = Attribute::ints(&places);

@@ -164,8 +164,12 @@ pub static LOGSUMEXP: Operation = Operation {
     ..Operation::base()
 };
 
-const ACTIVATION: Operation =
-    Operation { family: Family::Unary, infer: elementwise_float, sharding: sharding::elementwise, ..Operation::base() };
+const ACTIVATION: Operation = Operation {
+    family: Family::Unary,
+    infer: elementwise_float,
+    sharding: sharding::elementwise,
+    ..Operation::base()
+};
 
 /// sqrt(2 / pi) and the cubic factor of the tanh form of gelu (Hendrycks and Gimpel, 2016).
 const GELU_SCALE: f64 = 0.797_884_560_802_865_4;

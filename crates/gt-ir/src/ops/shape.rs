@@ -1,6 +1,7 @@
 //! Operations that rearrange: the same values in other places.
 
 use super::sample::{sample, tensor};
+use crate::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -8,7 +9,6 @@ use crate::operation::Gradient::{Any, Each};
 use crate::operation::{Arity, Body, Call, Family, Kind, Meta, Operation, attribute};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{Part, Rule, Run, elementwise, localize_shape, shape_of};
-use crate::Attributes;
 
 const RESHAPING: Operation = Operation { family: Family::Reshape, ..Operation::base() };
 
@@ -313,8 +313,7 @@ pub static SLICE_ASSIGN: Operation = Operation {
     },
     sharding: |call, output| {
         let (value, rank) = (shape_of(call, 1), output.shape.rank());
-        let mut rule =
-            along(call, output, |axis| call.ints(1)[axis] == output.shape[axis] as i64);
+        let mut rule = along(call, output, |axis| call.ints(1)[axis] == output.shape[axis] as i64);
         // The value goes along where it is not broadcast.
         let missing = rank - value.rank();
         for axis in missing..rank {

@@ -50,7 +50,8 @@ pub static CAST: Operation = Operation {
     sharding: |call, output| {
         // Parts of a sum may be widened before they are added, not narrowed.
         let from = call.operands[0].tensor().map_or(output.dtype, |meta| meta.dtype);
-        let widens = from.is_float() && output.dtype.is_float() && from.size() <= output.dtype.size();
+        let widens =
+            from.is_float() && output.dtype.is_float() && from.size() <= output.dtype.size();
         sharding::elementwise(call, output).linear_in(if widens { &[1] } else { &[] })
     },
     samples: || {
