@@ -183,6 +183,7 @@ fn a_second_worker_joins_a_session_under_way() {
         let index = Tensor::full(&session, Shape::new(&[2]).unwrap(), 9.0, DType::I64).unwrap();
         let failed = rows.index_select(0, &index).unwrap();
         world.lock().unwrap().add_worker();
+        world.lock().unwrap().settle();
         let both = gt_client::config::SignalConfig {
             shard: Some(gt_ir::signal::Shard::row(None, Some(0))),
             ..Default::default()

@@ -114,7 +114,7 @@ fn combined(
     if from.layout.mesh == to.layout.mesh {
         from.layout.mesh.line(rank, mesh_axis).map(|source| (source, need)).collect()
     } else {
-        (0..from.layout.mesh.len()).map(|source| (source, need)).collect()
+        (0..from.layout.mesh.size()).map(|source| (source, need)).collect()
     }
 }
 
@@ -133,8 +133,8 @@ fn exchange(
 ) {
     let transfer = tensors.transfer();
     let (source_mesh, target_mesh) = (&from.layout.mesh, &to.layout.mesh);
-    let mut sends: Vec<Vec<(WorkerId, Block)>> = vec![Vec::new(); source_mesh.len()];
-    let mut receives: Vec<Vec<Source>> = Vec::with_capacity(target_mesh.len());
+    let mut sends: Vec<Vec<(WorkerId, Block)>> = vec![Vec::new(); source_mesh.size()];
+    let mut receives: Vec<Vec<Source>> = Vec::with_capacity(target_mesh.size());
     for (rank, &worker) in target_mesh.workers.iter().enumerate() {
         let need = to.layout.block(meta.shape, rank);
         let mut taken = Vec::new();

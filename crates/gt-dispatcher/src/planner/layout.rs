@@ -19,7 +19,8 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    pub fn len(&self) -> usize {
+    /// How many workers it has.
+    pub fn size(&self) -> usize {
         self.workers.len()
     }
 

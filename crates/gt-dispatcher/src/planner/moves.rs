@@ -42,7 +42,7 @@ fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
     if same && from.placements == to.placements {
         return 0;
     }
-    let total: u64 = (0..to.mesh.len())
+    let total: u64 = (0..to.mesh.size())
         .map(|rank| {
             let need = to.block(meta.shape, rank);
             let own = if same { Some(rank) } else { from.mesh.rank_of(to.mesh.workers[rank]) };
@@ -56,7 +56,7 @@ fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
 /// The bytes of all workers' blocks together.
 fn held_bytes(layout: &Layout, meta: Meta) -> u64 {
     let shape = meta.shape;
-    let total: u64 = (0..layout.mesh.len()).map(|rank| elements(&layout.block(shape, rank))).sum();
+    let total: u64 = (0..layout.mesh.size()).map(|rank| elements(&layout.block(shape, rank))).sum();
     total * meta.dtype.size() as u64
 }
 
@@ -138,7 +138,7 @@ pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Stage>> {
 fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
     let bytes = block_bytes(from, to, meta);
     let local = from.mesh == to.mesh
-        && (0..to.mesh.len()).all(|rank| {
+        && (0..to.mesh.size()).all(|rank| {
             let need = to.block(meta.shape, rank);
             let own = from.block(meta.shape, rank).intersect(&need);
             own.is_some_and(|own| own == need) || need.shape.numel() == 0
@@ -147,7 +147,7 @@ fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
         StageKind::Slice
     } else {
         StageKind::Blocks(if from.mesh != to.mesh {
-            if to.is_replicated() && to.mesh.len() > 1 {
+            if to.is_replicated() && to.mesh.size() > 1 {
                 Collective::Broadcast
             } else {
                 Collective::Send
@@ -214,9 +214,9 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Sta
     for mesh_axis in 0..now.placements.len() {
         let Placement::Partial(reduction) = now.placements[mesh_axis] else { continue };
         // One worker can combine them all by itself.
-        if now.mesh.dims.len() == 1 && to.mesh.len() == 1 {
+        if now.mesh.dims.len() == 1 && to.mesh.size() == 1 {
             let there = now.mesh.rank_of(to.mesh.workers[0]).is_some();
-            let senders = now.mesh.len() as u64 - u64::from(there);
+            let senders = now.mesh.size() as u64 - u64::from(there);
             let collective = Collective::Send;
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
             *now = to.clone();
@@ -257,7 +257,7 @@ pub fn sources(from: &Layout, to: &Layout, shape: Shape, rank: usize) -> Vec<(us
         .product();
     // The copies of one block stand in this order; which of them is used depends on the rank.
     let mut seen: Vec<(Block, usize)> = Vec::new();
-    for source in 0..from.mesh.len() {
+    for source in 0..from.mesh.size() {
         let Some(block) = from.block(shape, source).intersect(&need) else { continue };
         let times = match seen.iter_mut().find(|(known, _)| *known == block) {
             Some((_, times)) => {

@@ -143,7 +143,7 @@ impl Planner {
         for id in operands() {
             let there = tensors.there(*id);
             for copy in &there.copies {
-                let weight = (copy.layout.mesh.len(), there.meta.bytes());
+                let weight = (copy.layout.mesh.size(), there.meta.bytes());
                 if best.as_ref().is_none_or(|(most, _)| weight > *most) {
                     best = Some((weight, &copy.layout.mesh));
                 }
@@ -461,7 +461,7 @@ fn only_place(tensors: &Tensors, instruction: &Instruction) -> Option<Arc<Layout
     for id in instruction.operands.iter().filter_map(Operand::tensor) {
         let [copy] = tensors.there(*id).copies.as_slice() else { return None };
         match found {
-            None if copy.layout.mesh.len() == 1 => found = Some(&copy.layout),
+            None if copy.layout.mesh.size() == 1 => found = Some(&copy.layout),
             Some(layout) if layout.mesh == copy.layout.mesh => {}
             _ => return None,
         }
@@ -472,7 +472,7 @@ fn only_place(tensors: &Tensors, instruction: &Instruction) -> Option<Arc<Layout
 /// Whether a strategy puts together what is cut on this mesh.
 fn gathers(tensors: &Tensors, instruction: &Instruction, strategy: &Strategy) -> bool {
     let mesh = &strategy.output.mesh;
-    mesh.len() > 1
+    mesh.size() > 1
         && instruction.operands.iter().zip(&strategy.operands).any(|(operand, layout)| {
             let (Some(id), Some(layout)) = (operand.tensor(), layout) else { return false };
             let there = tensors.there(*id);

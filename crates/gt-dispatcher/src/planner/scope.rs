@@ -121,7 +121,7 @@ fn place(
     let fits = if open == 0 {
         workers.len() >= given
     } else {
-        workers.len() >= given && workers.len() % given == 0
+        workers.len() >= given && workers.len().is_multiple_of(given)
     };
     if !fits {
         return Err(format!(

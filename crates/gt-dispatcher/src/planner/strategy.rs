@@ -97,7 +97,7 @@ impl Question<'_, '_> {
     fn options(&self) -> SmallVec<[Share; 12]> {
         let mut options: SmallVec<[Share; 12]> = SmallVec::new();
         options.push(Share::Whole);
-        if self.mesh.len() > 1 {
+        if self.mesh.size() > 1 {
             options.extend((0..self.rule.factors()).map(Share::Factor));
             options.extend(self.rule.linear.iter().map(|&set| Share::Linear(set)));
         }
