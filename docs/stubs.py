@@ -85,6 +85,7 @@ PARAMETERS = {
     "tensors": "Sequence[Tensor]",
     "text": "str",
     "threads": "_int | None",
+    "peer_host": "str | None",
     "unbiased": "_bool | None",
     "value": "_float",
     "worker_wait": "_float",

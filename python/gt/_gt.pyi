@@ -415,7 +415,7 @@ def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _
     """Says what a signal means from now on."""
 def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens."""
-def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None) -> None:
+def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None) -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
 def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""

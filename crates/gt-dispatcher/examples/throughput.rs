@@ -19,6 +19,7 @@ fn hello(role: Role) -> Message {
         role,
         name: role.name().into(),
         machine: String::new(),
+        endpoint: String::new(),
     })
 }
 

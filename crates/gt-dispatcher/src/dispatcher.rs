@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
-use gt_ir::{Command, Meta, RequestId, SourceId, TensorId};
+use gt_ir::{Command, Meta, Piece, RequestId, SourceId, TensorId, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::log::{Event, Log};
@@ -135,6 +135,9 @@ impl Dispatcher {
             (Role::Worker, Message::Value { request, result }) => {
                 self.answer(now, peer, request, result);
             }
+            (Role::Worker, Message::Undelivered { transfer, to, reason }) => {
+                self.undelivered(peer, transfer, to, reason);
+            }
             (Role::Worker, Message::Described { session, tensors }) => {
                 self.described(now, peer, session, tensors);
             }
@@ -245,7 +248,7 @@ impl Dispatcher {
             }
             Role::Worker => {
                 self.note(now, Event::WorkerRecv, &hello.name, format_args!("connected"));
-                welcome.session = self.pool.add(peer, hello.name, hello.machine).0;
+                welcome.session = self.pool.add(peer, hello).0;
                 self.planner.set_workers(self.pool.numbers());
                 self.give_homes();
                 self.plan_sessions();
@@ -253,6 +256,9 @@ impl Dispatcher {
             Role::Watcher => {}
         }
         self.outbox.push((peer, Message::Welcome(welcome)));
+        if role == Role::Worker {
+            self.introduce(peer);
+        }
         self.pump(now);
     }
 
@@ -263,6 +269,39 @@ impl Dispatcher {
         self.outbox.push((peer, Message::Goodbye { reason: reason.clone() }));
         if self.sessions.contains_key(&peer) || self.pool.get(peer).is_some() {
             self.disconnect(now, peer, &reason);
+        }
+    }
+
+    /// Tells a new worker of the others, and them of it.
+    fn introduce(&mut self, newcomer: PeerId) {
+        let neighbour = |worker: &WorkerState| Message::Neighbour {
+            worker: worker.id,
+            endpoint: worker.endpoint.clone(),
+            machine: worker.machine.clone(),
+        };
+        let Some(new) = self.pool.get(newcomer) else { return };
+        if new.endpoint.is_empty() {
+            return;
+        }
+        for other in self.pool.iter().filter(|other| other.peer != newcomer) {
+            self.outbox.push((newcomer, neighbour(other)));
+            self.outbox.push((other.peer, neighbour(new)));
+        }
+    }
+
+    /// A worker could not send another one a piece, which must not wait for it.
+    fn undelivered(&mut self, from: PeerId, transfer: TransferId, to: WorkerId, reason: String) {
+        let Some(sender) = self.pool.get(from) else { return };
+        let (from, name) = (sender.id, sender.name.clone());
+        if let Some(receiver) = self.pool.get_by_id(to) {
+            let reason = format!(
+                "worker '{name}' cannot reach worker '{}': {reason}\n  hint: workers on several machines must reach each other; start them with --peer-host ADDRESS",
+                receiver.name
+            );
+            let line = SourceId::default();
+            let failure = Failure { operation: "send".into(), reason, worker: name, line };
+            let piece = Piece { transfer, from, result: Err(failure) };
+            self.outbox.push((receiver.peer, Message::Piece(piece)));
         }
     }
 
@@ -393,6 +432,8 @@ fn message_name(message: &Message) -> &'static str {
         Message::Statistics { .. } => "statistics",
         Message::Described { .. } => "a description",
         Message::Piece(_) => "a piece",
+        Message::Neighbour { .. } => "a neighbour",
+        Message::Undelivered { .. } => "a piece's fate",
         Message::WorkerLost { .. } => "the loss of a worker",
         Message::Goodbye { .. } => "a goodbye",
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use gt_ir::WorkerId;
+use gt_ir::message::Hello;
 
 use crate::dispatcher::PeerId;
 
@@ -13,6 +14,8 @@ pub(crate) struct WorkerState {
     pub number: u32,
     pub name: String,
     pub machine: String,
+    /// Where other workers reach it.
+    pub endpoint: String,
     /// The weight of all commands it has not reported done.
     pub in_flight: u64,
     /// Of which batches these are, oldest first; 0 for the dispatcher's own.
@@ -31,7 +34,8 @@ pub(crate) struct Pool {
 impl Pool {
     /// Takes a worker in. Its number is its name, if that is a number nobody has; or else the
     /// first that is free.
-    pub fn add(&mut self, peer: PeerId, name: String, machine: String) -> WorkerId {
+    pub fn add(&mut self, peer: PeerId, hello: Hello) -> WorkerId {
+        let Hello { name, machine, endpoint, .. } = hello;
         let id = WorkerId(self.next);
         self.next += 1;
         let free = |number: &u32| self.workers.iter().all(|worker| worker.number != *number);
@@ -43,6 +47,7 @@ impl Pool {
             number,
             name,
             machine,
+            endpoint,
             in_flight: 0,
             owners: VecDeque::new(),
             sessions: 0,

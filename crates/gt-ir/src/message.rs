@@ -1,7 +1,7 @@
 //! What the parts of GT say to each other.
 
 use crate::data::Content;
-use crate::exchange::{Piece, WorkerId};
+use crate::exchange::{Piece, TransferId, WorkerId};
 use crate::instruction::{Command, RequestId, SourceId, TensorId};
 use crate::operation::Meta;
 
@@ -47,6 +47,10 @@ pub enum Message {
     Described { session: u32, tensors: Vec<(TensorId, Result<Meta, Failure>)> },
     /// A block for another worker: from worker to worker.
     Piece(Piece),
+    /// Where another worker takes pieces, and the machine it is on. For the other workers.
+    Neighbour { worker: WorkerId, endpoint: String, machine: String },
+    /// A worker could not send another one its piece; the dispatcher tells that one.
+    Undelivered { transfer: TransferId, to: WorkerId, reason: String },
     /// A worker is gone: nothing more will come from it. For the other workers.
     WorkerLost { worker: WorkerId, name: String },
     /// The link ends here, and why.
@@ -63,6 +67,8 @@ pub struct Hello {
     pub name: String,
     /// Equal for processes that can share memory; empty for none.
     pub machine: String,
+    /// Where a worker takes pieces from others; empty where they need no address.
+    pub endpoint: String,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -71,6 +71,22 @@ impl Address {
         }
     }
 
+    /// The address that this machine has on the way there; on the same machine the loopback's.
+    pub fn own_host(&self) -> String {
+        let loopback = "127.0.0.1".to_string();
+        let Address::Tcp { host, port } = self else { return loopback };
+        if self.is_local() {
+            return loopback;
+        }
+        // Nothing is sent: the system only chooses the way.
+        let way = || {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+            socket.connect((host.as_str(), *port)).ok()?;
+            Some(socket.local_addr().ok()?.ip().to_string())
+        };
+        way().unwrap_or(loopback)
+    }
+
     /// The port, or the path of a socket file, for messages.
     pub fn port_text(&self) -> String {
         match self {

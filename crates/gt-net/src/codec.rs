@@ -105,6 +105,7 @@ impl Encoder {
                 self.head.u8(role_code(hello.role));
                 self.head.text(&hello.name);
                 self.head.text(&hello.machine);
+                self.head.text(&hello.endpoint);
             }
             Message::Welcome(welcome) => {
                 self.head.u8(2);
@@ -160,6 +161,18 @@ impl Encoder {
                 self.head.u64(piece.transfer.0);
                 self.head.u32(piece.from.0);
                 self.result(&piece.result);
+            }
+            Message::Neighbour { worker, endpoint, machine } => {
+                self.head.u8(13);
+                self.head.u32(worker.0);
+                self.head.text(endpoint);
+                self.head.text(machine);
+            }
+            Message::Undelivered { transfer, to, reason } => {
+                self.head.u8(14);
+                self.head.u64(transfer.0);
+                self.head.u32(to.0);
+                self.head.text(reason);
             }
             Message::WorkerLost { worker, name } => {
                 self.head.u8(11);
@@ -366,6 +379,7 @@ impl Decoder<'_> {
                 role: role_from_code(self.head.u8()?)?,
                 name: self.head.text()?,
                 machine: self.head.text()?,
+                endpoint: self.head.text()?,
             }),
             2 => Message::Welcome(Welcome {
                 session: self.head.u32()?,
@@ -418,6 +432,16 @@ impl Decoder<'_> {
                 }
                 Message::Described { session, tensors }
             }
+            13 => Message::Neighbour {
+                worker: WorkerId(self.head.u32()?),
+                endpoint: self.head.text()?,
+                machine: self.head.text()?,
+            },
+            14 => Message::Undelivered {
+                transfer: TransferId(self.head.u64()?),
+                to: WorkerId(self.head.u32()?),
+                reason: self.head.text()?,
+            },
             11 => {
                 Message::WorkerLost { worker: WorkerId(self.head.u32()?), name: self.head.text()? }
             }

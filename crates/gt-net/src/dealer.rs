@@ -28,6 +28,26 @@ pub struct DealerLink {
     quiet: bool,
 }
 
+/// What else ends a wait for messages.
+#[derive(Clone, Copy)]
+pub enum Wakeup<'a> {
+    None,
+    Fd(RawFd),
+    Socket(&'a Socket),
+}
+
+impl Wakeup<'_> {
+    /// Whether a socket has something; a descriptor shows it only to who waits on it.
+    fn is_ready(&self) -> bool {
+        match self {
+            Wakeup::Socket(socket) => {
+                socket.get_events().is_ok_and(|events| events.contains(PollEvents::POLLIN))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// What has become of a connection.
 enum Fate {
     Open,
@@ -153,11 +173,11 @@ impl DealerLink {
         send_frames(&self.socket, frames).map_err(during("sending"))
     }
 
-    /// The next message, waiting at most `limit` for it, or until `wake` is readable.
+    /// The next message, waiting at most `limit` for it, or until `wake` has something.
     pub fn receive(
         &mut self,
         limit: Duration,
-        wake: Option<RawFd>,
+        wake: Wakeup,
     ) -> Result<Option<Vec<Bytes>>, NetError> {
         if let Some(frames) = self.take()? {
             return Ok(Some(frames));
@@ -171,12 +191,17 @@ impl DealerLink {
             if let Some(frames) = self.take()? {
                 return Ok(Some(frames));
             }
+            if wake.is_ready() {
+                return Ok(None);
+            }
             std::thread::yield_now();
         }
         let mut items =
             vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
-        if let Some(fd) = wake {
-            items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN));
+        match wake {
+            Wakeup::None => {}
+            Wakeup::Fd(fd) => items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN)),
+            Wakeup::Socket(socket) => items.push(socket.as_poll_item(zmq::POLLIN)),
         }
         let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         match zmq::poll(&mut items, limit) {
@@ -184,7 +209,7 @@ impl DealerLink {
             Err(error) => return Err(NetError::Socket { action: "waiting", error }),
         }
         let found = self.take()?;
-        self.quiet = found.is_none();
+        self.quiet = found.is_none() && !wake.is_ready();
         if let Some(frames) = found {
             return Ok(Some(frames));
         }

@@ -29,6 +29,15 @@ impl Gatekeeper {
         for role in [Role::Client, Role::Worker, Role::Watcher] {
             roles.push((key.link(role)?.own.public, role));
         }
+        Gatekeeper::admit(context, roles)
+    }
+
+    /// Lets in other workers, who all have this public key.
+    pub fn for_workers(context: &Context, public: [u8; 32]) -> Result<Gatekeeper, NetError> {
+        Gatekeeper::admit(context, vec![(public, Role::Worker)])
+    }
+
+    fn admit(context: &Context, roles: Vec<([u8; 32], Role)>) -> Result<Gatekeeper, NetError> {
         let socket = context.socket(SocketType::REP).map_err(during("opening the gatekeeper"))?;
         socket.set_rcvtimeo(PATIENCE_MS).map_err(during("setting up the gatekeeper"))?;
         socket.set_linger(0).map_err(during("setting up the gatekeeper"))?;

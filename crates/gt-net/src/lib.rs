@@ -18,6 +18,7 @@ pub mod error;
 mod gatekeeper;
 pub mod keyring;
 pub mod keys;
+pub mod peers;
 pub mod server;
 pub mod shm;
 pub mod wake;

@@ -244,7 +244,7 @@ fn role_from_name(name: &str) -> Option<Role> {
     [Role::Client, Role::Worker, Role::Watcher].into_iter().find(|role| role.name() == name)
 }
 
-fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> {
+pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> {
     let value = NOTIFY_DISCONNECT;
     // SAFETY: the socket is open, and the option takes a pointer to one int and its size.
     let status = unsafe {

@@ -106,6 +106,7 @@ fn messages() -> Vec<Message> {
             role: Role::Watcher,
             name: "n".into(),
             machine: "m".into(),
+            endpoint: "tcp://h:1".into(),
         }),
         Message::Welcome(Welcome { session: 1, window: 2, machine: "m".into() }),
         Message::Stream(commands()),
@@ -122,6 +123,12 @@ fn messages() -> Vec<Message> {
                 (TensorId(2), Err(failure)),
             ],
         },
+        Message::Neighbour {
+            worker: WorkerId(2),
+            endpoint: "tcp://10.0.0.7:4444".into(),
+            machine: "m".into(),
+        },
+        Message::Undelivered { transfer: TransferId(5), to: WorkerId(6), reason: "far".into() },
         Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
         Message::Goodbye { reason: "bye".into() },
     ]

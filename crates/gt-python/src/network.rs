@@ -67,7 +67,7 @@ fn run_server(
 
 /// Joins a server as a worker and serves until a signal comes or the server is gone.
 #[pyfunction]
-#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None))]
+#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -76,11 +76,12 @@ fn run_worker(
     key_file: Option<PathBuf>,
     insecure: bool,
     threads: Option<usize>,
+    peer_host: Option<String>,
 ) -> PyResult<()> {
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores).max(1);
-    let options = WorkerOptions { address, name, key_file, insecure, threads };
+    let options = WorkerOptions { address, name, key_file, insecure, threads, peer_host };
     let mut worker = WorkerProcess::join(&options).map_err(to_python)?;
     on_ready.call0()?;
     until_signal(py, |stop| worker.run(stop))

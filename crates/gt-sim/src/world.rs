@@ -217,5 +217,6 @@ fn piece_bytes(piece: &Piece) -> u64 {
 
 fn hello(role: Role, name: String) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
-    Message::Hello(Hello { version, schema, role, name, machine: String::new() })
+    let (machine, endpoint) = (String::new(), String::new());
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint })
 }

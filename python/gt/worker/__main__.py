@@ -34,6 +34,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--threads", type=int, help="threads for one large operation (default: all cores)"
     )
+    parser.add_argument(
+        "--peer-host",
+        help="where other workers reach this one (default: its address on the way to the server)",
+    )
     args = parser.parse_args(argv)
     if args.backend not in ENGINES:
         parser.error(f"GT_BACKEND is '{args.backend}', expected one of {', '.join(ENGINES)}")
@@ -54,7 +58,15 @@ def main(argv: list[str] | None = None) -> int:
 def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Namespace) -> int:
     """Serve until the server is gone; give the exit status."""
     try:
-        _gt.run_worker(address, name, ready, args.key_file, args.insecure, args.threads)
+        _gt.run_worker(
+            address,
+            name,
+            ready,
+            args.key_file,
+            args.insecure,
+            args.threads,
+            args.peer_host,
+        )
     except (ConnectionError, ValueError) as error:
         print(f"gt worker: {error}", file=sys.stderr)
         return 1

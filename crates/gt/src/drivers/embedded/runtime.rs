@@ -74,7 +74,8 @@ impl Runtime {
             Dispatcher::new(String::new(), Limits::default(), log_from_environment());
         let hello = |role, name: String| {
             let (version, schema) = (PROTOCOL_VERSION, schema());
-            Message::Hello(Hello { version, schema, role, name, machine: String::new() })
+            let (machine, endpoint) = (String::new(), String::new());
+            Message::Hello(Hello { version, schema, role, name, machine, endpoint })
         };
         let mut seats = Vec::new();
         for number in 0..workers {

@@ -11,7 +11,7 @@ use gt_client::{ClientError, Result, Session};
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{Command, RequestId, SourceId};
 use gt_net::address::Address;
-use gt_net::dealer::DealerLink;
+use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::wake::Wake;
 use gt_net::{NetError, codec, shm};
 use rustc_hash::FxHashMap;
@@ -122,7 +122,7 @@ impl Shared {
     /// Takes in all messages that are there, after waiting for at most `limit`.
     fn take_in(&self, state: &mut State, mut limit: Duration) {
         while state.ended.is_none() {
-            let wake = (!limit.is_zero()).then(|| self.wake.fd());
+            let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
             match state.link.receive(limit, wake) {
                 Ok(Some(frames)) => match codec::decode(&frames) {
                     Ok(message) => self.handle(state, message),

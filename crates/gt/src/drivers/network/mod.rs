@@ -2,11 +2,13 @@
 //!
 //! - [`server`]: a dispatcher that listens at an address.
 //! - [`worker`]: a worker that serves it.
+//! - [`neighbours`]: the other workers, as one of them knows them.
 //! - [`client`]: a session on it.
 //! - [`blocks`]: tensor data by shared memory, where both ends are on one machine.
 
 mod blocks;
 pub mod client;
+mod neighbours;
 pub mod server;
 pub mod worker;
 
@@ -15,7 +17,8 @@ use std::time::Duration;
 
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
 use gt_net::address::Address;
-use gt_net::dealer::DealerLink;
+use gt_net::dealer::{DealerLink, Wakeup};
+use gt_net::keys::Key;
 use gt_net::{NetError, codec, keyring, shm};
 
 /// How long connecting may take.
@@ -30,13 +33,35 @@ fn join(
     key_file: Option<&Path>,
     insecure: bool,
 ) -> Result<(DealerLink, Welcome), NetError> {
-    let key = match keyring::given(key_file)? {
-        _ if insecure => None,
-        Some(key) => Some(key),
-        None if address.is_local() => keyring::find(address)?,
-        None => None,
-    };
-    let mut link = DealerLink::connect(address, role, key.as_ref(), CONNECT_LIMIT)
+    let key = find_key(address, key_file, insecure)?;
+    greet(address, role, name, key.as_ref(), insecure, String::new())
+}
+
+/// The key for a server: `key_file` or `GT_KEY` if given, else the one that the server made, if
+/// it is this user's on this machine; none with `insecure`.
+fn find_key(
+    address: &Address,
+    key_file: Option<&Path>,
+    insecure: bool,
+) -> Result<Option<Key>, NetError> {
+    match keyring::given(key_file)? {
+        _ if insecure => Ok(None),
+        Some(key) => Ok(Some(key)),
+        None if address.is_local() => keyring::find(address),
+        None => Ok(None),
+    }
+}
+
+/// Connects with a key; `endpoint` is where a worker takes pieces.
+fn greet(
+    address: &Address,
+    role: Role,
+    name: &str,
+    key: Option<&Key>,
+    insecure: bool,
+    endpoint: String,
+) -> Result<(DealerLink, Welcome), NetError> {
+    let mut link = DealerLink::connect(address, role, key, CONNECT_LIMIT)
         .map_err(|error| without_key(error, key.is_none() && !insecure))?;
     let hello = Message::Hello(Hello {
         version: PROTOCOL_VERSION,
@@ -44,10 +69,11 @@ fn join(
         role,
         name: name.to_string(),
         machine: shm::machine_token(),
+        endpoint,
     });
     link.send(&codec::encode(&hello))?;
     let lost = |reason: String| NetError::Lost { address: address.to_string(), reason };
-    let frames = link.receive(CONNECT_LIMIT, None)?;
+    let frames = link.receive(CONNECT_LIMIT, Wakeup::None)?;
     let frames = frames.ok_or_else(|| lost("it does not answer".into()))?;
     match codec::decode(&frames)? {
         Message::Welcome(welcome) => Ok((link, welcome)),

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Message, Role};
-use gt_ir::{Command, RequestId};
+use gt_ir::{Command, Piece, RequestId, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
+use gt_net::peers::PeerLinks;
 use gt_net::{NetError, codec};
 use gt_worker::{Out, Work, Worker};
 use rustc_hash::FxHashSet;
 
 use super::blocks::{self, Blocks};
+use super::neighbours::Neighbours;
 
 /// How a worker is to run.
 pub struct WorkerOptions {
@@ -22,6 +24,8 @@ pub struct WorkerOptions {
     pub insecure: bool,
     /// Threads for one large operation.
     pub threads: usize,
+    /// Where other workers reach this one; by default its address on the way to the server.
+    pub peer_host: Option<String>,
 }
 
 /// The longest wait, after which the caller is asked whether to go on.
@@ -30,6 +34,7 @@ const SLICE: Duration = Duration::from_millis(100);
 /// A worker that serves a dispatcher.
 pub struct WorkerProcess {
     link: DealerLink,
+    neighbours: Neighbours,
     core: Box<dyn Work>,
     blocks: Blocks,
     /// Fetches whose askers can map this process's memory.
@@ -39,16 +44,25 @@ pub struct WorkerProcess {
 impl WorkerProcess {
     /// Joins a server.
     pub fn join(options: &WorkerOptions) -> Result<WorkerProcess, NetError> {
-        let (link, _) = super::join(
-            &options.address,
+        let address = &options.address;
+        let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
+        let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
+        let (link, welcome) = super::greet(
+            address,
             Role::Worker,
             &options.name,
-            options.key_file.as_deref(),
+            key.as_ref(),
             options.insecure,
+            peers.endpoint().to_string(),
         )?;
         let engine = NativeEngine::new(options.threads);
-        let core = Box::new(Worker::new(options.name.clone(), engine));
-        Ok(WorkerProcess { link, core, blocks: Blocks::default(), sharing: FxHashSet::default() })
+        Ok(WorkerProcess {
+            link,
+            neighbours: Neighbours::new(WorkerId(welcome.session), peers),
+            core: Box::new(Worker::new(options.name.clone(), engine)),
+            blocks: Blocks::default(),
+            sharing: FxHashSet::default(),
+        })
     }
 
     /// Serves until `stop` says so; it is asked several times a second.
@@ -57,38 +71,59 @@ impl WorkerProcess {
     /// The server is gone, or sent the worker away.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
         while !stop() {
-            if let Some(frames) = self.link.receive(SLICE, None)? {
+            let mut limit = SLICE;
+            while let Some(message) = self.neighbours.try_receive()? {
+                self.handle(message)?;
+                limit = Duration::ZERO;
+            }
+            if let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
                 self.handle(codec::decode(&frames)?)?;
+            }
+            for undelivered in self.neighbours.undelivered() {
+                self.send(&undelivered)?;
             }
         }
         self.send(&Message::Goodbye { reason: "the worker was stopped".into() })
     }
 
     fn handle(&mut self, message: Message) -> Result<(), NetError> {
+        let mut out = Vec::new();
         match message {
             Message::Stream(mut commands) => {
                 self.prepare(&mut commands)?;
-                let mut out = Vec::new();
                 self.core.handle(&mut commands, &mut out);
-                self.send_out(out)
             }
-            Message::Release { token } => {
-                self.blocks.release(token);
-                Ok(())
+            Message::Piece(piece) => self.core.receive(piece, &mut out),
+            Message::Neighbour { worker, endpoint, machine } => {
+                self.neighbours.know(worker, endpoint, machine);
             }
+            Message::WorkerLost { worker, name } => {
+                self.neighbours.forget(worker);
+                self.core.lose(worker, &name, &mut out);
+            }
+            Message::Release { token } => self.blocks.release(token),
             Message::Goodbye { reason } => {
                 let address = self.link.address().to_string();
-                Err(NetError::Lost { address, reason })
+                return Err(NetError::Lost { address, reason });
             }
-            _ => Ok(()),
+            _ => {}
         }
-    }
-
-    fn send_out(&mut self, out: Vec<Out>) -> Result<(), NetError> {
         out.into_iter().try_for_each(|out| match out {
             Out::Dispatcher(message) => self.answer(message),
-            Out::Worker(..) => Ok(()),
+            Out::Worker(to, piece) => self.pass(to, piece),
         })
+    }
+
+    /// Sends another worker a piece: straight, or as a block that it maps.
+    fn pass(&mut self, to: WorkerId, piece: Piece) -> Result<(), NetError> {
+        let Piece { transfer, from, result } = piece;
+        let shares = self.neighbours.shares_memory(to);
+        let result =
+            result.map(|content| if shares { self.blocks.share(content) } else { content });
+        match self.neighbours.send(to, Piece { transfer, from, result }) {
+            Some(undelivered) => self.send(&undelivered),
+            None => Ok(()),
+        }
     }
 
     /// Maps what comes by shared memory, and notes what may go by it.

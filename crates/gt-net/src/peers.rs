@@ -1,0 +1,243 @@
+//! Links between workers: tensors go straight from one to the other.
+//!
+//! Every worker listens; a link goes one way, from the worker that sends pieces to the one that
+//! takes them, and is made with the first piece. All workers of a cluster have the same pair of
+//! keys, which proves to each end that the other is a worker.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use gt_ir::WorkerId;
+use gt_ir::message::Role;
+use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
+
+use crate::address::Address;
+use crate::codec::{DATA_FRAME, MAX_FRAMES};
+use crate::dealer::Wakeup;
+use crate::error::{NetError, during};
+use crate::gatekeeper::Gatekeeper;
+use crate::keys::{Key, KeyPair};
+use crate::server::{LinkId, notify_of_lost_links, send_frames, to_bytes};
+
+/// How long another worker may take to let this one in.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// All of a worker's links with other workers. One thread owns it.
+pub struct PeerLinks {
+    context: Context,
+    incoming: Socket,
+    outgoing: BTreeMap<WorkerId, Outgoing>,
+    addresses: BTreeMap<WorkerId, String>,
+    endpoint: String,
+    pair: Option<KeyPair>,
+    monitors: u64,
+    _gatekeeper: Option<Gatekeeper>,
+}
+
+struct Outgoing {
+    socket: Socket,
+    monitor: Socket,
+    since: Instant,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Connecting,
+    Open,
+    Failed,
+}
+
+/// What has come from other workers.
+pub enum PeerEvent {
+    Message { link: LinkId, frames: Vec<Bytes> },
+    Disconnected(LinkId),
+}
+
+impl PeerLinks {
+    /// Listens for other workers where they can reach this one, given the server that all of them
+    /// use. `host` overrules the address that this machine has on the way to the server.
+    ///
+    /// # Errors
+    /// The key is not one for workers, or the host cannot be listened at.
+    pub fn bind(
+        server: &Address,
+        host: Option<&str>,
+        key: Option<&Key>,
+    ) -> Result<PeerLinks, NetError> {
+        let pair = key.map(|key| key.link(Role::Worker)).transpose()?.map(|link| link.own);
+        let context = Context::new();
+        let gatekeeper =
+            pair.map(|pair| Gatekeeper::for_workers(&context, pair.public)).transpose()?;
+        let mut incoming =
+            context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
+        let setup = || -> zmq::Result<()> {
+            incoming.set_linger(0)?;
+            incoming.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
+            incoming.set_handshake_ivl(5_000)?;
+            incoming.set_heartbeat_ivl(5_000)?;
+            incoming.set_heartbeat_timeout(30_000)?;
+            incoming.set_rcvhwm(0)?;
+            if let Some(pair) = &pair {
+                incoming.set_curve_server(true)?;
+                incoming.set_curve_secretkey(&pair.secret)?;
+                incoming.set_zap_domain("gt")?;
+            }
+            Ok(())
+        };
+        setup().map_err(during("setting up the socket"))?;
+        notify_of_lost_links(&mut incoming)?;
+        let host = host.map_or_else(|| server.own_host(), str::to_string);
+        incoming
+            .bind(&format!("tcp://{host}:*"))
+            .map_err(|error| NetError::Socket { action: "listening for other workers", error })?;
+        let endpoint = incoming
+            .get_last_endpoint()
+            .map_err(during("listening for other workers"))?
+            .map_err(|_| NetError::BadAddress { given: host })?;
+        Ok(PeerLinks {
+            context,
+            incoming,
+            outgoing: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            endpoint,
+            pair,
+            monitors: 0,
+            _gatekeeper: gatekeeper,
+        })
+    }
+
+    /// Where other workers reach this one.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// What wakes a thread that waits for messages.
+    pub fn wakeup(&self) -> Wakeup<'_> {
+        Wakeup::Socket(&self.incoming)
+    }
+
+    /// Another worker can be reached at an endpoint.
+    pub fn know(&mut self, worker: WorkerId, endpoint: String) {
+        self.addresses.insert(worker, endpoint);
+    }
+
+    /// Another worker is gone.
+    pub fn forget(&mut self, worker: WorkerId) {
+        self.addresses.remove(&worker);
+        self.outgoing.remove(&worker);
+    }
+
+    /// Sends a message to another worker, or keeps it until the link is made. Never waits.
+    ///
+    /// # Errors
+    /// The worker is not known, or cannot be reached.
+    pub fn send(&mut self, worker: WorkerId, frames: &[Bytes]) -> Result<(), NetError> {
+        let Some(endpoint) = self.addresses.get(&worker).cloned() else {
+            return Err(NetError::BadAddress { given: format!("worker {worker}") });
+        };
+        if !self.outgoing.contains_key(&worker) {
+            let link = self.open(&endpoint)?;
+            self.outgoing.insert(worker, link);
+        }
+        let link = &self.outgoing[&worker];
+        if link.state == State::Failed {
+            let reason = "the other worker cannot be reached".to_string();
+            return Err(NetError::Lost { address: endpoint, reason });
+        }
+        send_frames(&link.socket, frames).map_err(during("sending to a worker"))
+    }
+
+    fn open(&mut self, endpoint: &str) -> Result<Outgoing, NetError> {
+        let socket = self.context.socket(SocketType::DEALER).map_err(during("opening a socket"))?;
+        self.monitors += 1;
+        let watch = format!("inproc://monitor-{}", self.monitors);
+        let setup = || -> zmq::Result<Socket> {
+            socket.set_linger(0)?;
+            socket.set_sndhwm(0)?;
+            socket.set_handshake_ivl(5_000)?;
+            socket.set_heartbeat_ivl(5_000)?;
+            socket.set_heartbeat_timeout(30_000)?;
+            // What was under way on a lost link is lost: the link is given up, not renewed.
+            socket.set_reconnect_ivl(-1)?;
+            if let Some(pair) = &self.pair {
+                socket.set_curve_serverkey(&pair.public)?;
+                socket.set_curve_publickey(&pair.public)?;
+                socket.set_curve_secretkey(&pair.secret)?;
+            }
+            socket.monitor(&watch, 0xFFFF)?;
+            let monitor = self.context.socket(SocketType::PAIR)?;
+            monitor.set_linger(0)?;
+            monitor.connect(&watch)?;
+            socket.connect(endpoint)?;
+            Ok(monitor)
+        };
+        let monitor = setup().map_err(during("connecting to a worker"))?;
+        Ok(Outgoing { socket, monitor, since: Instant::now(), state: State::Connecting })
+    }
+
+    /// The workers that turn out not to be reachable, or not any more; each is told once.
+    pub fn failed(&mut self) -> Vec<WorkerId> {
+        let mut failed = Vec::new();
+        for (worker, link) in &mut self.outgoing {
+            let before = link.state;
+            link.look();
+            if link.state == State::Failed && before != State::Failed {
+                failed.push(*worker);
+            }
+        }
+        failed
+    }
+
+    /// What has come from other workers, if anything has.
+    pub fn try_receive(&mut self) -> Result<Option<PeerEvent>, NetError> {
+        let events = self.incoming.get_events().map_err(during("receiving"))?;
+        if !events.contains(PollEvents::POLLIN) {
+            return Ok(None);
+        }
+        let mut first = zmq::Message::new();
+        match self.incoming.recv(&mut first, zmq::DONTWAIT) {
+            Ok(()) => {}
+            Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
+            Err(error) => return Err(NetError::Socket { action: "receiving", error }),
+        }
+        let link = first.to_vec();
+        let mut frames = Vec::new();
+        let mut more = first.get_more();
+        while more {
+            let mut frame = zmq::Message::new();
+            self.incoming.recv(&mut frame, 0).map_err(during("receiving"))?;
+            more = frame.get_more();
+            if frames.len() <= MAX_FRAMES {
+                frames.push(to_bytes(frame));
+            }
+        }
+        if frames.len() == 1 && frames[0].is_empty() {
+            return Ok(Some(PeerEvent::Disconnected(link)));
+        }
+        Ok(Some(PeerEvent::Message { link, frames }))
+    }
+}
+
+impl Outgoing {
+    /// Takes in what has become of the link.
+    fn look(&mut self) {
+        while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
+            let Ok(frames) = self.monitor.recv_multipart(0) else { break };
+            let Some(raw) = frames.first().and_then(|frame| frame.get(..2)) else { continue };
+            match SocketEvent::from_raw(u16::from_le_bytes([raw[0], raw[1]])) {
+                SocketEvent::HANDSHAKE_SUCCEEDED => self.state = State::Open,
+                SocketEvent::HANDSHAKE_FAILED_AUTH
+                | SocketEvent::HANDSHAKE_FAILED_PROTOCOL
+                | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL
+                | SocketEvent::DISCONNECTED
+                | SocketEvent::CLOSED => self.state = State::Failed,
+                _ => {}
+            }
+        }
+        if self.state == State::Connecting && self.since.elapsed() > CONNECT_LIMIT {
+            self.state = State::Failed;
+        }
+    }
+}
