@@ -67,6 +67,7 @@ fn run_server(
 
 /// Joins a server as a worker and serves until a signal comes or the server is gone.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
 #[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None))]
 fn run_worker(
     py: Python<'_>,
