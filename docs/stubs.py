@@ -20,6 +20,7 @@ PARAMETERS = {
     "args": "Any",
     "array": "Any",
     "attributes": "Any",
+    "axes": "_int | Sequence[_int]",
     "axis": AXES,
     "backward": "str | None",
     "compile": "_bool",
@@ -55,11 +56,13 @@ PARAMETERS = {
     "log_file": PATH,
     "low": "_int",
     "m": "_int | None",
+    "mask": "Tensor",
     "max": f"{LIKE} | None",
     "min": f"{LIKE} | None",
     "n": "_int",
     "name": "str",
     "of": "str | None",
+    "options": "Any",
     "on_ready": "Callable[[], object]",
     "operands": "Sequence[Any]",
     "other": LIKE,
@@ -90,6 +93,8 @@ PARAMETERS = {
     "value": "_float",
     "worker_wait": "_float",
     "_memo": "Any",
+    "masked_fill.value": LIKE,
+    "flip.dims": "_int | Sequence[_int] | None",
     "cat.axis": AXIS,
     "cat.dim": AXIS,
     "chunk.axis": AXIS,
@@ -125,6 +130,8 @@ RESULTS = {
     "T": "Tensor",
     "__array__": "NDArray[Any]",
     "__bool__": "_bool",
+    "__dlpack__": "Any",
+    "__dlpack_device__": "tuple[_int, _int]",
     "__float__": "_float",
     "__format__": "str",
     "__hash__": "_int",
@@ -188,8 +195,9 @@ RESULTS = {
 }
 #: What gives a tensor is told apart by name: a function that is in neither list is a mistake.
 TENSOR_FUNCTIONS = (
-    "apply arange cat eye from_numpy full full_like linspace ones ones_like rand rand_like randint "
-    "randint_like randn randn_like signal_tensor stack tensor where zeros zeros_like"
+    "apply arange as_tensor cat empty empty_like eye from_numpy full full_like linspace ones "
+    "ones_like rand rand_like randint randint_like randn randn_like signal_tensor stack tensor "
+    "where zeros zeros_like"
 ).split()
 #: The function `grad` of the module is not the property of tensors.
 FUNCTION_RESULTS = {
@@ -287,7 +295,7 @@ def define(name: str, parameters: str, result: str, thing, indent: str = "") -> 
 def operator(kind: type, name: str) -> str:
     """Write one of the methods that Python calls by itself."""
     result = RESULTS.get(name, "Tensor" if kind is _gt.Tensor else "_bool")
-    if name in ("__array__", "__deepcopy__", "__format__"):
+    if name in ("__array__", "__deepcopy__", "__dlpack__", "__format__"):
         # Where the module has documentation, it is about these names, not their use.
         return f"    def {name}{signature(getattr(kind, name), 'self')} -> {result}: ..."
     given = list(inspect.signature(getattr(kind, name)).parameters)[1:]
@@ -313,6 +321,8 @@ def class_stub(kind: type) -> list[str]:
             if name in SETTABLE:
                 lines.append(f"    @{name}.setter")
                 lines.append(f"    def {name}(self, value: {SETTABLE[name]}) -> None: ...")
+        elif isinstance(member, float):
+            lines.append(f"    {name}: _float")
         elif name.startswith("__"):
             lines.append(operator(kind, name))
         else:

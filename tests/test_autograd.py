@@ -124,7 +124,9 @@ def test_a_network_against_differences():
 
     def loss(weights):
         logits = gt.tensor(x) @ weights
-        normal = (logits - logits.mean(1, True)) / (logits.var(1, True, correction=0) + 1e-5).sqrt()
+        normal = (logits - logits.mean(1, True)) / (
+            logits.var(1, keepdims=True, correction=0) + 1e-5
+        ).sqrt()
         return gt.nn.cross_entropy_loss(normal, gt.tensor(y))
 
     weights = gt.tensor(w, requires_grad=True)

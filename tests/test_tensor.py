@@ -209,7 +209,10 @@ def test_in_place_forms_with_operands():
 def test_numpy_functions_take_tensors():
     t = gt.tensor([1.0, 2.0])
     assert np.allclose(np.exp(t), np.exp([1, 2]))
-    assert isinstance(np.ones(2, "float32") + t, np.ndarray)
+    w = gt.ones(2, requires_grad=True)
+    for product in (np.ones(2, "float32") * w, np.float32(1) * w, np.float64(1) * w):
+        assert isinstance(product, gt.Tensor) and product.requires_grad
+        assert product.dtype == gt.float32, "an array on the left does not take over"
     assert isinstance(t + np.ones(2), gt.Tensor) and (t + np.ones(2)).dtype == gt.float64
     assert (t * np.float64(2)).dtype == gt.float32, "NumPy's numbers are numbers"
     with pytest.raises(ValueError, match="copy"):
@@ -222,3 +225,38 @@ def test_functions_are_methods():
     assert gt.mm(t, t).tolist() == (t @ t).tolist() == gt.matmul(t, t).tolist()
     assert gt.is_tensor(t) and not gt.is_tensor(3) and gt.numel(t) == 4
     assert set(gt.__all__) <= set(dir(gt)) and all(hasattr(gt, name) for name in gt.__all__)
+
+
+def test_data_is_the_tensor_itself_without_history():
+    w = gt.ones(3, requires_grad=True)
+    w.data.mul_(0.5)
+    w.data[0] = 9
+    assert w.tolist() == [9, 0.5, 0.5] and w.requires_grad and not w.data.requires_grad
+    (w * 2).sum().backward()
+    w.grad.data.zero_()
+    assert w.grad.tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="detach"):
+        w.data.requires_grad_()
+
+
+def test_numbers_must_fit_everywhere():
+    for make in (
+        lambda: gt.full((2,), 1e10, dtype=gt.int32),
+        lambda: gt.full_like(gt.ones(2, dtype=gt.uint8), 300),
+        lambda: gt.ones(2, dtype=gt.uint8).fill_(300),
+    ):
+        with pytest.raises(ValueError, match="cannot be stored"):
+            make()
+
+
+def test_what_compares_and_replaces():
+    x = gt.tensor([[1.0, 5.0], [3.0, float("inf")]])
+    assert gt.equal(x, x) and not gt.equal(x, x[0])
+    assert gt.allclose(x, x + 1e-9) and not gt.allclose(x, x * 1.1)
+    assert x.isfinite().tolist() == [[True, True], [True, False]]
+    assert x.isinf().sum().item() == 1
+    assert x.masked_fill(x > 2, 0).tolist() == [[1, 0], [0, 0]]
+    assert gt.clip(x, 2, 4).tolist() == [[2, 4], [3, 4]]
+    assert x.flip(dims=(0,)).tolist() == x.flip(0).tolist()
+    assert gt.as_tensor(x) is x and gt.as_tensor([1.0]).tolist() == [1.0]
+    assert np.array_equal(np.from_dlpack(x), x.numpy())

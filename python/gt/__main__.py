@@ -1,6 +1,7 @@
 """The command `gt`, which is `python -m gt`, too."""
 
 import sys
+from pathlib import Path
 
 import gt
 from gt import _gt
@@ -10,7 +11,7 @@ _USAGE = """usage: gt COMMAND [options]
 commands:
   server    run a dispatcher that workers and clients connect to
   worker    run a worker that serves a dispatcher
-  key       make a key for servers, or one for a single role: gt key [--role ROLE --of KEY]
+  key       make a key for servers, or one for a single role: gt key [--role ROLE --of-file FILE]
   version   say the version
 
 `gt COMMAND --help` tells more.
@@ -45,13 +46,17 @@ def _key(argv: list[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="gt key", description="Make a key.")
     parser.add_argument("--role", choices=("client", "worker", "watcher"), help="limit it")
-    parser.add_argument("--of", help="the cluster key to derive a role's key from")
+    parser.add_argument("--of-file", help="the file with the cluster key it is for; - for stdin")
+    parser.add_argument("--of", help="the cluster key itself, which others may see in `ps`")
     args = parser.parse_args(argv)
-    if args.role and not args.of:
-        parser.error("--role needs --of KEY: a role's key belongs to a cluster key")
+    if args.role and not (args.of or args.of_file):
+        parser.error("--role needs --of-file FILE: a role's key belongs to a cluster key")
     try:
-        print(_gt.make_key(args.role, args.of))
-    except (ConnectionError, ValueError) as error:
+        cluster = args.of
+        if args.of_file:
+            cluster = sys.stdin.read() if args.of_file == "-" else Path(args.of_file).read_text()
+        print(_gt.make_key(args.role, cluster))
+    except (ConnectionError, OSError, ValueError) as error:
         print(f"gt key: {error}", file=sys.stderr)
         return 1
     return 0

@@ -3,8 +3,8 @@
 from gt._gt import Tensor, tensor
 
 _UNARY = (
-    "abs ceil cos erf exp expm1 floor isnan log log1p logical_not neg relu round rsqrt sigmoid "
-    "sign sin sqrt tanh"
+    "abs ceil cos erf exp expm1 floor isfinite isinf isnan log log1p logical_not neg relu round "
+    "rsqrt sigmoid sign sin sqrt square tanh"
 ).split()
 _BINARY = (
     "add sub mul div floor_divide remainder pow maximum minimum eq ne lt le gt ge bitwise_and "
@@ -13,7 +13,7 @@ _BINARY = (
 _WITH_ARGUMENTS = (
     "sum mean prod amax amin argmax argmin any all var std max min softmax log_softmax logsumexp "
     "cumsum clamp reshape flatten permute transpose squeeze unsqueeze flip tril triu split chunk "
-    "gather scatter_add index_select index_add nonzero clone"
+    "gather scatter_add index_select index_add nonzero clone broadcast_to masked_fill"
 ).split()
 
 
@@ -37,6 +37,7 @@ for _name in _UNARY + _BINARY + _WITH_ARGUMENTS:
 multiply = globals()["mul"]
 subtract = globals()["sub"]
 divide = globals()["div"]
+clip = globals()["clamp"]
 
 
 def mm(input: Tensor, other: Tensor) -> Tensor:
@@ -45,6 +46,25 @@ def mm(input: Tensor, other: Tensor) -> Tensor:
 
 
 bmm = mm
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and values. Waits until they are computed."""
+    return input.shape == other.shape and bool((input == other).all())
+
+
+def allclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether |input - other| <= atol + rtol * |other| everywhere. Waits for the values."""
+    close = (input == other) | ((input - other).abs() <= atol + rtol * other.abs())
+    if equal_nan:
+        close = close | (input.isnan() & other.isnan())
+    return bool(close.all())
 
 
 def numel(input: Tensor) -> int:
@@ -65,10 +85,13 @@ __all__ = [
     *_UNARY,
     *_BINARY,
     *_WITH_ARGUMENTS,
+    "allclose",
     "bmm",
+    "clip",
     "concat",
     "concatenate",
     "divide",
+    "equal",
     "is_tensor",
     "mm",
     "multiply",

@@ -12,6 +12,7 @@ __all__ = [
     "abs",
     "add",
     "all",
+    "allclose",
     "amax",
     "amin",
     "any",
@@ -21,9 +22,11 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "bmm",
+    "broadcast_to",
     "ceil",
     "chunk",
     "clamp",
+    "clip",
     "clone",
     "concat",
     "concatenate",
@@ -32,6 +35,7 @@ __all__ = [
     "div",
     "divide",
     "eq",
+    "equal",
     "erf",
     "exp",
     "expm1",
@@ -45,6 +49,8 @@ __all__ = [
     "index_add",
     "index_select",
     "is_tensor",
+    "isfinite",
+    "isinf",
     "isnan",
     "le",
     "log",
@@ -56,6 +62,7 @@ __all__ = [
     "logical_xor",
     "logsumexp",
     "lt",
+    "masked_fill",
     "matmul",
     "max",
     "maximum",
@@ -84,6 +91,7 @@ __all__ = [
     "softmax",
     "split",
     "sqrt",
+    "square",
     "squeeze",
     "std",
     "sub",
@@ -103,6 +111,8 @@ def add(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`add` of a tensor; see `Tensor.add`."""
 def all(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
     """`all` of a tensor; see `Tensor.all`."""
+def allclose(input: _TensorLike, other: _TensorLike, rtol: None, atol: None, equal_nan: None) -> Tensor:
+    """Whether |input - other| <= atol + rtol * |other| everywhere. Waits for the values."""
 def amax(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
     """`amax` of a tensor; see `Tensor.amax`."""
 def amin(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
@@ -120,12 +130,15 @@ def bitwise_or(input: _TensorLike, other: _TensorLike) -> Tensor:
 def bitwise_xor(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`bitwise_xor` of a tensor; see `Tensor.bitwise_xor`."""
 bmm = mm
+def broadcast_to(input: _TensorLike, *shape: _int | Sequence[_int]) -> Tensor:
+    """Expanded to a shape, given as one tuple or as lengths."""
 def ceil(input: _TensorLike) -> Tensor:
     """`ceil` of a tensor; see `Tensor.ceil`."""
 def chunk(input: _TensorLike, chunks: _int, dim: _int | None = None, *, axis: _int | None = None) -> list[Tensor]:
     """At most `chunks` parts of one length along an axis."""
 def clamp(input: _TensorLike, min: _TensorLike | None = None, max: _TensorLike | None = None) -> Tensor:
     """The values, no less than min and no more than max."""
+clip = clamp
 def clone(input: _TensorLike) -> Tensor:
     """A tensor of its own with the same value; gradients flow back to this one."""
 concat = cat
@@ -139,6 +152,8 @@ def div(input: _TensorLike, other: _TensorLike) -> Tensor:
 divide = div
 def eq(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`eq` of a tensor; see `Tensor.eq`."""
+def equal(input: _TensorLike, other: _TensorLike) -> Tensor:
+    """Whether two tensors have the same shape and values. Waits until they are computed."""
 def erf(input: _TensorLike) -> Tensor:
     """`erf` of a tensor; see `Tensor.erf`."""
 def exp(input: _TensorLike) -> Tensor:
@@ -147,8 +162,8 @@ def expm1(input: _TensorLike) -> Tensor:
     """`expm1` of a tensor; see `Tensor.expm1`."""
 def flatten(input: _TensorLike, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
     """`flatten` of a tensor; see `Tensor.flatten`."""
-def flip(input: _TensorLike, *dims: _int | Sequence[_int]) -> Tensor:
-    """`flip` of a tensor; see `Tensor.flip`."""
+def flip(input: _TensorLike, *axes: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
+    """In reverse along axes, given one by one, as a tuple, or as `dims`."""
 def floor(input: _TensorLike) -> Tensor:
     """`floor` of a tensor; see `Tensor.floor`."""
 def floor_divide(input: _TensorLike, other: _TensorLike) -> Tensor:
@@ -165,6 +180,10 @@ def index_select(input: _TensorLike, dim: _int, index: Tensor) -> Tensor:
     """`index_select` of a tensor; see `Tensor.index_select`."""
 def is_tensor(value: object) -> _bool:
     """Whether a value is a tensor."""
+def isfinite(input: _TensorLike) -> Tensor:
+    """Whether each value is neither infinite nor NaN."""
+def isinf(input: _TensorLike) -> Tensor:
+    """Whether each value is plus or minus infinity."""
 def isnan(input: _TensorLike) -> Tensor:
     """`isnan` of a tensor; see `Tensor.isnan`."""
 def le(input: _TensorLike, other: _TensorLike) -> Tensor:
@@ -187,6 +206,8 @@ def logsumexp(input: _TensorLike, axis: _int | Sequence[_int] | None = None, kee
     """`logsumexp` of a tensor; see `Tensor.logsumexp`."""
 def lt(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`lt` of a tensor; see `Tensor.lt`."""
+def masked_fill(input: _TensorLike, mask: Tensor, value: _TensorLike) -> Tensor:
+    """The values, with `value` where the mask is true."""
 def matmul(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`matmul` of a tensor; see `Tensor.matmul`."""
 def max(input: _TensorLike, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None, keepdims: _bool | None = None) -> Any:
@@ -242,9 +263,11 @@ def split(input: _TensorLike, split_size: _int | Sequence[_int], dim: _int | Non
     """Parts of one length, or of the lengths in a list, along an axis."""
 def sqrt(input: _TensorLike) -> Tensor:
     """`sqrt` of a tensor; see `Tensor.sqrt`."""
+def square(input: _TensorLike) -> Tensor:
+    """`square` of a tensor; see `Tensor.square`."""
 def squeeze(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, dim: _int | Sequence[_int] | None = None) -> Tensor:
     """`squeeze` of a tensor; see `Tensor.squeeze`."""
-def std(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
+def std(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
     """`std` of a tensor; see `Tensor.std`."""
 def sub(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`sub` of a tensor; see `Tensor.sub`."""
@@ -261,5 +284,5 @@ def triu(input: _TensorLike, diagonal: _int = 0) -> Tensor:
     """`triu` of a tensor; see `Tensor.triu`."""
 def unsqueeze(input: _TensorLike, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """`unsqueeze` of a tensor; see `Tensor.unsqueeze`."""
-def var(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
+def var(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
     """`var` of a tensor; see `Tensor.var`."""

@@ -66,7 +66,7 @@ def test_gradient_of_layer_norm():
     normal.tanh().sum().backward()
     a = ours[0]
     centered = a - a.mean(-1, True)
-    spread = (a.var(-1, True, correction=0) + 1e-5).sqrt()
+    spread = (a.var(-1, keepdims=True, correction=0) + 1e-5).sqrt()
     (centered / spread * ours[1] + ours[2]).tanh().sum().backward()
     for mine, other in zip(ours, theirs, strict=True):
         check(mine.grad, other.grad, "layer_norm", 100)

@@ -46,7 +46,34 @@ struct Stream {
 pub(crate) struct Value {
     pub id: TensorId,
     pub meta: Meta,
+    /// The line that issued it.
+    pub source: SourceId,
     pub session: Session,
+}
+
+/// A value that was asked for.
+pub struct Asked {
+    session: Session,
+    request: RequestId,
+    source: SourceId,
+}
+
+impl Asked {
+    /// Waits for the value.
+    ///
+    /// # Errors
+    /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
+    pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
+        match self.session.0.driver.wait(self.request, interrupt)? {
+            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
+            Message::Value { result: Err(failure), .. } => {
+                // What failed may not know its line; then it is the tensor's own.
+                let location = source::text(failure.line).or_else(|| source::text(self.source));
+                Err(ClientError::Failed { failure, location })
+            }
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
+    }
 }
 
 impl Drop for Value {
@@ -106,7 +133,7 @@ impl Session {
         let instruction = Instruction { operation, output, operands, attributes, source, signal };
         self.0.append(&mut stream, Command::Run(instruction), work);
         drop(stream);
-        Arc::new(Value { id: output, meta, session: self.clone() })
+        Arc::new(Value { id: output, meta, source, session: self.clone() })
     }
 
     /// Appends a tensor's data.
@@ -122,27 +149,14 @@ impl Session {
         let command = Command::Create { output, content: Content::Data(data), signal };
         self.0.append(&mut stream, command, meta.bytes() as u64);
         drop(stream);
-        Arc::new(Value { id: output, meta, session: self.clone() })
+        Arc::new(Value { id: output, meta, source: SourceId::default(), session: self.clone() })
     }
 
-    /// Asks for a tensor's value; [`Session::await_value`] waits for it.
-    pub(crate) fn ask(&self, value: &Value) -> Result<RequestId> {
-        self.request(|request| Command::Fetch { request, tensor: value.id, shared: false })
-    }
-
-    /// Waits for a value that was asked for.
-    ///
-    /// # Errors
-    /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
-    pub fn await_value(&self, request: RequestId, interrupt: Interrupt) -> Result<TensorData> {
-        match self.0.driver.wait(request, interrupt)? {
-            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
-            Message::Value { result: Err(failure), .. } => {
-                let location = source::text(failure.line);
-                Err(ClientError::Failed { failure, location })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
-        }
+    /// Asks for a tensor's value.
+    pub(crate) fn ask(&self, value: &Value) -> Result<Asked> {
+        let fetch = |request| Command::Fetch { request, tensor: value.id, shared: false };
+        let request = self.request(fetch)?;
+        Ok(Asked { session: self.clone(), request, source: value.source })
     }
 
     /// Statistics of all workers.
@@ -150,6 +164,9 @@ impl Session {
         let request = self.request(|request| Command::Stats { request })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Statistics { workers, .. } => Ok(workers),
+            Message::Value { result: Err(failure), .. } => {
+                Err(ClientError::Failed { failure, location: None })
+            }
             other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
         }
     }

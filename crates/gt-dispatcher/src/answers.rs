@@ -67,7 +67,9 @@ impl Dispatcher {
         session.waiting_since = Some(now);
         for batch in &mut session.queue {
             batch.retain(|command| {
-                let Command::Fetch { request, .. } = command else { return true };
+                let (Command::Fetch { request, .. } | Command::Stats { request }) = command else {
+                    return true;
+                };
                 let failure = Failure {
                     operation: "fetch".into(),
                     reason: reason.clone(),

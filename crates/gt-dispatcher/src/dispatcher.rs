@@ -238,8 +238,7 @@ impl Dispatcher {
         };
         match role {
             Role::Client => {
-                // 20 bits of session number: after a million sessions they would be used again.
-                self.next_session = if number + 1 < 1 << 20 { number + 1 } else { 1 };
+                self.next_session = self.free_session_number(number);
                 let label = format!("{}#{number}", hello.name);
                 self.note(now, Event::Connect, &label, format_args!("session={number}"));
                 let session = Session::new(peer, number, label, hello.machine);
@@ -270,6 +269,20 @@ impl Dispatcher {
         if self.sessions.contains_key(&peer) || self.pool.get(peer).is_some() {
             self.disconnect(now, peer, &reason);
         }
+    }
+
+    /// The next session's number. It has 20 bits: after a million sessions numbers are used
+    /// again, but for those of sessions that go on.
+    fn free_session_number(&self, last: u32) -> u32 {
+        let taken = |number: u32| {
+            number == last || self.sessions.values().any(|session| session.number == number)
+        };
+        let after = |number: u32| if number + 1 < 1 << 20 { number + 1 } else { 1 };
+        let mut next = after(last);
+        while taken(next) {
+            next = after(next);
+        }
+        next
     }
 
     /// Tells a new worker of the others, and them of it.

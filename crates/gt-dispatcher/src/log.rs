@@ -157,7 +157,7 @@ impl std::fmt::Display for Details<'_> {
                     let name = if single { "input" } else { NAMES.get(index).unwrap_or(&"more") };
                     match operand {
                         Operand::Tensor(id) => write!(f, " {name}={}", id.split().1)?,
-                        Operand::Scalar(scalar) => write!(f, " {name}={scalar}")?,
+                        Operand::Scalar(scalar) => write!(f, " {name}=scalar({scalar})")?,
                     }
                 }
                 for (spec, value) in

@@ -13,6 +13,9 @@ use crate::session::{Request, Session};
 /// A name that no tensor has.
 const NOTHING: TensorId = TensorId(u64::MAX);
 
+/// How many windows a client may send without credit before it is sent away.
+const OVERDRAFT: u64 = 16;
+
 const FORBIDDEN: &str = "a client may not send this command";
 
 /// A client's batch, parts of which are under way to workers.
@@ -32,6 +35,15 @@ impl Dispatcher {
         if let Some(log) = &mut self.log {
             batch.iter().for_each(|command| log.command(now, Event::Recv, &session.label, command));
         }
+        // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
+        let limit = OVERDRAFT * self.limits.client_window;
+        if session.open > limit {
+            let reason = format!(
+                "the session sent more than {limit} commands without waiting for credit for them"
+            );
+            return self.refuse(now, peer, reason);
+        }
+        session.open += batch.iter().map(Command::weight).sum::<u64>();
         session.queue.push_back(batch);
         if session.home.is_none() && session.waiting_since.is_none() {
             session.waiting_since = Some(now);
@@ -193,7 +205,15 @@ impl Dispatcher {
         }
         if open > 0 {
             self.batches.insert(number, Batch { client, weight, open });
-        } else if weight > 0 {
+        } else {
+            self.give_back(client, weight);
+        }
+    }
+
+    /// Gives a client back the weight of what is done.
+    fn give_back(&mut self, client: PeerId, weight: u64) {
+        if let Some(session) = self.sessions.get_mut(&client).filter(|_| weight > 0) {
+            session.open = session.open.saturating_sub(weight);
             self.outbox.push((client, Message::Done(weight)));
         }
     }
@@ -205,9 +225,7 @@ impl Dispatcher {
         if batch.open == 0 {
             let Batch { client, weight, .. } =
                 self.batches.remove(&number).expect("it was there a line ago");
-            if client != PeerId::NOBODY {
-                self.outbox.push((client, Message::Done(weight)));
-            }
+            self.give_back(client, weight);
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub is_described: bool,
     /// Batches that no worker has room for yet.
     pub queue: VecDeque<Vec<Command>>,
+    /// The weight of what it has sent and has not got back yet.
+    pub open: u64,
     /// Since when it waits for a worker to appear.
     pub waiting_since: Option<Duration>,
 }
@@ -41,6 +43,7 @@ impl Session {
             tensors: Tensors::new(number),
             is_described: true,
             queue: VecDeque::new(),
+            open: 0,
             waiting_since: None,
         }
     }

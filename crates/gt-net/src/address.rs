@@ -1,5 +1,7 @@
 //! Where a server listens.
 
+use std::net::ToSocketAddrs;
+
 use crate::error::NetError;
 
 /// The port where nothing else is said.
@@ -87,11 +89,21 @@ impl Address {
         way().unwrap_or(loopback)
     }
 
-    /// The port, or the path of a socket file, for messages.
-    pub fn port_text(&self) -> String {
+    /// How a server is told to listen here.
+    pub fn server_option(&self) -> String {
         match self {
-            Address::Tcp { port, .. } => port.to_string(),
-            Address::Ipc { path } => path.clone(),
+            Address::Tcp { port, .. } => format!("-p {port}"),
+            Address::Ipc { path } => format!("--ipc {path}"),
+        }
+    }
+
+    /// # Errors
+    /// Its host has a name that the system does not know.
+    pub fn check_host(&self) -> Result<(), NetError> {
+        let Address::Tcp { host, port } = self else { return Ok(()) };
+        match (host.as_str(), *port).to_socket_addrs() {
+            Err(error) if host != "*" => Err(NetError::UnknownHost { host: host.clone(), error }),
+            _ => Ok(()),
         }
     }
 }

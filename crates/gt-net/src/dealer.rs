@@ -69,6 +69,7 @@ impl DealerLink {
         key: Option<&Key>,
         limit: Duration,
     ) -> Result<DealerLink, NetError> {
+        address.check_host()?;
         let context = Context::new();
         let socket = context.socket(SocketType::DEALER).map_err(during("opening a socket"))?;
         let setup = || -> zmq::Result<()> {
@@ -109,8 +110,10 @@ impl DealerLink {
 
     fn await_handshake(&mut self, keyed: bool, limit: Duration) -> Result<(), NetError> {
         let text = self.address.to_string();
-        let unreachable =
-            || NetError::Unreachable { address: text.clone(), port: self.address.port_text() };
+        let unreachable = || NetError::Unreachable {
+            address: text.clone(),
+            option: self.address.server_option(),
+        };
         let until = Instant::now() + limit;
         let mut connected = false;
         loop {

@@ -10,9 +10,12 @@ pub enum NetError {
     BadAddress { given: String },
 
     #[error(
-        "nothing answers at {address}\n  hint: is the server running? start one with `python -m gt.server -p {port}`"
+        "nothing answers at {address}\n  hint: is the server running? start one with `python -m gt.server {option}`"
     )]
-    Unreachable { address: String, port: String },
+    Unreachable { address: String, option: String },
+
+    #[error("the host '{host}' is not known: {error}\n  hint: check its name, or use its number")]
+    UnknownHost { host: String, error: std::io::Error },
 
     #[error(
         "what listens at {address} does not speak GT's protocol, or needs a key that was not given\n  hint: is it a gt server? give its key by --key-file or GT_KEY"

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::message::Role;
+use rustc_hash::FxHashMap;
 use zmq::{Context, PollEvents, Socket, SocketType};
 
 use crate::address::Address;
@@ -16,7 +17,7 @@ use crate::error::{NetError, during};
 use crate::gatekeeper::Gatekeeper;
 use crate::keys::Key;
 
-/// How much may wait for a peer that does not take its messages, before it is given up.
+/// How many bytes may wait for a peer that does not take its messages, before it is given up.
 const BACKLOG_BYTES: usize = 1 << 30;
 
 /// A link, by the name that its socket gave it.
@@ -35,7 +36,7 @@ pub struct ServerLink {
     socket: Socket,
     /// Messages that their peers have no room for yet, oldest first.
     backlog: VecDeque<(LinkId, Vec<Bytes>)>,
-    backlog_bytes: usize,
+    backlog_bytes: FxHashMap<LinkId, usize>,
     _gatekeeper: Option<Gatekeeper>,
     /// Held as long as the server is: who else wants the address is told of this process.
     _lock: Option<File>,
@@ -85,7 +86,7 @@ impl ServerLink {
         Ok(ServerLink {
             socket,
             backlog: VecDeque::new(),
-            backlog_bytes: 0,
+            backlog_bytes: FxHashMap::default(),
             _gatekeeper: gatekeeper,
             _lock: lock,
             secure: key.is_some(),
@@ -158,12 +159,12 @@ impl ServerLink {
                 Sent::Full => {}
             }
         }
-        let bytes: usize = frames.iter().map(Bytes::len).sum();
-        if self.backlog_bytes + bytes > BACKLOG_BYTES {
+        let waiting = self.backlog_bytes.entry(link.clone()).or_default();
+        *waiting += length(&frames);
+        if *waiting > BACKLOG_BYTES {
             self.drop_backlog(link);
             return Ok(false);
         }
-        self.backlog_bytes += bytes;
         self.backlog.push_back((link.clone(), frames));
         Ok(true)
     }
@@ -185,10 +186,11 @@ impl ServerLink {
         let mut full: Vec<LinkId> = Vec::new();
         for _ in 0..self.backlog.len() {
             let Some((link, frames)) = self.backlog.pop_front() else { return };
-            let bytes: usize = frames.iter().map(Bytes::len).sum();
             let stuck = full.contains(&link);
             if !stuck && !matches!(self.try_send(&link, &frames), Ok(Sent::Full)) {
-                self.backlog_bytes -= bytes;
+                if let Some(waiting) = self.backlog_bytes.get_mut(&link) {
+                    *waiting -= length(&frames);
+                }
                 continue;
             }
             if !stuck {
@@ -199,14 +201,13 @@ impl ServerLink {
     }
 
     fn drop_backlog(&mut self, link: &LinkId) {
-        self.backlog.retain(|(waiting, frames)| {
-            let keep = waiting != link;
-            if !keep {
-                self.backlog_bytes -= frames.iter().map(Bytes::len).sum::<usize>();
-            }
-            keep
-        });
+        self.backlog.retain(|(waiting, _)| waiting != link);
+        self.backlog_bytes.remove(link);
     }
+}
+
+fn length(frames: &[Bytes]) -> usize {
+    frames.iter().map(Bytes::len).sum()
 }
 
 enum Sent {

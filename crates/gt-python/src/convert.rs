@@ -163,15 +163,21 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
     let dtype = dtype.unwrap_or(if all_bools { DType::Bool } else { DType::F32 });
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
     for value in list.values {
-        if !fits(value, dtype) {
-            return Err(PyValueError::new_err(format!(
-                "{value} cannot be stored as {dtype}\n  hint: give a dtype that holds it, or no dtype"
-            )));
-        }
+        check_fits(value, dtype)?;
         TensorData::encode(dtype, value, &mut bytes);
     }
     let data = TensorData::new(dtype, shape(&list.dims)?, Bytes::from(bytes));
     data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
+}
+
+/// An error if a number is not within a dtype's range.
+pub fn check_fits(value: Scalar, dtype: DType) -> PyResult<()> {
+    if fits(value, dtype) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "{value} cannot be stored as {dtype}\n  hint: give a dtype that holds it, or no dtype"
+    )))
 }
 
 /// Whether a number is within an integer dtype's range; other dtypes take all numbers.

@@ -36,6 +36,23 @@ fn tensor(
     finish(tensor, requires_grad)
 }
 
+/// The tensor itself, or one from numbers, nested lists or an array.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None))]
+fn as_tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyTensor>> {
+    if let Ok(given) = data.cast::<PyTensor>() {
+        let wanted = dtype::parse_optional(dtype)?;
+        if wanted.is_none_or(|wanted| wanted == given.get().0.dtype()) {
+            return Ok(given.clone().unbind());
+        }
+    }
+    Py::new(py, tensor(py, data, dtype, false)?)
+}
+
 /// A tensor with the values and dtype of a NumPy array.
 #[pyfunction]
 #[pyo3(signature = (array, requires_grad=false))]
@@ -75,6 +92,7 @@ macro_rules! shaped {
 
 shaped! {
     zeros(DType::F32): filled_with_zeros;
+    empty(DType::F32): filled_with_zeros;
     ones(DType::F32): filled_with_ones;
     rand(DType::F32): Tensor::rand;
     randn(DType::F32): Tensor::randn;
@@ -95,6 +113,7 @@ fn full(
     let shape = convert::shape(&convert::ints(shape, "the shape")?)?;
     let value = number(fill_value, "fill_value")?;
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(value.default_dtype());
+    convert::check_fits(value, dtype)?;
     finish(Tensor::full(&session, shape, value, dtype).py()?, requires_grad)
 }
 
@@ -209,6 +228,7 @@ macro_rules! likes {
 
 likes! {
     zeros_like: filled_with_zeros;
+    empty_like: filled_with_zeros;
     ones_like: filled_with_ones;
     rand_like: Tensor::rand;
     randn_like: Tensor::randn;
@@ -227,6 +247,7 @@ fn full_like(
     source::note(py);
     let value = number(fill_value, "fill_value")?;
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+    convert::check_fits(value, dtype)?;
     finish(Tensor::full(&session, other.0.shape(), value, dtype).py()?, requires_grad)
 }
 
@@ -246,8 +267,20 @@ fn randint_like(
     Ok(PyTensor(Tensor::randint(&session, low, high, other.0.shape(), dtype).py()?))
 }
 
-fn list(tensors: Vec<PyRef<'_, PyTensor>>) -> Vec<Tensor> {
-    tensors.iter().map(|tensor| tensor.0.clone()).collect()
+/// The tensors of a list; `function` names who asks, for errors.
+fn list(tensors: &Bound<'_, PyAny>, function: &str) -> PyResult<Vec<Tensor>> {
+    let wrong = |given: &Bound<'_, PyAny>| {
+        let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
+        PyTypeError::new_err(format!("{function} takes a list of tensors, {kind} was given"))
+    };
+    let items = tensors.try_iter().map_err(|_| wrong(tensors))?;
+    items
+        .map(|item| {
+            let item = item?;
+            let tensor = item.cast::<PyTensor>().map_err(|_| wrong(&item))?;
+            Ok(tensor.get().0.clone())
+        })
+        .collect()
 }
 
 /// Tensors one after another along an axis.
@@ -255,12 +288,12 @@ fn list(tensors: Vec<PyRef<'_, PyTensor>>) -> Vec<Tensor> {
 #[pyo3(signature = (tensors, axis=None, *, dim=None))]
 fn cat(
     py: Python<'_>,
-    tensors: Vec<PyRef<'_, PyTensor>>,
+    tensors: &Bound<'_, PyAny>,
     axis: Option<i64>,
     dim: Option<i64>,
 ) -> PyResult<PyTensor> {
     source::note(py);
-    Ok(PyTensor(Tensor::cat(&list(tensors), convert::axis(axis, dim, Some(0))?).py()?))
+    Ok(PyTensor(Tensor::cat(&list(tensors, "cat")?, convert::axis(axis, dim, Some(0))?).py()?))
 }
 
 /// Tensors of one shape along a new axis.
@@ -268,12 +301,12 @@ fn cat(
 #[pyo3(signature = (tensors, axis=None, *, dim=None))]
 fn stack(
     py: Python<'_>,
-    tensors: Vec<PyRef<'_, PyTensor>>,
+    tensors: &Bound<'_, PyAny>,
     axis: Option<i64>,
     dim: Option<i64>,
 ) -> PyResult<PyTensor> {
     source::note(py);
-    Ok(PyTensor(Tensor::stack(&list(tensors), convert::axis(axis, dim, Some(0))?).py()?))
+    Ok(PyTensor(Tensor::stack(&list(tensors, "stack")?, convert::axis(axis, dim, Some(0))?).py()?))
 }
 
 /// The first where the condition holds, the second elsewhere.
@@ -281,10 +314,14 @@ fn stack(
 #[pyo3(name = "where")]
 fn select(
     py: Python<'_>,
-    condition: &PyTensor,
+    condition: &Bound<'_, PyAny>,
     input: &Bound<'_, PyAny>,
     other: &Bound<'_, PyAny>,
 ) -> PyResult<PyTensor> {
+    let condition = condition.cast::<PyTensor>().map_err(|_| {
+        PyTypeError::new_err(format!("where: the condition must be a bool tensor, not {condition}"))
+    })?;
+    let condition = condition.get();
     let session = session::ready_session(py, &condition.0)?;
     source::note(py);
     let (a, b) = (Value::parse(&condition.0, input)?, Value::parse(&condition.0, other)?);
@@ -323,6 +360,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         tensor,
         from_numpy,
         zeros,
+        empty,
+        as_tensor,
         ones,
         rand,
         randn,
@@ -332,6 +371,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         linspace,
         eye,
         zeros_like,
+        empty_like,
         ones_like,
         rand_like,
         randn_like,

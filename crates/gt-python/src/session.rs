@@ -30,10 +30,20 @@ pub fn current() -> PyResult<Session> {
     if let Some(session) = &current.session {
         return Ok(session.clone());
     }
+    check_backend()?;
     let session = gt::embedded(current.workers).py()?;
     session.manual_seed(current.seed.unwrap_or_else(random_seed));
     current.session = Some(session.clone());
     Ok(session)
+}
+
+/// Embedded workers have the native engine; whoever asks for another must not get it unnoticed.
+fn check_backend() -> PyResult<()> {
+    let backend = std::env::var("GT_BACKEND").unwrap_or_default();
+    if backend.is_empty() || backend == "native" {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("GT_BACKEND is '{backend}', expected 'native'")))
 }
 
 /// A seed nobody knows, for programs that set none.

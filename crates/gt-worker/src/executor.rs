@@ -201,7 +201,11 @@ impl<E: Engine> Worker<E> {
     fn create(&mut self, output: TensorId, content: Content) {
         let meta = content.meta();
         let result = match content {
-            Content::Data(data) => self.engine.create(data),
+            Content::Data(data) => {
+                let engine = &mut self.engine;
+                catch_unwind(AssertUnwindSafe(|| engine.create(data)))
+                    .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
+            }
             Content::Shared { .. } => {
                 Err(EngineError::Other("shared memory was not mapped by the driver".into()))
             }

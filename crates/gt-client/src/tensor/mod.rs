@@ -14,18 +14,22 @@ pub mod shape;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gt_ir::operation::{Family, Gradient};
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, RequestId, Scalar, Shape, TensorData};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::SmallVec;
 
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
-use crate::session::{Session, Value};
+use crate::session::{Asked, Session, Value};
 use crate::tape::{self, BackwardOptions, Node, grad_enabled};
 use crate::{signal, source};
 
 /// A tensor. Cloning gives another reference to the same one, as assignment does in Python.
 #[derive(Clone)]
-pub struct Tensor(Arc<Mutex<State>>);
+pub struct Tensor {
+    state: Arc<Mutex<State>>,
+    /// Seen without its history: changes in place change the value alone.
+    bare: bool,
+}
 
 struct State {
     value: Arc<Value>,
@@ -34,11 +38,11 @@ struct State {
 
 impl Tensor {
     pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
-        Tensor(Arc::new(Mutex::new(State { value, node })))
+        Tensor { state: Arc::new(Mutex::new(State { value, node })), bare: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub(crate) fn value(&self) -> Arc<Value> {
@@ -46,7 +50,7 @@ impl Tensor {
     }
 
     pub(crate) fn node(&self) -> Option<Arc<Node>> {
-        self.lock().node.clone()
+        if self.bare { None } else { self.lock().node.clone() }
     }
 
     pub fn meta(&self) -> Meta {
@@ -81,7 +85,7 @@ impl Tensor {
 
     /// A number that is the same for all references to this tensor, and for no other.
     pub fn identity(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        Arc::as_ptr(&self.state) as usize
     }
 
     /// Issues an operation and, where a gradient is wanted, records it on the tape.
@@ -155,12 +159,13 @@ impl Tensor {
         let other = other.cast(dtype)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
-        if grad_enabled() && state.node.as_ref().is_some_and(|node| node.is_leaf()) {
+        let keeps_history = grad_enabled() && !self.bare;
+        if keeps_history && state.node.as_ref().is_some_and(|node| node.is_leaf()) {
             return Err(ClientError::usage(format!(
                 "{operation}: a leaf tensor that requires gradients cannot be changed in place\n  hint: do it inside `with gt.no_grad():`"
             )));
         }
-        if grad_enabled() {
+        if keeps_history {
             state.node = node;
         }
         // The old value goes after the lock: its drop writes to the stream.
@@ -175,14 +180,13 @@ impl Tensor {
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
     pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
-        let (session, request) = self.ask()?;
-        session.await_value(request, interrupt)
+        self.ask()?.wait(interrupt)
     }
 
-    /// Asks for the values, which [`Session::await_value`] then waits for.
-    pub fn ask(&self) -> Result<(Session, RequestId)> {
+    /// Asks for the values, to wait for them later.
+    pub fn ask(&self) -> Result<Asked> {
         let value = self.value();
-        Ok((value.session.clone(), value.session.ask(&value)?))
+        value.session.ask(&value)
     }
 
     /// The values, once they are computed.
@@ -209,11 +213,11 @@ impl Tensor {
     }
 
     pub fn requires_grad(&self) -> bool {
-        self.lock().node.is_some()
+        self.node().is_some()
     }
 
     pub fn is_leaf(&self) -> bool {
-        self.lock().node.as_ref().is_none_or(|node| node.is_leaf())
+        self.node().is_none_or(|node| node.is_leaf())
     }
 
     /// Asks for gradients of this tensor, or no longer.
@@ -221,6 +225,11 @@ impl Tensor {
     /// # Errors
     /// Not a float dtype; or a result of other tensors that require gradients, turned off.
     pub fn set_requires_grad(&self, wanted: bool) -> Result<()> {
+        if self.bare && wanted {
+            return Err(ClientError::usage(
+                "requires_grad: `.data` shares its tensor's value and has no history\n  hint: use detach() or clone() for a tensor of its own",
+            ));
+        }
         let mut state = self.lock();
         if wanted && !state.value.meta.dtype.is_float() {
             return Err(gt_ir::Error::DTypeMismatch {
@@ -277,12 +286,18 @@ impl Tensor {
         Tensor::from_parts(self.value(), None)
     }
 
+    /// This very tensor seen without its history, as PyTorch's `.data`: what is changed in place
+    /// through it changes this tensor, and no gradient knows of it.
+    pub fn data(&self) -> Tensor {
+        Tensor { state: Arc::clone(&self.state), bare: true }
+    }
+
     /// A tensor of its own with the same value. Values never change, so nothing is copied; where
     /// a gradient is wanted, it flows back through an instruction of its own.
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
         let state = self.lock();
-        if state.node.is_none() || !grad_enabled() {
+        if self.bare || state.node.is_none() || !grad_enabled() {
             return Ok(Tensor::from_parts(Arc::clone(&state.value), None));
         }
         drop(state);
@@ -320,7 +335,8 @@ impl Call {
             call.operands.push(match operand {
                 Operand::Tensor(tensor) => {
                     let state = tensor.lock();
-                    let node = if recordable { state.node.clone() } else { None };
+                    let recorded = recordable && !tensor.bare;
+                    let node = if recorded { state.node.clone() } else { None };
                     call.wants_grad |= node.is_some();
                     Operand::Tensor((Arc::clone(&state.value), node))
                 }

@@ -75,6 +75,7 @@ impl PyTensor {
         } else {
             Scalar::Float(value)
         };
+        crate::convert::check_fits(value, slf.get().0.dtype())?;
         fill(slf, value)
     }
 

@@ -79,6 +79,48 @@ impl PyTensor {
         Ok(PyTensor(self.0.isnan().py()?))
     }
 
+    fn square(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.mul(&self.0).py()?))
+    }
+
+    /// Whether each value is plus or minus infinity.
+    fn isinf(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        Ok(PyTensor(self.0.abs().and_then(|size| size.eq(f64::INFINITY)).py()?))
+    }
+
+    /// Whether each value is neither infinite nor NaN.
+    fn isfinite(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        // NaN is not below anything.
+        Ok(PyTensor(self.0.abs().and_then(|size| size.lt(f64::INFINITY)).py()?))
+    }
+
+    /// The values, with `value` where the mask is true.
+    fn masked_fill(
+        &self,
+        py: Python<'_>,
+        mask: &PyTensor,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<PyTensor> {
+        session::ready(py, &self.0)?;
+        source::note(py);
+        let value = Value::parse(&self.0, value)?;
+        let operands =
+            [gt::ir::Operand::Tensor(&mask.0), value.operand(), gt::ir::Operand::Tensor(&self.0)];
+        let filled = Tensor::apply(
+            &self.0.session(),
+            &gt::ir::ops::ternary::WHERE,
+            &operands,
+            Default::default(),
+        );
+        Ok(PyTensor(filled.and_then(|filled| filled.cast(self.0.dtype())).py()?))
+    }
+
     /// The values, no less than min and no more than max.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(
@@ -226,7 +268,8 @@ macro_rules! spreads {
     ($($name:ident)*) => {
         #[pymethods]
         impl PyTensor {
-            $(#[pyo3(signature = (axis=None, keepdims=false, *, dim=None, keepdim=None, correction=1, unbiased=None))]
+            // PyTorch's second place is `unbiased`, NumPy's is another: it has none here.
+            $(#[pyo3(signature = (axis=None, *, keepdims=false, dim=None, keepdim=None, correction=1, unbiased=None))]
             #[allow(clippy::too_many_arguments)]
             fn $name(
                 &self,

@@ -100,9 +100,30 @@ impl PyTensor {
         on(py, self, |tensor| tensor.expand(&dims))
     }
 
-    #[pyo3(signature = (*dims))]
-    fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let axes = convert::ints_from_args(dims, "the axes")?;
+    /// Expanded to the shape of another tensor.
+    fn expand_as(&self, py: Python<'_>, other: &PyTensor) -> PyResult<PyTensor> {
+        let dims: Vec<i64> = other.0.shape().iter().map(|&dim| dim as i64).collect();
+        on(py, self, |tensor| tensor.expand(&dims))
+    }
+
+    /// Expanded to a shape, given as one tuple or as lengths.
+    #[pyo3(signature = (*shape))]
+    fn broadcast_to(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        self.expand(py, shape)
+    }
+
+    /// In reverse along axes, given one by one, as a tuple, or as `dims`.
+    #[pyo3(signature = (*axes, dims=None))]
+    fn flip(
+        &self,
+        py: Python<'_>,
+        axes: &Bound<'_, PyTuple>,
+        dims: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let axes = match dims {
+            Some(dims) => convert::ints(dims, "the axes")?,
+            None => convert::ints_from_args(axes, "the axes")?,
+        };
         on(py, self, |tensor| tensor.flip(&axes))
     }
 

@@ -3,7 +3,7 @@
 use gt::TensorData;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::PyTensor;
 use crate::dtype::PyDType;
@@ -13,8 +13,8 @@ use crate::{convert, dtype, session, source};
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
         // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
-        let (session, request) = self.0.ask().or_else(|error| session::at_exit(py, error))?;
-        session::waiting(py, |interrupt| session.await_value(request, interrupt))
+        let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
+        session::waiting(py, |interrupt| asked.wait(interrupt))
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {
@@ -55,6 +55,12 @@ impl PyTensor {
         dtype::to_python(py, self.0.dtype())
     }
 
+    /// NumPy leaves operations with its arrays on the left to the tensor.
+    #[classattr]
+    fn __array_priority__() -> f64 {
+        1000.0
+    }
+
     #[getter]
     fn ndim(&self) -> usize {
         self.0.rank()
@@ -71,7 +77,7 @@ impl PyTensor {
     /// The same values without their history.
     #[getter]
     fn data(&self) -> PyTensor {
-        PyTensor(self.0.detach())
+        PyTensor(self.0.data())
     }
 
     #[setter]
@@ -103,6 +109,21 @@ impl PyTensor {
             Some(dtype) => Ok(array.call_method1("astype", (dtype,))?.unbind()),
             None => Ok(array.unbind()),
         }
+    }
+
+    /// The values for another framework, through NumPy: always a copy in the host's memory.
+    #[pyo3(signature = (**options))]
+    fn __dlpack__(
+        &self,
+        py: Python<'_>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.numpy(py)?.call_method(py, "__dlpack__", (), options)
+    }
+
+    /// The host's memory, as DLPack names it.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (1, 0)
     }
 
     /// The only element as a Python number. Waits until it is computed.
@@ -154,10 +175,16 @@ impl PyTensor {
 
     fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
         let py = slf.py();
-        if slf.get().0.rank() == 0 && !spec.is_empty() {
+        if slf.get().0.shape().numel() == 1 && !spec.is_empty() {
             return slf.get().item(py)?.bind(py).call_method1("__format__", (spec,))?.extract();
         }
-        Ok(slf.str()?.to_string())
+        if spec.is_empty() {
+            return Ok(slf.str()?.to_string());
+        }
+        Err(PyTypeError::new_err(format!(
+            "a tensor of shape {} cannot be formatted as '{spec}'\n  hint: index it first, or use str()",
+            slf.get().0.shape()
+        )))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
