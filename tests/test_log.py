@@ -59,7 +59,7 @@ def test_everything_that_passes_stands_in_it(lines):
 def test_details_name_operation_and_operands(lines):
     details = [LINE.fullmatch(line)["details"] for line in lines]
     assert any(re.match(r"result=\d+ op=add left=(\d+) right=\1$", d) for d in details), details
-    assert any(re.match(r"result=\d+ op=mul left=\d+ right=scalar\\(2\\)$", d) for d in details), (
+    assert any(re.match(r"result=\d+ op=mul left=\d+ right=scalar\(2\)$", d) for d in details), (
         details
     )
     assert any(re.match(r"result=\d+ op=exp input=\d+$", d) for d in details), details

@@ -360,7 +360,7 @@ impl Writer {
             }
             "matmul" => return self.factors(),
             "where" => self.pick(|known| known.dtype == DType::Bool)?,
-            _ => self.pick(|known| known.dtype != DType::Bool || known.name % 3 == 0)?,
+            _ => self.pick(|known| known.dtype != DType::Bool || known.name.is_multiple_of(3))?,
         };
         let count = match operation.arity {
             Arity::Exactly(count) => usize::from(count),
@@ -370,8 +370,9 @@ impl Writer {
         for _ in 1..count {
             let shape = first.shape;
             let number = Scalar::Float(self.chance.below(40) as f64 / 10.0 + 0.25);
-            let broadcasts =
-                |known: &Known| known.shape.broadcast(&shape, "").is_ok() && known.name % 2 == 0;
+            let broadcasts = |known: &Known| {
+                known.shape.broadcast(&shape, "").is_ok() && known.name.is_multiple_of(2)
+            };
             let second = match self.chance.below(4) {
                 0 if operation.name != "cat" => Some((first.clone(), Some(number))),
                 1 => Some((first.clone(), None)),
@@ -496,7 +497,7 @@ fn other_shape(chance: &mut Chance, shape: Shape) -> Vec<usize> {
         } else if !dims.is_empty() && dims.len() < 6 {
             let at = chance.below(dims.len());
             let parts: Vec<usize> =
-                (1..=dims[at].max(1)).filter(|part| dims[at] % part == 0).collect();
+                (1..=dims[at].max(1)).filter(|part| dims[at].is_multiple_of(*part)).collect();
             let part = chance.one_of(&parts);
             dims[at] /= part;
             dims.insert(at, part);
