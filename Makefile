@@ -33,6 +33,15 @@ demo: build ## Train on handwritten digits, embedded and on a server with two wo
 test: build ## Run all tests that need neither a GPU nor PyTorch
 	cargo test --workspace --exclude gt-python --quiet
 	$(BIN)/python -m pytest tests
+	GT_TEST_SERVER=local $(BIN)/python -m pytest tests
+	GT_TEST_SHARDED=1 $(BIN)/python -m pytest tests
+
+soak: build ## Run the suite 100 times, embedded, on a server and cut over workers in turn
+	for round in $$(seq 34); do \
+	  $(BIN)/python -m pytest -q tests || exit 1; \
+	  GT_TEST_SERVER=local $(BIN)/python -m pytest -q tests || exit 1; \
+	  GT_TEST_SHARDED=1 $(BIN)/python -m pytest -q tests || exit 1; \
+	done
 
 $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet torch jax

@@ -1,25 +1,47 @@
 """Fixtures for all tests.
 
-The whole suite runs embedded, or, with GT_TEST_SERVER=host:port, on that server.
+The whole suite runs embedded; on a server with GT_TEST_SERVER=host:port, or on one that is
+started for it with GT_TEST_SERVER=local; and with everything cut over three workers with
+GT_TEST_SHARDED=1.
 """
 
 import os
+from contextlib import nullcontext
 
 import gt
 import pytest
+from processes import cluster
 
 SERVER = os.environ.get("GT_TEST_SERVER")
+SHARDED = os.environ.get("GT_TEST_SHARDED")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def connection():
-    """Connect, if a server is named."""
-    if SERVER:
-        gt.connect(SERVER)
-    yield
+    """Connect, if a server is asked for."""
+    if SHARDED:
+        gt.gpu_workers(3)
+    if SERVER == "local":
+        with cluster(workers=2) as (address, _):
+            gt.connect(address)
+            yield
+            gt.disconnect()
+    else:
+        if SERVER:
+            gt.connect(SERVER)
+        yield
 
 
 @pytest.fixture(autouse=True)
 def seed():
     """Give every test the same random numbers."""
     gt.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    """Cut everything along the first axis, if that is asked for."""
+    if SHARDED:
+        gt.register_config("suite", gt.SignalConfig(gt.ShardConfig(axis=0)))
+    with gt.signal.context("suite") if SHARDED else nullcontext():
+        yield

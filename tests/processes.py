@@ -9,6 +9,11 @@ import pytest
 
 SERVER = os.environ.get("GT_TEST_SERVER")
 
+#: About signals and counts themselves, or about equality to the last bit.
+unsharded_only = pytest.mark.skipif(
+    bool(os.environ.get("GT_TEST_SHARDED")), reason="not while everything is cut over workers"
+)
+
 embedded_only = pytest.mark.skipif(bool(SERVER), reason="about embedded sessions alone")
 
 

@@ -4,7 +4,9 @@ import re
 
 import gt
 import pytest
-from processes import run_python
+from processes import run_python, unsharded_only
+
+pytestmark = unsharded_only
 
 
 @pytest.fixture(autouse=True)

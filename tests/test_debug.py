@@ -1,6 +1,7 @@
 """gt.debug: what it shows is there, and its printed form is readable."""
 
 import gt
+from processes import unsharded_only
 
 
 def test_the_tape_lists_what_can_be_reached(capsys):
@@ -63,6 +64,7 @@ def test_worker_statistics(capsys):
         assert word in out, out
 
 
+@unsharded_only
 def test_failed_operations_are_counted():
     def failed():
         return sum(s["operations"]["failed"] for s in gt.debug.get_worker_stats().values())

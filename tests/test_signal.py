@@ -4,6 +4,9 @@ import threading
 
 import gt
 import pytest
+from processes import unsharded_only
+
+pytestmark = unsharded_only
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ They come from a YAML file (`gt.load_config`, or `GT_CONFIG` at import) or from 
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gt import _gt
@@ -33,10 +34,10 @@ class ShardConfig:
     cut over it: `{"data": 0, "model": 1}`. Over a name that is left out there are copies.
     """
 
-    axis: int | dict[str, int | None] = 0
+    axis: int | Mapping[str, int | None] = 0
     workers: list[int] | None = None
     replicated: bool = False
-    mesh: dict[str, int] | None = None
+    mesh: Mapping[str, int] | None = None
 
     def _placement(self) -> _Placement:
         """Say the same as the core does: workers, and for each mesh axis its tensor axis."""
@@ -44,7 +45,7 @@ class ShardConfig:
             if not isinstance(self.axis, int):
                 raise TypeError(f"axis is {self.axis!r}, expected a whole number without a mesh")
             return self.workers, [("", 0, None if self.replicated else self.axis)]
-        axes = self.axis if isinstance(self.axis, dict) else {}
+        axes = self.axis if isinstance(self.axis, Mapping) else {}
         for name in axes:
             if name not in self.mesh:
                 raise ValueError(f"axis names '{name}', but the mesh has {list(self.mesh)}")
@@ -80,7 +81,7 @@ class Config:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         for name, shard, backward, compiled in _gt.parse_config(text, os.fspath(path)):
-            placed = shard and ShardConfig._from_placement(shard)
+            placed = ShardConfig._from_placement(shard) if shard else None
             self.register_signal(name, SignalConfig(placed, backward, compiled))
 
     def load_from_env(self) -> None:
@@ -102,7 +103,7 @@ class Config:
         if not isinstance(config, SignalConfig):
             raise TypeError(f"a SignalConfig is needed, not {type(config).__name__}")
         if self is _CONFIG:
-            shard = config.shard and config.shard._placement()
+            shard = config.shard._placement() if config.shard else None
             _gt.register_signal(name, shard, config.backward_signal, config.compile)
         self.signals[name] = config
 

@@ -5,6 +5,7 @@ import math
 import gt
 import numpy as np
 import pytest
+from processes import unsharded_only
 from promotion import result_type, to_float
 from samples import CASES, OPERATIONS, inputs, to_gt
 
@@ -281,6 +282,7 @@ def test_values(name):
         check(got, want, dtype, (name, index, dtypes, attributes), scale)
 
 
+@unsharded_only
 @pytest.mark.parametrize("name", sorted(set(REFERENCE)))
 def test_non_contiguous_operands(name):
     """A transposed, sliced or expanded operand gives the same as a contiguous one."""

@@ -156,7 +156,8 @@ fn vandals_change_neither_memory_nor_service() {
     };
     ask("at first");
     let before = memory();
-    let target = format!("127.0.0.1:{}", address.port_text());
+    let Address::Tcp { port, .. } = &address else { panic!("a tcp address") };
+    let target = format!("127.0.0.1:{port}");
     let dial = || TcpStream::connect(&target).unwrap();
     // A ZMTP greeting that claims NULL security, and then a frame of 2^62 bytes.
     let mut greeting = vec![0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0];
