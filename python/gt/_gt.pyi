@@ -77,6 +77,10 @@ __all__ = [
     "register_signal",
     "clear_signals",
     "get_tape",
+    "begin_explaining",
+    "end_explaining",
+    "placements",
+    "set_strict",
     "get_worker_stats",
     "operations",
     "apply",
@@ -380,6 +384,8 @@ def arange(start: _Number, end: _Number | None = None, step: _Number | None = No
     """Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """The tensor itself, or one from numbers, nested lists or an array."""
+def begin_explaining() -> None:
+    """Begins to note what is planned."""
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
     """The shape that shapes broadcast to."""
 def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
@@ -394,6 +400,8 @@ def disconnect() -> None:
     """Ends the session; the next tensor starts another."""
 def empty(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
 def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def end_explaining() -> dict[str, Any]:
+    """What was planned since: steps with their operands, result and moves; and bytes by worker."""
 def end_process() -> None:
     """Ends the session for good, at the end of the process."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
@@ -426,6 +434,8 @@ def operations() -> list[dict[str, Any]]:
 def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]]:
     """The signals of a YAML text; `file` names it in errors."""
 def parse_dtype(given: _DTypeLike) -> dtype: ...
+def placements(tensor: Tensor) -> list[dict[str, Any]]:
+    """The layouts in which a tensor is there."""
 def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
 def rand_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
 def randint(*args: Any, size: _int | Sequence[_int] | None = None, dtype: _DTypeLike | None = None) -> Tensor:
@@ -443,6 +453,8 @@ def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
 def set_package_folder(folder: str) -> None:
     """Names the folder whose lines are GT's own."""
+def set_strict(limit: _int | None) -> None:
+    """Makes unplanned moves of more bytes than this errors; None allows them."""
 def signal_current() -> tuple[str | None, str | None]:
     """The names of the innermost scope's signal and backward signal."""
 def signal_enter(name: str, backward: str | None = None) -> None: ...

@@ -1,8 +1,40 @@
-"""Looking inside: the tape, and what the workers have done."""
+"""Looking inside: the tape, where tensors are, what is moved, what the workers have done."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from gt import _gt
+from gt.explain import Explanation, Placed, explain
 
-__all__ = ["get_tape", "get_worker_stats", "print_tape", "print_worker_stats"]
+__all__ = [
+    "Explanation",
+    "explain",
+    "get_tape",
+    "get_worker_stats",
+    "placement",
+    "print_tape",
+    "print_worker_stats",
+    "strict",
+]
+
+
+def placement(tensor: _gt.Tensor) -> list[Placed]:
+    """Say where a tensor is: each layout in which it is there, with its workers."""
+    return [Placed(**placed) for placed in _gt.placements(tensor)]
+
+
+@contextmanager
+def strict(limit: int = 0) -> Iterator[None]:
+    """Make it an error if an operation moves more than `limit` bytes unasked.
+
+    What is asked for may move: into the workers of a scope, `gt.signal.tensor`, and sums of
+    partial results. The error is raised where the value is asked for, and names the line.
+    """
+    _gt.set_strict(limit)
+    try:
+        yield
+    finally:
+        _gt.set_strict(None)
 
 
 def get_tape() -> list[dict]:

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Message, WorkerStats};
 use gt_ir::{
@@ -169,6 +170,46 @@ impl Session {
             }
             other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
         }
+    }
+
+    /// Begins to note what is planned.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` gave up.
+    pub fn begin_explaining(&self, interrupt: Interrupt) -> Result<()> {
+        self.explain(true, interrupt).map(|_| ())
+    }
+
+    /// What was planned since [`Session::begin_explaining`].
+    pub fn end_explaining(&self, interrupt: Interrupt) -> Result<Explanation> {
+        self.explain(false, interrupt)
+    }
+
+    fn explain(&self, begin: bool, interrupt: Interrupt) -> Result<Explanation> {
+        let request = self.request(|request| Command::Explain { request, begin })?;
+        match self.0.driver.wait(request, interrupt)? {
+            Message::Explained { explanation, .. } => Ok(explanation),
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// Where a tensor is: its layouts, each with its workers.
+    pub(crate) fn locate(&self, value: &Value, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
+        let tensor = value.id;
+        let request = self.request(|request| Command::Locate { request, tensor })?;
+        match self.0.driver.wait(request, interrupt)? {
+            Message::Located { result: Ok(copies), .. } => Ok(copies),
+            Message::Located { result: Err(failure), .. } => {
+                let location = source::text(failure.line).or_else(|| source::text(value.source));
+                Err(ClientError::Failed { failure, location })
+            }
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// Makes moves of more than `limit` bytes errors, unless a scope or a sum asks for them.
+    pub fn set_strict(&self, limit: Option<u64>) {
+        self.0.push(Command::Strict { limit }, 0);
     }
 
     fn request(&self, command: impl FnOnce(RequestId) -> Command) -> Result<RequestId> {

@@ -336,16 +336,22 @@ impl Dispatcher {
         if self.pool.len() < 2 {
             return;
         }
-        let mut questions = Vec::new();
-        for session in self.sessions.values_mut().filter(|session| session.tensors.direct) {
-            session.tensors.direct = false;
-            if !session.tensors.is_new() {
-                session.is_described = false;
-                questions.extend(session.home.map(|home| (home, session.number)));
-            }
+        let direct = self.sessions.values().filter(|session| session.tensors.direct);
+        let direct: Vec<PeerId> = direct.map(|session| session.peer).collect();
+        direct.into_iter().for_each(|peer| self.plan_session(peer));
+    }
+
+    /// From now on a session is planned, once its worker has told which tensors it has.
+    pub(crate) fn plan_session(&mut self, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(&peer) else { return };
+        session.tensors.direct = false;
+        if session.tensors.is_new() {
+            return;
         }
-        for (home, session) in questions {
-            self.tell_worker(home, Command::Describe { session });
+        session.is_described = false;
+        if let Some(home) = session.home {
+            let question = Command::Describe { session: session.number };
+            self.tell_worker(home, question);
         }
     }
 
@@ -443,6 +449,7 @@ fn message_name(message: &Message) -> &'static str {
         Message::Value { .. } => "a value",
         Message::Release { .. } => "a release",
         Message::Statistics { .. } => "statistics",
+        Message::Explained { .. } | Message::Located { .. } => "an explanation",
         Message::Described { .. } => "a description",
         Message::Piece(_) => "a piece",
         Message::Neighbour { .. } => "a neighbour",

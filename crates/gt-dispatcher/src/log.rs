@@ -110,6 +110,9 @@ fn command_name(command: &Command) -> &'static str {
         Command::Signal { .. } => "Signal",
         Command::Stats { .. } => "GetStats",
         Command::Describe { .. } => "Describe",
+        Command::Explain { .. } => "Explain",
+        Command::Locate { .. } => "Locate",
+        Command::Strict { .. } => "Strict",
         Command::Exchange(exchange) => match exchange.collective {
             Collective::AllGather => "AllGather",
             Collective::ReduceScatter => "ReduceScatter",
@@ -192,6 +195,9 @@ impl std::fmt::Display for Details<'_> {
                 }
             }
             Command::Stats { .. } => Ok(()),
+            Command::Explain { begin, .. } => write!(f, "begin={begin}"),
+            Command::Locate { tensor, .. } => write!(f, "tensor={}", tensor.split().1),
+            Command::Strict { limit } => write!(f, "limit={limit:?}"),
             Command::Exchange(exchange) => exchange_details(f, exchange),
         }
     }

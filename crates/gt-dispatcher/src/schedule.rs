@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gt_ir::explain::Explanation;
 use gt_ir::message::Message;
 use gt_ir::{Command, Content, Operand, RequestId, TensorId};
 
@@ -84,6 +85,13 @@ impl Dispatcher {
     fn forward(&mut self, now: Duration, peer: PeerId) {
         let session = self.sessions.get_mut(&peer).expect("chosen among the sessions");
         let batch = session.queue.pop_front().expect("chosen for its queue");
+        let asks =
+            |command: &Command| matches!(command, Command::Explain { .. } | Command::Locate { .. });
+        if session.tensors.direct && batch.iter().any(asks) {
+            // Only what is planned can be explained: the batch waits until this session is.
+            session.queue.push_front(batch);
+            return self.plan_session(peer);
+        }
         let batch = self.pipeline.process(batch);
         let weight = batch.iter().map(Command::weight).sum();
         let planned = if session.tensors.direct {
@@ -165,6 +173,13 @@ impl Dispatcher {
             Command::Stats { request } => {
                 asked = Some(*request);
                 false
+            }
+            Command::Strict { limit } => {
+                tensors.strict = *limit;
+                false
+            }
+            Command::Explain { .. } | Command::Locate { .. } => {
+                unreachable!("sessions that ask for these are planned")
             }
             Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
                 refused = Some(FORBIDDEN.into());
@@ -259,6 +274,22 @@ impl Dispatcher {
                 tensors.signals.insert(number, Scope::new(name, shard));
             }
             Command::Stats { request } => return Ok(self.open_survey(peer, request)),
+            Command::Strict { limit } => tensors.strict = limit,
+            Command::Explain { request, begin } => {
+                let explanation = if begin {
+                    self.planner.begin_explaining(tensors);
+                    Explanation::default()
+                } else {
+                    self.planner.end_explaining(tensors)
+                };
+                self.outbox.push((peer, Message::Explained { request, explanation }));
+            }
+            Command::Locate { request, tensor } => {
+                let there = tensors.get(tensor);
+                let result = there.map(|there| self.planner.locate(there));
+                let result = result.map_err(|failure| (*failure).clone());
+                self.outbox.push((peer, Message::Located { request, result }));
+            }
             Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
                 return Err(FORBIDDEN.into());
             }

@@ -193,6 +193,12 @@ pub enum Command {
     Stats { request: RequestId },
     /// Answer with the shape and dtype of every tensor of a session; the dispatcher's to send.
     Describe { session: u32 },
+    /// Begin to note what is planned; or end it, and answer with what was.
+    Explain { request: RequestId, begin: bool },
+    /// Answer with a tensor's placement.
+    Locate { request: RequestId, tensor: TensorId },
+    /// Make moves of more bytes than this errors, unless a scope or a sum asks for them.
+    Strict { limit: Option<u64> },
     /// Exchange blocks with other workers; the dispatcher's to send, never a client's.
     Exchange(Box<Exchange>),
 }
@@ -229,6 +235,9 @@ impl Command {
             }
             Command::Stats { .. } => 8,
             Command::Describe { .. } => 4,
+            Command::Explain { .. } => 8 + 1,
+            Command::Locate { tensor, .. } => 8 + near_bytes(tensor.0, 0),
+            Command::Strict { limit } => 1 + limit.map_or(0, |_| 8),
             Command::Exchange(exchange) => exchange_bytes(exchange),
         }
     }

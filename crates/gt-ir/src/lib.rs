@@ -5,6 +5,7 @@
 //! - [`sharding`]: along which axes operations may be cut into parts.
 //! - [`instruction`]: one use of an operation, and the other commands of a stream.
 //! - [`exchange`]: data that workers send each other.
+//! - [`explain`]: what a planner has decided, for people.
 //! - [`message`]: what clients, the dispatcher and workers say to each other.
 //! - [`modifier`]: the trait of whatever transforms a stream.
 //!
@@ -15,6 +16,7 @@ pub mod data;
 pub mod dtype;
 pub mod error;
 pub mod exchange;
+pub mod explain;
 pub mod instruction;
 pub mod message;
 pub mod modifier;

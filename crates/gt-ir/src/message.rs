@@ -2,6 +2,7 @@
 
 use crate::data::Content;
 use crate::exchange::{Piece, TransferId, WorkerId};
+use crate::explain::{Explanation, PlacedTensor};
 use crate::instruction::{Command, RequestId, SourceId, TensorId};
 use crate::operation::Meta;
 
@@ -53,6 +54,10 @@ pub enum Message {
     Undelivered { transfer: TransferId, to: WorkerId, reason: String },
     /// A worker is gone: nothing more will come from it. For the other workers.
     WorkerLost { worker: WorkerId, name: String },
+    /// The answer to the beginning and to the end of an explanation.
+    Explained { request: RequestId, explanation: Explanation },
+    /// The answer to where a tensor is.
+    Located { request: RequestId, result: Result<Vec<PlacedTensor>, Failure> },
     /// The link ends here, and why.
     Goodbye { reason: String },
 }

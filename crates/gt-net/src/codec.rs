@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::codec_exchange::{
     decode_exchange, decode_meta, decode_shard, encode_exchange, encode_meta, encode_shard,
 };
+use crate::codec_explain::{decode_explanation, decode_placed, encode_explanation, encode_placed};
 use crate::wire::{Reader, Writer};
 
 const MAGIC: u16 = u16::from_le_bytes(*b"GT");
@@ -162,6 +163,26 @@ impl Encoder {
                 self.head.u32(piece.from.0);
                 self.result(&piece.result);
             }
+            Message::Explained { request, explanation } => {
+                self.head.u8(15);
+                self.head.u64(request.0);
+                encode_explanation(&mut self.head, explanation);
+            }
+            Message::Located { request, result } => {
+                self.head.u8(16);
+                self.head.u64(request.0);
+                match result {
+                    Ok(copies) => {
+                        self.head.u8(0);
+                        self.head.u32(copies.len() as u32);
+                        copies.iter().for_each(|copy| encode_placed(&mut self.head, copy));
+                    }
+                    Err(failure) => {
+                        self.head.u8(1);
+                        self.failure(failure);
+                    }
+                }
+            }
             Message::Neighbour { worker, endpoint, machine } => {
                 self.head.u8(13);
                 self.head.u32(worker.0);
@@ -259,6 +280,23 @@ impl Encoder {
             Command::Stats { request } => {
                 self.head.u8(7);
                 self.head.u64(request.0);
+            }
+            Command::Explain { request, begin } => {
+                self.head.u8(10);
+                self.head.u64(request.0);
+                self.head.u8(u8::from(*begin));
+            }
+            Command::Locate { request, tensor } => {
+                self.head.u8(11);
+                self.head.u64(request.0);
+                self.head.near(tensor.0, self.last);
+            }
+            Command::Strict { limit } => {
+                self.head.u8(12);
+                self.head.u8(u8::from(limit.is_some()));
+                if let Some(limit) = limit {
+                    self.head.u64(*limit);
+                }
             }
             Command::Describe { session } => {
                 self.head.u8(9);
@@ -432,6 +470,24 @@ impl Decoder<'_> {
                 }
                 Message::Described { session, tensors }
             }
+            15 => Message::Explained {
+                request: RequestId(self.head.u64()?),
+                explanation: decode_explanation(&mut self.head)?,
+            },
+            16 => {
+                let request = RequestId(self.head.u64()?);
+                let result = match self.head.u8()? {
+                    0 => {
+                        let count = self.head.u32()? as usize;
+                        let count = self.head.count(count, 10)?;
+                        let copies = (0..count).map(|_| decode_placed(&mut self.head));
+                        Ok(copies.collect::<Result<_>>()?)
+                    }
+                    1 => Err(self.failure()?),
+                    code => return Err(bad("a result", code)),
+                };
+                Message::Located { request, result }
+            }
             13 => Message::Neighbour {
                 worker: WorkerId(self.head.u32()?),
                 endpoint: self.head.text()?,
@@ -500,6 +556,14 @@ impl Decoder<'_> {
                 shard: if self.bool()? { Some(decode_shard(&mut self.head)?) } else { None },
             },
             7 => Command::Stats { request: RequestId(self.head.u64()?) },
+            10 => Command::Explain { request: RequestId(self.head.u64()?), begin: self.bool()? },
+            11 => Command::Locate {
+                request: RequestId(self.head.u64()?),
+                tensor: TensorId(self.head.near(self.last)?),
+            },
+            12 => {
+                Command::Strict { limit: if self.bool()? { Some(self.head.u64()?) } else { None } }
+            }
             9 => Command::Describe { session: self.head.u32()? },
             8 => Command::Exchange(Box::new(decode_exchange(&mut self.head)?)),
             code => return Err(bad("a command", code)),

@@ -13,6 +13,7 @@
 pub mod address;
 pub mod codec;
 mod codec_exchange;
+mod codec_explain;
 pub mod dealer;
 pub mod error;
 mod gatekeeper;

@@ -1,5 +1,6 @@
 //! What `gt.debug` shows, and the instruction set for the tests.
 
+use gt::ir::explain::PlacedTensor;
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
 use gt::ir::{Attribute, Operand, Operation, ops};
 use gt::{Tensor, tape};
@@ -57,6 +58,72 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
         all.set_item(worker.name, stats)?;
     }
     Ok(all.unbind())
+}
+
+/// Begins to note what is planned.
+#[pyfunction]
+fn begin_explaining(py: Python<'_>) -> PyResult<()> {
+    let session = session::current()?;
+    session::waiting(py, |interrupt| session.begin_explaining(interrupt))
+}
+
+/// What was planned since: steps with their operands, result and moves; and bytes by worker.
+#[pyfunction]
+fn end_explaining(py: Python<'_>) -> PyResult<Py<PyDict>> {
+    let session = session::current()?;
+    let explanation = session::waiting(py, |interrupt| session.end_explaining(interrupt))?;
+    let steps = PyList::empty(py);
+    for step in explanation.steps {
+        let dict = PyDict::new(py);
+        dict.set_item("operation", step.operation)?;
+        dict.set_item("line", gt::source::text(step.line))?;
+        let operands: PyResult<Vec<_>> =
+            step.operands.iter().map(|operand| placed(py, operand)).collect();
+        dict.set_item("operands", operands?)?;
+        dict.set_item("output", placed(py, &step.output)?)?;
+        let moves = PyList::empty(py);
+        for moved in step.moves {
+            let dict = PyDict::new(py);
+            dict.set_item("collective", moved.collective.name())?;
+            dict.set_item("bytes", moved.bytes)?;
+            dict.set_item("from", placed(py, &moved.from)?)?;
+            dict.set_item("to", placed(py, &moved.to)?)?;
+            dict.set_item("reason", moved.reason)?;
+            moves.append(dict)?;
+        }
+        dict.set_item("moves", moves)?;
+        steps.append(dict)?;
+    }
+    let all = PyDict::new(py);
+    all.set_item("steps", steps)?;
+    all.set_item(
+        "memory",
+        explanation.memory.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+    )?;
+    Ok(all.unbind())
+}
+
+fn placed<'py>(py: Python<'py>, tensor: &PlacedTensor) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("dtype", tensor.meta.dtype.name())?;
+    dict.set_item("shape", convert_shape(py, &tensor.meta.shape)?)?;
+    dict.set_item("placement", &tensor.placement)?;
+    dict.set_item("workers", &tensor.workers)?;
+    Ok(dict)
+}
+
+/// The layouts in which a tensor is there.
+#[pyfunction]
+fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let copies = session::waiting(py, |interrupt| tensor.0.placement(interrupt))?;
+    copies.iter().map(|copy| placed(py, copy)).collect()
+}
+
+/// Makes unplanned moves of more bytes than this errors; None allows them.
+#[pyfunction]
+fn set_strict(limit: Option<u64>) -> PyResult<()> {
+    session::current()?.set_strict(limit);
+    Ok(())
 }
 
 /// The instruction set: for each operation its name, family, documentation and samples.
@@ -165,6 +232,10 @@ fn apply(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_tape, module)?)?;
+    module.add_function(wrap_pyfunction!(begin_explaining, module)?)?;
+    module.add_function(wrap_pyfunction!(end_explaining, module)?)?;
+    module.add_function(wrap_pyfunction!(placements, module)?)?;
+    module.add_function(wrap_pyfunction!(set_strict, module)?)?;
     module.add_function(wrap_pyfunction!(get_worker_stats, module)?)?;
     module.add_function(wrap_pyfunction!(operations, module)?)?;
     module.add_function(wrap_pyfunction!(apply, module)?)

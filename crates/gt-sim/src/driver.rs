@@ -43,7 +43,10 @@ impl SimDriver {
                 Message::Done(weight) => {
                     self.in_flight.fetch_sub(weight, Ordering::Relaxed);
                 }
-                Message::Value { request, .. } | Message::Statistics { request, .. } => {
+                Message::Value { request, .. }
+                | Message::Statistics { request, .. }
+                | Message::Explained { request, .. }
+                | Message::Located { request, .. } => {
                     lock(&self.answers).insert(request, message);
                 }
                 Message::Goodbye { reason } => return Err(ClientError::Connection(reason)),

@@ -96,7 +96,11 @@ impl<E: Engine> Worker<E> {
                 }
                 Command::Free(id) => self.free(*id),
                 Command::EndSession { session } => self.end_session(*session),
-                Command::Signal { .. } => {}
+                // What is the dispatcher's to answer never comes here.
+                Command::Signal { .. }
+                | Command::Explain { .. }
+                | Command::Locate { .. }
+                | Command::Strict { .. } => {}
                 Command::Stats { request } => {
                     let workers = vec![self.stats.clone()];
                     let statistics = Message::Statistics { request: *request, workers };

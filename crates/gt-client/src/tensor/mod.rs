@@ -13,6 +13,7 @@ pub mod shape;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use gt_ir::explain::PlacedTensor;
 use gt_ir::operation::{Family, Gradient};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::SmallVec;
@@ -181,6 +182,15 @@ impl Tensor {
     /// The operation that made it failed; the connection was lost; interrupted.
     pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
         self.ask()?.wait(interrupt)
+    }
+
+    /// Where it is: its layouts, each with its workers.
+    ///
+    /// # Errors
+    /// The operation that made it failed; the connection was lost; interrupted.
+    pub fn placement(&self, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
+        let value = self.value();
+        value.session.locate(&value, interrupt)
     }
 
     /// Asks for the values, to wait for them later.

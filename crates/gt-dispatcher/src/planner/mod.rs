@@ -5,9 +5,11 @@
 //! - [`scope`]: what signals ask for.
 //! - [`strategy`]: the ways to compute an instruction, and the cheapest.
 //! - [`moves`]: from one layout to another.
+//! - [`explain`]: notes of what is planned, for who asks.
 //! - [`run`]: one instruction with all of these; [`emit`]: the commands for each worker.
 
 mod emit;
+mod explain;
 mod layout;
 mod meshes;
 mod moves;
@@ -19,6 +21,7 @@ mod tensors;
 
 use std::sync::Arc;
 
+use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::message::Failure;
 use gt_ir::{Command, Content, Instruction, Meta, SourceId, TensorData, TensorId, WorkerId};
 
@@ -27,9 +30,10 @@ pub use scope::{Cluster, Scope};
 pub use streams::Streams;
 pub use tensors::Tensors;
 
+use explain::{Notes, Reason};
 use meshes::Meshes;
 use scope::Wanted;
-use tensors::{Copy, missing};
+use tensors::{Copy, There, missing};
 
 /// Data up to this size goes to several workers as it is; more goes to one, which passes it on.
 const SMALL_DATA: usize = 64 << 10;
@@ -147,7 +151,9 @@ impl Planner {
                 streams.push(worker, command(content));
                 let whole = Layout::replicated(&self.meshes.single(worker));
                 tensors.put(output, meta, Arc::new(whole), name);
-                self.copy_in(tensors, streams, output, &layout, SourceId::default());
+                let (line, reason) = (SourceId::default(), Reason::Created);
+                self.copy_in(tensors, streams, output, &layout, line, reason);
+                self.note_other(tensors, "create", output);
                 tensors.keep_only(output, &layout, streams);
             }
         }
@@ -168,9 +174,40 @@ impl Planner {
         }
         let worker = there.copies[0].layout.mesh.workers[0];
         let layout = Layout::replicated(&self.meshes.single(worker));
-        let copy: Copy = self.copy_in(tensors, streams, id, &layout, SourceId::default());
+        let (line, reason) = (SourceId::default(), Reason::Fetched);
+        let copy: Copy = self.copy_in(tensors, streams, id, &layout, line, reason);
+        self.note_other(tensors, "fetch", id);
         tensors.drop_combined(id, streams);
         (worker, copy.id)
+    }
+
+    /// Begins to note what is planned for a session.
+    pub fn begin_explaining(&self, tensors: &mut Tensors) {
+        tensors.notes = Some(Notes::default());
+    }
+
+    /// What was planned since then.
+    pub fn end_explaining(&self, tensors: &mut Tensors) -> Explanation {
+        let notes = tensors.notes.take().unwrap_or_default();
+        notes.explanation(&self.cluster, &tensors.memory())
+    }
+
+    /// Where a tensor is: in how many layouts, and on which workers.
+    pub fn locate(&self, there: &There) -> Vec<PlacedTensor> {
+        let copies = there.copies.iter();
+        copies.map(|copy| explain::placed(&self.cluster, there.meta, &copy.layout)).collect()
+    }
+
+    fn note_other(&self, tensors: &mut Tensors, name: &str, id: TensorId) {
+        if tensors.notes.is_none() {
+            return;
+        }
+        let there = tensors.there(id);
+        let last = &there.copies[there.copies.len() - 1];
+        let placed = explain::placed(&self.cluster, there.meta, &last.layout);
+        if let Some(notes) = &mut tensors.notes {
+            notes.other(name, placed);
+        }
     }
 
     /// Forgets a tensor.

@@ -15,6 +15,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
 use super::emit;
+use super::explain::{Reason, placed};
 use super::layout::{Layout, Mesh, Placement};
 use super::moves::{cost, stages};
 use super::scope::Wanted;
@@ -83,6 +84,12 @@ impl Planner {
         {
             return self.expand(tensors, streams, &instruction, body);
         }
+        if let Some(limit) = tensors.strict
+            && let Some(reason) = unplanned(tensors, &instruction, &strategy, limit)
+        {
+            tensors.fail(instruction.output, failure(&instruction, reason));
+            return Ok(());
+        }
         let operands = self.bring(tensors, streams, &instruction, &strategy);
         let plan = Local {
             instruction: &instruction,
@@ -92,11 +99,29 @@ impl Planner {
             meta,
         };
         plan.emit(tensors, streams, &operands, name);
+        self.note(tensors, &instruction, &operands, &metas, &strategy.output, meta);
         tensors.put(instruction.output, meta, Arc::new(strategy.output), name);
         for operand in instruction.operands.iter().filter_map(Operand::tensor) {
             tensors.drop_combined(*operand, streams);
         }
         Ok(())
+    }
+
+    /// Notes an instruction for who wants it explained.
+    fn note(
+        &self,
+        tensors: &mut Tensors,
+        instruction: &Instruction,
+        operands: &[Option<Copy>],
+        metas: &Metas,
+        output: &Layout,
+        meta: Meta,
+    ) {
+        let Some(notes) = &mut tensors.notes else { return };
+        let operands = operands.iter().zip(metas).filter_map(|(copy, meta)| {
+            Some(placed(&self.cluster, *meta.tensor()?, &copy.as_ref()?.layout))
+        });
+        notes.step(instruction, operands.collect(), placed(&self.cluster, meta, output));
     }
 
     /// Everything is on one worker: it goes there as it is.
@@ -110,6 +135,9 @@ impl Planner {
         name: TensorId,
     ) {
         let output = instruction.output;
+        if tensors.notes.is_some() {
+            self.note_alone(tensors, &instruction, meta, &layout);
+        }
         for operand in &mut instruction.operands {
             if let Operand::Tensor(id) = operand {
                 *id = tensors.there(*id).copies[0].id;
@@ -118,6 +146,21 @@ impl Planner {
         instruction.output = name;
         streams.push(layout.mesh.workers[0], Command::Run(instruction));
         tensors.put(output, meta, layout, name);
+    }
+
+    fn note_alone(
+        &self,
+        tensors: &mut Tensors,
+        instruction: &Instruction,
+        meta: Meta,
+        layout: &Layout,
+    ) {
+        let operands = instruction.operands.iter().filter_map(Operand::tensor);
+        let operands = operands.map(|id| placed(&self.cluster, tensors.there(*id).meta, layout));
+        let operands = operands.collect();
+        if let Some(notes) = &mut tensors.notes {
+            notes.step(instruction, operands, placed(&self.cluster, meta, layout));
+        }
     }
 
     /// The workers that compute an instruction: those of its scope, or else where its operands
@@ -188,13 +231,19 @@ impl Planner {
         instruction: &Instruction,
         strategy: &Strategy,
     ) -> SmallVec<[Option<Copy>; 3]> {
+        let scope = match &tensors.notes {
+            Some(_) => tensors.signals.get(&instruction.signal).map(|s| s.name().to_string()),
+            None => None,
+        };
         instruction
             .operands
             .iter()
             .zip(&strategy.operands)
             .map(|(operand, layout)| {
                 let (id, layout) = (operand.tensor()?, layout.as_ref()?);
-                Some(self.copy_in(tensors, streams, *id, layout, instruction.source))
+                let scope = scope.as_deref();
+                let reason = Reason::Needed { operation: instruction.operation.name, scope };
+                Some(self.copy_in(tensors, streams, *id, layout, instruction.source, reason))
             })
             .collect()
     }
@@ -208,6 +257,7 @@ impl Planner {
         id: TensorId,
         layout: &Layout,
         line: SourceId,
+        reason: Reason,
     ) -> Copy {
         let there = tensors.there(id);
         if let Some(copy) = there.copies.iter().find(|copy| *copy.layout == *layout) {
@@ -225,6 +275,9 @@ impl Planner {
         for (index, step) in steps.iter().enumerate() {
             self.stats.moves += u64::from(step.bytes > 0);
             self.stats.bytes += step.bytes;
+            if let Some(notes) = &mut tensors.notes {
+                notes.moved(&self.cluster, meta, &copy.layout, step, reason);
+            }
             let next = emit::stage(tensors, streams, &copy, step, meta, line);
             if index > 0 {
                 super::tensors::free_copy(&copy, streams);
@@ -483,6 +536,30 @@ fn gathers(tensors: &Tensors, instruction: &Instruction, strategy: &Strategy) ->
             let free = |copy: &Copy| cost(&copy.layout, layout, there.meta) == Some(0);
             there.copies.iter().any(cut) && !there.copies.iter().any(free)
         })
+}
+
+/// What is wrong with a strategy that moves more than `limit` bytes of a tensor that is cut on
+/// the very workers that compute: no scope and no sum asks for that.
+fn unplanned(
+    tensors: &Tensors,
+    instruction: &Instruction,
+    strategy: &Strategy,
+    limit: u64,
+) -> Option<String> {
+    instruction.operands.iter().zip(&strategy.operands).find_map(|(operand, layout)| {
+        let (id, layout) = (operand.tensor()?, layout.as_ref()?);
+        let there = tensors.there(*id);
+        let bytes = |copy: &&Copy| cost(&copy.layout, layout, there.meta).unwrap_or(u64::MAX);
+        let cheapest = there.copies.iter().min_by_key(bytes)?;
+        let moved = bytes(&cheapest);
+        let planned = cheapest.layout.mesh != layout.mesh || cheapest.layout.is_partial();
+        (moved > limit && !planned && !is_place(instruction.operation)).then(|| {
+            format!(
+                "it would move {moved} bytes of a tensor of shape {} from {} to {layout}, more than the {limit} that strict mode allows\n  hint: place it with gt.signal.tensor, or see gt.debug.explain",
+                there.meta.shape, cheapest.layout
+            )
+        })
+    })
 }
 
 fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {

@@ -60,6 +60,10 @@ impl Wanted {
 }
 
 impl Scope {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub fn new(name: String, shard: Option<Shard>) -> Scope {
         Scope { name, shard, resolved: None }
     }

@@ -236,9 +236,10 @@ impl Question<'_, '_> {
     }
 }
 
-/// Whether an operation only rearranges.
+/// Whether an operation only rearranges what is there.
 pub fn is_view(operation: &Operation) -> bool {
-    operation.family == Family::Reshape && !is_place(operation)
+    let other = [shape::PLACE.id, shape::EXPAND.id];
+    operation.family == Family::Reshape && !other.contains(&operation.id)
 }
 
 /// Whether an operation is there for the sake of its placement.

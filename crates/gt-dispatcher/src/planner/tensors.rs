@@ -7,6 +7,7 @@ use gt_ir::{Command, Meta, SourceId, TensorId, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+use super::explain::Notes;
 use super::layout::{Layout, Mesh};
 use super::meshes::Meshes;
 use super::scope::Scope;
@@ -45,6 +46,10 @@ pub struct Tensors {
     pub direct: bool,
     /// The highest name that a client has given so far, plus 1.
     named: u64,
+    /// What is planned, while somebody wants it explained.
+    pub notes: Option<Notes>,
+    /// Moves of more bytes than this are errors, unless a scope or a sum asks for them.
+    pub strict: Option<u64>,
     /// All tensors named below this were lost with a worker, before anything was kept here.
     lost: Option<(u64, Arc<Failure>)>,
     handles: FxHashMap<TensorId, TensorHandle>,
@@ -60,6 +65,8 @@ impl Tensors {
             signals: FxHashMap::default(),
             direct: false,
             named: 0,
+            notes: None,
+            strict: None,
             lost: None,
             handles: FxHashMap::default(),
             made: 0,
@@ -193,6 +200,25 @@ impl Tensors {
             }
             keep
         });
+    }
+
+    /// The bytes that each worker holds of this session.
+    pub fn memory(&self) -> Vec<(WorkerId, u64)> {
+        let mut held: FxHashMap<WorkerId, u64> = FxHashMap::default();
+        // The order of a sum does not matter, and the result is sorted.
+        #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
+        for handle in self.handles.values() {
+            let TensorHandle::There(there) = handle else { continue };
+            for copy in &there.copies {
+                for (rank, &worker) in copy.layout.mesh.workers.iter().enumerate() {
+                    let part = copy.layout.block(there.meta.shape, rank).shape.numel();
+                    *held.entry(worker).or_default() += (part * there.meta.dtype.size()) as u64;
+                }
+            }
+        }
+        let mut held: Vec<_> = held.into_iter().collect();
+        held.sort_unstable();
+        held
     }
 
     /// A worker is gone, and with it what only it had. Copies elsewhere live on.

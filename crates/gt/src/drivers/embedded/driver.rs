@@ -49,7 +49,15 @@ impl Driver for EmbeddedDriver {
 
     fn submit(&self, batch: &mut Vec<Command>, work: u64) {
         // Who asks for an answer will wait for it, and may do the work himself.
-        let asks = matches!(batch.last(), Some(Command::Fetch { .. } | Command::Stats { .. }));
+        let asks = matches!(
+            batch.last(),
+            Some(
+                Command::Fetch { .. }
+                    | Command::Stats { .. }
+                    | Command::Explain { .. }
+                    | Command::Locate { .. }
+            )
+        );
         self.runtime.submit(batch, work);
         if !asks {
             self.runtime.wake();

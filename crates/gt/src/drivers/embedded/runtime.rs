@@ -280,7 +280,10 @@ impl Runtime {
                     self.wake_sleepers();
                 }
             }
-            Message::Value { request, .. } | Message::Statistics { request, .. } => {
+            Message::Value { request, .. }
+            | Message::Statistics { request, .. }
+            | Message::Explained { request, .. }
+            | Message::Located { request, .. } => {
                 lock(&self.answers).insert(request, message);
                 self.wake_sleepers();
             }

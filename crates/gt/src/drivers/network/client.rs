@@ -160,7 +160,9 @@ impl Shared {
                 });
                 state.answers.insert(request, Message::Value { request, result });
             }
-            Message::Statistics { request, .. } => {
+            Message::Statistics { request, .. }
+            | Message::Explained { request, .. }
+            | Message::Located { request, .. } => {
                 state.answers.insert(request, message);
             }
             Message::Release { token } => state.blocks.release(token),

@@ -1,0 +1,116 @@
+//! Notes of what is planned, for who asks.
+
+use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
+use gt_ir::{Instruction, Meta, WorkerId};
+
+use super::layout::Layout;
+use super::moves::{Stage, StageKind};
+use super::scope::Cluster;
+
+/// What is planned between the beginning and the end of an explanation.
+#[derive(Default)]
+pub struct Notes {
+    steps: Vec<PlannedStep>,
+    /// Moves for the step that is planned now.
+    moves: Vec<PlannedMove>,
+}
+
+/// Why a tensor is moved.
+#[derive(Clone, Copy, Debug)]
+pub enum Reason<'a> {
+    /// An instruction needs it, in the scope of a signal if there is one.
+    Needed {
+        operation: &'static str,
+        scope: Option<&'a str>,
+    },
+    Fetched,
+    Created,
+}
+
+/// Steps kept at most; what comes after is not explained.
+const LIMIT: usize = 100_000;
+
+impl Notes {
+    pub fn moved(
+        &mut self,
+        cluster: &Cluster,
+        meta: Meta,
+        from: &Layout,
+        stage: &Stage,
+        reason: Reason,
+    ) {
+        let collective = match stage.kind {
+            StageKind::Blocks(collective) | StageKind::Combine { collective, .. } => collective,
+            StageKind::Slice | StageKind::Zeros { .. } => return,
+        };
+        self.moves.push(PlannedMove {
+            collective,
+            bytes: stage.bytes,
+            from: placed(cluster, meta, from),
+            to: placed(cluster, meta, &stage.layout),
+            reason: words(from, stage, reason),
+        });
+    }
+
+    /// An instruction was planned: with its operands in these layouts, and what was moved before.
+    pub fn step(
+        &mut self,
+        instruction: &Instruction,
+        operands: Vec<PlacedTensor>,
+        output: PlacedTensor,
+    ) {
+        let moves = std::mem::take(&mut self.moves);
+        if self.steps.len() < LIMIT {
+            let operation = instruction.operation.name.to_string();
+            let line = instruction.source;
+            self.steps.push(PlannedStep { operation, line, operands, output, moves });
+        }
+    }
+
+    /// Something other than an instruction, such as a fetch.
+    pub fn other(&mut self, name: &str, output: PlacedTensor) {
+        let moves = std::mem::take(&mut self.moves);
+        if !moves.is_empty() && self.steps.len() < LIMIT {
+            let (operation, line) = (name.to_string(), Default::default());
+            self.steps.push(PlannedStep { operation, line, operands: Vec::new(), output, moves });
+        }
+    }
+
+    pub fn explanation(self, cluster: &Cluster, memory: &[(WorkerId, u64)]) -> Explanation {
+        let memory =
+            memory.iter().filter_map(|(worker, bytes)| Some((number(cluster, *worker)?, *bytes)));
+        Explanation { steps: self.steps, memory: memory.collect() }
+    }
+}
+
+/// A tensor and where it is, in the numbers that users know workers by.
+pub fn placed(cluster: &Cluster, meta: Meta, layout: &Layout) -> PlacedTensor {
+    let workers = layout.mesh.workers.iter();
+    PlacedTensor {
+        meta,
+        placement: layout.to_string(),
+        workers: workers.filter_map(|worker| number(cluster, *worker)).collect(),
+    }
+}
+
+fn number(cluster: &Cluster, worker: WorkerId) -> Option<u32> {
+    cluster.workers.iter().find(|(_, other)| *other == worker).map(|(number, _)| *number)
+}
+
+fn words(from: &Layout, stage: &Stage, reason: Reason) -> String {
+    match reason {
+        Reason::Fetched => "its value was asked for".into(),
+        Reason::Created => "it was made in a scope".into(),
+        Reason::Needed { operation, .. } if matches!(stage.kind, StageKind::Combine { .. }) => {
+            format!("'{operation}' needs the sum, not its parts")
+        }
+        Reason::Needed { operation, scope } if from.mesh != stage.layout.mesh => match scope {
+            Some(scope) => format!("'{operation}' is computed on the workers of '{scope}'"),
+            None => format!("'{operation}' is computed where its other operand is"),
+        },
+        Reason::Needed { operation, .. } if stage.layout.is_replicated() => {
+            format!("'{operation}' needs it whole")
+        }
+        Reason::Needed { operation, .. } => format!("'{operation}' needs it cut otherwise"),
+    }
+}

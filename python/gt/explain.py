@@ -1,0 +1,142 @@
+"""What the planner does with a piece of program: where each operation runs and what is moved.
+
+with gt.debug.explain() as explanation:
+    loss = step(batch)
+print(explanation.moved_bytes)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gt import _gt
+
+__all__ = ["Explanation", "Move", "Placed", "Step", "explain"]
+
+
+@dataclass
+class Placed:
+    """A tensor, and how it lies over which workers."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    placement: str
+    workers: list[int]
+
+    def __str__(self) -> str:
+        """Write it as `float32 (128, 64) Shard(0) on [0, 1]`."""
+        return f"{self.dtype} {self.shape} {self.placement} on {self.workers}"
+
+
+@dataclass
+class Move:
+    """Data that goes between workers, and why."""
+
+    collective: str
+    bytes: int
+    source: Placed
+    target: Placed
+    reason: str
+
+
+@dataclass
+class Step:
+    """An operation as it was planned; `line` is the user's."""
+
+    operation: str
+    line: str | None
+    operands: list[Placed]
+    output: Placed
+    moves: list[Move]
+
+
+@dataclass
+class Explanation:
+    """All steps of a piece of program, and the bytes of memory in use on each worker after it."""
+
+    steps: list[Step] = field(default_factory=list)
+    memory: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> list[Move]:
+        """All moves, in order."""
+        return [move for step in self.steps for move in step.moves]
+
+    @property
+    def moved_bytes(self) -> int:
+        """How many bytes went between workers."""
+        return sum(move.bytes for move in self.moves)
+
+    def __str__(self) -> str:
+        """Write a line for each operation, and one below it for each move."""
+        lines = []
+        for step in self.steps:
+            operands = ", ".join(map(str, step.operands)) or "nothing"
+            lines.append(f"{step.operation}: {operands} -> {step.output}")
+            if step.line:
+                lines.append(f"    at {step.line}")
+            lines += [
+                f"    {move.collective} of {_size(move.bytes)}: {move.source.placement} on "
+                f"{move.source.workers} -> {move.target.placement} on {move.target.workers}, "
+                f"because {move.reason}"
+                for move in step.moves
+            ]
+        lines.append(
+            f"{len(self.steps)} operations, {len(self.moves)} moves, "
+            f"{_size(self.moved_bytes)} between workers"
+        )
+        held = ", ".join(f"worker {n}: {_size(size)}" for n, size in sorted(self.memory.items()))
+        lines.append(f"memory: {held or 'nothing'}")
+        return "\n".join(lines)
+
+
+class explain:  # noqa: N801 - it is used as a function and as a context
+    """Explain a piece of program: `with gt.debug.explain():`, or `gt.debug.explain(function)`.
+
+    Prints what was planned at the end, unless `quiet`. As a context it gives the `Explanation`,
+    which is filled at the end; called with a function, it runs it with the arguments that follow
+    and has the explanation in `result`.
+    """
+
+    def __init__(self, function: Callable | None = None, *args: Any, quiet: bool = False):
+        self.result = Explanation()
+        self.quiet = quiet
+        if function is not None:
+            with self:
+                function(*args)
+
+    def __enter__(self) -> Explanation:
+        """Begin to note what is planned."""
+        _gt.begin_explaining()
+        return self.result
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Fill the explanation, and print it."""
+        noted = _gt.end_explaining()
+        self.result.steps = [_step(step) for step in noted["steps"]]
+        self.result.memory = noted["memory"]
+        if not self.quiet and kind is None:
+            print(self.result)
+
+
+def _step(step: dict) -> Step:
+    operands = [Placed(**operand) for operand in step["operands"]]
+    moves = [
+        Move(
+            move["collective"],
+            move["bytes"],
+            Placed(**move["from"]),
+            Placed(**move["to"]),
+            move["reason"],
+        )
+        for move in step["moves"]
+    ]
+    return Step(step["operation"], step["line"], operands, Placed(**step["output"]), moves)
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
