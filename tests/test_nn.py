@@ -198,3 +198,74 @@ def test_client_nn_is_nn():
     import gt.client.nn
 
     assert gt.client.nn.Linear is nn.Linear
+
+
+def test_frozen_parameters_stay_parameters():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    names = list(model.state_dict())
+    model.requires_grad_(False)
+    assert len(model.parameters()) == 4 and list(model.state_dict()) == names
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    model.requires_grad_(True)
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Parameter([1.0, 2.0], requires_grad=False)
+
+    assert list(Frozen().state_dict()) == ["table"]
+    assert isinstance(Frozen().table, nn.Parameter) and not isinstance(gt.ones(1), nn.Parameter)
+
+
+def test_shared_parameters_have_all_their_names():
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    model[1].weight = model[0].weight
+    assert len(model.parameters()) == 1
+    assert list(model.state_dict()) == ["0.weight", "1.weight"]
+    model.load_state_dict({"0.weight": gt.ones(2, 2), "1.weight": gt.ones(2, 2)})
+    assert model[1].weight.tolist() == [[1, 1], [1, 1]]
+
+
+def test_binary_cross_entropy_is_finite_at_the_edges():
+    p = gt.tensor([0.0, 1.0, 0.5], requires_grad=True)
+    nn.binary_cross_entropy(p, gt.tensor([0.0, 1.0, 1.0])).backward()
+    np.testing.assert_allclose(p.grad.numpy(), [0, 0, -2 / 3], rtol=1e-6)
+    wrong = gt.tensor([0.0, 1.0], requires_grad=True)
+    loss = nn.binary_cross_entropy(wrong, gt.tensor([1.0, 0.0]))
+    loss.backward()
+    assert loss.item() == 100 and np.isfinite(wrong.grad.numpy()).all()
+
+
+def test_binary_cross_entropy_with_logits_is_that_of_sigmoid():
+    x, y = gt.randn(20) * 3, (gt.rand(20) > 0.5).float()
+    want = nn.binary_cross_entropy(x.sigmoid(), y).item()
+    assert abs(nn.BCEWithLogitsLoss()(x, y).item() - want) < 1e-5
+
+
+def test_class_indices_must_be_integers():
+    logits = gt.randn(2, 3)
+    with pytest.raises(TypeError, match="dtype=gt.int64"):
+        nn.CrossEntropyLoss()(logits, gt.tensor([0, 1]))
+    loss = nn.CrossEntropyLoss()(logits, gt.tensor([0, 1], dtype=gt.int64)).item()
+    assert nn.CrossEntropyLoss()(logits, [0, 1]).item() == loss
+    assert nn.CrossEntropyLoss()(logits, np.array([0, 1])).item() == loss
+
+
+def test_modules_have_names_and_parts():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(inplace=True), nn.Linear(3, 1))
+    assert [name for name, _ in model.named_modules()] == ["", "0", "1", "2"]
+    assert isinstance(model[0:2], nn.Sequential) and len(model.append(nn.Tanh())) == 4
+    seen = []
+    model.apply(seen.append)
+    assert seen[-1] is model and len(seen) == 5
+    assert {p.dtype for p in model.to(gt.float64).parameters()} == {gt.float64}
+    with pytest.raises(ValueError, match="-1"):
+        nn.Linear(-1, 2)
+
+    class Forgetful(nn.Module):
+        def __init__(self):
+            self.weight = gt.ones(1)
+
+    with pytest.raises(AttributeError, match="super"):
+        Forgetful()

@@ -106,3 +106,29 @@ def test_a_saved_state_goes_on_alike(kind, options, _steps):
 def test_bad_arguments(act, error, words):
     with pytest.raises(error, match=words):
         act(gt.ones(1, requires_grad=True))
+
+
+def test_groups_have_rates_of_their_own():
+    a, b = (gt.ones(1, requires_grad=True) for _ in range(2))
+    optimizer = optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.1)
+    (a + b).sum().backward()
+    optimizer.step()
+    np.testing.assert_allclose([a.item(), b.item()], [0.9, 0.0], atol=1e-6)
+    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.zero_grad(set_to_none=False)
+    assert a.grad.tolist() == [0]
+    (a + b).sum().backward()
+    optimizer.step()
+    np.testing.assert_allclose([a.item(), b.item()], [0.4, -1.0], atol=1e-6)
+
+
+def test_settings_must_not_be_negative():
+    w = gt.ones(1, requires_grad=True)
+    for make in (
+        lambda: optim.SGD([w], momentum=-1),
+        lambda: optim.SGD([w], lr=-1),
+        lambda: optim.Adam([w], eps=-1),
+        lambda: optim.Adam([w], betas=(0.9, 1.0)),
+    ):
+        with pytest.raises(ValueError, match=r"-1|1\.0"):
+            make()

@@ -39,6 +39,20 @@ class ShardConfig:
     replicated: bool = False
     mesh: Mapping[str, int] | None = None
 
+    def __post_init__(self) -> None:
+        workers = self.workers
+        if workers is not None and (
+            not isinstance(workers, (list, tuple, range))
+            or not all(isinstance(worker, int) and worker >= 0 for worker in workers)
+        ):
+            raise TypeError(f"workers is {workers!r}, expected worker numbers, or None for all")
+        if workers is not None and not workers:
+            raise ValueError("workers is an empty list, expected worker numbers, or None for all")
+        if workers is not None and len(set(workers)) < len(workers):
+            raise ValueError(f"workers is {list(workers)}, which names a worker twice")
+        self.workers = None if workers is None else list(workers)
+        self._placement()
+
     def _placement(self) -> _Placement:
         """Say the same as the core does: workers, and for each mesh axis its tensor axis."""
         if self.mesh is None:
@@ -68,6 +82,12 @@ class SignalConfig:
     shard: ShardConfig | None = None
     backward_signal: str | None = None
     compile: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shard is not None and not isinstance(self.shard, ShardConfig):
+            raise TypeError(f"shard is {self.shard!r}, expected a ShardConfig or None")
+        if self.backward_signal is not None and not isinstance(self.backward_signal, str):
+            raise TypeError(f"backward_signal is {self.backward_signal!r}, expected a name or None")
 
 
 @dataclass

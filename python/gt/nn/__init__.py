@@ -14,6 +14,7 @@ from gt.nn.activations import (
 )
 from gt.nn.functional import (
     binary_cross_entropy,
+    binary_cross_entropy_with_logits,
     cross_entropy,
     cross_entropy_loss,
     dropout,
@@ -28,7 +29,7 @@ from gt.nn.functional import (
     tanh,
 )
 from gt.nn.layers import Dropout, Flatten, Linear
-from gt.nn.losses import BCELoss, CrossEntropyLoss, MSELoss
+from gt.nn.losses import BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from gt.nn.module import Module, ModuleList, Parameter, Sequential
 from gt.optim import SGD, Adam, AdamW
 
@@ -36,6 +37,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "BCELoss",
+    "BCEWithLogitsLoss",
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
@@ -56,6 +58,7 @@ __all__ = [
     "Softplus",
     "Tanh",
     "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "cross_entropy",
     "cross_entropy_loss",
     "dropout",

@@ -13,7 +13,11 @@ class Identity(Module):
 
 
 class ReLU(Module):
-    """max(x, 0)."""
+    """max(x, 0); `inplace` is taken as in PyTorch, and changes nothing."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply it."""

@@ -87,9 +87,35 @@ def binary_cross_entropy(prediction: Tensor, target: Tensor, reduction: str = "m
     Logarithms are cut at -100, as in PyTorch, so that p may be 0 or 1.
     """
     _same_shape("binary_cross_entropy", prediction, target)
-    log_p = prediction.log().clamp(min=-100.0)
-    log_rest = (-prediction).log1p().clamp(min=-100.0)
-    return _reduced(-(target * log_p + (1 - target) * log_rest), reduction)
+    # At 0 and 1 the loss is a constant: without that its gradient would be 0 times infinity.
+    at_zero, at_one = prediction <= 0, prediction >= 1
+    inside = _gt.where(at_zero | at_one, 0.5, prediction)
+    log_p = inside.log().clamp(min=-100.0)
+    log_rest = (-inside).log1p().clamp(min=-100.0)
+    loss = -(target * log_p + (1 - target) * log_rest)
+    edge = 100.0 * (target * at_zero + (1 - target) * at_one)
+    return _reduced(_gt.where(at_zero | at_one, edge, loss), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    logits: Tensor, target: Tensor, reduction: str = "mean"
+) -> Tensor:
+    """Binary cross entropy of sigmoid(logits), exact for logits of any size."""
+    _same_shape("binary_cross_entropy_with_logits", logits, target)
+    # max(x, 0) - x y + log(1 + exp(-|x|))
+    return _reduced(logits.relu() - logits * target + (-logits.abs()).softplus(), reduction)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x @ weight.T + bias`."""
+    out = x @ weight.T
+    return out if bias is None else out + bias
+
+
+def one_hot(target: Tensor, num_classes: int) -> Tensor:
+    """1 at each class index, 0 elsewhere, along a new last axis; int64."""
+    classes = _gt.arange(num_classes)
+    return (target.unsqueeze(-1) == classes).long()
 
 
 def cross_entropy_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -98,7 +124,14 @@ def cross_entropy_loss(logits: Tensor, target: Tensor, reduction: str = "mean") 
     The target holds class indices (integers, the logits' shape without the class axis) or
     probabilities (floats of the logits' shape).
     """
+    if not isinstance(target, Tensor):
+        target = _gt.tensor(target, dtype=None if hasattr(target, "dtype") else "int64")
     axis = 0 if logits.ndim == 1 else 1
+    if target.dtype.is_floating_point and target.ndim == logits.ndim - 1:
+        raise TypeError(
+            f"cross_entropy_loss: class indices must be integers, these are {target.dtype.name}\n"
+            "  hint: gt.tensor([...], dtype=gt.int64), or target.long()"
+        )
     log_p = logits.log_softmax(axis)
     if target.dtype.is_floating_point:
         _same_shape("cross_entropy_loss", logits, target)

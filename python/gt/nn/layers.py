@@ -13,6 +13,10 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True):
         super().__init__()
+        if in_features < 0 or out_features < 0:
+            raise ValueError(
+                f"Linear: sizes are {in_features} and {out_features}, expected 0 or more"
+            )
         self.in_features, self.out_features = in_features, out_features
         # Uniform on ±1/sqrt(in), as PyTorch starts them.
         bound = 1 / math.sqrt(in_features) if in_features else 0.0

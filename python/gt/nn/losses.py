@@ -29,6 +29,12 @@ class BCELoss(_Loss):
     function = staticmethod(functional.binary_cross_entropy)
 
 
+class BCEWithLogitsLoss(_Loss):
+    """Binary cross entropy of logits."""
+
+    function = staticmethod(functional.binary_cross_entropy_with_logits)
+
+
 class CrossEntropyLoss(_Loss):
     """Cross entropy of logits against class indices or probabilities."""
 

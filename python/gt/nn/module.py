@@ -1,19 +1,45 @@
 """The base class of all modules, and containers of modules."""
 
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gt import _gt
 from gt._gt import Tensor
 
+#: Tensors that are parameters, whether they are trained at the moment or not, by identity.
+_PARAMETERS: dict[int, weakref.ref] = {}
 
-def Parameter(data, requires_grad: bool = True) -> Tensor:
-    """Make a tensor that a module counts among its parameters."""
-    if not isinstance(data, Tensor):
-        data = _gt.tensor(data)
-    parameter = data.detach()
-    parameter.requires_grad_(requires_grad)
-    return parameter
+
+def _remember(tensor: Tensor) -> None:
+    key = id(tensor)
+    if key not in _PARAMETERS:
+        _PARAMETERS[key] = weakref.ref(tensor, lambda _: _PARAMETERS.pop(key, None))
+
+
+def _is_parameter(tensor: Tensor) -> bool:
+    """Whether a tensor is trained, or was when a module took it in."""
+    if tensor.requires_grad and tensor.is_leaf:
+        _remember(tensor)
+    return id(tensor) in _PARAMETERS
+
+
+class _ParameterType(type):
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, Tensor) and _is_parameter(value)
+
+
+class Parameter(metaclass=_ParameterType):
+    """A tensor that a module counts among its parameters, even while it is not trained."""
+
+    def __new__(cls, data, requires_grad: bool = True) -> Tensor:  # type: ignore[misc]
+        """Make one from a tensor, array or list."""
+        if not isinstance(data, Tensor):
+            data = _gt.tensor(data)
+        parameter = data.detach()
+        parameter.requires_grad_(requires_grad)
+        _remember(parameter)
+        return parameter
 
 
 class Module:
@@ -27,6 +53,16 @@ class Module:
         self.training = True
         self._parameters: list[Tensor] = []
         self._buffers: dict[str, Tensor] = {}
+
+    def __setattr__(self, name: str, value) -> None:
+        if isinstance(value, Tensor):
+            if "_parameters" not in self.__dict__:
+                raise AttributeError(
+                    f"{type(self).__name__}.{name}: call super().__init__() before tensors or "
+                    "modules are assigned"
+                )
+            _is_parameter(value)
+        super().__setattr__(name, value)
 
     def forward(self, *args, **kwargs):
         """Compute the module's result; subclasses define it."""
@@ -53,9 +89,28 @@ class Module:
 
     def modules(self) -> Iterator["Module"]:
         """Yield this module and all below it."""
-        yield self
+        for _, module in self.named_modules():
+            yield module
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
+        """Yield this module and all below it, with their names."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def apply(self, function: Callable[["Module"], object]) -> "Module":
+        """Call a function with all modules below this one, and then with this one."""
         for child in self.children():
-            yield from child.modules()
+            child.apply(function)
+        function(self)
+        return self
+
+    def to(self, dtype) -> "Module":
+        """Turn float parameters and buffers into another float dtype."""
+        for tensor in [*self.parameters(), *(buffer for _, buffer in self.named_buffers())]:
+            if tensor.dtype.is_floating_point:
+                tensor.data = tensor.detach().to(dtype)
+        return self
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Yield each parameter once, with its name: `fc1.weight`."""
@@ -69,7 +124,7 @@ class Module:
         for name, value in self.__dict__.items():
             if name not in ("_parameters", "_buffers"):
                 for key, tensor in _tensors_in(name, value):
-                    if tensor.requires_grad and tensor.is_leaf:
+                    if _is_parameter(tensor) and key not in self._buffers:
                         yield prefix + key, tensor
         for name, child in self.named_children():
             yield from child._all_parameters(f"{prefix}{name}.")
@@ -90,17 +145,25 @@ class Module:
 
     def state_dict(self) -> "OrderedDict[str, Tensor]":
         """Give all parameters and buffers by name, without their history."""
-        state = OrderedDict()
-        for name, tensor in [*self.named_parameters(), *self.named_buffers()]:
-            state[name] = tensor.detach()
-        return state
+        return OrderedDict((name, tensor.detach()) for name, tensor in self._state().items())
+
+    def _state(self) -> "OrderedDict[str, Tensor]":
+        """All parameters, a shared one under each of its names, and buffers."""
+        own = OrderedDict(self._all_parameters(""))
+        # A list that the model filled itself only repeats what has a name.
+        named = {id(tensor) for name, tensor in own.items() if "_parameters." not in name}
+        for name in [name for name in own if "_parameters." in name]:
+            if id(own[name]) in named:
+                del own[name]
+        own.update(self.named_buffers())
+        return own
 
     def load_state_dict(self, state: dict, strict: bool = True) -> None:
         """Take the values of a state dict: tensors, or arrays such as PyTorch's.
 
         With `strict`, names must match exactly; shapes must always match.
         """
-        own = OrderedDict([*self.named_parameters(), *self.named_buffers()])
+        own = self._state()
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
         if strict and (missing or unexpected):
@@ -120,7 +183,7 @@ class Module:
                 )
             values[name] = value
         for name, value in values.items():
-            own[name].data = value
+            own[name].data = value.to(own[name].dtype)
 
     def train(self, mode: bool = True) -> "Module":
         """Set this module and all below it to training, or to evaluation."""
@@ -132,10 +195,11 @@ class Module:
         """Set this module and all below it to evaluation."""
         return self.train(False)
 
-    def zero_grad(self) -> None:
-        """Forget the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if parameter.requires_grad:
+                forget_grad(parameter, set_to_none)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Module":
         """Train all parameters, or none."""
@@ -155,6 +219,14 @@ class Module:
         if not lines:
             return f"{type(self).__name__}({self.extra_repr()})"
         return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
+
+
+def forget_grad(parameter: Tensor, set_to_none: bool) -> None:
+    """Forget the gradient of a parameter, or set it to zero."""
+    if set_to_none or parameter.grad is None:
+        parameter.grad = None
+    else:
+        parameter.grad.zero_()
 
 
 def _modules_in(name: str, value) -> Iterator[tuple[str, Module]]:
@@ -202,8 +274,14 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(list(self.children()))
 
-    def __getitem__(self, index: int) -> Module:
-        return list(self.children())[index]
+    def __getitem__(self, index: int | slice) -> Module:
+        found = list(self.children())[index]
+        return Sequential(*found) if isinstance(found, list) else found
+
+    def append(self, module: Module) -> "Sequential":
+        """Put a module at the end."""
+        setattr(self, str(len(self)), module)
+        return self
 
     def __iter__(self):
         return self.children()

@@ -302,6 +302,26 @@ impl Tensor {
         Tensor { state: Arc::clone(&self.state), bare: true }
     }
 
+    /// Gives this tensor another value of the same shape, in that one's dtype, without history.
+    ///
+    /// # Errors
+    /// Another shape or session.
+    pub fn set_data(&self, other: &Tensor) -> Result<()> {
+        if other.shape() != self.shape() {
+            let (given, expected) = (other.shape(), format!("the tensor's own {}", self.shape()));
+            return Err(
+                gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into()
+            );
+        }
+        if !other.session().is(&self.session()) {
+            return Err(ClientError::usage("data: the tensors belong to different sessions"));
+        }
+        let value = other.value();
+        let old = std::mem::replace(&mut self.lock().value, value);
+        drop(old);
+        Ok(())
+    }
+
     /// A tensor of its own with the same value. Values never change, so nothing is copied; where
     /// a gradient is wanted, it flows back through an instruction of its own.
     #[track_caller]

@@ -82,10 +82,7 @@ impl PyTensor {
 
     #[setter]
     fn set_data(&self, value: &PyTensor) -> PyResult<()> {
-        let before = gt::set_grad_enabled(false);
-        let result = self.0.assign(&value.0, "data");
-        gt::set_grad_enabled(before);
-        result.map_err(crate::error::to_python)
+        self.0.set_data(&value.0).py()
     }
 
     /// The values as a NumPy array of its own. Waits until they are computed.
