@@ -34,6 +34,10 @@ def run(*command: str, cwd=ROOT):
         ("compile_demo.py", ["hot_path is to be compiled: True", "operations:"]),
         ("config_from_python.py", ["batch of 512: workers [0, 1, 2, 3]", "'training'"]),
         ("debug_demo.py", ["matmul", "issued at", "debug_demo.py"]),
+        ("data_parallel.py", ["on 4 workers", "the same as on one worker", "MB in"]),
+        ("tensor_parallel.py", ["on 2 workers", "the same as on one worker", "MB in"]),
+        ("pipeline.py", ["on 8 workers", "the same as on one worker", "MB in"]),
+        ("hybrid.py", ["on 2 x 2 workers", "the same as on one worker", "MB in"]),
     ],
 )
 def test_example(script, words):
@@ -44,6 +48,7 @@ def test_example(script, words):
 
 def test_no_example_is_forgotten():
     tested = {"demo", "signal_demo", "compile_demo", "config_from_python", "debug_demo"}
+    tested |= {"data_parallel", "tensor_parallel", "pipeline", "hybrid", "sharding"}
     tested |= {"train_digits", "demo_digits", "export_digits"}
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == tested
 

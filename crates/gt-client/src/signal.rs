@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::sync::{LazyLock, Mutex};
 
 use crate::config::registry;
+use crate::nearest::nearest;
 use crate::error::{ClientError, Result};
 
 /// A scope: the numbers of its signal and of the one for its gradients. 0 is none.
@@ -47,10 +48,51 @@ pub fn of_gradients(signal: u32) -> u32 {
     config.and_then(|config| config.backward).map_or(signal, |name| number(&name))
 }
 
-/// Opens a scope on this thread.
-pub fn enter(signal: &str, backward: Option<&str>) {
+/// What `GT_STRICT` and `GT_VERBOSE` say.
+static STRICT: LazyLock<bool> = LazyLock::new(|| is_set("GT_STRICT"));
+static VERBOSE: LazyLock<bool> = LazyLock::new(|| is_set("GT_VERBOSE"));
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Opens a scope on this thread. A signal without a configuration changes nothing; `GT_VERBOSE`
+/// reports it once.
+///
+/// # Errors
+/// With `GT_STRICT`, a signal that has no configuration.
+pub fn enter(signal: &str, backward: Option<&str>) -> Result<()> {
+    for name in [Some(signal), backward].into_iter().flatten() {
+        check_known(name)?;
+    }
     let scope = Scope { signal: number(signal), backward: backward.map_or(0, number) };
     STACK.with_borrow_mut(|stack| stack.push(scope));
+    Ok(())
+}
+
+/// Unknown signals that have been reported.
+static REPORTED: LazyLock<Mutex<Vec<String>>> = LazyLock::new(Mutex::default);
+
+fn check_known(name: &str) -> Result<()> {
+    if !(*STRICT || *VERBOSE) || registry::get(name).is_some() {
+        return Ok(());
+    }
+    let known = registry::names();
+    let hint = match nearest(name, &known.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Some(nearest) => format!("did you mean '{nearest}'?"),
+        None if known.is_empty() => "load a configuration with gt.load_config".to_string(),
+        None => format!("the known ones are {}", known.join(", ")),
+    };
+    let text = format!("signal '{name}' has no configuration\n  hint: {hint}");
+    if *STRICT {
+        return Err(ClientError::usage(text));
+    }
+    let mut reported = REPORTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !reported.iter().any(|other| other == name) {
+        reported.push(name.to_string());
+        eprintln!("gt: {text}");
+    }
+    Ok(())
 }
 
 /// Closes the innermost scope of this thread.
@@ -94,8 +136,8 @@ mod tests {
 
     #[test]
     fn scopes_nest_and_close_in_order() {
-        enter("outer", Some("back"));
-        enter("inner", None);
+        enter("outer", Some("back")).unwrap();
+        enter("inner", None).unwrap();
         assert_eq!(name(current().signal).as_deref(), Some("inner"));
         assert!(exit("outer").unwrap_err().to_string().contains("'inner'"));
         exit("inner").unwrap();
@@ -108,7 +150,7 @@ mod tests {
     #[test]
     #[allow(clippy::disallowed_methods, reason = "it is about threads")]
     fn threads_have_their_own_scopes() {
-        enter("here", None);
+        enter("here", None).unwrap();
         std::thread::spawn(|| assert_eq!(current(), Scope::default())).join().unwrap();
         exit("here").unwrap();
     }

@@ -10,8 +10,8 @@ use crate::tensor::PyTensor;
 
 #[pyfunction]
 #[pyo3(signature = (name, backward=None))]
-fn signal_enter(name: &str, backward: Option<&str>) {
-    signal::enter(name, backward);
+fn signal_enter(name: &str, backward: Option<&str>) -> PyResult<()> {
+    signal::enter(name, backward).py()
 }
 
 #[pyfunction]

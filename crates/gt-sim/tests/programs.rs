@@ -117,7 +117,7 @@ fn run(session: &Session, seed: u64, steps: &[Step], scoped: bool) -> Vec<Value>
         tensors.resize(tensors.len().max(step.name + 1), None);
         let scope = (scoped && step.scope > 0).then(|| scope_name(seed, step.scope));
         if let Some(scope) = &scope {
-            signal::enter(scope, None);
+            signal::enter(scope, None).unwrap();
         }
         let made = perform(session, &tensors, step, scope.as_deref());
         if let Some(scope) = &scope {

@@ -26,6 +26,13 @@ pub fn get(name: &str) -> Option<SignalConfig> {
     lock().get(name).cloned()
 }
 
+/// The names of all signals of which something is said, sorted.
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = lock().keys().cloned().collect();
+    names.sort_unstable();
+    names
+}
+
 /// Forgets all signals.
 pub fn clear() {
     lock().clear();

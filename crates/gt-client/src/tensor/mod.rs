@@ -18,6 +18,7 @@ use gt_ir::operation::{Family, Gradient};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::SmallVec;
 
+use crate::config::registry;
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 use crate::session::{Asked, Session, Value};
@@ -334,10 +335,23 @@ impl Tensor {
         self.cast_always(self.dtype())
     }
 
+    /// The axes that a signal cuts must be there where a tensor is placed by itself.
+    fn check_axes(&self, signal: &str) -> Result<()> {
+        let shard = registry::get(signal).and_then(|config| config.shard);
+        for axis in shard.iter().flat_map(|shard| &shard.mesh).filter_map(|axis| axis.axis) {
+            gt_ir::shape::axis(axis, self.rank(), "signal.tensor")?;
+        }
+        Ok(())
+    }
+
     /// A copy placed as a signal's configuration says.
+    ///
+    /// # Errors
+    /// The tensor does not have an axis that the signal cuts.
     #[track_caller]
     pub fn with_signal(&self, signal: &str, backward: Option<&str>) -> Result<Tensor> {
-        signal::enter(signal, backward);
+        self.check_axes(signal)?;
+        signal::enter(signal, backward)?;
         let copy = self.apply_unary(&gt_ir::ops::shape::PLACE, smallvec::smallvec![]);
         signal::exit(signal)?;
         copy

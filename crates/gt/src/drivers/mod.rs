@@ -2,4 +2,5 @@
 
 pub mod embedded;
 mod log;
+mod sharding;
 pub mod network;

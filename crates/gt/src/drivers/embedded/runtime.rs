@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::bell::Bell;
 use crate::drivers::log::log_from_environment;
+use crate::drivers::sharding::shard_from_environment;
 
 /// The session's link; workers have the numbers after it.
 const CLIENT: PeerId = PeerId(1);
@@ -72,6 +73,7 @@ impl Runtime {
         let threads = (cores / workers).max(1);
         let mut dispatcher =
             Dispatcher::new(String::new(), Limits::default(), log_from_environment());
+        shard_from_environment(&mut dispatcher);
         let hello = |role, name: String| {
             let (version, schema) = (PROTOCOL_VERSION, schema());
             let (machine, endpoint) = (String::new(), String::new());

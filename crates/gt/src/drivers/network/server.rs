@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::blocks;
 use crate::drivers::log::{log_from_environment, log_to_file};
+use crate::drivers::sharding::shard_from_environment;
 
 /// How a server is to run.
 pub struct ServerOptions {
@@ -76,9 +77,11 @@ impl Server {
         };
         let limits = Limits { worker_wait: options.worker_wait, ..Limits::default() };
         let machine = shm::machine_token();
+        let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
+        shard_from_environment(&mut dispatcher);
         Ok(Server {
             link,
-            dispatcher: Dispatcher::new(machine.clone(), limits, open_log(options)?),
+            dispatcher,
             started: Instant::now(),
             peers: FxHashMap::default(),
             links: FxHashMap::default(),

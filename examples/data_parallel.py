@@ -1,0 +1,34 @@
+"""Data parallel: each of four workers computes a part of every batch.
+
+The parameters are copied to all workers; their gradients are partial sums, which are combined
+where the optimizer needs them.
+"""
+
+import gt
+from gt import ShardConfig, SignalConfig, nn
+from sharding import compare, digits
+
+gt.gpu_workers(4)
+gt.register_config("batch", SignalConfig(ShardConfig(axis=0)))
+gt.register_config("parameters", SignalConfig(ShardConfig(replicated=True)))
+
+
+def train(scope) -> list[float]:
+    """Train on digits; give the loss of each step."""
+    with scope("parameters"):
+        model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    with scope("batch"):
+        images, labels = digits(512)
+    losses = []
+    for _ in range(20):
+        with scope("batch"):
+            loss = nn.cross_entropy_loss(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+    return gt.stack(losses).tolist()
+
+
+compare(train, "data parallel on 4 workers")

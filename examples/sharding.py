@@ -1,0 +1,36 @@
+"""What the sharding examples share: real data, and the comparison with one worker.
+
+Each example trains the same model twice on the same digits: on one worker, and with its scopes.
+The losses must agree: signals never change a number.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import gt
+import numpy as np
+from train_digits import load
+
+#: Gives the scope of a signal, or of none.
+Scope = Callable[[str], AbstractContextManager]
+
+
+def digits(count: int) -> tuple[gt.Tensor, gt.Tensor]:
+    """Give images and labels of the first `count` training digits."""
+    images, labels, _, _ = load()
+    return gt.from_numpy(images[:count]), gt.from_numpy(labels[:count])
+
+
+def compare(train: Callable[[Scope], list[float]], title: str) -> None:
+    """Train with the scopes and without, and check that the losses agree."""
+    gt.manual_seed(0)
+    alone = train(lambda name: nullcontext())
+    gt.manual_seed(0)
+    with gt.debug.explain(quiet=True) as explanation:
+        sharded = train(gt.signal.context)
+    np.testing.assert_allclose(sharded, alone, rtol=1e-3)
+    assert sharded[-1] < sharded[0], "training makes progress"
+    print(f"{title}: loss {sharded[0]:.4f} -> {sharded[-1]:.4f}, the same as on one worker")
+    print(
+        f"between workers: {explanation.moved_bytes / 1e6:.2f} MB in {len(explanation.moves)} moves"
+    )

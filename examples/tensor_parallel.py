@@ -1,0 +1,49 @@
+"""Tensor parallel: a layer's weights are cut over workers, as in Megatron.
+
+The first layer is cut by its outputs ("columns"), the second by its inputs ("rows"): between the
+two nothing moves, and the result is a sum of which each worker has a part.
+"""
+
+import gt
+from gt import ShardConfig, SignalConfig, nn
+from sharding import compare, digits
+
+gt.gpu_workers(2)
+# A Linear's weight is out x in: its outputs are axis 0, its inputs axis 1.
+gt.register_config("columns", SignalConfig(ShardConfig(axis=0)))
+gt.register_config("rows", SignalConfig(ShardConfig(axis=1)))
+gt.register_config("everywhere", SignalConfig(ShardConfig(replicated=True)))
+
+
+class Block(nn.Module):
+    """x + W2 gelu(W1 x), the feed-forward part of a transformer."""
+
+    def __init__(self, scope, width: int, hidden: int):
+        super().__init__()
+        with scope("columns"):
+            self.up = nn.Linear(width, hidden)
+        with scope("rows"):
+            self.down = nn.Linear(hidden, width)
+
+    def forward(self, x):
+        """Give x of shape (batch, width) with the block's part added."""
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+def train(scope) -> list[float]:
+    """Train on digits; give the loss of each step."""
+    model = nn.Sequential(Block(scope, 64, 512), Block(scope, 64, 512), nn.Linear(64, 10))
+    optimizer = gt.optim.Adam(model.parameters(), lr=1e-3)
+    images, labels = digits(128)
+    losses = []
+    for _ in range(15):
+        with scope("everywhere"):
+            loss = nn.cross_entropy_loss(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+    return gt.stack(losses).tolist()
+
+
+compare(train, "tensor parallel on 2 workers")
