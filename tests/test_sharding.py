@@ -157,8 +157,6 @@ assert gt.ones(3).sum().item() == 3
 def test_unknown_signals_are_ignored_reported_or_refused():
     code = "register('known', axis=0)\n"
     code += "with gt.signal.context('knwon'): print(gt.ones(2).tolist())\n"
-        "register('known', axis=0)\nwith gt.signal.context('knwon'): print(gt.ones(2).tolist())\n"
-    )
     assert run(code) == "[1.0, 1.0]\n"
     told = run_python(START + code * 2, GT_VERBOSE="1")
     assert told.stderr.count("did you mean 'known'?") == 1 and told.returncode == 0
