@@ -148,7 +148,7 @@ def memcpy():
 WORK = {
     "mlp": (mlp, 20, 5),
     "add": (add, 1000, 5),
-    "product": (product, 1, 1),
+    "product": (product, 1, 3),
     "move": (move, 1, 3),
     "memcpy": (memcpy, 1, 3),
 }

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::sync::{LazyLock, Mutex};
 
 use crate::config::registry;
-use crate::nearest::nearest;
 use crate::error::{ClientError, Result};
+use crate::nearest::nearest;
 
 /// A scope: the numbers of its signal and of the one for its gradients. 0 is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -23,6 +23,9 @@ use crate::server::{LinkId, notify_of_lost_links, send_frames, to_bytes};
 /// How long another worker may take to let this one in.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
+/// How often links are looked at for signs of failure.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
+
 /// All of a worker's links with other workers. One thread owns it.
 pub struct PeerLinks {
     context: Context,
@@ -32,6 +35,8 @@ pub struct PeerLinks {
     endpoint: String,
     pair: Option<KeyPair>,
     monitors: u64,
+    /// When the links were last looked at.
+    checked: Instant,
     _gatekeeper: Option<Gatekeeper>,
 }
 
@@ -104,6 +109,7 @@ impl PeerLinks {
             endpoint,
             pair,
             monitors: 0,
+            checked: Instant::now(),
             _gatekeeper: gatekeeper,
         })
     }
@@ -180,6 +186,10 @@ impl PeerLinks {
     /// The workers that turn out not to be reachable, or not any more; each is told once.
     pub fn failed(&mut self) -> Vec<WorkerId> {
         let mut failed = Vec::new();
+        if self.checked.elapsed() < CHECK_EVERY {
+            return failed;
+        }
+        self.checked = Instant::now();
         for (worker, link) in &mut self.outgoing {
             let before = link.state;
             link.look();

@@ -102,8 +102,7 @@ fn fully_sharded_steps_move_two_weights() {
     register("sharded", Shard::row(None, Some(0)));
     let world = world(2, 4, FAST);
     let (session, _) = driver::connect(&world);
-    let (x, w) =
-        within("sharded", || (randn(&session, &[512, 16]), parameter(&session, &[16, 8])));
+    let (x, w) = within("sharded", || (randn(&session, &[512, 16]), parameter(&session, &[16, 8])));
     let forward = || within("sharded", || mean_square(&x.matmul(&w).unwrap().relu().unwrap()));
     for _ in 0..3 {
         step(&[&w], forward);

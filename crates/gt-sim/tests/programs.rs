@@ -159,7 +159,11 @@ fn perform(
             Some(Tensor::apply(session, operation, &operands, attributes.clone()).unwrap())
         }
         Action::Place { input } => match scope {
-            Some(scope) => Some(tensor(*input).with_signal(scope, None).unwrap()),
+            // An axis that the tensor does not have is an error of the client alone.
+            Some(scope) => {
+                let placed = tensor(*input).with_signal(scope, None);
+                Some(placed.unwrap_or_else(|_| tensor(*input).copy().unwrap()))
+            }
             None => Some(tensor(*input).copy().unwrap()),
         },
         Action::Update { target, source } => {

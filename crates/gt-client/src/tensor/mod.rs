@@ -310,9 +310,7 @@ impl Tensor {
     pub fn set_data(&self, other: &Tensor) -> Result<()> {
         if other.shape() != self.shape() {
             let (given, expected) = (other.shape(), format!("the tensor's own {}", self.shape()));
-            return Err(
-                gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into()
-            );
+            return Err(gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into());
         }
         if !other.session().is(&self.session()) {
             return Err(ClientError::usage("data: the tensors belong to different sessions"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_ir::instruction::{Instruction, Operands};
 use gt_ir::message::Failure;
-use gt_ir::operation::{Body, Call, Graph};
+use gt_ir::operation::{Body, Call, Family, Graph};
 use gt_ir::ops::{binary, shape};
 use gt_ir::sharding::{Part, Rule};
 use gt_ir::{
@@ -66,6 +66,10 @@ impl Planner {
             && let Some(layout) = only_place(tensors, &instruction)
         {
             self.run_alone(tensors, streams, instruction, meta, layout, name);
+            return Ok(());
+        }
+        if let Some(layout) = aligned(tensors, &instruction, meta, wanted.as_ref()) {
+            self.run_aligned(tensors, streams, instruction, meta, layout, name);
             return Ok(());
         }
         let mesh = self.mesh_for(tensors, &instruction, wanted.as_ref());
@@ -145,6 +149,32 @@ impl Planner {
         }
         instruction.output = name;
         streams.push(layout.mesh.workers[0], Command::Run(instruction));
+        tensors.put(output, meta, layout, name);
+    }
+
+    /// Elementwise on operands that lie alike: each worker computes its part of them.
+    fn run_aligned(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        mut instruction: Instruction,
+        meta: Meta,
+        layout: Arc<Layout>,
+        name: TensorId,
+    ) {
+        if tensors.notes.is_some() {
+            self.note_alone(tensors, &instruction, meta, &layout);
+        }
+        let output = instruction.output;
+        for operand in &mut instruction.operands {
+            if let Operand::Tensor(id) = operand {
+                *id = tensors.there(*id).copies[0].id;
+            }
+        }
+        (instruction.output, instruction.signal) = (name, 0);
+        for &worker in &layout.mesh.workers {
+            streams.push(worker, Command::Run(instruction.clone()));
+        }
         tensors.put(output, meta, layout, name);
     }
 
@@ -520,6 +550,33 @@ fn only_place(tensors: &Tensors, instruction: &Instruction) -> Option<Arc<Layout
         }
     }
     found.cloned()
+}
+
+/// The layout of all operands of an elementwise instruction, if they all have the one of the
+/// result: then nothing else is worth a thought. Numbers may stand among them.
+fn aligned(
+    tensors: &Tensors,
+    instruction: &Instruction,
+    output: Meta,
+    wanted: Option<&Wanted>,
+) -> Option<Arc<Layout>> {
+    let family = instruction.operation.family;
+    if !matches!(family, Family::Unary | Family::Binary | Family::Ternary) {
+        return None;
+    }
+    let mut found: Option<&Arc<Layout>> = None;
+    for id in instruction.operands.iter().filter_map(Operand::tensor) {
+        let there = tensors.there(*id);
+        let [copy] = there.copies.as_slice() else { return None };
+        let layout = found.get_or_insert(&copy.layout);
+        let same = Arc::ptr_eq(layout, &copy.layout) || *layout == &copy.layout;
+        if !same || there.meta.shape != output.shape {
+            return None;
+        }
+    }
+    let layout = found?;
+    let fits = wanted.is_none_or(|wanted| wanted.mesh == layout.mesh) && !layout.is_partial();
+    fits.then(|| Arc::clone(layout))
 }
 
 /// Whether a strategy puts together what is cut on this mesh.

@@ -167,7 +167,7 @@ fn indices_out_of_range_are_errors() {
 #[test]
 fn randint_needs_a_range() {
     let numbers = [1, 2, 5, 5].map(|n| Operand::Scalar(Scalar::Int(n)));
-    let attributes = [Attribute::dims(&[2]), Attribute::DType(DType::I64)];
+    let attributes = [Attribute::dims(&[2]), Attribute::DType(DType::I64), Attribute::dims(&[])];
     assert!(run(&ops::create::RANDINT, &numbers, &attributes).is_err());
 }
 
@@ -175,7 +175,8 @@ fn randint_needs_a_range() {
 fn random_numbers_stay_below_one_in_every_dtype() {
     for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
         let numbers = [7, 1].map(|n| Operand::Scalar(Scalar::Int(n)));
-        let attributes = [Attribute::dims(&[100_000]), Attribute::DType(dtype)];
+        let whole = Attribute::dims(&[]);
+        let attributes = [Attribute::dims(&[100_000]), Attribute::DType(dtype), whole];
         let result = run(&ops::create::RAND, &numbers, &attributes).unwrap();
         assert!(values(&result).iter().all(|x| (0.0..1.0).contains(x)), "{dtype}");
     }

@@ -103,7 +103,7 @@ fn elementwise(name: &str, attributes: &Attributes) -> Option<Function<'static>>
     let one = |f: fn(f64) -> f64| -> Function { Box::new(move |x: &[f64]| f(x[0])) };
     let two = |f: fn(f64, f64) -> f64| -> Function { Box::new(move |x: &[f64]| f(x[0], x[1])) };
     Some(match name {
-        "cast" => one(|x| x),
+        "cast" | "place" => one(|x| x),
         "neg" => one(|x| -x),
         "abs" => one(f64::abs),
         "sign" => one(|x| if x == 0.0 { 0.0 } else { x.signum() }),
@@ -165,7 +165,21 @@ fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Op
     let n = output.shape.numel();
     let number = |index: usize| x[index].values[0];
     let stream = || Stream::new(number(0) as u64, number(1) as u64);
-    let indices = 0..n as u64;
+    // Where each element is in the whole tensor, of which this may be a part.
+    let place = |position: &[usize]| match attributes.get(2) {
+        Some(gt_ir::Attribute::Ints(part)) if !part.is_empty() => {
+            let (starts, whole) = part.split_at(part.len() / 2);
+            position.iter().zip(starts).zip(whole).fold(0, |place, ((&at, &start), &length)| {
+                place * length as u64 + at as u64 + start as u64
+            })
+        }
+        _ => position
+            .iter()
+            .zip(output.shape.dims())
+            .fold(0, |place, (&at, &length)| place * length as u64 + at as u64),
+    };
+    let places: Vec<u64> = positions(&output.shape).iter().map(|at| place(at)).collect();
+    let indices = places.into_iter();
     Some(match name {
         "full" => vec![number(0); n],
         "arange" => (0..n).map(|i| number(0) + i as f64 * number(1)).collect(),
@@ -190,10 +204,7 @@ fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Op
                 },
             )
             .collect(),
-        _ => {
-            let _ = attributes;
-            return None;
-        }
+        _ => return None,
     })
 }
 

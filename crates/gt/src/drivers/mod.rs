@@ -2,5 +2,5 @@
 
 pub mod embedded;
 mod log;
-mod sharding;
 pub mod network;
+mod sharding;

@@ -225,6 +225,9 @@ impl Shared {
                 // Dropping the last reference here would make this thread join itself.
                 drop(session);
             }
+            if let Ok(mut state) = self.state.try_lock() {
+                state.blocks.tidy();
+            }
             idle_rounds = if waiting { 0 } else { idle_rounds + 1 };
             if idle_rounds > IDLE_ROUNDS {
                 self.idle.store(true, Ordering::SeqCst);

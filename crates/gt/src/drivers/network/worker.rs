@@ -79,6 +79,7 @@ impl WorkerProcess {
             if let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
                 self.handle(codec::decode(&frames)?)?;
             }
+            self.blocks.tidy();
             for undelivered in self.neighbours.undelivered() {
                 self.send(&undelivered)?;
             }
