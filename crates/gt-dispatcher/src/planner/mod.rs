@@ -6,11 +6,14 @@
 //! - [`strategy`]: the ways to compute an instruction, and the cheapest.
 //! - [`moves`]: from one layout to another.
 //! - [`explain`]: notes of what is planned, for who asks.
-//! - [`run`]: one instruction with all of these; [`emit`]: the commands for each worker.
+//! - [`run`]: one instruction with all of these; [`expand`]: a composite as several.
+//! - [`local`]: each worker's part of an instruction; [`emit`]: of a move.
 
 mod emit;
+mod expand;
 mod explain;
 mod layout;
+mod local;
 mod meshes;
 mod moves;
 mod run;

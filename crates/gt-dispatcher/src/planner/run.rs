@@ -1,29 +1,26 @@
-//! One instruction: where it is computed, what is moved for it, and each worker's part.
+//! One instruction: where it is computed, and what is moved for it.
 
 use std::sync::Arc;
 
-use gt_ir::instruction::{Instruction, Operands};
+use gt_ir::instruction::Instruction;
 use gt_ir::message::Failure;
-use gt_ir::operation::{Body, Call, Family, Graph};
-use gt_ir::ops::{binary, shape};
-use gt_ir::sharding::{Part, Rule};
-use gt_ir::{
-    Attribute, Attributes, Command, Meta, Operand, Operation, Scalar, SourceId, TensorId, Var,
-    WorkerId,
-};
-use smallvec::{SmallVec, smallvec};
+use gt_ir::operation::{Body, Call, Family};
+use gt_ir::sharding::Rule;
+use gt_ir::{Command, Meta, Operand, SourceId, TensorId};
+use smallvec::SmallVec;
 
 use super::Planner;
 use super::emit;
 use super::explain::{Reason, placed};
-use super::layout::{Layout, Mesh, Placement};
+use super::layout::{Layout, Mesh};
+use super::local::Local;
 use super::moves::{cost, stages};
 use super::scope::Wanted;
-use super::strategy::{Known, Question, Share, Strategy, is_place, is_view};
+use super::strategy::{Known, Question, Strategy, is_place, is_view};
 use super::streams::Streams;
 use super::tensors::{Copy, Tensors};
 
-type Metas = SmallVec<[Operand<Meta>; 3]>;
+pub(super) type Metas = SmallVec<[Operand<Meta>; 3]>;
 
 impl Planner {
     /// Plans an instruction of a session and puts the workers' parts onto their streams.
@@ -65,11 +62,11 @@ impl Planner {
         if wanted.is_none()
             && let Some(layout) = only_place(tensors, &instruction)
         {
-            self.run_alone(tensors, streams, instruction, meta, layout, name);
+            self.run_as_it_is(tensors, streams, instruction, meta, layout, name);
             return Ok(());
         }
         if let Some(layout) = aligned(tensors, &instruction, meta, wanted.as_ref()) {
-            self.run_aligned(tensors, streams, instruction, meta, layout, name);
+            self.run_as_it_is(tensors, streams, instruction, meta, layout, name);
             return Ok(());
         }
         let mesh = self.mesh_for(tensors, &instruction, wanted.as_ref());
@@ -128,32 +125,9 @@ impl Planner {
         notes.step(instruction, operands.collect(), placed(&self.cluster, meta, output));
     }
 
-    /// Everything is on one worker: it goes there as it is.
-    fn run_alone(
-        &mut self,
-        tensors: &mut Tensors,
-        streams: &mut Streams,
-        mut instruction: Instruction,
-        meta: Meta,
-        layout: Arc<Layout>,
-        name: TensorId,
-    ) {
-        let output = instruction.output;
-        if tensors.notes.is_some() {
-            self.note_alone(tensors, &instruction, meta, &layout);
-        }
-        for operand in &mut instruction.operands {
-            if let Operand::Tensor(id) = operand {
-                *id = tensors.there(*id).copies[0].id;
-            }
-        }
-        instruction.output = name;
-        streams.push(layout.mesh.workers[0], Command::Run(instruction));
-        tensors.put(output, meta, layout, name);
-    }
-
-    /// Elementwise on operands that lie alike: each worker computes its part of them.
-    fn run_aligned(
+    /// Everything is on one worker, or elementwise on operands that lie alike: each worker
+    /// computes its part as the whole is computed.
+    fn run_as_it_is(
         &mut self,
         tensors: &mut Tensors,
         streams: &mut Streams,
@@ -163,7 +137,7 @@ impl Planner {
         name: TensorId,
     ) {
         if tensors.notes.is_some() {
-            self.note_alone(tensors, &instruction, meta, &layout);
+            self.note_as_it_is(tensors, &instruction, meta, &layout);
         }
         let output = instruction.output;
         for operand in &mut instruction.operands {
@@ -178,7 +152,7 @@ impl Planner {
         tensors.put(output, meta, layout, name);
     }
 
-    fn note_alone(
+    fn note_as_it_is(
         &self,
         tensors: &mut Tensors,
         instruction: &Instruction,
@@ -316,213 +290,6 @@ impl Planner {
         }
         tensors.add_copy(id, copy.clone());
         copy
-    }
-
-    /// Plans what a composite operation consists of instead.
-    fn expand(
-        &mut self,
-        tensors: &mut Tensors,
-        streams: &mut Streams,
-        instruction: &Instruction,
-        body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
-    ) -> Result<(), String> {
-        let mut expansion = Expansion {
-            planner: self,
-            tensors,
-            streams,
-            instruction,
-            values: Vec::new(),
-            error: None,
-        };
-        let operands: SmallVec<[Operand<Var>; 3]> = instruction
-            .operands
-            .iter()
-            .map(|operand| operand.map(|id| expansion.push(*id)))
-            .collect();
-        let given = expansion.values.len();
-        let mut result = body(&mut expansion, &operands, &instruction.attributes);
-        if (result.0 as usize) < given {
-            // One of the operands itself: the result needs a name of its own.
-            let dims = Attribute::dims(&expansion.meta(result).shape);
-            result = expansion.emit(&shape::RESHAPE, &[Operand::Tensor(result)], smallvec![dims]);
-        }
-        if let Some(error) = expansion.error {
-            return Err(error);
-        }
-        let values = expansion.values;
-        for value in values[given..].iter().filter(|value| **value != values[result.0 as usize]) {
-            tensors.free(*value, streams);
-        }
-        tensors.rename(values[result.0 as usize], instruction.output);
-        Ok(())
-    }
-}
-
-/// Puts the steps of a composite onto the streams.
-struct Expansion<'a> {
-    planner: &'a mut Planner,
-    tensors: &'a mut Tensors,
-    streams: &'a mut Streams,
-    instruction: &'a Instruction,
-    values: Vec<TensorId>,
-    error: Option<String>,
-}
-
-impl Expansion<'_> {
-    fn push(&mut self, id: TensorId) -> Var {
-        self.values.push(id);
-        Var(self.values.len() as u32 - 1)
-    }
-}
-
-impl Graph for Expansion<'_> {
-    fn emit(
-        &mut self,
-        operation: &'static Operation,
-        operands: &[Operand<Var>],
-        attributes: Attributes,
-    ) -> Var {
-        let output = self.tensors.name();
-        let operands: Operands =
-            operands.iter().map(|operand| operand.map(|var| self.values[var.0 as usize])).collect();
-        let (source, signal) = (self.instruction.source, self.instruction.signal);
-        let step = Instruction { operation, output, operands, attributes, source, signal };
-        if let Err(error) = self.planner.run(self.tensors, self.streams, step) {
-            self.error = Some(error);
-        }
-        self.push(output)
-    }
-
-    fn meta(&self, var: Var) -> Meta {
-        self.tensors.there(self.values[var.0 as usize]).meta
-    }
-}
-
-/// An instruction with its strategy, about to be made specific to each worker.
-struct Local<'a> {
-    instruction: &'a Instruction,
-    rule: &'a Rule,
-    strategy: &'a Strategy,
-    metas: &'a Metas,
-    meta: Meta,
-}
-
-impl Local<'_> {
-    fn emit(
-        &self,
-        tensors: &mut Tensors,
-        streams: &mut Streams,
-        operands: &[Option<Copy>],
-        output: TensorId,
-    ) {
-        let names: Operands = self
-            .instruction
-            .operands
-            .iter()
-            .zip(operands)
-            .map(|(operand, copy)| match (operand, copy) {
-                (Operand::Scalar(scalar), _) => Operand::Scalar(*scalar),
-                (Operand::Tensor(_), Some(copy)) => Operand::Tensor(copy.id),
-                (Operand::Tensor(id), None) => unreachable!("tensor {id} was brought"),
-            })
-            .collect();
-        let average = (self.rule.averaged && self.reduces()).then(|| tensors.worker_name());
-        let mesh = Arc::clone(&self.strategy.output.mesh);
-        for (rank, &worker) in mesh.workers.iter().enumerate() {
-            self.emit_part(streams, worker, rank, &names, output, average);
-        }
-    }
-
-    fn reduces(&self) -> bool {
-        self.reduced().next().is_some()
-    }
-
-    /// Mesh axes along which a factor is cut that is not in the output.
-    fn reduced(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
-        self.strategy.shares.iter().enumerate().filter_map(|(mesh_axis, share)| {
-            let Share::Factor(factor) = share else { return None };
-            let reduced = self.rule.reduced.iter().any(|(other, _)| other == factor);
-            reduced.then_some((mesh_axis, *factor))
-        })
-    }
-
-    fn emit_part(
-        &self,
-        streams: &mut Streams,
-        worker: WorkerId,
-        rank: usize,
-        names: &Operands,
-        output: TensorId,
-        average: Option<TensorId>,
-    ) {
-        let block = self.strategy.output.block(self.meta.shape, rank);
-        let part_meta = Meta::new(self.meta.dtype, block.shape);
-        let line = self.instruction.source;
-        let share = self.share(rank);
-        if share == 0.0 {
-            // It has no part of what is combined, and must not change it.
-            let (mesh_axis, _) = self.reduced().next().expect("only then a share is 0");
-            let Placement::Partial(reduction) = self.strategy.output.placements[mesh_axis] else {
-                unreachable!("a reduced factor leaves partial values")
-            };
-            let value = emit::identity(reduction, self.meta.dtype);
-            return streams.push(worker, emit::filled(output, value, part_meta, line));
-        }
-        let attributes = match self.instruction.operation.localize {
-            Some(localize) if !self.strategy.shares.iter().all(|share| *share == Share::Whole) => {
-                let operands: SmallVec<[_; 3]> = self
-                    .strategy
-                    .operands
-                    .iter()
-                    .zip(self.metas)
-                    .map(|(layout, meta)| Some(layout.as_ref()?.block(meta.tensor()?.shape, rank)))
-                    .collect();
-                let part = Part { operands: &operands, output: block, whole: self.meta.shape };
-                localize(&self.instruction.attributes, &part)
-            }
-            _ => self.instruction.attributes.clone(),
-        };
-        let operation = self.instruction.operation;
-        let run = |operation, output, operands, attributes| {
-            Command::Run(Instruction {
-                operation,
-                output,
-                operands,
-                attributes,
-                source: line,
-                signal: 0,
-            })
-        };
-        let Some(average) = average else {
-            return streams.push(worker, run(operation, output, names.clone(), attributes));
-        };
-        streams.push(worker, run(operation, average, names.clone(), attributes));
-        let weighed = smallvec![Operand::Tensor(average), Operand::Scalar(Scalar::Float(share))];
-        streams.push(worker, run(&binary::MUL, output, weighed, smallvec![]));
-        streams.push(worker, Command::Free(average));
-    }
-
-    /// How much of what is combined this rank has: 1 is all.
-    fn share(&self, rank: usize) -> f64 {
-        self.reduced()
-            .map(|(mesh_axis, factor)| {
-                let cut = self.rule.operands.iter().zip(&self.strategy.operands).find_map(
-                    |(runs, layout)| {
-                        runs.iter().flatten().find(|run| run.factor == factor)?;
-                        let layout = layout.as_ref()?;
-                        let at = layout.mesh.coordinate(rank, mesh_axis);
-                        match &layout.placements[mesh_axis] {
-                            Placement::Shard { cuts, .. } => {
-                                let whole = cuts[cuts.len() - 1];
-                                Some((cuts[at + 1] - cuts[at]) as f64 / whole as f64)
-                            }
-                            _ => None,
-                        }
-                    },
-                );
-                cut.unwrap_or(1.0)
-            })
-            .product()
     }
 }
 

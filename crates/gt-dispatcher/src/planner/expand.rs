@@ -1,0 +1,92 @@
+//! Composite operations, planned as what they consist of.
+
+use gt_ir::instruction::{Instruction, Operands};
+use gt_ir::operation::Graph;
+use gt_ir::ops::shape;
+use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, TensorId, Var};
+use smallvec::{SmallVec, smallvec};
+
+use super::Planner;
+use super::streams::Streams;
+use super::tensors::Tensors;
+
+impl Planner {
+    /// Plans what a composite operation consists of instead.
+    pub(super) fn expand(
+        &mut self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        instruction: &Instruction,
+        body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
+    ) -> Result<(), String> {
+        let mut expansion = Expansion {
+            planner: self,
+            tensors,
+            streams,
+            instruction,
+            values: Vec::new(),
+            error: None,
+        };
+        let operands: SmallVec<[Operand<Var>; 3]> = instruction
+            .operands
+            .iter()
+            .map(|operand| operand.map(|id| expansion.push(*id)))
+            .collect();
+        let given = expansion.values.len();
+        let mut result = body(&mut expansion, &operands, &instruction.attributes);
+        if (result.0 as usize) < given {
+            // One of the operands itself: the result needs a name of its own.
+            let dims = Attribute::dims(&expansion.meta(result).shape);
+            result = expansion.emit(&shape::RESHAPE, &[Operand::Tensor(result)], smallvec![dims]);
+        }
+        if let Some(error) = expansion.error {
+            return Err(error);
+        }
+        let values = expansion.values;
+        for value in values[given..].iter().filter(|value| **value != values[result.0 as usize]) {
+            tensors.free(*value, streams);
+        }
+        tensors.rename(values[result.0 as usize], instruction.output);
+        Ok(())
+    }
+}
+
+/// Puts the steps of a composite onto the streams.
+struct Expansion<'a> {
+    planner: &'a mut Planner,
+    tensors: &'a mut Tensors,
+    streams: &'a mut Streams,
+    instruction: &'a Instruction,
+    values: Vec<TensorId>,
+    error: Option<String>,
+}
+
+impl Expansion<'_> {
+    fn push(&mut self, id: TensorId) -> Var {
+        self.values.push(id);
+        Var(self.values.len() as u32 - 1)
+    }
+}
+
+impl Graph for Expansion<'_> {
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var {
+        let output = self.tensors.name();
+        let operands: Operands =
+            operands.iter().map(|operand| operand.map(|var| self.values[var.0 as usize])).collect();
+        let (source, signal) = (self.instruction.source, self.instruction.signal);
+        let step = Instruction { operation, output, operands, attributes, source, signal };
+        if let Err(error) = self.planner.run(self.tensors, self.streams, step) {
+            self.error = Some(error);
+        }
+        self.push(output)
+    }
+
+    fn meta(&self, var: Var) -> Meta {
+        self.tensors.there(self.values[var.0 as usize]).meta
+    }
+}

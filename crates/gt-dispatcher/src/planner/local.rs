@@ -1,0 +1,144 @@
+//! Each worker's part of an instruction.
+
+use std::sync::Arc;
+
+use gt_ir::instruction::{Instruction, Operands};
+use gt_ir::ops::binary;
+use gt_ir::sharding::{Part, Rule};
+use gt_ir::{Command, Meta, Operand, Scalar, TensorId, WorkerId};
+use smallvec::{SmallVec, smallvec};
+
+use super::emit;
+use super::layout::Placement;
+use super::run::Metas;
+use super::strategy::{Share, Strategy};
+use super::streams::Streams;
+use super::tensors::{Copy, Tensors};
+
+/// An instruction with its strategy, about to be made specific to each worker.
+pub(super) struct Local<'a> {
+    pub instruction: &'a Instruction,
+    pub rule: &'a Rule,
+    pub strategy: &'a Strategy,
+    pub metas: &'a Metas,
+    pub meta: Meta,
+}
+
+impl Local<'_> {
+    pub(super) fn emit(
+        &self,
+        tensors: &mut Tensors,
+        streams: &mut Streams,
+        operands: &[Option<Copy>],
+        output: TensorId,
+    ) {
+        let names: Operands = self
+            .instruction
+            .operands
+            .iter()
+            .zip(operands)
+            .map(|(operand, copy)| match (operand, copy) {
+                (Operand::Scalar(scalar), _) => Operand::Scalar(*scalar),
+                (Operand::Tensor(_), Some(copy)) => Operand::Tensor(copy.id),
+                (Operand::Tensor(id), None) => unreachable!("tensor {id} was brought"),
+            })
+            .collect();
+        let average = (self.rule.averaged && self.reduces()).then(|| tensors.worker_name());
+        let mesh = Arc::clone(&self.strategy.output.mesh);
+        for (rank, &worker) in mesh.workers.iter().enumerate() {
+            self.emit_part(streams, worker, rank, &names, output, average);
+        }
+    }
+
+    fn reduces(&self) -> bool {
+        self.reduced().next().is_some()
+    }
+
+    /// Mesh axes along which a factor is cut that is not in the output.
+    fn reduced(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
+        self.strategy.shares.iter().enumerate().filter_map(|(mesh_axis, share)| {
+            let Share::Factor(factor) = share else { return None };
+            let reduced = self.rule.reduced.iter().any(|(other, _)| other == factor);
+            reduced.then_some((mesh_axis, *factor))
+        })
+    }
+
+    fn emit_part(
+        &self,
+        streams: &mut Streams,
+        worker: WorkerId,
+        rank: usize,
+        names: &Operands,
+        output: TensorId,
+        average: Option<TensorId>,
+    ) {
+        let block = self.strategy.output.block(self.meta.shape, rank);
+        let part_meta = Meta::new(self.meta.dtype, block.shape);
+        let line = self.instruction.source;
+        let share = self.share(rank);
+        if share == 0.0 {
+            // It has no part of what is combined, and must not change it.
+            let (mesh_axis, _) = self.reduced().next().expect("only then a share is 0");
+            let Placement::Partial(reduction) = self.strategy.output.placements[mesh_axis] else {
+                unreachable!("a reduced factor leaves partial values")
+            };
+            let value = emit::identity(reduction, self.meta.dtype);
+            return streams.push(worker, emit::filled(output, value, part_meta, line));
+        }
+        let attributes = match self.instruction.operation.localize {
+            Some(localize) if !self.strategy.shares.iter().all(|share| *share == Share::Whole) => {
+                let operands: SmallVec<[_; 3]> = self
+                    .strategy
+                    .operands
+                    .iter()
+                    .zip(self.metas)
+                    .map(|(layout, meta)| Some(layout.as_ref()?.block(meta.tensor()?.shape, rank)))
+                    .collect();
+                let part = Part { operands: &operands, output: block, whole: self.meta.shape };
+                localize(&self.instruction.attributes, &part)
+            }
+            _ => self.instruction.attributes.clone(),
+        };
+        let operation = self.instruction.operation;
+        let run = |operation, output, operands, attributes| {
+            Command::Run(Instruction {
+                operation,
+                output,
+                operands,
+                attributes,
+                source: line,
+                signal: 0,
+            })
+        };
+        let Some(average) = average else {
+            return streams.push(worker, run(operation, output, names.clone(), attributes));
+        };
+        streams.push(worker, run(operation, average, names.clone(), attributes));
+        let weighed = smallvec![Operand::Tensor(average), Operand::Scalar(Scalar::Float(share))];
+        streams.push(worker, run(&binary::MUL, output, weighed, smallvec![]));
+        streams.push(worker, Command::Free(average));
+    }
+
+    /// How much of what is combined this rank has: 1 is all.
+    fn share(&self, rank: usize) -> f64 {
+        self.reduced()
+            .map(|(mesh_axis, factor)| {
+                let cut = self.rule.operands.iter().zip(&self.strategy.operands).find_map(
+                    |(runs, layout)| {
+                        runs.iter().flatten().find(|run| run.factor == factor)?;
+                        let layout = layout.as_ref()?;
+                        let at = layout.mesh.coordinate(rank, mesh_axis);
+                        match &layout.placements[mesh_axis] {
+                            Placement::Shard { cuts, .. } => {
+                                let whole = cuts[cuts.len() - 1];
+                                Some((cuts[at + 1] - cuts[at]) as f64 / whole as f64)
+                            }
+                            _ => None,
+                        }
+                    },
+                );
+                cut.unwrap_or(1.0)
+            })
+            .product()
+    }
+}
