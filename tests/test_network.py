@@ -138,6 +138,8 @@ def test_no_worker_is_an_error_after_the_limit():
     with cluster(0, "--worker-wait", "0.5") as (address, _):
         done = client(address, "gt.ones(2).tolist()\n")
         assert "no worker" in done.stderr and "python -m gt.worker" in done.stderr
+        done = client(address, "gt.debug.get_worker_stats()\n")
+        assert "no worker" in done.stderr and done.returncode == 1
 
 
 def test_a_stopped_server_is_noticed():

@@ -301,16 +301,18 @@ impl Dispatcher {
         let session = self.sessions.get_mut(&peer).expect("checked by the caller");
         let failure = match session.tensors.get(tensor) {
             Ok(_) => {
-                let tensors = &mut session.tensors;
-                let (worker, name) = self.planner.gather(tensors, &mut self.streams, tensor);
-                let holder = self.pool.get_by_id(worker).expect("handles are on living workers");
-                let shared = !holder.machine.is_empty() && holder.machine == session.machine;
+                let (pool, requests) = (&mut self.pool, &mut self.requests);
                 let mine = RequestId(self.next_request);
                 self.next_request += 1;
-                let open = Request { client: peer, original: request, worker: holder.peer };
-                self.requests.insert(mine, open);
-                let command = Command::Fetch { request: mine, tensor: name, shared };
-                return self.streams.push(worker, command);
+                let (tensors, machine) = (&mut session.tensors, &session.machine);
+                let fetch = |worker, name| {
+                    let holder = pool.get_by_id(worker).expect("handles are on living workers");
+                    let shared = !holder.machine.is_empty() && holder.machine == *machine;
+                    let open = Request { client: peer, original: request, worker: holder.peer };
+                    requests.insert(mine, open);
+                    Command::Fetch { request: mine, tensor: name, shared }
+                };
+                return self.planner.with_whole(tensors, &mut self.streams, tensor, fetch);
             }
             Err(failure) => (*failure).clone(),
         };

@@ -11,6 +11,7 @@ use crate::address::Address;
 use crate::codec::{DATA_FRAME, MAX_FRAMES};
 use crate::error::{NetError, during};
 use crate::keys::Key;
+use crate::monitor;
 use crate::server::{send_frames, to_bytes};
 
 /// How long a peer looks for the next message before it sleeps. Most answers come sooner, and to
@@ -55,6 +56,12 @@ enum Fate {
     WrongKey,
     NotGt,
     Lost,
+}
+
+impl Drop for DealerLink {
+    fn drop(&mut self) {
+        monitor::stop(&mut self.socket);
+    }
 }
 
 impl DealerLink {
@@ -168,12 +175,15 @@ impl DealerLink {
         loop {
             self.check()?;
             match self.socket.poll(PollEvents::POLLOUT, 100) {
-                Ok(1..) => break,
+                Ok(1..) => match send_frames(&self.socket, frames) {
+                    // The connection went between the look and the sending.
+                    Err(zmq::Error::EAGAIN) => {}
+                    result => return result.map_err(during("sending")),
+                },
                 Ok(_) | Err(zmq::Error::EINTR) => {}
                 Err(error) => return Err(NetError::Socket { action: "sending", error }),
             }
         }
-        send_frames(&self.socket, frames).map_err(during("sending"))
     }
 
     /// The next message, waiting at most `limit` for it, or until `wake` has something.

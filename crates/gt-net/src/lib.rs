@@ -19,6 +19,7 @@ pub mod error;
 mod gatekeeper;
 pub mod keyring;
 pub mod keys;
+mod monitor;
 pub mod peers;
 pub mod server;
 pub mod shm;

@@ -18,6 +18,7 @@ use crate::dealer::Wakeup;
 use crate::error::{NetError, during};
 use crate::gatekeeper::Gatekeeper;
 use crate::keys::{Key, KeyPair};
+use crate::monitor;
 use crate::server::{LinkId, notify_of_lost_links, send_frames, to_bytes};
 
 /// How long another worker may take to let this one in.
@@ -148,11 +149,18 @@ impl PeerLinks {
             self.outgoing.insert(worker, link);
         }
         let link = &self.outgoing[&worker];
-        if link.state == State::Failed {
+        let lost = || {
             let reason = "the other worker cannot be reached".to_string();
-            return Err(NetError::Lost { address: endpoint, reason });
+            Err(NetError::Lost { address: endpoint.clone(), reason })
+        };
+        if link.state == State::Failed {
+            return lost();
         }
-        send_frames(&link.socket, frames).map_err(during("sending to a worker"))
+        match send_frames(&link.socket, frames) {
+            // There is always room for more, but not on a link that is gone.
+            Err(zmq::Error::EAGAIN) => lost(),
+            result => result.map_err(during("sending to a worker")),
+        }
     }
 
     fn open(&mut self, endpoint: &str) -> Result<Outgoing, NetError> {
@@ -227,6 +235,12 @@ impl PeerLinks {
             return Ok(Some(PeerEvent::Disconnected(link)));
         }
         Ok(Some(PeerEvent::Message { link, frames }))
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        monitor::stop(&mut self.socket);
     }
 }
 

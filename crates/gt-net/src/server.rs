@@ -216,11 +216,12 @@ enum Sent {
     Gone,
 }
 
-/// Sends frames as one message; called when the peer is known to have room.
+/// Sends frames as one message. Never waits: without room, or without a connection, it is EAGAIN at
+/// the first frame (the others follow it).
 pub(crate) fn send_frames(socket: &Socket, frames: &[Bytes]) -> zmq::Result<()> {
     for (index, frame) in frames.iter().enumerate() {
-        let flags = if index + 1 < frames.len() { zmq::SNDMORE } else { 0 };
-        socket.send(&frame[..], flags)?;
+        let more = if index + 1 < frames.len() { zmq::SNDMORE } else { 0 };
+        socket.send(&frame[..], more | zmq::DONTWAIT)?;
     }
     Ok(())
 }

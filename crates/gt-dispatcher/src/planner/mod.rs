@@ -163,25 +163,27 @@ impl Planner {
         Ok(Some(worker))
     }
 
-    /// Where a tensor is whole, for fetching; moves it together if it is nowhere. The copy is to
-    /// be freed afterwards if it was made for this.
-    pub fn gather(
+    /// Has `fetch` send the commands that need a tensor whole, to a worker that has it so. If
+    /// none has, one gets a copy for the time being.
+    pub fn with_whole(
         &mut self,
         tensors: &mut Tensors,
         streams: &mut Streams,
         id: TensorId,
-    ) -> (WorkerId, TensorId) {
+        fetch: impl FnOnce(WorkerId, TensorId) -> Command,
+    ) {
         let there = tensors.there(id);
         if let Some(copy) = there.copies.iter().find(|copy| copy.layout.is_replicated()) {
-            return (copy.layout.mesh.workers[0], copy.id);
+            let worker = copy.layout.mesh.workers[0];
+            return streams.push(worker, fetch(worker, copy.id));
         }
         let worker = there.copies[0].layout.mesh.workers[0];
         let layout = Layout::replicated(&self.meshes.single(worker));
         let (line, reason) = (SourceId::default(), Reason::Fetched);
         let copy: Copy = self.copy_in(tensors, streams, id, &layout, line, reason);
         self.note_other(tensors, "fetch", id);
-        tensors.drop_combined(id, streams);
-        (worker, copy.id)
+        streams.push(worker, fetch(worker, copy.id));
+        tensors.drop_copy(id, &copy, streams);
     }
 
     /// Begins to note what is planned for a session.

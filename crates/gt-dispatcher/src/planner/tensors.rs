@@ -191,6 +191,12 @@ impl Tensors {
         });
     }
 
+    /// Frees one of several copies.
+    pub fn drop_copy(&mut self, id: TensorId, copy: &Copy, streams: &mut Streams) {
+        self.there_mut(id).copies.retain(|other| other.id != copy.id);
+        free_copy(copy, streams);
+    }
+
     /// Frees all copies but one.
     pub fn keep_only(&mut self, id: TensorId, layout: &Layout, streams: &mut Streams) {
         self.there_mut(id).copies.retain(|copy| {
