@@ -23,6 +23,12 @@ PARAMETERS = {
     "axes": "_int | Sequence[_int]",
     "axis": AXES,
     "backward": "str | None",
+    "record_function.backward": "Callable[..., Sequence[Tensor | None]]",
+    "differentiable": "Sequence[_bool]",
+    "kept": "Sequence[_int]",
+    "outputs": "Sequence[Tensor]",
+    "hook": "Callable[[Tensor], Tensor | None]",
+    "exception": "object",
     "compile": "_bool",
     "chunks": "_int",
     "condition": LIKE,
@@ -132,6 +138,8 @@ RESULTS = {
     "__array__": "NDArray[Any]",
     "__bool__": "_bool",
     "__dlpack__": "Any",
+    "__enter__": "RemovableHandle",
+    "__exit__": "None",
     "__dlpack_device__": "tuple[_int, _int]",
     "__float__": "_float",
     "__format__": "str",
@@ -182,6 +190,10 @@ RESULTS = {
         "str | None, _bool]]"
     ),
     "parse_dtype": "dtype",
+    "record_function": "list[Tensor]",
+    "register_hook": "RemovableHandle",
+    "remove": "None",
+    "retain_grad": "None",
     "requires_grad": "_bool",
     "register_signal": "None",
     "clear_signals": "None",
@@ -300,7 +312,7 @@ def define(name: str, parameters: str, result: str, thing, indent: str = "") -> 
 def operator(kind: type, name: str) -> str:
     """Write one of the methods that Python calls by itself."""
     result = RESULTS.get(name, "Tensor" if kind is _gt.Tensor else "_bool")
-    if name in ("__array__", "__deepcopy__", "__dlpack__", "__format__"):
+    if name in ("__array__", "__deepcopy__", "__dlpack__", "__exit__", "__format__"):
         # Where the module has documentation, it is about these names, not their use.
         return f"    def {name}{signature(getattr(kind, name), 'self')} -> {result}: ..."
     given = list(inspect.signature(getattr(kind, name)).parameters)[1:]
@@ -352,6 +364,7 @@ def module_stub() -> str:
     lines += [f"{name}: dtype" for name in dtypes]
     head, *body = ending(_gt.WorkerError, "")
     lines += ["", f"class WorkerError({_gt.WorkerError.__bases__[0].__name__}){head}", *body, ""]
+    lines += class_stub(_gt.RemovableHandle)
     lines += class_stub(_gt.Tensor)
     for name, value in values.items():
         if inspect.isbuiltin(value):

@@ -1,5 +1,7 @@
 //! What can go wrong for a client.
 
+use std::sync::Arc;
+
 use gt_ir::message::Failure;
 
 pub type Result<T> = std::result::Result<T, ClientError>;
@@ -26,9 +28,24 @@ pub enum ClientError {
     #[error("the window of the session is full: wait for room")]
     WindowFull,
 
+    /// A function that the user gave (a hook, a backward) failed.
+    #[error("{0}")]
+    Callback(CallbackError),
+
     /// The user asked to stop waiting.
     #[error("interrupted while waiting for a value")]
     Interrupted,
+}
+
+/// What a user's own function failed with.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct CallbackError(pub Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for CallbackError {
+    fn eq(&self, other: &CallbackError) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl ClientError {

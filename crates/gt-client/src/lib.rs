@@ -23,7 +23,7 @@ pub mod tape;
 pub mod tensor;
 
 pub use driver::Driver;
-pub use error::{ClientError, Result};
+pub use error::{CallbackError, ClientError, Result};
 pub use session::Session;
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::Tensor;

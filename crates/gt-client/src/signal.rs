@@ -17,6 +17,17 @@ pub struct Scope {
     pub backward: u32,
 }
 
+impl Scope {
+    /// The signal under which gradients run of what was computed in this scope.
+    pub fn of_gradients(self) -> u32 {
+        match self {
+            Scope { backward, .. } if backward != 0 => backward,
+            Scope { signal: 0, .. } => 0,
+            Scope { signal, .. } => of_gradients(signal),
+        }
+    }
+}
+
 thread_local! {
     static STACK: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
 }
@@ -43,7 +54,7 @@ pub fn name(number: u32) -> Option<String> {
 
 /// The signal under which gradients run of what was computed under `signal`: the one that its
 /// configuration names, or itself.
-pub fn of_gradients(signal: u32) -> u32 {
+fn of_gradients(signal: u32) -> u32 {
     let config = name(signal).and_then(|name| registry::get(&name));
     config.and_then(|config| config.backward).map_or(signal, |name| number(&name))
 }

@@ -1,9 +1,11 @@
-//! Gradients: recording on and off, gradients of one tensor with respect to others.
+//! Gradients: recording on and off, of one tensor with respect to others, users' own functions,
+//! hooks.
 
-use gt::tape::{self, BackwardOptions};
+use gt::tape::{self, BackwardCall, BackwardOptions, Function, Hook};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use crate::error::IntoPython;
+use crate::error::{IntoPython, from_python};
 use crate::source;
 use crate::tensor::PyTensor;
 
@@ -37,8 +39,92 @@ fn grad(
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
 }
 
+/// Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
+/// are those of the outputs and `kept` the outputs at the indices given.
+#[pyfunction]
+fn record_function(
+    name: String,
+    inputs: Vec<PyRef<'_, PyTensor>>,
+    outputs: Vec<PyRef<'_, PyTensor>>,
+    differentiable: Vec<bool>,
+    kept: Vec<usize>,
+    backward: Py<PyAny>,
+) -> Vec<PyTensor> {
+    let tensors = |given: Vec<PyRef<'_, PyTensor>>| -> Vec<gt::Tensor> {
+        given.iter().map(|tensor| tensor.0.clone()).collect()
+    };
+    let call = move |call: BackwardCall<'_>| {
+        let result = Python::attach(|py| -> PyResult<Vec<Option<gt::Tensor>>> {
+            let given = (tuple(py, call.grads)?, tuple(py, call.kept)?);
+            let grads: Vec<Option<PyRef<'_, PyTensor>>> =
+                backward.bind(py).call1(given)?.extract()?;
+            Ok(grads.into_iter().map(|grad| grad.map(|grad| grad.0.clone())).collect())
+        });
+        result.map_err(from_python)
+    };
+    let function = Function {
+        name,
+        inputs: &tensors(inputs),
+        outputs: &tensors(outputs),
+        differentiable: &differentiable,
+        kept: &kept,
+        backward: Box::new(call),
+    };
+    function.record().into_iter().map(PyTensor).collect()
+}
+
+fn tuple<'py>(py: Python<'py>, tensors: &[gt::Tensor]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, tensors.iter().map(|tensor| PyTensor(tensor.clone())))
+}
+
+/// Takes a hook away: `handle.remove()`, or the end of a `with` block.
+#[pyclass(module = "gt", frozen)]
+pub struct RemovableHandle(tape::HookHandle);
+
+#[pymethods]
+impl RemovableHandle {
+    /// Calls the hook no more.
+    fn remove(&self) {
+        self.0.remove();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) {
+        let _ = exception;
+        self.0.remove();
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns
+    /// takes the gradient's place.
+    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<RemovableHandle> {
+        let call: Hook = std::sync::Arc::new(move |grad| {
+            let result = Python::attach(|py| -> PyResult<Option<gt::Tensor>> {
+                let given = hook.bind(py).call1((PyTensor(grad.clone()),))?;
+                let other: Option<PyRef<'_, PyTensor>> = given.extract()?;
+                Ok(other.map(|other| other.0.clone()))
+            });
+            result.map_err(from_python)
+        });
+        self.0.register_hook(call).map(RemovableHandle).py()
+    }
+
+    /// Keeps the gradient in `grad`, though this tensor is no leaf.
+    fn retain_grad(&self) -> PyResult<()> {
+        self.0.retain_grad().py()
+    }
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(set_grad_enabled, module)?)?;
+    module.add_class::<RemovableHandle>()?;
+    module.add_function(wrap_pyfunction!(record_function, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)
 }

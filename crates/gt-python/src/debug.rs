@@ -18,7 +18,7 @@ fn get_tape(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
     let entries = tape::tape().into_iter().map(|entry| {
         let dict = PyDict::new(py);
         dict.set_item("id", entry.number)?;
-        dict.set_item("op", entry.operation)?;
+        dict.set_item("op", &*entry.operation)?;
         dict.set_item("inputs", entry.operands)?;
         dict.set_item("shape", convert_shape(py, &entry.output.shape)?)?;
         dict.set_item("dtype", entry.output.dtype.name())?;

@@ -1,7 +1,7 @@
 //! The client's errors as Python exceptions.
 
-use gt::ClientError;
 use gt::ir;
+use gt::{CallbackError, ClientError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyConnectionError, PyIndexError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError,
@@ -26,8 +26,17 @@ pub fn to_python(error: ClientError) -> PyErr {
         ClientError::Usage(_) | ClientError::WindowFull => PyRuntimeError::new_err(text),
         ClientError::Failed { .. } => WorkerError::new_err(text),
         ClientError::Connection(_) => PyConnectionError::new_err(text),
+        ClientError::Callback(CallbackError(error)) => match error.downcast_ref::<PyErr>() {
+            Some(raised) => Python::attach(|py| raised.clone_ref(py)),
+            None => PyRuntimeError::new_err(text),
+        },
         ClientError::Interrupted => PyKeyboardInterrupt::new_err(text),
     }
+}
+
+/// What a user's own function raised, to pass through the client.
+pub fn from_python(error: PyErr) -> ClientError {
+    ClientError::Callback(CallbackError(std::sync::Arc::new(error)))
 }
 
 /// Turns the client's results into Python's.

@@ -15,7 +15,7 @@ pub mod drivers;
 
 pub use drivers::network::client::connect;
 pub use gt_client::{
-    ClientError, Result, Session, Tensor, config, grad_enabled, nn, no_grad, optim,
+    CallbackError, ClientError, Result, Session, Tensor, config, grad_enabled, nn, no_grad, optim,
     set_grad_enabled, signal, source, tape, tensor,
 };
 pub use gt_ir as ir;

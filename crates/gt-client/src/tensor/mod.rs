@@ -22,7 +22,7 @@ use crate::config::registry;
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 use crate::session::{Asked, Session, Value};
-use crate::tape::{self, BackwardOptions, Node, grad_enabled};
+use crate::tape::{self, BackwardOptions, Hook, HookHandle, Node, grad_enabled};
 use crate::{signal, source};
 
 /// A tensor. Cloning gives another reference to the same one, as assignment does in Python.
@@ -263,14 +263,32 @@ impl Tensor {
         Ok(())
     }
 
-    /// The gradient that backward passes have added up, for a leaf.
+    /// Shows this tensor's gradient to `hook` in every backward pass that computes it.
+    ///
+    /// # Errors
+    /// The tensor does not require gradients.
+    pub fn register_hook(&self, hook: Hook) -> Result<HookHandle> {
+        let node = self.node().ok_or_else(|| no_gradient("register_hook"))?;
+        Ok(node.add_hook(hook))
+    }
+
+    /// Keeps this tensor's gradient in [`Tensor::grad`], though it is no leaf.
+    ///
+    /// # Errors
+    /// The tensor does not require gradients.
+    pub fn retain_grad(&self) -> Result<()> {
+        self.node().ok_or_else(|| no_gradient("retain_grad"))?.retain_grad();
+        Ok(())
+    }
+
+    /// The gradient that backward passes have added up: a leaf's, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
         self.node()?.grad()
     }
 
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         let Some(node) = self.node() else {
-            return Err(ClientError::usage("grad: the tensor does not require gradients"));
+            return Err(no_gradient("grad"));
         };
         if let Some(grad) = &grad
             && grad.shape() != self.shape()
@@ -426,6 +444,12 @@ fn work(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> u64 
         _ => 1,
     };
     (read + output.bytes() * inner.max(1)) as u64
+}
+
+fn no_gradient(operation: &str) -> ClientError {
+    ClientError::usage(format!(
+        "{operation}: the tensor does not require gradients\n  hint: make it with requires_grad=True"
+    ))
 }
 
 fn two_sessions(operation: &Operation) -> ClientError {

@@ -1,12 +1,15 @@
-"""Recording for gradients, on and off, and gradients of one tensor with respect to others."""
+"""Recording for gradients, on and off, gradients of one tensor with respect to others, and
+functions with gradients of their own.
+"""
 
 import functools
 from collections.abc import Sequence
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
+from gt.autograd.function import Function
 
-__all__ = ["enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["Function", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
 
 class set_grad_enabled:

@@ -1,0 +1,184 @@
+//! A backward pass: gradients go from one tensor back to the leaves, the latest node first.
+
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::node::{Node, NodeKind};
+use super::with_grad;
+use crate::error::{ClientError, Result};
+use crate::tensor::Tensor;
+
+/// How a backward pass is to run.
+#[derive(Clone, Copy, Default)]
+pub struct BackwardOptions {
+    /// Keep what the graph has saved, for another pass.
+    pub retain_graph: bool,
+    /// Record the pass itself, for gradients of gradients.
+    pub create_graph: bool,
+}
+
+/// Sends `gradient` back from `root` and adds to the gradients of all leaves it reaches.
+pub fn backward(root: &Tensor, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
+    let reached = run(root, gradient, options, &[])?;
+    for (node, grad) in reached.leaves {
+        let sum = match node.grad() {
+            Some(before) => with_grad(options.create_graph, || before.add(&grad))?,
+            None => grad,
+        };
+        node.set_grad(Some(if options.create_graph { sum } else { sum.detach() }));
+    }
+    Ok(())
+}
+
+/// The gradients of `root` with respect to `inputs`; `None` for one it does not depend on.
+pub fn grad(
+    root: &Tensor,
+    inputs: &[Tensor],
+    gradient: Option<&Tensor>,
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    let mut wanted = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        wanted.push(input.node().ok_or_else(|| {
+            ClientError::usage(
+                "grad: an input does not require gradients\n  hint: requires_grad=True",
+            )
+        })?);
+    }
+    let reached = run(root, gradient, options, &wanted)?;
+    Ok(wanted.iter().map(|node| reached.wanted.get(&node.number).cloned()).collect())
+}
+
+#[derive(Default)]
+struct Reached {
+    leaves: Vec<(Arc<Node>, Tensor)>,
+    wanted: FxHashMap<u64, Tensor>,
+}
+
+/// Nodes in the order of a backward pass: the latest first.
+struct Latest(Arc<Node>);
+
+impl PartialEq for Latest {
+    fn eq(&self, other: &Latest) -> bool {
+        self.0.number == other.0.number
+    }
+}
+
+impl Eq for Latest {}
+
+impl PartialOrd for Latest {
+    fn partial_cmp(&self, other: &Latest) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Latest {
+    fn cmp(&self, other: &Latest) -> std::cmp::Ordering {
+        self.0.number.cmp(&other.0.number)
+    }
+}
+
+fn run(
+    root: &Tensor,
+    gradient: Option<&Tensor>,
+    options: BackwardOptions,
+    wanted: &[Arc<Node>],
+) -> Result<Reached> {
+    let Some(start) = root.node() else {
+        return Err(ClientError::usage(
+            "backward: the tensor does not depend on any that requires gradients\n  hint: make one with requires_grad=True, outside of no_grad",
+        ));
+    };
+    let meta = root.meta();
+    let seed = match gradient {
+        Some(gradient) if gradient.shape() == meta.shape => gradient.cast(meta.dtype)?,
+        Some(gradient) => {
+            return Err(gt_ir::Error::ShapeMismatch {
+                operation: "backward",
+                given: gradient.shape(),
+                expected: format!("the tensor's own shape {}", meta.shape),
+            }
+            .into());
+        }
+        None if meta.shape.numel() == 1 => {
+            Tensor::full(&root.session(), meta.shape, 1.0, meta.dtype)?
+        }
+        None => {
+            return Err(ClientError::usage(format!(
+                "backward: the tensor has shape {}, and only a single number has a gradient by itself\n  hint: reduce it first (loss.mean()), or give backward(gradient) of that shape",
+                meta.shape
+            )));
+        }
+    };
+    with_grad(options.create_graph, || walk(start, seed, options, wanted))
+}
+
+fn walk(
+    start: Arc<Node>,
+    seed: Tensor,
+    options: BackwardOptions,
+    wanted: &[Arc<Node>],
+) -> Result<Reached> {
+    let mut reached = Reached::default();
+    let mut pass = Pass::default();
+    pass.add(&start, seed)?;
+    while let Some(Latest(node)) = pass.queue.pop() {
+        if let NodeKind::Function(record) = &node.kind {
+            let Some(grads) = pass.outputs.remove(&node.number) else { continue };
+            let retain = options.retain_graph || options.create_graph;
+            for (index, grad) in record.gradients(&grads, retain)? {
+                pass.add_to(&record.parents[index], grad)?;
+            }
+            continue;
+        }
+        // A node is in the queue once for each use; the first time all its gradients are in.
+        let Some(grad) = pass.grads.remove(&node.number) else { continue };
+        let grad = node.show(grad)?;
+        if wanted.iter().any(|wanted| wanted.number == node.number) {
+            reached.wanted.insert(node.number, grad.clone());
+        }
+        match &node.kind {
+            NodeKind::Leaf { .. } => reached.leaves.push((Arc::clone(&node), grad)),
+            NodeKind::Operation(record) => {
+                for (index, grad) in record.gradients(&node, grad, options)? {
+                    pass.add_to(&record.parents[index], grad)?;
+                }
+            }
+            NodeKind::Output { of, index } => {
+                let outputs = pass.outputs.entry(of.number).or_default();
+                outputs.resize(outputs.len().max(index + 1), None);
+                outputs[*index] = Some(grad);
+                pass.queue.push(Latest(Arc::clone(of)));
+            }
+            NodeKind::Function(_) => unreachable!("handled above"),
+        }
+    }
+    Ok(reached)
+}
+
+/// The gradients that are on their way.
+#[derive(Default)]
+struct Pass {
+    queue: BinaryHeap<Latest>,
+    grads: FxHashMap<u64, Tensor>,
+    /// Of functions: by output.
+    outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
+}
+
+impl Pass {
+    fn add(&mut self, node: &Arc<Node>, grad: Tensor) -> Result<()> {
+        let sum = match self.grads.remove(&node.number) {
+            Some(before) => before.add(&grad)?,
+            None => grad,
+        };
+        self.grads.insert(node.number, sum);
+        self.queue.push(Latest(Arc::clone(node)));
+        Ok(())
+    }
+
+    fn add_to(&mut self, parent: &Option<Arc<Node>>, grad: Tensor) -> Result<()> {
+        self.add(parent.as_ref().expect("only these are computed"), grad)
+    }
+}

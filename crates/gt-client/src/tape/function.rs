@@ -1,0 +1,146 @@
+//! Functions whose gradients are defined by those who write them.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use gt_ir::Meta;
+use smallvec::SmallVec;
+
+use super::node::{Node, NodeKind};
+use super::{grad_enabled, list, lock};
+use crate::error::{ClientError, Result};
+use crate::session::{Session, Value};
+use crate::signal::{self, Scope};
+use crate::tensor::Tensor;
+
+/// What a function's backward is called with.
+pub struct BackwardCall<'a> {
+    /// The gradient of each output; zeros where none reached it.
+    pub grads: &'a [Tensor],
+    /// The outputs that were to be kept, with their history.
+    pub kept: &'a [Tensor],
+}
+
+/// Gives the gradient of each input; `None` for those that have none.
+pub type Backward = dyn Fn(BackwardCall<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+
+/// A computation that has been made, and how its gradients are.
+pub struct Function<'a> {
+    pub name: String,
+    pub inputs: &'a [Tensor],
+    /// Computed without recording.
+    pub outputs: &'a [Tensor],
+    /// For each output, whether gradients flow through it.
+    pub differentiable: &'a [bool],
+    /// The outputs that `backward` wants to see again.
+    pub kept: &'a [usize],
+    pub backward: Box<Backward>,
+}
+
+pub(super) struct FunctionRecord {
+    pub name: String,
+    pub scope: Scope,
+    pub inputs: SmallVec<[Meta; 3]>,
+    pub outputs: SmallVec<[Meta; 3]>,
+    pub parents: SmallVec<[Option<Arc<Node>>; 3]>,
+    session: Session,
+    kept: OnceLock<Vec<(Arc<Value>, Weak<Node>)>>,
+    /// Given up after a backward pass that does not retain the graph.
+    backward: Mutex<Option<Arc<Backward>>>,
+}
+
+impl Function<'_> {
+    /// The outputs with their history: on the tape if an input is on it and recording is on.
+    pub fn record(self) -> Vec<Tensor> {
+        let parents: SmallVec<_> = self.inputs.iter().map(Tensor::node).collect();
+        let recorded = grad_enabled() && parents.iter().any(Option::is_some);
+        let Some(first) = self.outputs.first().filter(|_| recorded) else {
+            return self.outputs.iter().map(Tensor::detach).collect();
+        };
+        let node = Node::new(NodeKind::Function(Box::new(FunctionRecord {
+            name: self.name,
+            scope: signal::current(),
+            inputs: self.inputs.iter().map(Tensor::meta).collect(),
+            outputs: self.outputs.iter().map(Tensor::meta).collect(),
+            parents,
+            session: first.session(),
+            kept: OnceLock::new(),
+            backward: Mutex::new(Some(self.backward.into())),
+        })));
+        list::add(&node);
+        let outputs: Vec<_> = self
+            .outputs
+            .iter()
+            .zip(self.differentiable)
+            .enumerate()
+            .map(|(index, (output, &differentiable))| {
+                let on_tape = differentiable && output.dtype().is_float();
+                let of = || Node::new(NodeKind::Output { of: Arc::clone(&node), index });
+                Tensor::from_parts(output.value(), on_tape.then(of))
+            })
+            .collect();
+        if let NodeKind::Function(record) = &node.kind {
+            let keep = |&index: &usize| {
+                let weak = outputs[index].node().as_ref().map(Arc::downgrade);
+                (outputs[index].value(), weak.unwrap_or_default())
+            };
+            let _ = record.kept.set(self.kept.iter().map(keep).collect());
+        }
+        outputs
+    }
+}
+
+impl FunctionRecord {
+    /// The gradients of those inputs that have a node, from those of the outputs.
+    pub fn gradients(
+        &self,
+        grads: &[Option<Tensor>],
+        retain: bool,
+    ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
+        let name = &self.name;
+        let backward =
+            if retain { lock(&self.backward).clone() } else { lock(&self.backward).take() };
+        let Some(backward) = backward else { return Err(given_up(name)) };
+        let scope = Scope { signal: self.scope.of_gradients(), backward: 0 };
+        let inputs = signal::within(scope, || self.call(&*backward, grads))?;
+        if inputs.len() < self.parents.len()
+            || inputs[self.parents.len()..].iter().any(Option::is_some)
+        {
+            return Err(ClientError::usage(format!(
+                "{name}.backward: {} gradients came back for {} inputs\n  hint: return one for each argument of forward, None where there is none",
+                inputs.len(),
+                self.parents.len()
+            )));
+        }
+        let mut gradients = SmallVec::new();
+        for (index, (parent, grad)) in self.parents.iter().zip(inputs).enumerate() {
+            if let (Some(_), Some(grad)) = (parent, grad) {
+                let whose = format!("{name}.backward");
+                gradients.push((index, grad.as_gradient_of(self.inputs[index], &whose)?));
+            }
+        }
+        Ok(gradients)
+    }
+
+    fn call(&self, backward: &Backward, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        let mut whole = Vec::with_capacity(self.outputs.len());
+        for (index, meta) in self.outputs.iter().enumerate() {
+            whole.push(match grads.get(index).cloned().flatten() {
+                Some(grad) => grad,
+                None => Tensor::full(&self.session, meta.shape, 0.0, meta.dtype)?,
+            });
+        }
+        let kept = self.kept.get().map(Vec::as_slice).unwrap_or_default();
+        let kept: Vec<_> = kept
+            .iter()
+            .map(|(value, node)| Tensor::from_parts(Arc::clone(value), node.upgrade()))
+            .collect();
+        backward(BackwardCall { grads: &whole, kept: &kept })
+    }
+}
+
+/// A graph is gone through once, unless it is retained.
+pub(super) fn given_up(name: &str) -> ClientError {
+    ClientError::usage(format!(
+        "backward: the graph of '{name}' was given up by an earlier backward\n  hint: use backward(retain_graph=True) the first time"
+    ))
+}

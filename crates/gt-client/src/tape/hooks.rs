@@ -1,0 +1,106 @@
+//! Looks at a tensor's gradient as a backward pass computes it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use gt_ir::Meta;
+
+use super::lock;
+use super::node::Node;
+use crate::error::{ClientError, Result};
+use crate::tensor::Tensor;
+
+/// Gets a gradient; gives another to go on with, or `None` to keep it.
+pub type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
+
+/// Those who look at the gradient of one tensor.
+#[derive(Default)]
+pub(super) struct Watch {
+    hooks: Mutex<Vec<(u64, Hook)>>,
+    /// For a tensor that is no leaf: its gradient, where that is to be kept.
+    retained: Mutex<Option<Option<Tensor>>>,
+}
+
+/// Takes a hook away again.
+pub struct HookHandle {
+    node: Weak<Node>,
+    number: u64,
+}
+
+impl HookHandle {
+    pub fn remove(&self) {
+        let node = self.node.upgrade();
+        if let Some(watch) = node.as_ref().and_then(|node| node.watch.get()) {
+            lock(&watch.hooks).retain(|(number, _)| *number != self.number);
+        }
+    }
+}
+
+impl Watch {
+    pub fn retained(&self) -> Option<Tensor> {
+        lock(&self.retained).clone().flatten()
+    }
+
+    pub fn set_retained(&self, value: Option<Tensor>) {
+        if let Some(retained) = &mut *lock(&self.retained) {
+            *retained = value;
+        }
+    }
+
+    fn keep(&self, grad: &Tensor) -> Result<()> {
+        let Some(before) = lock(&self.retained).clone() else { return Ok(()) };
+        let sum = match before {
+            Some(before) => before.add(grad)?,
+            None => grad.clone(),
+        };
+        self.set_retained(Some(sum));
+        Ok(())
+    }
+}
+
+impl Node {
+    pub fn add_hook(self: &Arc<Node>, hook: Hook) -> HookHandle {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        lock(&self.watch.get_or_init(Box::default).hooks).push((number, hook));
+        HookHandle { node: Arc::downgrade(self), number }
+    }
+
+    /// Keeps the gradient of a tensor that is no leaf, as a leaf's is.
+    pub fn retain_grad(&self) {
+        if !self.is_leaf() {
+            lock(&self.watch.get_or_init(Box::default).retained).get_or_insert(None);
+        }
+    }
+
+    /// Shows a gradient to those who look at it, and gives the one to go on with.
+    pub(super) fn show(&self, grad: Tensor) -> Result<Tensor> {
+        let Some(watch) = self.watch.get() else { return Ok(grad) };
+        let hooks = lock(&watch.hooks).clone();
+        let mut grad = grad;
+        for (_, hook) in hooks {
+            if let Some(other) = hook(&grad)? {
+                grad = other.as_gradient_of(grad.meta(), "a hook")?;
+            }
+        }
+        watch.keep(&grad)?;
+        Ok(grad)
+    }
+}
+
+impl Tensor {
+    /// This gradient of a tensor of `meta`, given by a user's function, in that tensor's dtype.
+    ///
+    /// # Errors
+    /// It has another shape.
+    pub(super) fn as_gradient_of(&self, meta: Meta, whose: &str) -> Result<Tensor> {
+        if self.shape() != meta.shape {
+            return Err(ClientError::usage(format!(
+                "{whose} gave a gradient of shape {} for a tensor of shape {}",
+                self.shape(),
+                meta.shape
+            )));
+        }
+        self.cast(meta.dtype)
+    }
+}

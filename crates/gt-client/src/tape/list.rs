@@ -1,0 +1,69 @@
+//! The tape itself: a list of what was recorded, for people to read.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, Weak};
+
+use gt_ir::{Meta, Operand};
+
+use super::lock;
+use super::node::{Node, NodeKind};
+use crate::signal;
+
+/// The tape: every recorded operation that can still be reached, in order.
+static TAPE: Mutex<Vec<Weak<Node>>> = Mutex::new(Vec::new());
+
+pub(super) fn add(node: &Arc<Node>) {
+    let mut tape = lock(&TAPE);
+    if tape.len() == tape.capacity() {
+        // Forgets what is gone before it would grow, so that its length stays in proportion.
+        tape.retain(|node| node.strong_count() > 0);
+        let room = tape.len().max(256);
+        tape.reserve(room);
+    }
+    tape.push(Arc::downgrade(node));
+}
+
+/// One recorded operation, for people to read.
+#[derive(Clone, Debug)]
+pub struct TapeEntry {
+    pub number: u64,
+    pub operation: Cow<'static, str>,
+    pub operands: Vec<String>,
+    pub output: Meta,
+    pub signal: Option<String>,
+}
+
+/// What the tape holds now, oldest first.
+pub fn tape() -> Vec<TapeEntry> {
+    let nodes: Vec<_> = lock(&TAPE).iter().filter_map(Weak::upgrade).collect();
+    nodes.iter().filter_map(|node| entry(node)).collect()
+}
+
+fn entry(node: &Node) -> Option<TapeEntry> {
+    let text = |meta: &Meta| format!("{} {}", meta.dtype, meta.shape);
+    let number = node.number;
+    match &node.kind {
+        NodeKind::Leaf { .. } | NodeKind::Output { .. } => None,
+        NodeKind::Operation(record) => Some(TapeEntry {
+            number,
+            operation: Cow::Borrowed(record.operation.name),
+            operands: record
+                .metas
+                .iter()
+                .map(|operand| match operand {
+                    Operand::Tensor(meta) => text(meta),
+                    Operand::Scalar(scalar) => scalar.to_string(),
+                })
+                .collect(),
+            output: record.output_meta,
+            signal: signal::name(record.scope.signal),
+        }),
+        NodeKind::Function(record) => Some(TapeEntry {
+            number,
+            operation: Cow::Owned(record.name.clone()),
+            operands: record.inputs.iter().map(text).collect(),
+            output: *record.outputs.first()?,
+            signal: signal::name(record.scope.signal),
+        }),
+    }
+}

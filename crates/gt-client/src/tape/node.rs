@@ -1,0 +1,165 @@
+//! What stands on the tape: leaves, operations, functions.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+use gt_ir::operation::{OUTPUT, ints};
+use gt_ir::ops;
+use gt_ir::{Attributes, Meta, Operand, Operation};
+use smallvec::SmallVec;
+
+use super::function::FunctionRecord;
+use super::hooks::Watch;
+use super::{list, lock};
+use crate::session::Value;
+use crate::signal::{self, Scope};
+use crate::tensor::Tensor;
+
+/// What made a tensor, or, for a leaf, where its gradient is kept.
+pub(crate) struct Node {
+    /// Later nodes have larger numbers: their order is an order of the graph.
+    pub(super) number: u64,
+    pub(super) kind: NodeKind,
+    /// Who looks at the gradient as it passes; rarely anyone.
+    pub(super) watch: OnceLock<Box<Watch>>,
+}
+
+pub(super) enum NodeKind {
+    Leaf {
+        grad: Mutex<Option<Tensor>>,
+    },
+    Operation(Box<Record>),
+    Function(Box<FunctionRecord>),
+    /// One of the tensors that a function gave.
+    Output {
+        of: Arc<Node>,
+        index: usize,
+    },
+}
+
+pub(super) struct Record {
+    pub(super) operation: &'static Operation,
+    pub(super) attributes: Attributes,
+    pub(super) scope: Scope,
+    pub(super) output_meta: Meta,
+    pub(super) metas: SmallVec<[Operand<Meta>; 3]>,
+    /// The nodes of the operands, where they have any.
+    pub(super) parents: SmallVec<[Option<Arc<Node>>; 3]>,
+    /// Given up after a backward pass that does not retain the graph.
+    pub(super) saved: Mutex<Option<SavedValues>>,
+}
+
+pub(super) struct SavedValues {
+    pub(super) operands: SmallVec<[Option<Operand<Arc<Value>>>; 3]>,
+    pub(super) output: Option<Arc<Value>>,
+}
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl Node {
+    pub(super) fn new(kind: NodeKind) -> Arc<Node> {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Node { number, kind, watch: OnceLock::new() })
+    }
+
+    /// The node of a tensor that the user wants gradients for.
+    pub fn leaf() -> Arc<Node> {
+        Node::new(NodeKind::Leaf { grad: Mutex::new(None) })
+    }
+
+    /// Records an operation.
+    pub fn record(
+        operation: &'static Operation,
+        attributes: Attributes,
+        operands: &[Operand<(Arc<Value>, Option<Arc<Node>>)>],
+        output: &Arc<Value>,
+    ) -> Arc<Node> {
+        let save = |index: usize| operation.saves & 1 << index != 0;
+        let saved = operands.iter().enumerate().map(|(index, operand)| {
+            save(index).then(|| operand.map(|(value, _)| Arc::clone(value)))
+        });
+        let saved = SavedValues {
+            operands: saved.collect(),
+            output: (operation.saves & OUTPUT != 0).then(|| Arc::clone(output)),
+        };
+        let record = Record {
+            operation,
+            attributes,
+            scope: signal::current(),
+            output_meta: output.meta,
+            metas: operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect(),
+            parents: operands
+                .iter()
+                .map(|operand| operand.tensor().and_then(|(_, node)| node.clone()))
+                .collect(),
+            saved: Mutex::new(Some(saved)),
+        };
+        let node = Node::new(NodeKind::Operation(Box::new(record)));
+        list::add(&node);
+        node
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        matches!(self.kind, NodeKind::Leaf { .. })
+    }
+
+    /// Whether it exchanges the last two axes, and no others.
+    pub(super) fn is_transpose(&self) -> bool {
+        let NodeKind::Operation(record) = &self.kind else { return false };
+        if !std::ptr::eq(record.operation, &ops::shape::PERMUTE) {
+            return false;
+        }
+        let order = ints(&record.attributes, 0);
+        let rank = order.len() as i64;
+        let turned = |(to, &from): (usize, &i64)| match rank - to as i64 {
+            1 => from == rank - 2,
+            2 => from == rank - 1,
+            _ => from == to as i64,
+        };
+        order.iter().enumerate().all(turned)
+    }
+
+    /// A leaf's gradient, or one that was asked to be retained.
+    pub fn grad(&self) -> Option<Tensor> {
+        match &self.kind {
+            NodeKind::Leaf { grad } => lock(grad).clone(),
+            _ => self.watch.get()?.retained(),
+        }
+    }
+
+    pub fn set_grad(&self, value: Option<Tensor>) {
+        match &self.kind {
+            NodeKind::Leaf { grad } => *lock(grad) = value,
+            _ => {
+                if let Some(watch) = self.watch.get() {
+                    watch.set_retained(value);
+                }
+            }
+        }
+    }
+
+    fn take_parents(&mut self, into: &mut Vec<Arc<Node>>) {
+        match &mut self.kind {
+            NodeKind::Leaf { .. } => {}
+            NodeKind::Operation(record) => into.extend(record.parents.drain(..).flatten()),
+            NodeKind::Function(record) => into.extend(record.parents.drain(..).flatten()),
+            NodeKind::Output { of, .. } => into.push(std::mem::replace(of, Arc::clone(&NOWHERE))),
+        }
+    }
+}
+
+/// Stands for a function that an output has let go.
+static NOWHERE: LazyLock<Arc<Node>> = LazyLock::new(Node::leaf);
+
+/// A long chain of nodes is taken apart in a loop: recursion would overflow the stack.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut pending = Vec::new();
+        self.take_parents(&mut pending);
+        while let Some(node) = pending.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                node.take_parents(&mut pending);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The gradients of one recorded operation, by its rule.
+
+use std::sync::Arc;
+
+use gt_ir::operation::{Gradient, Saved};
+use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
+use smallvec::SmallVec;
+
+use super::function::given_up;
+use super::node::{Node, Record};
+use super::{BackwardOptions, lock};
+use crate::error::Result;
+use crate::session::Session;
+use crate::signal::{self, Scope};
+use crate::tensor::Tensor;
+
+impl Record {
+    /// The gradients of those operands that have a node.
+    pub fn gradients(
+        &self,
+        node: &Arc<Node>,
+        grad: Tensor,
+        options: BackwardOptions,
+    ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
+        let mut guard = lock(&self.saved);
+        let Some(saved) = guard.as_ref() else {
+            return Err(given_up(self.operation.name));
+        };
+        let mut graph = Recording { session: grad.session(), vars: Vec::with_capacity(12) };
+        let grad = graph.push(grad);
+        let mut operands: SmallVec<[Option<Operand<Var>>; 3]> = SmallVec::new();
+        for (index, operand) in saved.operands.iter().enumerate() {
+            let parent = &self.parents[index];
+            operands.push(operand.as_ref().map(|operand| {
+                operand.map(|value| graph.push(Tensor::from_parts(value.clone(), parent.clone())))
+            }));
+        }
+        let output = saved
+            .output
+            .as_ref()
+            .map(|value| graph.push(Tensor::from_parts(value.clone(), Some(node.clone()))));
+        if options.retain_graph || options.create_graph {
+            drop(guard);
+        } else {
+            *guard = None;
+            drop(guard);
+        }
+        let saved = Saved {
+            grad,
+            operands: &operands,
+            metas: &self.metas,
+            output,
+            output_meta: self.output_meta,
+            attributes: &self.attributes,
+        };
+        let scope = Scope { signal: self.scope.of_gradients(), backward: 0 };
+        Ok(signal::within(scope, || self.apply_rules(&mut graph, &saved)))
+    }
+
+    fn apply_rules(&self, graph: &mut Recording, saved: &Saved) -> SmallVec<[(usize, Tensor); 3]> {
+        let mut gradients: SmallVec<[(usize, Var); 3]> = SmallVec::new();
+        for (index, parent) in self.parents.iter().enumerate() {
+            if parent.is_none() {
+                continue;
+            }
+            let raw = match self.operation.gradient {
+                Gradient::Each(rules) => rules[index](graph, saved),
+                Gradient::Any(rule) => rule(graph, saved, index),
+                Gradient::None => unreachable!("such operations are not recorded"),
+            };
+            let meta = saved.meta(index);
+            let graph: &mut dyn Graph = graph;
+            let reduced = graph.unbroadcast(raw, meta.shape);
+            let reduced = graph.cast(reduced, meta.dtype);
+            gradients.push((index, reduced));
+        }
+        gradients.into_iter().map(|(index, var)| (index, graph.take(var))).collect()
+    }
+}
+
+/// A graph that issues what gradient rules build.
+struct Recording {
+    session: Session,
+    vars: Vec<Tensor>,
+}
+
+impl Recording {
+    fn push(&mut self, tensor: Tensor) -> Var {
+        self.vars.push(tensor);
+        Var(self.vars.len() as u32 - 1)
+    }
+
+    fn take(&self, var: Var) -> Tensor {
+        self.vars[var.0 as usize].clone()
+    }
+}
+
+impl Graph for Recording {
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var {
+        let tensor = {
+            let operands: SmallVec<[Operand<&Tensor>; 3]> = operands
+                .iter()
+                .map(|operand| operand.map(|var| &self.vars[var.0 as usize]))
+                .collect();
+            Tensor::apply(&self.session, operation, &operands, attributes)
+                .expect("gradient rules build valid operations")
+        };
+        self.push(tensor)
+    }
+
+    fn meta(&self, var: Var) -> Meta {
+        self.vars[var.0 as usize].meta()
+    }
+
+    fn is_transposed(&self, var: Var) -> bool {
+        self.vars[var.0 as usize].node().is_some_and(|node| node.is_transpose())
+    }
+}

@@ -1,0 +1,158 @@
+"""Functions whose gradients are defined by those who write them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gt import _gt
+from gt._gt import Tensor, is_grad_enabled
+
+
+class Context:
+    """What a function's `forward` leaves for its `backward`; any attribute may be set on it."""
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]):
+        #: For each argument of `forward`, whether a gradient is wanted.
+        self.needs_input_grad = needs_input_grad
+        self._saved: tuple[Tensor | None, ...] = ()
+        self._constant: tuple[Tensor, ...] = ()
+        #: Which saved tensors are outputs: position among the saved, index of the output.
+        self._saved_outputs: dict[int, int] = {}
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs of `forward`; `backward` finds them in `saved_tensors`."""
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors that `forward` saved."""
+        return self._saved
+
+    def mark_non_differentiable(self, *outputs: Tensor) -> None:
+        """Name outputs that no gradient flows through."""
+        self._constant = outputs
+
+
+class Function:
+    """A computation with a gradient of its own.
+
+    >>> class Cube(gt.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> y = Cube.apply(gt.tensor([2.0], requires_grad=True))
+
+    `backward` gets the gradient of each output and returns one for each argument of `forward`,
+    None where there is none. With a static method `setup_context(ctx, inputs, output)`,
+    `forward` takes the arguments alone.
+    """
+
+    @staticmethod
+    def forward(*args, **kwargs) -> Any:
+        """Compute the outputs: a tensor or a tuple of them."""
+        raise NotImplementedError("a Function must define forward(ctx, ...)")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Give the gradient of each argument of `forward`."""
+        raise NotImplementedError("a Function must define backward(ctx, ...)")
+
+    @classmethod
+    def apply(cls, *args) -> Any:
+        """Compute the outputs, and put the function on the tape if a gradient is wanted."""
+        context = Context(tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args))
+        result = cls._compute(context, args)
+        if not (is_grad_enabled() and any(context.needs_input_grad)):
+            return result
+        outputs = result if isinstance(result, tuple) else (result,)
+        recorded = cls._record(context, args, outputs)
+        return recorded if isinstance(result, tuple) else recorded[0]
+
+    @classmethod
+    def _compute(cls, context: Context, args: tuple) -> Any:
+        previous = _gt.set_grad_enabled(False)
+        try:
+            setup = getattr(cls, "setup_context", None)
+            if setup is None:
+                return cls.forward(context, *args)
+            result = cls.forward(*args)
+            setup(context, args, result)
+            return result
+        finally:
+            _gt.set_grad_enabled(previous)
+
+    @classmethod
+    def _record(cls, context: Context, args: tuple, outputs: tuple) -> tuple:
+        tensors = [output for output in outputs if isinstance(output, Tensor)]
+        if not tensors:
+            raise TypeError(f"{cls.__name__}.forward must return a tensor or a tuple with one")
+        for position, saved in enumerate(context._saved):
+            index = _index(tensors, saved)
+            if index is not None:
+                context._saved_outputs[position] = index
+        recorded = iter(
+            _gt.record_function(
+                cls.__name__,
+                [arg for arg in args if isinstance(arg, Tensor)],
+                tensors,
+                [_index(context._constant, tensor) is None for tensor in tensors],
+                list(context._saved_outputs.values()),
+                cls._backward(context, args, outputs),
+            )
+        )
+        return tuple(next(recorded) if isinstance(out, Tensor) else out for out in outputs)
+
+    @classmethod
+    def _backward(cls, context: Context, args: tuple, outputs: tuple) -> Callable:
+        """What the tape calls; it must not keep arguments and outputs alive that nobody saved."""
+        count = len(args)
+        places = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
+        is_tensor = [isinstance(output, Tensor) for output in outputs]
+
+        def backward(grads: tuple[Tensor, ...], kept: tuple[Tensor, ...]) -> list[Tensor | None]:
+            given = iter(grads)
+            without_history = context._saved
+            with_history = list(without_history)
+            for position, output in zip(context._saved_outputs, kept, strict=True):
+                with_history[position] = output
+            context._saved = tuple(with_history)
+            try:
+                result = cls.backward(context, *(next(given) if is_ else None for is_ in is_tensor))
+            finally:
+                # Outputs with their history would keep the graph, and the graph this context.
+                context._saved = without_history
+            return _gradients(cls.__name__, result, count, places)
+
+        return backward
+
+
+def _index(tensors: Sequence[Tensor | None], wanted: Tensor | None) -> int | None:
+    """Where a very tensor stands in a list of them."""
+    if wanted is None:
+        return None
+    return next((index for index, tensor in enumerate(tensors) if tensor is wanted), None)
+
+
+def _gradients(name: str, result: Any, count: int, places: list[int]) -> list[Tensor | None]:
+    """The gradients of the tensors among the arguments, from those of all arguments."""
+    result = result if isinstance(result, tuple) else (result,)
+    if len(result) < count or any(grad is not None for grad in result[count:]):
+        raise RuntimeError(
+            f"{name}.backward returned {len(result)} gradients for {count} arguments of forward\n"
+            "  hint: return one for each, None where there is none"
+        )
+    for place, grad in enumerate(result[:count]):
+        if grad is not None and not isinstance(grad, Tensor):
+            raise TypeError(
+                f"{name}.backward: gradient {place} is of type {type(grad).__name__}, not a tensor"
+            )
+        if grad is not None and place not in places:
+            raise RuntimeError(
+                f"{name}.backward: argument {place} of forward is no tensor: return None for it"
+            )
+    return [result[place] for place in places]
