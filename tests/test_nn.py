@@ -269,3 +269,16 @@ def test_modules_have_names_and_parts():
 
     with pytest.raises(AttributeError, match="super"):
         Forgetful()
+
+
+def test_forward_hooks_see_and_change_outputs():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    seen = []
+    first = model[0].register_forward_hook(lambda module, args, out: seen.append(out.shape))
+    x = gt.ones(4, 2)
+    plain = model(x)
+    with model.register_forward_hook(lambda module, args, out: out + 1):
+        assert np.allclose(model(x).numpy(), plain.numpy() + 1)
+    first.remove()
+    assert np.allclose(model(x).numpy(), plain.numpy())
+    assert seen == [(4, 3), (4, 3)]

@@ -46,6 +46,14 @@ pub enum Error {
     #[error("index: {given} indices are too many for a tensor of {} axes, shape {shape}", .shape.rank())]
     TooManyIndices { given: usize, shape: Shape },
 
+    #[error("index: `...` may stand only once")]
+    RepeatedEllipsis,
+
+    #[error(
+        "index: a slice step of {step} is not possible, it must be 1 or more\n  hint: use flip() to go backwards"
+    )]
+    BadStep { step: i64 },
+
     #[error("{operation}: {given} operands given, expected {expected}")]
     OperandCount { operation: &'static str, given: usize, expected: String },
 

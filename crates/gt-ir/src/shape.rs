@@ -11,7 +11,8 @@ pub const MAX_RANK: usize = 8;
 /// The lengths of a tensor's axes. Small and `Copy`, so that instructions need no allocation.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    rank: u8,
+    /// A word, so that a copy has no gaps: those cost more than they save.
+    rank: usize,
     dims: [usize; MAX_RANK],
 }
 
@@ -28,7 +29,7 @@ impl Shape {
             return Err(Error::RankTooHigh { rank: dims.len(), max: MAX_RANK });
         }
         let mut shape = Shape::SCALAR;
-        shape.rank = dims.len() as u8;
+        shape.rank = dims.len();
         shape.dims[..dims.len()].copy_from_slice(dims);
         // 2^48 elements of 8 bytes are beyond any machine, and keep all later sums in range.
         let total = dims.iter().try_fold(1usize, |total, &dim| total.checked_mul(dim.max(1)));
@@ -39,7 +40,7 @@ impl Shape {
     }
 
     pub const fn rank(&self) -> usize {
-        self.rank as usize
+        self.rank
     }
 
     pub fn dims(&self) -> &[usize] {
@@ -56,8 +57,11 @@ impl Shape {
         if self == other {
             return Ok(*self);
         }
+        if self == other {
+            return Ok(*self);
+        }
         let rank = self.rank().max(other.rank());
-        let mut shape = Shape { rank: rank as u8, dims: [0; MAX_RANK] };
+        let mut shape = Shape { rank, dims: [0; MAX_RANK] };
         for back in 1..=rank {
             let a = if back <= self.rank() { self[self.rank() - back] } else { 1 };
             let b = if back <= other.rank() { other[other.rank() - back] } else { 1 };
@@ -89,13 +93,13 @@ impl Shape {
 
     /// The shape with `axis` set to `dim`.
     pub fn with(mut self, axis: usize, dim: usize) -> Shape {
-        self.dims[..self.rank as usize][axis] = dim;
+        self.dims[..self.rank][axis] = dim;
         self
     }
 
     /// The shape without `axis`.
     pub fn without(mut self, axis: usize) -> Shape {
-        self.dims.copy_within(axis + 1..self.rank as usize, axis);
+        self.dims.copy_within(axis + 1..self.rank, axis);
         self.rank -= 1;
         self
     }

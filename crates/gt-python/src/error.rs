@@ -17,7 +17,10 @@ pub fn to_python(error: ClientError) -> PyErr {
     let text = error.to_string();
     match error {
         ClientError::Invalid(
-            Error::BadAxis { .. } | Error::BadIndex { .. } | Error::TooManyIndices { .. },
+            Error::BadAxis { .. }
+            | Error::BadIndex { .. }
+            | Error::TooManyIndices { .. }
+            | Error::RepeatedEllipsis,
         ) => PyIndexError::new_err(text),
         ClientError::Invalid(Error::UnknownDType { .. } | Error::DTypeMismatch { .. }) => {
             PyTypeError::new_err(text)

@@ -42,6 +42,25 @@ class Parameter(metaclass=_ParameterType):
         return parameter
 
 
+class ForwardHook:
+    """Takes a module's hook away again."""
+
+    def __init__(self, module: "Module"):
+        self._module = weakref.ref(module)
+
+    def remove(self) -> None:
+        """Call the hook no more."""
+        module = self._module()
+        if module is not None:
+            module._hooks.pop(self, None)
+
+    def __enter__(self) -> "ForwardHook":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.remove()
+
+
 class Module:
     """Something with parameters that computes.
 
@@ -53,6 +72,7 @@ class Module:
         self.training = True
         self._parameters: list[Tensor] = []
         self._buffers: dict[str, Tensor] = {}
+        self._hooks: dict[ForwardHook, Callable] = {}
 
     def __setattr__(self, name: str, value) -> None:
         if isinstance(value, Tensor):
@@ -70,7 +90,21 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         """Compute the module's result."""
-        return self.forward(*args, **kwargs)
+        output = self.forward(*args, **kwargs)
+        for hook in list(self.__dict__.get("_hooks", {}).values()):
+            changed = hook(self, args, output)
+            output = output if changed is None else changed
+        return output
+
+    def register_forward_hook(self, hook: Callable) -> "ForwardHook":
+        """Call hook(module, args, output) after each forward.
+
+        What it returns, unless it is None, takes the output's place. `remove()` of the handle
+        that is returned, or the end of a `with` block over it, ends that.
+        """
+        handle = ForwardHook(self)
+        self._hooks[handle] = hook
+        return handle
 
     def register_buffer(self, name: str, tensor: Tensor) -> None:
         """Keep a tensor that is saved with the module but not trained."""
@@ -85,7 +119,8 @@ class Module:
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
         """Yield the modules this one is made of, with their names."""
         for name, value in self.__dict__.items():
-            yield from _modules_in(name, value)
+            if name != "_hooks":
+                yield from _modules_in(name, value)
 
     def modules(self) -> Iterator["Module"]:
         """Yield this module and all below it."""
@@ -122,7 +157,7 @@ class Module:
 
     def _all_parameters(self, prefix: str) -> Iterator[tuple[str, Tensor]]:
         for name, value in self.__dict__.items():
-            if name not in ("_parameters", "_buffers"):
+            if name not in ("_parameters", "_buffers", "_hooks"):
                 for key, tensor in _tensors_in(name, value):
                     if _is_parameter(tensor) and key not in self._buffers:
                         yield prefix + key, tensor

@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 use super::Tensor;
 use super::elementwise::Value;
 use crate::driver::Interrupt;
-use crate::error::{ClientError, Result};
+use crate::error::Result;
 
 /// One entry of an index expression.
 #[derive(Clone)]
@@ -165,7 +165,7 @@ impl Tensor {
             return Err(Error::TooManyIndices { given: used, shape }.into());
         }
         if entries.iter().filter(|entry| matches!(entry, Index::Ellipsis)).count() > 1 {
-            return Err(ClientError::usage("index: `...` may stand only once"));
+            return Err(Error::RepeatedEllipsis.into());
         }
         let mut resolved = Resolved {
             starts: SmallVec::new(),
@@ -282,9 +282,7 @@ impl Resolved {
         step: i64,
     ) -> Result<()> {
         if step < 1 {
-            return Err(ClientError::usage(format!(
-                "index: a slice step of {step} is not possible, it must be 1 or more\n  hint: use flip() to go backwards"
-            )));
+            return Err(Error::BadStep { step }.into());
         }
         let length = shape[self.starts.len()] as i64;
         let cut =

@@ -134,8 +134,11 @@ impl Runtime {
         let weight: u64 = batch.iter().map(Command::weight).sum();
         self.in_flight.fetch_add(weight, Ordering::Relaxed);
         self.work.fetch_add(work, Ordering::Relaxed);
-        let batch = std::mem::replace(batch, Vec::with_capacity(batch.len().max(16)));
-        lock(&self.inbox).push((CLIENT, Message::Stream(batch)));
+        // The session writes where only its own processor has written: one by one, stores into
+        // memory that another has read cost more than this copy of all at once.
+        let mut sent = Vec::with_capacity(batch.len());
+        sent.append(batch);
+        lock(&self.inbox).push((CLIENT, Message::Stream(sent)));
     }
 
     pub fn in_flight(&self) -> u64 {
