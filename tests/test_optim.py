@@ -86,7 +86,7 @@ def test_a_saved_state_goes_on_alike(kind, options, _steps):
     train(x, optimizer, 3)
     train(other, again, 3)
     assert x.tolist() == other.tolist()
-    with pytest.raises(ValueError, match="1 parameters given.*has 2"):
+    with pytest.raises(ValueError, match=r"groups of \[1\] parameters given.*has groups of \[2\]"):
         kind([x, other], lr=0.1).load_state_dict(optimizer.state_dict())
 
 
@@ -132,3 +132,50 @@ def test_settings_must_not_be_negative():
     ):
         with pytest.raises(ValueError, match=r"-1|1\.0"):
             make()
+
+
+def test_momentum_is_not_the_gradients_own_tensor():
+    """Gradients that are set to zero in place take no momentum with them."""
+    w = gt.ones(2, requires_grad=True)
+    optimizer = gt.optim.SGD([w], lr=0.1, momentum=0.9)
+    for _ in range(3):
+        (w * w).sum().backward()
+        optimizer.step()
+        w.grad.zero_()
+    assert np.allclose(w.tolist(), 0.062, atol=1e-6)
+
+
+def test_groups_have_options_of_their_own():
+    a, b = gt.ones(2, requires_grad=True), gt.ones(2, requires_grad=True)
+    optimizer = gt.optim.SGD([{"params": [a], "weight_decay": 0.5}, {"params": b}], lr=0.1)
+    (a * 0 + b * 0).sum().backward()
+    optimizer.step()
+    assert np.allclose(a.tolist(), 0.95) and b.tolist() == [1, 1]
+    optimizer.param_groups[0]["weight_decay"] = 0
+    optimizer.step()
+    assert np.allclose(a.tolist(), 0.95)
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0, 0.0]
+    with pytest.raises(ValueError, match="momentum is -1"):
+        optimizer.add_param_group({"params": [gt.ones(1, requires_grad=True)], "momentum": -1})
+
+
+def test_parameters_that_cannot_be_trained():
+    w = gt.ones(2, 3, requires_grad=True)
+    with pytest.raises(ValueError, match="must be a leaf"):
+        gt.optim.SGD([w * 1])
+    with pytest.raises(TypeError, match="a list of parameters"):
+        gt.optim.SGD(w)
+    with pytest.raises(ValueError, match="given twice"):
+        gt.optim.SGD([w, w])
+
+
+def test_a_closure_is_called_first():
+    w = gt.ones(2, requires_grad=True)
+    optimizer = gt.optim.SGD([w], lr=0.5)
+
+    def loss():
+        total = (w * w).sum()
+        total.backward()
+        return total
+
+    assert optimizer.step(loss).item() == 2 and w.tolist() == [0, 0]

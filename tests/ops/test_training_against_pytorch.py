@@ -150,39 +150,6 @@ def test_gradients_of_masked_attention():
         check(ours.grad, scores.grad, name)
 
 
-LOSSES = {
-    "cross entropy": ("CrossEntropyLoss", (5, 4), lambda: torch.tensor([0, 3, 1, 1, 2])),
-    "cross entropy of images": ("CrossEntropyLoss", (2, 4, 3), lambda: draw(
-        1, 2, 3, dtype="int64", low=0, high=3
-    )),
-    "cross entropy of a sample": ("CrossEntropyLoss", (4,), lambda: torch.tensor(2)),
-    "cross entropy of shares": ("CrossEntropyLoss", (5, 4), lambda: draw(2, 5, 4).softmax(1)),
-    "binary cross entropy": ("BCELoss", (5, 4), lambda: draw(3, 5, 4, low=0, high=1)),
-    "squares": ("MSELoss", (5, 4), lambda: draw(4, 5, 4)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses(name):
-    kind, shape, target = LOSSES[name]
-    for reduction in ("mean", "sum", "none"):
-        x = draw(9, *shape)
-        x = x.sigmoid() if kind == "BCELoss" else x
-        x = x.requires_grad_()
-        ours = to_gt(x)
-        want = getattr(torch.nn, kind)(reduction=reduction)(x, target())
-        got = getattr(gt.nn, kind)(reduction=reduction)(ours, to_gt(target()))
-        check(got, want, (name, reduction), 5)
-        want.sum().backward()
-        got.sum().backward()
-        check(ours.grad, x.grad, (name, reduction), 5)
-
-
-def test_binary_cross_entropy_of_sure_answers():
-    p, y = torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 0.0])
-    check(gt.nn.binary_cross_entropy(to_gt(p), to_gt(y)), functional.binary_cross_entropy(p, y))
-
-
 OPTIMIZERS = [
     ("SGD", {"lr": 0.1}),
     ("SGD", {"lr": 0.05, "momentum": 0.9}),
@@ -237,6 +204,37 @@ def test_states_go_both_ways():
     x = draw(1, 4, 6)
     check(ours(to_gt(x)), theirs(x), "after the exchange", 5)
     assert (array(theirs[0].weight) == ours[0].weight.detach().numpy()).all()
+
+
+def test_states_of_optimizers_come_from_pytorch():
+    for kind, options in [("SGD", {"lr": 0.1, "momentum": 0.9}), ("AdamW", {"lr": 0.01})]:
+        w = draw(1, 4).requires_grad_()
+        theirs = getattr(torch.optim, kind)([w], **options)
+        (w * w).sum().backward()
+        theirs.step()
+        ours = to_gt(w)
+        optimizer = getattr(gt.optim, kind)([ours])
+        optimizer.load_state_dict(theirs.state_dict())
+        ours.grad = to_gt(w.grad)
+        for _ in range(3):
+            theirs.step()
+            optimizer.step()
+        check(ours, w, kind, 5)
+
+
+def test_layer_norm_and_embedding():
+    x = draw(1, 2, 3, 4)
+    for shape, options in [((4,), {}), ((3, 4), {}), ((4,), {"elementwise_affine": False})]:
+        theirs, ours = torch.nn.LayerNorm(shape, **options), gt.nn.LayerNorm(shape, **options)
+        check(ours(to_gt(x)), theirs(x), ("LayerNorm", shape, options), 10)
+    theirs, ours = torch.nn.Embedding(5, 3), gt.nn.Embedding(5, 3)
+    ours.load_state_dict(theirs.state_dict())
+    index = torch.tensor([[0, 4], [4, 1]])
+    want, got = theirs(index), ours(to_gt(index))
+    check(got, want)
+    (want * want).sum().backward()
+    (got * got).sum().backward()
+    check(ours.weight.grad, theirs.weight.grad)
 
 
 def test_linear_takes_any_leading_axes():

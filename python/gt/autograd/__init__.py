@@ -29,8 +29,11 @@ class set_grad_enabled:
 class _GradMode:
     mode: bool
 
-    def __init__(self):
-        self.previous: list[bool] = []
+    def __new__(cls, function=None):
+        """With a function, as `@gt.no_grad`, give that function, decorated."""
+        mode = super().__new__(cls)
+        mode.previous = []
+        return mode if function is None else mode(function)
 
     def __enter__(self):
         self.previous.append(_gt.set_grad_enabled(self.mode))
@@ -61,23 +64,52 @@ class enable_grad(_GradMode):
 
 
 def grad(
-    outputs: Tensor,
+    outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Tensor | None = None,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """Give the gradients of a tensor with respect to others, without storing them anywhere.
 
-    With `create_graph`, the gradients can be differentiated again.
+    Of several outputs, the gradients add up. With `create_graph`, the gradients can be
+    differentiated again.
     """
+    output, grad_output = _one_output(outputs, grad_outputs)
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     retain = create_graph if retain_graph is None else retain_graph
-    grads = _gt.grad(outputs, inputs, grad_outputs, retain, create_graph)
+    grads = _gt.grad(output, inputs, grad_output, retain, create_graph)
     if not allow_unused and any(g is None for g in grads):
         position = [g is None for g in grads].index(True)
         raise RuntimeError(
             f"grad: the output does not depend on input {position}\n  hint: allow_unused=True"
         )
     return tuple(grads)
+
+
+def _one_output(outputs, grad_outputs) -> tuple[Tensor, Tensor | None]:
+    """One number whose gradients are those of several outputs together."""
+    if isinstance(outputs, Tensor):
+        if isinstance(grad_outputs, (list, tuple)):
+            (grad_outputs,) = grad_outputs
+        return outputs, grad_outputs
+    outputs = list(outputs)
+    given = [None] * len(outputs) if grad_outputs is None else list(grad_outputs)
+    if len(given) != len(outputs):
+        raise ValueError(f"grad: {len(given)} grad_outputs for {len(outputs)} outputs")
+    if len(outputs) == 1:
+        return outputs[0], given[0]
+    total = None
+    with enable_grad():
+        for output, weight in zip(outputs, given, strict=True):
+            if weight is None and output.numel() != 1:
+                raise RuntimeError(
+                    f"grad: an output has shape {output.shape}, and only a single number has a "
+                    "gradient by itself\n  hint: give grad_outputs"
+                )
+            term = (output if weight is None else output * weight.detach()).sum()
+            total = term if total is None else total + term
+    if total is None:
+        raise ValueError("grad: no outputs are given")
+    return total, None

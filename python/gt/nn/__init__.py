@@ -18,7 +18,9 @@ from gt.nn.functional import (
     cross_entropy,
     cross_entropy_loss,
     dropout,
+    embedding,
     gelu,
+    layer_norm,
     log_softmax,
     mse_loss,
     relu,
@@ -28,7 +30,7 @@ from gt.nn.functional import (
     softplus,
     tanh,
 )
-from gt.nn.layers import Dropout, Flatten, Linear
+from gt.nn.layers import Dropout, Embedding, Flatten, LayerNorm, Linear
 from gt.nn.losses import BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from gt.nn.module import Module, ModuleList, Parameter, Sequential
 from gt.optim import SGD, Adam, AdamW
@@ -40,9 +42,11 @@ __all__ = [
     "BCEWithLogitsLoss",
     "CrossEntropyLoss",
     "Dropout",
+    "Embedding",
     "Flatten",
     "GELU",
     "Identity",
+    "LayerNorm",
     "Linear",
     "LogSoftmax",
     "MSELoss",
@@ -62,8 +66,10 @@ __all__ = [
     "cross_entropy",
     "cross_entropy_loss",
     "dropout",
+    "embedding",
     "functional",
     "gelu",
+    "layer_norm",
     "log_softmax",
     "mse_loss",
     "relu",

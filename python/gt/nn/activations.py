@@ -1,6 +1,7 @@
 """Activations as modules."""
 
 from gt._gt import Tensor
+from gt.nn import functional
 from gt.nn.module import Module
 
 
@@ -53,7 +54,11 @@ class GELU(Module):
 
 
 class SiLU(Module):
-    """x times sigmoid(x)."""
+    """x times sigmoid(x); `inplace` is taken as in PyTorch, and changes nothing."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply it."""
@@ -61,11 +66,15 @@ class SiLU(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(x))."""
+    """log(1 + exp(beta x)) / beta."""
+
+    def __init__(self, beta: float = 1.0):
+        super().__init__()
+        self.beta = beta
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply it."""
-        return x.softplus()
+        return functional.softplus(x, self.beta)
 
 
 class Softmax(Module):

@@ -2,6 +2,7 @@
 
 from gt import _gt
 from gt._gt import Tensor
+from gt.autograd import Function
 
 
 def relu(x: Tensor) -> Tensor:
@@ -29,9 +30,9 @@ def silu(x: Tensor) -> Tensor:
     return x.silu()
 
 
-def softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x))."""
-    return x.softplus()
+def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
+    """log(1 + exp(beta x)) / beta."""
+    return x.softplus() if beta == 1 else (x * beta).softplus() / beta
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
@@ -81,29 +82,86 @@ def mse_loss(prediction: Tensor, target: Tensor, reduction: str = "mean") -> Ten
     return _reduced(difference * difference, reduction)
 
 
-def binary_cross_entropy(prediction: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+class _BinaryCrossEntropy(Function):
+    """-(y log p + (1 - y) log(1 - p)), with PyTorch's bounds at p = 0 and p = 1."""
+
+    @staticmethod
+    def forward(ctx, p, y):
+        ctx.save_for_backward(p, y)
+        log_p, log_rest = p.log().clamp(min=-100.0), (-p).log1p().clamp(min=-100.0)
+        return -(y * log_p + (1 - y) * log_rest)
+
+    @staticmethod
+    def backward(ctx, grad):
+        p, y = ctx.saved_tensors
+        by_p = grad * (p - y) / (p * (1 - p)).clamp(min=1e-12)
+        return by_p, grad * ((-p).log1p() - p.log()) if ctx.needs_input_grad[1] else None
+
+
+def binary_cross_entropy(
+    prediction: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
     """-(y log p + (1 - y) log(1 - p)) for probabilities p and targets y of one shape.
 
-    Logarithms are cut at -100, as in PyTorch, so that p may be 0 or 1.
+    Logarithms are cut at -100, as in PyTorch, so that p may be 0 or 1; outside of these the loss
+    is not a number. `weight` multiplies each element's loss.
     """
+    target = _as_target(target, prediction)
     _same_shape("binary_cross_entropy", prediction, target)
-    # At 0 and 1 the loss is a constant: without that its gradient would be 0 times infinity.
-    at_zero, at_one = prediction <= 0, prediction >= 1
-    inside = _gt.where(at_zero | at_one, 0.5, prediction)
-    log_p = inside.log().clamp(min=-100.0)
-    log_rest = (-inside).log1p().clamp(min=-100.0)
-    loss = -(target * log_p + (1 - target) * log_rest)
-    edge = 100.0 * (target * at_zero + (1 - target) * at_one)
-    return _reduced(_gt.where(at_zero | at_one, edge, loss), reduction)
+    return _reduced(_weighted(_BinaryCrossEntropy.apply(prediction, target), weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
-    logits: Tensor, target: Tensor, reduction: str = "mean"
+    logits: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Binary cross entropy of sigmoid(logits), exact for logits of any size."""
+    """Binary cross entropy of sigmoid(logits), exact for logits of any size.
+
+    `weight` multiplies each element's loss, `pos_weight` the part of its positive target.
+    """
+    target = _as_target(target, logits)
     _same_shape("binary_cross_entropy_with_logits", logits, target)
-    # max(x, 0) - x y + log(1 + exp(-|x|))
-    return _reduced(logits.relu() - logits * target + (-logits.abs()).softplus(), reduction)
+    # -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is softplus(-x) + x.
+    missed = (-logits).softplus()
+    if pos_weight is not None:
+        missed = missed * (1 + (pos_weight - 1) * target)
+    return _reduced(_weighted((1 - target) * logits + missed, weight), reduction)
+
+
+def _as_target(target: Tensor, prediction: Tensor) -> Tensor:
+    """A target given as a list or array, in the prediction's dtype."""
+    return target if isinstance(target, Tensor) else _gt.tensor(target, dtype=prediction.dtype)
+
+
+def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+    return loss if weight is None else loss * weight
+
+
+def layer_norm(
+    x: Tensor,
+    normalized_shape: int | tuple[int, ...],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """(x - mean) / sqrt(var + eps) over the last axes (Ba et al., 2016), scaled and shifted."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if x.shape[x.ndim - len(shape) :] != shape:
+        raise ValueError(f"layer_norm: the last axes of shape {x.shape} are not {shape}")
+    axes = tuple(range(-len(shape), 0))
+    centered = x - x.mean(axes, keepdims=True)
+    out = centered * ((centered * centered).mean(axes, keepdims=True) + eps).rsqrt()
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
+
+
+def embedding(indices: Tensor, weight: Tensor) -> Tensor:
+    """Give the rows of `weight` at integer indices; their axes come before the row's."""
+    rows = weight.index_select(0, indices.long().reshape(-1))
+    return rows.reshape(*indices.shape, *weight.shape[1:])
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -118,32 +176,74 @@ def one_hot(target: Tensor, num_classes: int) -> Tensor:
     return (target.unsqueeze(-1) == classes).long()
 
 
-def cross_entropy_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def cross_entropy_loss(
+    logits: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    *,
+    weight: Tensor | None = None,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """Cross entropy of logits, whose classes stand along axis 1 (axis 0 of a single sample).
 
     The target holds class indices (integers, the logits' shape without the class axis) or
-    probabilities (floats of the logits' shape).
+    probabilities (floats of the logits' shape). `weight` has a factor for each class. Samples
+    whose class is `ignore_index` do not count. `label_smoothing` is the share of each target
+    that is spread over all classes.
     """
     if not isinstance(target, Tensor):
         target = _gt.tensor(target, dtype=None if hasattr(target, "dtype") else "int64")
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing is {label_smoothing}, expected 0 to 1")
     axis = 0 if logits.ndim == 1 else 1
     if target.dtype.is_floating_point and target.ndim == logits.ndim - 1:
         raise TypeError(
             f"cross_entropy_loss: class indices must be integers, these are {target.dtype.name}\n"
             "  hint: gt.tensor([...], dtype=gt.int64), or target.long()"
         )
+    if weight is not None:
+        if weight.shape != logits.shape[axis : axis + 1]:
+            raise ValueError(
+                f"cross_entropy_loss: weight of shape {weight.shape} does not fit "
+                f"{logits.shape[axis]} classes"
+            )
+        weight = weight.reshape([-1] + [1] * (logits.ndim - axis - 1))
     log_p = logits.log_softmax(axis)
     if target.dtype.is_floating_point:
         _same_shape("cross_entropy_loss", logits, target)
-        return _reduced(-(log_p * target).sum(axis), reduction)
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
+        return _reduced(-_weighted(log_p * target, weight).sum(axis), reduction)
     expected = logits.shape[:axis] + logits.shape[axis + 1 :]
     if target.shape != expected:
         raise ValueError(
             f"cross_entropy_loss: class indices of shape {target.shape} do not fit logits of "
             f"shape {logits.shape}, expected {expected}"
         )
-    picked = log_p.gather(axis, target.long().unsqueeze(axis)).squeeze(axis)
-    return _reduced(-picked, reduction)
+    return _of_classes(log_p, target.long(), axis, reduction, weight, ignore_index, label_smoothing)
+
+
+def _of_classes(log_p, target, axis, reduction, weight, ignore_index, smoothing) -> Tensor:
+    """Cross entropy against class indices; a mean is over what the samples count together."""
+    counted = None if ignore_index is None else target != ignore_index
+    index = target if counted is None else target.masked_fill(~counted, 0)
+    index = index.unsqueeze(axis)
+    loss = -log_p.gather(axis, index)
+    share = None
+    if weight is not None:
+        share = weight.expand(log_p.shape).gather(axis, index)
+        loss = loss * share
+    if smoothing:
+        spread = _weighted(log_p, weight).mean(axis, keepdims=True)
+        loss = loss * (1 - smoothing) - spread * smoothing
+    loss = loss.squeeze(axis)
+    if counted is not None:
+        loss = loss * counted
+    if reduction != "mean" or (share is None and counted is None):
+        return _reduced(loss, reduction)
+    counts = _gt.ones_like(loss) if share is None else share.squeeze(axis)
+    return loss.sum() / (counts if counted is None else counts * counted).sum()
 
 
 cross_entropy = cross_entropy_loss

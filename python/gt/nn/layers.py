@@ -34,13 +34,16 @@ class Linear(Module):
 
 
 class Dropout(Module):
-    """While training, zero for a share `p` of the elements; the rest is scaled by 1 / (1 - p)."""
+    """While training, zero for a share `p` of the elements; the rest is scaled by 1 / (1 - p).
 
-    def __init__(self, p: float = 0.5):
+    `inplace` is taken as in PyTorch, and changes nothing.
+    """
+
+    def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"Dropout: the probability is {p}, expected 0 to 1")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements while training."""
@@ -61,3 +64,50 @@ class Flatten(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Merge the axes."""
         return x.flatten(self.start_dim, self.end_dim)
+
+
+class LayerNorm(Module):
+    """(x - mean) / sqrt(var + eps) over the last axes, scaled and shifted (Ba et al., 2016)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+    ):
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape, self.eps = tuple(shape), eps
+        self.weight = Parameter(_gt.ones(*self.normalized_shape)) if elementwise_affine else None
+        shifted = elementwise_affine and bias
+        self.bias = Parameter(_gt.zeros(*self.normalized_shape)) if shifted else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize the last axes."""
+        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Say the shape."""
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class Embedding(Module):
+    """A row of numbers for each of `num_embeddings` things, by its index."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int):
+        super().__init__()
+        if num_embeddings < 0 or embedding_dim < 0:
+            raise ValueError(
+                f"Embedding: sizes are {num_embeddings} and {embedding_dim}, expected 0 or more"
+            )
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.weight = Parameter(_gt.randn(num_embeddings, embedding_dim))
+
+    def forward(self, indices: Tensor) -> Tensor:
+        """Give the rows of integer indices: one more axis, of length `embedding_dim`."""
+        return functional.embedding(indices, self.weight)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"{self.num_embeddings}, {self.embedding_dim}"

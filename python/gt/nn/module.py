@@ -1,5 +1,6 @@
 """The base class of all modules, and containers of modules."""
 
+import copy
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -71,7 +72,8 @@ class Module:
     def __init__(self):
         self.training = True
         self._parameters: list[Tensor] = []
-        self._buffers: dict[str, Tensor] = {}
+        #: By name, whether it is saved.
+        self._buffers: dict[str, bool] = {}
         self._hooks: dict[ForwardHook, Callable] = {}
 
     def __setattr__(self, name: str, value) -> None:
@@ -106,10 +108,32 @@ class Module:
         self._hooks[handle] = hook
         return handle
 
-    def register_buffer(self, name: str, tensor: Tensor) -> None:
-        """Keep a tensor that is saved with the module but not trained."""
-        self._buffers[name] = tensor
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor that is not trained; saved with the module unless told otherwise."""
+        self._buffers[name] = persistent
         setattr(self, name, tensor)
+
+    def register_parameter(self, name: str, parameter: Tensor | None) -> None:
+        """Keep a tensor that is trained, or None in its place."""
+        setattr(self, name, parameter)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """Keep a module under a name."""
+        setattr(self, name, module)
+
+    def __deepcopy__(self, memo: dict) -> "Module":
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        for name, value in self.__dict__.items():
+            kept = {} if name == "_hooks" else copy.deepcopy(value, memo)
+            copied.__dict__[name] = kept
+            # Frozen parameters are parameters in the copy, too.
+            for (_, ours), (_, theirs) in zip(
+                _tensors_in(name, value), _tensors_in(name, kept), strict=True
+            ):
+                if _is_parameter(ours):
+                    _remember(theirs)
+        return copied
 
     def children(self) -> Iterator["Module"]:
         """Yield the modules this one is made of."""
@@ -172,11 +196,17 @@ class Module:
         return [parameter for _, parameter in self.named_parameters()]
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield what is saved with the module but not trained."""
-        for name in self._buffers:
-            yield prefix + name, getattr(self, name)
+        """Yield what belongs to the module but is not trained."""
+        for name, buffer, _ in self._all_buffers(prefix):
+            yield name, buffer
+
+    def _all_buffers(self, prefix: str) -> Iterator[tuple[str, Tensor, bool]]:
+        for name, persistent in self._buffers.items():
+            buffer = getattr(self, name)
+            if buffer is not None:
+                yield prefix + name, buffer, persistent
         for name, child in self.named_children():
-            yield from child.named_buffers(f"{prefix}{name}.")
+            yield from child._all_buffers(f"{prefix}{name}.")
 
     def state_dict(self) -> "OrderedDict[str, Tensor]":
         """Give all parameters and buffers by name, without their history."""
@@ -190,7 +220,7 @@ class Module:
         for name in [name for name in own if "_parameters." in name]:
             if id(own[name]) in named:
                 del own[name]
-        own.update(self.named_buffers())
+        own.update((name, buffer) for name, buffer, saved in self._all_buffers("") if saved)
         return own
 
     def load_state_dict(self, state: dict, strict: bool = True) -> None:
@@ -313,6 +343,9 @@ class Sequential(Module):
         found = list(self.children())[index]
         return Sequential(*found) if isinstance(found, list) else found
 
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, [name for name, _ in self.named_children()][index], module)
+
     def append(self, module: Module) -> "Sequential":
         """Put a module at the end."""
         setattr(self, str(len(self)), module)
@@ -340,6 +373,9 @@ class ModuleList(Module):
 
     def __getitem__(self, index: int) -> Module:
         return list(self.children())[index]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, str(range(len(self))[index]), module)
 
     def __iter__(self):
         return self.children()

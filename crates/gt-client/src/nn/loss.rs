@@ -3,6 +3,7 @@
 use gt_ir::DType;
 
 use crate::error::Result;
+use crate::tape::{BackwardCall, Function, no_grad};
 use crate::tensor::Tensor;
 
 /// The mean of squared differences.
@@ -12,16 +13,30 @@ pub fn mse_loss(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
     difference.mul(&difference)?.mean(&[], false)
 }
 
-/// -(y log p + (1 - y) log(1 - p)) for probabilities p; logarithms are cut at -100, as PyTorch
-/// does, so that p may be 0 or 1.
+/// -(y log p + (1 - y) log(1 - p)) for probabilities p; logarithms are cut at -100 and the
+/// gradient's divisor at 1e-12, as PyTorch does, so that p may be 0 or 1.
 #[track_caller]
 pub fn binary_cross_entropy(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let floor = Some((-100.0).into());
-    let log = prediction.log()?.clamp(floor, None)?;
-    let log_rest = prediction.neg()?.log1p()?.clamp(floor, None)?;
-    let hit = target.mul(&log)?;
-    let miss = target.neg()?.add(1.0)?.mul(&log_rest)?;
-    hit.add(&miss)?.mean(&[], false)?.neg()
+    let (p, y) = (prediction.clone(), target.detach());
+    let loss = no_grad(|| {
+        let floor = Some((-100.0).into());
+        let hit = y.mul(&p.log()?.clamp(floor, None)?)?;
+        let miss = y.neg()?.add(1.0)?.mul(&p.neg()?.log1p()?.clamp(floor, None)?)?;
+        hit.add(&miss)?.neg()
+    })?;
+    let backward = move |call: BackwardCall<'_>| {
+        let spread = p.mul(&p.neg()?.add(1.0)?)?.clamp(Some(1e-12.into()), None)?;
+        Ok(vec![Some(call.grads[0].mul(&p.sub(&y)?)?.div(&spread)?)])
+    };
+    let recorded = Function {
+        name: "binary_cross_entropy".into(),
+        inputs: std::slice::from_ref(prediction),
+        outputs: std::slice::from_ref(&loss),
+        differentiable: &[true],
+        kept: &[],
+        backward: Box::new(backward),
+    };
+    recorded.record()[0].mean(&[], false)
 }
 
 /// Cross entropy of logits (samples x classes) against class indices (samples), or against
