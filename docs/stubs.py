@@ -55,6 +55,8 @@ PARAMETERS = {
     "index": "Tensor",
     "input": LIKE,
     "inputs": "Sequence[Tensor]",
+    "alpha": "_Number | None",
+    "backward.inputs": "Sequence[Tensor] | None",
     "insecure": "_bool",
     "keepdim": "_bool | None",
     "keepdims": "_bool",

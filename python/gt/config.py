@@ -98,6 +98,8 @@ class Config:
 
     def load(self, path: str | os.PathLike) -> None:
         """Add the signals of a YAML file; the same name again replaces the earlier one."""
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"a configuration is loaded from a path, not {type(path).__name__}")
         with open(path, encoding="utf-8") as file:
             text = file.read()
         for name, shard, backward, compiled in _gt.parse_config(text, os.fspath(path)):
@@ -120,6 +122,8 @@ class Config:
 
     def register_signal(self, name: str, config: SignalConfig) -> None:
         """Add or replace a signal's configuration."""
+        if not isinstance(name, str):
+            raise TypeError(f"a signal's name is text, not {type(name).__name__}")
         if not isinstance(config, SignalConfig):
             raise TypeError(f"a SignalConfig is needed, not {type(config).__name__}")
         if self is _CONFIG:

@@ -42,10 +42,27 @@ clip = globals()["clamp"]
 
 def mm(input: Tensor, other: Tensor) -> Tensor:
     """The product of two matrices."""
+    _check_axes("mm", 2, input, other)
     return input.matmul(other)
 
 
-bmm = mm
+def bmm(input: Tensor, other: Tensor) -> Tensor:
+    """The products of two batches of as many matrices."""
+    _check_axes("bmm", 3, input, other)
+    if input.shape[0] != other.shape[0]:
+        raise ValueError(
+            f"bmm: batches of {input.shape[0]} and {other.shape[0]} matrices, expected as many"
+        )
+    return input.matmul(other)
+
+
+def _check_axes(name: str, axes: int, *tensors: Tensor) -> None:
+    for tensor in tensors:
+        if tensor.ndim != axes:
+            raise ValueError(
+                f"{name}: a tensor of shape {tensor.shape} is given, expected {axes} axes\n"
+                "  hint: matmul takes other shapes, too"
+            )
 
 
 def equal(input: Tensor, other: Tensor) -> bool:

@@ -107,8 +107,8 @@ __all__ = [
 
 def abs(input: _TensorLike) -> Tensor:
     """`abs` of a tensor; see `Tensor.abs`."""
-def add(input: _TensorLike, other: _TensorLike) -> Tensor:
-    """`add` of a tensor; see `Tensor.add`."""
+def add(input: _TensorLike, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
+    """self + alpha * other."""
 def all(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
     """`all` of a tensor; see `Tensor.all`."""
 def allclose(input: _TensorLike, other: _TensorLike, rtol: None, atol: None, equal_nan: None) -> Tensor:
@@ -129,7 +129,8 @@ def bitwise_or(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`bitwise_or` of a tensor; see `Tensor.bitwise_or`."""
 def bitwise_xor(input: _TensorLike, other: _TensorLike) -> Tensor:
     """`bitwise_xor` of a tensor; see `Tensor.bitwise_xor`."""
-bmm = mm
+def bmm(input: _TensorLike, other: _TensorLike) -> Tensor:
+    """The products of two batches of as many matrices."""
 def broadcast_to(input: _TensorLike, *shape: _int | Sequence[_int]) -> Tensor:
     """Expanded to a shape, given as one tuple or as lengths."""
 def ceil(input: _TensorLike) -> Tensor:
@@ -250,7 +251,7 @@ def round(input: _TensorLike) -> Tensor:
 def rsqrt(input: _TensorLike) -> Tensor:
     """`rsqrt` of a tensor; see `Tensor.rsqrt`."""
 def scatter_add(input: _TensorLike, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-    """`scatter_add` of a tensor; see `Tensor.scatter_add`."""
+    """Adds src[i][j] to x[index[i][j]][j] (for dim 0), wherever there is an index."""
 def sigmoid(input: _TensorLike) -> Tensor:
     """`sigmoid` of a tensor; see `Tensor.sigmoid`."""
 def sign(input: _TensorLike) -> Tensor:
@@ -269,8 +270,8 @@ def squeeze(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, di
     """`squeeze` of a tensor; see `Tensor.squeeze`."""
 def std(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
     """`std` of a tensor; see `Tensor.std`."""
-def sub(input: _TensorLike, other: _TensorLike) -> Tensor:
-    """`sub` of a tensor; see `Tensor.sub`."""
+def sub(input: _TensorLike, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
+    """self - alpha * other."""
 subtract = sub
 def sum(input: _TensorLike, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """`sum` of a tensor; see `Tensor.sum`."""

@@ -1,14 +1,15 @@
 //! Python numbers, lists, arrays, axes and shapes as the client's values, and back.
 
 use bytes::Bytes;
+use gt::ir::shape::MAX_RANK;
 use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyRange, PyTuple};
 use smallvec::SmallVec;
 
-use crate::error::IntoPython;
+use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
 
 /// Axes, or lengths, as a method takes them.
@@ -217,7 +218,15 @@ impl Flattened {
             self.values.push(value);
             return Ok(());
         }
-        if !(item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>()) {
+        if depth > MAX_RANK {
+            // Deeper ones are no tensors; a list that contains itself never ends.
+            let (rank, max) = (depth, MAX_RANK);
+            return Err(to_python(gt::ir::Error::RankTooHigh { rank, max }.into()));
+        }
+        if item.hasattr("tolist")? {
+            return self.add(&item.call_method0("tolist")?, depth);
+        }
+        if !is_list(item) && !item.is_instance_of::<PyRange>() {
             let name = item.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
                 "a tensor is made from numbers, nested lists of numbers or arrays, not from {name}"
@@ -242,10 +251,14 @@ impl Flattened {
 
     /// A number: Python's, NumPy's, or a tensor of one element.
     fn number(&self, item: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+        if item.is_instance_of::<PyInt>() && item.extract::<i64>().is_err() {
+            // Too large for int64, but most tensors are float32.
+            return Ok(Some(Scalar::Float(item.extract()?)));
+        }
         if let Some(value) = scalar(item)? {
             return Ok(Some(value));
         }
-        if item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
+        if is_list(item) {
             return Ok(None);
         }
         if item.hasattr("item")? && item.getattr("shape")?.len()? == 0 {
@@ -253,6 +266,10 @@ impl Flattened {
         }
         Ok(None)
     }
+}
+
+fn is_list(item: &Bound<'_, PyAny>) -> bool {
+    item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>()
 }
 
 fn ragged(depth: usize, found: &str, expected: &str) -> PyErr {

@@ -269,16 +269,24 @@ fn randint_like(
 
 /// The tensors of a list; `function` names who asks, for errors.
 fn list(tensors: &Bound<'_, PyAny>, function: &str) -> PyResult<Vec<Tensor>> {
-    let wrong = |given: &Bound<'_, PyAny>| {
-        let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
-        PyTypeError::new_err(format!("{function} takes a list of tensors, {kind} was given"))
+    let kind = |given: &Bound<'_, PyAny>| {
+        let name = given.get_type().name();
+        name.map_or_else(|_| "something else".into(), |name| name.to_string())
     };
-    let items = tensors.try_iter().map_err(|_| wrong(tensors))?;
+    let items = tensors.try_iter().map_err(|_| {
+        let kind = kind(tensors);
+        PyTypeError::new_err(format!("{function} takes a list of tensors, {kind} was given"))
+    })?;
     items
         .map(|item| {
             let item = item?;
-            let tensor = item.cast::<PyTensor>().map_err(|_| wrong(&item))?;
-            Ok(tensor.get().0.clone())
+            match item.cast::<PyTensor>() {
+                Ok(tensor) => Ok(tensor.get().0.clone()),
+                Err(_) => Err(PyTypeError::new_err(format!(
+                    "{function} takes a list of tensors, one with {} was given\n  hint: gt.tensor(...)",
+                    kind(&item)
+                ))),
+            }
         })
         .collect()
 }

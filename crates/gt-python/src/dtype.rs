@@ -1,12 +1,10 @@
 //! The dtypes: `gt.float32` and its likes.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-
 use gt::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 
 /// The type of a tensor's elements. Equal to its name, too: `t.dtype == "float32"`.
 #[pyclass(name = "dtype", module = "gt", frozen)]
@@ -39,10 +37,9 @@ impl PyDType {
         format!("gt.{}", self.0)
     }
 
-    fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.0.name().hash(&mut hasher);
-        hasher.finish()
+    /// As the name's: the two are equal.
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        PyString::intern(py, self.0.name()).hash()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

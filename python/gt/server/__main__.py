@@ -2,11 +2,11 @@
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 
 from gt import _gt
+from gt._processes import at_least, stop_at_sigterm
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--spawn-gpu-workers",
-        type=int,
+        type=at_least(0),
         default=0,
         metavar="N",
         help="also start N workers on this machine, one per GPU",
@@ -49,8 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         for number in range(args.spawn_gpu_workers):
             workers.append(_start_worker(args, address, number))
 
-    # A polite end at `kill`, as at Ctrl-C.
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    stop_at_sigterm()
     try:
         _gt.run_server(
             address, ready, args.key_file, args.insecure, args.log_file, args.worker_wait

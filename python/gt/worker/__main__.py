@@ -2,12 +2,12 @@
 
 import argparse
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
 
 from gt import _gt
+from gt._processes import at_least, stop_at_sigterm
 
 ENGINES = ("native",)
 
@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         help="the engine that computes (default GT_BACKEND, or native)",
     )
     parser.add_argument(
-        "--threads", type=int, help="threads for one large operation (default: all cores)"
+        "--threads", type=at_least(1), help="threads for one large operation (default: all cores)"
     )
     parser.add_argument(
         "--peer-host",
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     def ready() -> None:
         print(f"gt worker: {name} serves {address}", flush=True)
 
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    stop_at_sigterm()
     try:
         return serve(address, name, ready, args)
     except KeyboardInterrupt:

@@ -22,13 +22,36 @@ pub struct BackwardOptions {
 /// Sends `gradient` back from `root` and adds to the gradients of all leaves it reaches.
 pub fn backward(root: &Tensor, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
     let reached = run(root, gradient, options, &[])?;
-    for (node, grad) in reached.leaves {
-        let sum = match node.grad() {
-            Some(before) => with_grad(options.create_graph, || before.add(&grad))?,
-            None => grad,
-        };
-        node.set_grad(Some(if options.create_graph { sum } else { sum.detach() }));
+    reached.leaves.into_iter().try_for_each(|(node, grad)| accumulate(&node, grad, options))
+}
+
+/// As [`backward`], but adds to the gradients of `inputs` alone.
+pub fn backward_to(
+    root: &Tensor,
+    inputs: &[Tensor],
+    gradient: Option<&Tensor>,
+    options: BackwardOptions,
+) -> Result<()> {
+    if inputs.iter().any(|input| !input.is_leaf()) {
+        return Err(ClientError::usage(
+            "backward: one of inputs is the result of other tensors, so its gradient is not kept\n  hint: gt.autograd.grad gives it",
+        ));
     }
+    let grads = grad(root, inputs, gradient, options)?;
+    for (input, grad) in inputs.iter().zip(grads) {
+        if let (Some(node), Some(grad)) = (input.node(), grad) {
+            accumulate(&node, grad, options)?;
+        }
+    }
+    Ok(())
+}
+
+fn accumulate(leaf: &Node, grad: Tensor, options: BackwardOptions) -> Result<()> {
+    let sum = match leaf.grad() {
+        Some(before) => with_grad(options.create_graph, || before.add(&grad))?,
+        None => grad,
+    };
+    leaf.set_grad(Some(if options.create_graph { sum } else { sum.detach() }));
     Ok(())
 }
 

@@ -207,9 +207,21 @@ impl Tensor {
         Tensor::apply(&self.session(), &ops::GATHER, &operands, smallvec![Attribute::Int(axis)])
     }
 
-    /// Values added at an index along an axis.
+    /// Values added at an index along an axis; those beyond the index's shape are left out.
     #[track_caller]
     pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let (lengths, had) = (index.shape(), source.shape());
+        let longer = |(length, had): (&usize, &usize)| length <= had;
+        if lengths != had
+            && lengths.rank() == had.rank()
+            && lengths.iter().zip(had.iter()).all(longer)
+        {
+            let part =
+                |&length: &usize| Index::Slice { start: None, stop: Some(length as i64), step: 1 };
+            let parts: Vec<_> = lengths.iter().map(part).collect();
+            let source = source.index(&parts, &mut || false)?;
+            return self.write_at(&ops::SCATTER_ADD, axis, index, &source);
+        }
         self.write_at(&ops::SCATTER_ADD, axis, index, source)
     }
 

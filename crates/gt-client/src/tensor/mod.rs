@@ -36,11 +36,13 @@ pub struct Tensor {
 struct State {
     value: Arc<Value>,
     node: Option<Arc<Node>>,
+    /// The gradient that it had when it stopped to require one.
+    grad: Option<Box<Tensor>>,
 }
 
 impl Tensor {
     pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
-        Tensor { state: Arc::new(Mutex::new(State { value, node })), bare: false }
+        Tensor { state: Arc::new(Mutex::new(State { value, node, grad: None })), bare: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -251,8 +253,15 @@ impl Tensor {
             .into());
         }
         match (wanted, &state.node) {
-            (true, None) => state.node = Some(Node::leaf()),
-            (false, Some(node)) if node.is_leaf() => state.node = None,
+            (true, None) => {
+                let leaf = Node::leaf();
+                leaf.set_grad(state.grad.take().map(|grad| *grad));
+                state.node = Some(leaf);
+            }
+            (false, Some(node)) if node.is_leaf() => {
+                state.grad = node.grad().map(Box::new);
+                state.node = None;
+            }
             (false, Some(_)) => {
                 return Err(ClientError::usage(
                     "requires_grad: only a leaf's can be turned off\n  hint: use detach()",
@@ -283,13 +292,16 @@ impl Tensor {
 
     /// The gradient that backward passes have added up: a leaf's, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
-        self.node()?.grad()
+        if self.bare {
+            return None;
+        }
+        match self.node() {
+            Some(node) => node.grad(),
+            None => self.lock().grad.as_deref().cloned(),
+        }
     }
 
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
-        let Some(node) = self.node() else {
-            return Err(no_gradient("grad"));
-        };
         if let Some(grad) = &grad
             && grad.shape() != self.shape()
         {
@@ -300,7 +312,16 @@ impl Tensor {
             }
             .into());
         }
-        node.set_grad(grad);
+        if self.bare {
+            return Err(no_gradient("grad"));
+        }
+        match self.node() {
+            Some(node) => node.set_grad(grad),
+            None => {
+                let old = std::mem::replace(&mut self.lock().grad, grad.map(Box::new));
+                drop(old);
+            }
+        }
         Ok(())
     }
 

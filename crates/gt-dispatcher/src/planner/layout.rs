@@ -110,6 +110,15 @@ impl Layout {
         self.placements.iter().any(Placement::is_partial)
     }
 
+    /// Whether two ranks hold parts of the same values: along the mesh axes over which there are
+    /// partial ones they stand at the same place.
+    pub fn same_summand(&self, rank: usize, other: usize) -> bool {
+        self.placements.iter().enumerate().all(|(mesh_axis, placement)| {
+            let at = |rank| self.mesh.coordinate(rank, mesh_axis);
+            !placement.is_partial() || at(rank) == at(other)
+        })
+    }
+
     /// The part of a tensor that the worker with this rank has.
     pub fn block(&self, shape: Shape, rank: usize) -> Block {
         let mut block = Block::whole(shape);

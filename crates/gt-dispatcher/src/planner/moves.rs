@@ -235,7 +235,8 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Sta
 }
 
 /// For each block of `to` that rank `rank` needs: which rank of `from` it comes from. Whoever has
-/// it himself takes his own; copies take turns.
+/// it himself takes his own; copies take turns. Values that stay partial along a mesh axis come
+/// from where the rank itself stands on that axis: the others' are other summands.
 pub fn sources(from: &Layout, to: &Layout, shape: Shape, rank: usize) -> Vec<(usize, Block)> {
     let need = to.block(shape, rank);
     if need.shape.numel() == 0 {
@@ -252,12 +253,15 @@ pub fn sources(from: &Layout, to: &Layout, shape: Shape, rank: usize) -> Vec<(us
         .placements
         .iter()
         .zip(&from.mesh.dims)
-        .filter(|(placement, _)| placement.shard_axis().is_none())
+        .filter(|(placement, _)| **placement == Placement::Replicate)
         .map(|(_, &length)| length)
         .product();
     // The copies of one block stand in this order; which of them is used depends on the rank.
     let mut seen: Vec<(Block, usize)> = Vec::new();
     for source in 0..from.mesh.size() {
+        if !from.same_summand(source, rank) {
+            continue;
+        }
         let Some(block) = from.block(shape, source).intersect(&need) else { continue };
         let times = match seen.iter_mut().find(|(known, _)| *known == block) {
             Some((_, times)) => {
@@ -326,6 +330,39 @@ mod tests {
         check(&rows, &home, (n - 1) * whole / n);
         let others = layout(&mesh(3, 4..6), Placement::balanced(0, 64, 2));
         check(&rows, &others, whole);
+    }
+
+    /// Summands of one rank's row make up its block, never those of another row.
+    #[test]
+    fn partial_values_stay_in_their_row() {
+        let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
+        let grid = Arc::new(Mesh { number: 1, dims, workers: (0..6).map(WorkerId).collect() });
+        let shape = Shape::new(&[5, 7]).unwrap();
+        for partial in 0..2 {
+            let along = |other: Placement| {
+                let mut placements: SmallVec<[Placement; 2]> = smallvec![other.clone(), other];
+                placements[partial] = Placement::Partial(Reduction::Sum);
+                Layout { mesh: Arc::clone(&grid), placements }
+            };
+            let length = grid.dims[1 - partial];
+            let kinds = [
+                Placement::Replicate,
+                Placement::balanced(0, 5, length),
+                Placement::balanced(1, 7, length),
+            ];
+            for (from, to) in kinds.iter().flat_map(|a| kinds.iter().map(move |b| (a, b))) {
+                let (from, to) = (along(from.clone()), along(to.clone()));
+                for rank in 0..6 {
+                    let found = sources(&from, &to, shape, rank);
+                    let total: usize = found.iter().map(|(_, block)| block.shape.numel()).sum();
+                    assert_eq!(total, to.block(shape, rank).shape.numel(), "{from} to {to}");
+                    for (source, _) in found {
+                        let row = |rank| grid.coordinate(rank, partial);
+                        assert_eq!(row(source), row(rank), "{from} to {to}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::infer::{elementwise, elementwise_float};
 use super::sample::binary;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
+use crate::instruction::Operand;
 use crate::operation::Gradient::Each;
 use crate::operation::{
     Arity, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var,
@@ -38,6 +39,15 @@ fn no_bool(call: &Call) -> Result<Meta> {
     Ok(meta)
 }
 
+/// `1 - mask` is more often a mistake than meant.
+fn no_mask(call: &Call) -> Result<Meta> {
+    if call.operands.iter().filter_map(Operand::tensor).any(|meta| meta.dtype == DType::Bool) {
+        let expected = "a number; use ~ to turn bools around, or cast them";
+        return Err(wrong_dtype(call, DType::Bool, expected));
+    }
+    elementwise(call)
+}
+
 fn whole(call: &Call) -> Result<Meta> {
     let meta = elementwise(call)?;
     if meta.dtype.category() == Category::Float {
@@ -61,7 +71,7 @@ pub static SUB: Operation = Operation {
     id: 36,
     name: "sub",
     doc: "a - b",
-    infer: no_bool,
+    infer: no_mask,
     gradient: Each(&[|_, s| s.grad, |g, s| g.neg(s.grad)]),
     sharding: SUMS,
     samples: || binary(NUMBERS, (3.0, 6.0), (0.0, 3.0)),

@@ -42,20 +42,28 @@ impl PyTensor {
         self.0.set_grad(grad.map(|grad| grad.0.clone())).py()
     }
 
-    /// Adds the gradients of this tensor to those of all leaves it depends on.
-    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    /// Adds the gradients of this tensor to those of all leaves it depends on, or of `inputs`.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
         py: Python<'_>,
         gradient: Option<&PyTensor>,
         retain_graph: Option<bool>,
         create_graph: bool,
+        inputs: Option<Vec<PyRef<'_, PyTensor>>>,
     ) -> PyResult<()> {
         session::ready(py, &self.0)?;
         source::note(py);
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = BackwardOptions { retain_graph, create_graph };
-        tape::backward(&self.0, gradient.map(|gradient| &gradient.0), options).py()
+        let gradient = gradient.map(|gradient| &gradient.0);
+        match inputs {
+            None => tape::backward(&self.0, gradient, options).py(),
+            Some(inputs) => {
+                let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
+                tape::backward_to(&self.0, &inputs, gradient, options).py()
+            }
+        }
     }
 
     /// The same values without their history.

@@ -1,9 +1,9 @@
 //! Elementwise methods and reductions.
 
-use gt::Tensor;
 use gt::ir::Operation;
 use gt::ir::ops::{binary, compare, reduce};
 use gt::tensor::elementwise;
+use gt::{DType, Tensor};
 use pyo3::prelude::*;
 
 use super::operators::apply;
@@ -23,8 +23,7 @@ macro_rules! unary {
 
             fn $in_place(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
                 let result = slf.get().$name(slf.py())?;
-                slf.get().0.assign(&result.0, stringify!($in_place)).py()?;
-                Ok(slf.clone().unbind())
+                assigned(slf, &result, stringify!($in_place))
             })*
         }
     };
@@ -82,7 +81,13 @@ impl PyTensor {
     fn square(&self, py: Python<'_>) -> PyResult<PyTensor> {
         session::ready(py, &self.0)?;
         source::note(py);
-        Ok(PyTensor(self.0.mul(&self.0).py()?))
+        // A bool counts as a number here, as in PyTorch.
+        let this = if self.0.dtype() == DType::Bool {
+            self.0.cast(DType::I64).py()?
+        } else {
+            self.0.clone()
+        };
+        Ok(PyTensor(this.mul(&this).py()?))
     }
 
     /// Whether each value is plus or minus infinity.
@@ -121,6 +126,16 @@ impl PyTensor {
         Ok(PyTensor(filled.and_then(|filled| filled.cast(self.0.dtype())).py()?))
     }
 
+    /// Takes `value` where the mask is true.
+    fn masked_fill_(
+        slf: &Bound<'_, Self>,
+        mask: &PyTensor,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyTensor>> {
+        let filled = slf.get().masked_fill(slf.py(), mask, value)?;
+        assigned(slf, &filled, "masked_fill_")
+    }
+
     /// The values, no less than min and no more than max.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(
@@ -145,6 +160,85 @@ impl PyTensor {
         let high = high_tensor.as_ref().map(elementwise::Value::from).or(limit(&high));
         Ok(PyTensor(self.0.clamp(low, high).py()?))
     }
+
+    /// Becomes no less than min and no more than max.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp_(
+        slf: &Bound<'_, Self>,
+        min: Option<&Bound<'_, PyAny>>,
+        max: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyTensor>> {
+        let clamped = slf.get().clamp(slf.py(), min, max)?;
+        assigned(slf, &clamped, "clamp_")
+    }
+
+    /// self + alpha * other.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        scaled(py, &binary::ADD, self, other, alpha)
+    }
+
+    /// Becomes self + alpha * other.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add_(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyTensor>> {
+        let sum = scaled(slf.py(), &binary::ADD, slf.get(), other, alpha)?;
+        assigned(slf, &sum, "add_")
+    }
+
+    /// self - alpha * other.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        scaled(py, &binary::SUB, self, other, alpha)
+    }
+
+    /// Becomes self - alpha * other.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub_(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyTensor>> {
+        let rest = scaled(slf.py(), &binary::SUB, slf.get(), other, alpha)?;
+        assigned(slf, &rest, "sub_")
+    }
+}
+
+/// Makes a tensor the result of an operation in place.
+pub fn assigned(
+    this: &Bound<'_, PyTensor>,
+    result: &PyTensor,
+    operation: &'static str,
+) -> PyResult<Py<PyTensor>> {
+    this.get().0.assign(&result.0, operation).py()?;
+    Ok(this.clone().unbind())
+}
+
+/// `this + alpha * other`, or minus.
+fn scaled(
+    py: Python<'_>,
+    operation: &'static Operation,
+    this: &PyTensor,
+    other: &Bound<'_, PyAny>,
+    alpha: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    match alpha {
+        None => apply(py, operation, this, other, false),
+        Some(alpha) => apply(py, operation, this, &other.mul(alpha)?, false),
+    }
 }
 
 fn tensor_of(value: &Option<Value>) -> Option<Tensor> {
@@ -167,7 +261,7 @@ macro_rules! binary {
 }
 
 binary! {
-    add => binary::ADD, sub => binary::SUB, mul => binary::MUL, div => binary::DIV,
+    mul => binary::MUL, div => binary::DIV,
     floor_divide => binary::FLOOR_DIVIDE, remainder => binary::REMAINDER, pow => binary::POW,
     maximum => binary::MAXIMUM, minimum => binary::MINIMUM, eq => compare::EQ, ne => compare::NE,
     lt => compare::LT, le => compare::LE, gt => compare::GT, ge => compare::GE,
@@ -182,16 +276,14 @@ macro_rules! in_place {
         impl PyTensor {
             $(fn $name(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
                 let result = apply(slf.py(), &$operation, slf.get(), other, false)?;
-                slf.get().0.assign(&result.0, stringify!($name)).py()?;
-                Ok(slf.clone().unbind())
+                assigned(slf, &result, stringify!($name))
             })*
         }
     };
 }
 
 in_place! {
-    add_ => binary::ADD, sub_ => binary::SUB, mul_ => binary::MUL, div_ => binary::DIV,
-    pow_ => binary::POW,
+    mul_ => binary::MUL, div_ => binary::DIV, pow_ => binary::POW,
 }
 
 type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;

@@ -1,7 +1,7 @@
 //! Rearranging.
 
 use gt::{DType, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -168,13 +168,18 @@ impl PyTensor {
     fn chunk(
         &self,
         py: Python<'_>,
-        chunks: usize,
+        chunks: i64,
         dim: Option<i64>,
         axis: Option<i64>,
     ) -> PyResult<Vec<PyTensor>> {
         let along = convert::axis(axis, dim, Some(0))?;
         session::ready(py, &self.0)?;
         source::note(py);
+        let chunks = usize::try_from(chunks).map_err(|_| {
+            PyRuntimeError::new_err(format!(
+                "chunk: {chunks} chunks are asked for, expected 1 or more"
+            ))
+        })?;
         Ok(self.0.chunk(chunks, along).py()?.into_iter().map(PyTensor).collect())
     }
 
@@ -182,6 +187,7 @@ impl PyTensor {
         on(py, self, |tensor| tensor.gather(dim, &index.0))
     }
 
+    /// Adds src[i][j] to x[index[i][j]][j] (for dim 0), wherever there is an index.
     fn scatter_add(
         &self,
         py: Python<'_>,
@@ -190,6 +196,16 @@ impl PyTensor {
         src: &PyTensor,
     ) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.scatter_add(dim, &index.0, &src.0))
+    }
+
+    fn scatter_add_(
+        slf: &Bound<'_, Self>,
+        dim: i64,
+        index: &PyTensor,
+        src: &PyTensor,
+    ) -> PyResult<Py<PyTensor>> {
+        let sum = slf.get().scatter_add(slf.py(), dim, index, src)?;
+        super::methods::assigned(slf, &sum, "scatter_add_")
     }
 
     fn index_add(
