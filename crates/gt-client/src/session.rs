@@ -189,6 +189,9 @@ impl Session {
         let request = self.request(|request| Command::Explain { request, begin })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Explained { explanation, .. } => Ok(explanation),
+            Message::Value { result: Err(failure), .. } => {
+                Err(ClientError::Failed { failure, location: None })
+            }
             other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
         }
     }
@@ -199,7 +202,8 @@ impl Session {
         let request = self.request(|request| Command::Locate { request, tensor })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Located { result: Ok(copies), .. } => Ok(copies),
-            Message::Located { result: Err(failure), .. } => {
+            Message::Located { result: Err(failure), .. }
+            | Message::Value { result: Err(failure), .. } => {
                 let location = source::text(failure.line).or_else(|| source::text(value.source));
                 Err(ClientError::Failed { failure, location })
             }

@@ -1,9 +1,10 @@
 //! What workers answer, on its way to the clients that asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::{Command, Content, RequestId, SourceId};
+use gt_ir::{Command, Content, Operand, RequestId, SourceId};
 
 use crate::dispatcher::{Dispatcher, PeerId};
 use crate::log::Event;
@@ -39,22 +40,60 @@ impl Dispatcher {
         self.outbox.push((request.client, Message::Value { request: request.original, result }));
     }
 
-    /// One more worker's statistics for a survey; answered when all are in.
+    /// One more worker's statistics for a survey, or none of one that is gone; answered when all
+    /// are in.
     pub(crate) fn survey(
         &mut self,
-        _now: Duration,
         request: RequestId,
+        worker: PeerId,
         stats: Option<WorkerStats>,
     ) {
         let Some(survey) = self.surveys.get_mut(&request) else { return };
+        if !survey.open.remove(&worker) {
+            return;
+        }
         survey.workers.extend(stats);
-        survey.open = survey.open.saturating_sub(1);
-        if survey.open == 0 {
+        if survey.open.is_empty() {
             let mut survey = self.surveys.remove(&request).expect("it was there a line ago");
             survey.workers.sort_by(|a, b| a.name.cmp(&b.name));
             let answer = Message::Statistics { request: survey.original, workers: survey.workers };
             self.outbox.push((survey.client, answer));
         }
+    }
+
+    /// While a session has no worker: answers what asks for lost tensors, which none will bring
+    /// back, and fails what is made of them.
+    pub(crate) fn fail_lost(&mut self, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(&peer) else { return };
+        let (tensors, outbox) = (&mut session.tensors, &mut self.outbox);
+        let mut done = 0;
+        for batch in &mut session.queue {
+            batch.retain(|command| {
+                let lost = match command {
+                    Command::Run(instruction) => {
+                        let mut operands = instruction.operands.iter().filter_map(Operand::tensor);
+                        let lost = operands.find_map(|id| tensors.failure(*id));
+                        if let Some(failure) = &lost {
+                            tensors.fail(instruction.output, Arc::clone(failure));
+                        }
+                        lost
+                    }
+                    Command::Fetch { request, tensor, .. } => {
+                        let lost = tensors.failure(*tensor);
+                        if let Some(failure) = &lost {
+                            let result = Err((**failure).clone());
+                            outbox.push((peer, Message::Value { request: *request, result }));
+                        }
+                        lost
+                    }
+                    _ => None,
+                };
+                done += if lost.is_some() { command.weight() } else { 0 };
+                lost.is_none()
+            });
+        }
+        session.queue.retain(|batch| !batch.is_empty());
+        self.give_back(peer, done);
     }
 
     /// Answers the requests of a session that has waited too long for a worker.
@@ -64,20 +103,27 @@ impl Dispatcher {
         let reason = format!(
             "no worker is connected to the server, and none came within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
         );
+        let failure = Failure {
+            operation: "fetch".into(),
+            reason,
+            worker: String::new(),
+            line: SourceId::default(),
+        };
         session.waiting_since = Some(now);
+        let outbox = &mut self.outbox;
+        let mut done = 0;
         for batch in &mut session.queue {
             batch.retain(|command| {
-                let (Command::Fetch { request, .. } | Command::Stats { request }) = command else {
+                let (Command::Fetch { request, .. }
+                | Command::Stats { request }
+                | Command::Explain { request, .. }
+                | Command::Locate { request, .. }) = command
+                else {
                     return true;
                 };
-                let failure = Failure {
-                    operation: "fetch".into(),
-                    reason: reason.clone(),
-                    worker: String::new(),
-                    line: SourceId::default(),
-                };
-                let answer = Message::Value { request: *request, result: Err(failure) };
-                self.outbox.push((peer, answer));
+                let answer = Message::Value { request: *request, result: Err(failure.clone()) };
+                outbox.push((peer, answer));
+                done += command.weight();
                 false
             });
         }
@@ -85,5 +131,6 @@ impl Dispatcher {
         if session.queue.is_empty() {
             session.waiting_since = None;
         }
+        self.give_back(peer, done);
     }
 }

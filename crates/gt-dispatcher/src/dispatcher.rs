@@ -1,6 +1,6 @@
 //! The dispatcher's state machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +49,8 @@ impl Default for Limits {
 pub(crate) struct Survey {
     pub client: PeerId,
     pub original: RequestId,
-    pub open: usize,
+    /// Whose are still to come.
+    pub open: BTreeSet<PeerId>,
     pub workers: Vec<WorkerStats>,
 }
 
@@ -73,6 +74,8 @@ pub struct Dispatcher {
     pub(crate) next_request: u64,
     pub(crate) next_batch: u64,
     next_session: u32,
+    /// How often the numbers of sessions have begun anew.
+    generation: u64,
     pub(crate) log: Option<Log>,
     pub(crate) outbox: Vec<(PeerId, Message)>,
 }
@@ -96,6 +99,7 @@ impl Dispatcher {
             next_request: 0,
             next_batch: 1,
             next_session: 1,
+            generation: 0,
             log,
             outbox: Vec::new(),
         }
@@ -142,7 +146,7 @@ impl Dispatcher {
                 self.described(now, peer, session, tensors);
             }
             (Role::Worker, Message::Statistics { request, workers }) => {
-                self.survey(now, request, workers.into_iter().next());
+                self.survey(request, peer, workers.into_iter().next());
             }
             (_, Message::Release { token }) => {
                 if let Some((owner, _)) = self.blocks.remove(&token) {
@@ -233,21 +237,25 @@ impl Dispatcher {
         let number = self.next_session;
         let mut welcome = Welcome {
             session: number,
+            name: hello.name.clone(),
             window: self.limits.client_window,
             machine: self.machine.clone(),
         };
         match role {
             Role::Client => {
                 self.next_session = self.free_session_number(number);
+                self.generation += u64::from(self.next_session < number);
                 let label = format!("{}#{number}", hello.name);
                 self.note(now, Event::Connect, &label, format_args!("session={number}"));
-                let session = Session::new(peer, number, label, hello.machine);
+                let generation = self.generation;
+                let session = Session::new(peer, number, generation, label, hello.machine);
                 self.sessions.insert(peer, session);
                 self.give_homes();
             }
             Role::Worker => {
-                self.note(now, Event::WorkerRecv, &hello.name, format_args!("connected"));
-                welcome.session = self.pool.add(peer, hello).0;
+                let worker = self.pool.add(peer, hello);
+                (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
+                self.note(now, Event::WorkerRecv, &welcome.name, format_args!("connected"));
                 self.planner.set_workers(self.pool.numbers());
                 self.give_homes();
                 self.plan_sessions();
@@ -289,6 +297,7 @@ impl Dispatcher {
     fn introduce(&mut self, newcomer: PeerId) {
         let neighbour = |worker: &WorkerState| Message::Neighbour {
             worker: worker.id,
+            name: worker.name.clone(),
             endpoint: worker.endpoint.clone(),
             machine: worker.machine.clone(),
         };
@@ -392,6 +401,9 @@ impl Dispatcher {
         }
         for session in self.sessions.values_mut() {
             let tensors = &mut session.tensors;
+            if session.home == Some(lost.peer) && !session.is_described {
+                tensors.lose_all(&failure);
+            }
             self.planner.lose_worker(tensors, &mut self.streams, lost.id, &failure);
             session.busy.retain(|peer| *peer != lost.peer);
             if session.home == Some(lost.peer) {
@@ -402,7 +414,6 @@ impl Dispatcher {
                 }
             }
         }
-        self.planner.forget_worker(lost.id);
         self.give_homes();
         for (batch, _) in &lost.owners {
             self.batch_done(*batch);
@@ -423,7 +434,7 @@ impl Dispatcher {
         }
         let mut surveys: Vec<RequestId> = self.surveys.keys().copied().collect();
         surveys.sort_unstable();
-        surveys.into_iter().for_each(|survey| self.survey(now, survey, None));
+        surveys.into_iter().for_each(|survey| self.survey(survey, lost.peer, None));
     }
 
     pub(crate) fn note(

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use gt_ir::WorkerId;
 use gt_ir::message::Hello;
+use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
 
@@ -28,19 +29,27 @@ pub(crate) struct WorkerState {
 #[derive(Default)]
 pub(crate) struct Pool {
     workers: Vec<WorkerState>,
+    ids: FxHashMap<PeerId, WorkerId>,
     next: u32,
 }
 
 impl Pool {
-    /// Takes a worker in. Its number is its name, if that is a number nobody has; or else the
-    /// first that is free.
-    pub fn add(&mut self, peer: PeerId, hello: Hello) -> WorkerId {
-        let Hello { name, machine, endpoint, .. } = hello;
+    /// Takes a worker in, by another name if its own is taken. Its number is its name, if that is
+    /// a number nobody has; or else the first that is free.
+    pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
+        let Hello { mut name, machine, endpoint, .. } = hello;
+        let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
+        if taken(&name) {
+            // Errors and statistics are to tell them apart.
+            let others = (2..).map(|count| format!("{name}.{count}"));
+            name = others.into_iter().find(|other| !taken(other)).expect("one is free");
+        }
         let id = WorkerId(self.next);
         self.next += 1;
         let free = |number: &u32| self.workers.iter().all(|worker| worker.number != *number);
         let named = name.parse::<u32>().ok().filter(free);
         let number = named.or_else(|| (0..).find(free)).expect("there are fewer than 2^32 workers");
+        self.ids.insert(peer, id);
         self.workers.push(WorkerState {
             peer,
             id,
@@ -52,26 +61,31 @@ impl Pool {
             owners: VecDeque::new(),
             sessions: 0,
         });
-        id
+        &self.workers[self.workers.len() - 1]
     }
 
     pub fn remove(&mut self, peer: PeerId) -> Option<WorkerState> {
-        let index = self.workers.iter().position(|worker| worker.peer == peer)?;
+        let id = self.ids.remove(&peer)?;
+        let index = self.index(id)?;
         Some(self.workers.remove(index))
     }
 
     pub fn get(&self, peer: PeerId) -> Option<&WorkerState> {
-        self.workers.iter().find(|worker| worker.peer == peer)
+        Some(&self.workers[self.index(*self.ids.get(&peer)?)?])
     }
 
     pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
-        self.workers.iter_mut().find(|worker| worker.peer == peer)
+        self.get_by_id(*self.ids.get(&peer)?)
     }
 
     pub fn get_by_id(&mut self, id: WorkerId) -> Option<&mut WorkerState> {
-        // They came in the order of their ids.
-        let index = self.workers.binary_search_by_key(&id, |worker| worker.id).ok()?;
+        let index = self.index(id)?;
         Some(&mut self.workers[index])
+    }
+
+    /// They came in the order of their ids.
+    fn index(&self, id: WorkerId) -> Option<usize> {
+        self.workers.binary_search_by_key(&id, |worker| worker.id).ok()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &WorkerState> {

@@ -1,5 +1,7 @@
 //! Clients' batches, planned and handed to workers in turn.
 
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use gt_ir::explain::Explanation;
@@ -46,7 +48,11 @@ impl Dispatcher {
         }
         session.open += batch.iter().map(Command::weight).sum::<u64>();
         session.queue.push_back(batch);
-        if session.home.is_none() && session.waiting_since.is_none() {
+        if session.home.is_none() {
+            self.fail_lost(peer);
+        }
+        let Some(session) = self.sessions.get_mut(&peer) else { return };
+        if session.home.is_none() && !session.queue.is_empty() && session.waiting_since.is_none() {
             session.waiting_since = Some(now);
         }
         self.pump(now);
@@ -97,9 +103,15 @@ impl Dispatcher {
         let planned = if session.tensors.direct {
             self.pass(peer, batch)
         } else {
-            let plan =
-                |question: Option<Command>, command| Ok(self.plan(peer, command)?.or(question));
-            batch.into_iter().try_fold(None, plan)
+            // A mistake in the planner ends this session, not everybody's server.
+            let plan = || {
+                batch.into_iter().try_fold(None, |question: Option<Command>, command| {
+                    Ok(self.plan(peer, command)?.or(question))
+                })
+            };
+            catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|_| {
+                Err("the planner failed on an instruction of the session".into())
+            })
         };
         match planned {
             Ok(question) => {
@@ -226,7 +238,7 @@ impl Dispatcher {
     }
 
     /// Gives a client back the weight of what is done.
-    fn give_back(&mut self, client: PeerId, weight: u64) {
+    pub(crate) fn give_back(&mut self, client: PeerId, weight: u64) {
         if let Some(session) = self.sessions.get_mut(&client).filter(|_| weight > 0) {
             session.open = session.open.saturating_sub(weight);
             self.outbox.push((client, Message::Done(weight)));
@@ -323,8 +335,8 @@ impl Dispatcher {
     fn open_survey(&mut self, peer: PeerId, original: RequestId) -> Option<Command> {
         let request = RequestId(self.next_request);
         self.next_request += 1;
-        let open = self.pool.len();
-        if open == 0 {
+        let open: BTreeSet<PeerId> = self.pool.iter().map(|worker| worker.peer).collect();
+        if open.is_empty() {
             let answer = Message::Statistics { request: original, workers: Vec::new() };
             self.outbox.push((peer, answer));
             return None;

@@ -32,7 +32,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(peer: PeerId, number: u32, label: String, machine: String) -> Session {
+    pub fn new(
+        peer: PeerId,
+        number: u32,
+        generation: u64,
+        label: String,
+        machine: String,
+    ) -> Session {
         Session {
             peer,
             number,
@@ -40,7 +46,7 @@ impl Session {
             machine,
             home: None,
             busy: Vec::new(),
-            tensors: Tensors::new(number),
+            tensors: Tensors::new(number, generation),
             is_described: true,
             queue: VecDeque::new(),
             open: 0,

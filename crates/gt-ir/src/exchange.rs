@@ -28,8 +28,21 @@ impl fmt::Display for WorkerId {
 pub struct TransferId(pub u64);
 
 impl TransferId {
+    /// Numbers of transfers of one generation of a session's number.
+    const GENERATION_BITS: u32 = 32;
+
+    /// What a session counts its transfers from, if its number was used `generation` times
+    /// before: pieces of an earlier session are not taken for a later one's.
+    pub fn first(generation: u64) -> u64 {
+        generation << TransferId::GENERATION_BITS
+    }
+
     pub fn session(self) -> u32 {
         TensorId(self.0).split().0
+    }
+
+    pub fn generation(self) -> u64 {
+        TensorId(self.0).split().1.0 >> TransferId::GENERATION_BITS
     }
 }
 

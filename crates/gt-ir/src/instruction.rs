@@ -63,6 +63,14 @@ impl<T> Operand<T> {
         }
     }
 
+    /// The number, where it is one.
+    pub fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Operand::Tensor(_) => None,
+            Operand::Scalar(scalar) => Some(*scalar),
+        }
+    }
+
     /// The same operand with its tensor named otherwise.
     pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Operand<U> {
         match self {

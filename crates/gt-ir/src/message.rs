@@ -49,7 +49,7 @@ pub enum Message {
     /// A block for another worker: from worker to worker.
     Piece(Piece),
     /// Where another worker takes pieces, and the machine it is on. For the other workers.
-    Neighbour { worker: WorkerId, endpoint: String, machine: String },
+    Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
     /// A worker could not send another one its piece; the dispatcher tells that one.
     Undelivered { transfer: TransferId, to: WorkerId, reason: String },
     /// A worker is gone: nothing more will come from it. For the other workers.
@@ -80,6 +80,8 @@ pub struct Hello {
 pub struct Welcome {
     /// The client's session, or the worker's number.
     pub session: u32,
+    /// What the dispatcher calls the peer: no two workers have one name.
+    pub name: String,
     /// How many commands may be under way at once.
     pub window: u64,
     /// The dispatcher's machine, as in the hello.

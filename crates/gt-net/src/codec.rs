@@ -111,6 +111,7 @@ impl Encoder {
             Message::Welcome(welcome) => {
                 self.head.u8(2);
                 self.head.u32(welcome.session);
+                self.head.text(&welcome.name);
                 self.head.u64(welcome.window);
                 self.head.text(&welcome.machine);
             }
@@ -183,9 +184,10 @@ impl Encoder {
                     }
                 }
             }
-            Message::Neighbour { worker, endpoint, machine } => {
+            Message::Neighbour { worker, name, endpoint, machine } => {
                 self.head.u8(13);
                 self.head.u32(worker.0);
+                self.head.text(name);
                 self.head.text(endpoint);
                 self.head.text(machine);
             }
@@ -421,6 +423,7 @@ impl Decoder<'_> {
             }),
             2 => Message::Welcome(Welcome {
                 session: self.head.u32()?,
+                name: self.head.text()?,
                 window: self.head.u64()?,
                 machine: self.head.text()?,
             }),
@@ -490,6 +493,7 @@ impl Decoder<'_> {
             }
             13 => Message::Neighbour {
                 worker: WorkerId(self.head.u32()?),
+                name: self.head.text()?,
                 endpoint: self.head.text()?,
                 machine: self.head.text()?,
             },

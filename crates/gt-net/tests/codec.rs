@@ -108,7 +108,7 @@ fn messages() -> Vec<Message> {
             machine: "m".into(),
             endpoint: "tcp://h:1".into(),
         }),
-        Message::Welcome(Welcome { session: 1, window: 2, machine: "m".into() }),
+        Message::Welcome(Welcome { session: 1, name: "w".into(), window: 2, machine: "m".into() }),
         Message::Stream(commands()),
         Message::Done(3),
         Message::Value { request: RequestId(1), result: Ok(data(10)) },
@@ -125,6 +125,7 @@ fn messages() -> Vec<Message> {
         },
         Message::Neighbour {
             worker: WorkerId(2),
+            name: "w2".into(),
             endpoint: "tcp://10.0.0.7:4444".into(),
             machine: "m".into(),
         },

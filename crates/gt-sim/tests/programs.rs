@@ -78,15 +78,29 @@ enum Action {
 
 const SCOPES: usize = 9;
 
+/// In every third program all scopes share one mesh of two axes, and lengths are few: what is cut
+/// over one axis and partial over the other meets more often there.
+fn is_regular(seed: u64) -> bool {
+    seed.is_multiple_of(3)
+}
+
 /// What the scopes of a program mean on `workers` workers.
 fn register_scopes(seed: u64, workers: usize) {
     let mut chance = Chance::new(seed ^ 0x5c09e);
+    let shared = workers >= 4 && is_regular(seed);
     for number in 1..SCOPES {
         let count = 1 + chance.below(workers);
         let mut all: Vec<u32> = (0..workers as u32).collect();
         let chosen: Vec<u32> = (0..count).map(|_| all.remove(chance.below(all.len()))).collect();
         let axis = |chance: &mut Chance| (chance.below(4) > 0).then(|| chance.below(4) as i64 - 1);
-        let shard = if count >= 4 && chance.flag() {
+        let shard = if shared {
+            let second = (workers / 2) as u32;
+            let mesh = vec![
+                MeshAxis { name: "a".into(), length: 2, axis: axis(&mut chance) },
+                MeshAxis { name: "b".into(), length: second, axis: axis(&mut chance) },
+            ];
+            Shard { workers: Some((0..2 * second).collect()), mesh }
+        } else if count >= 4 && chance.flag() {
             let (first, second) = (axis(&mut chance), axis(&mut chance));
             let mesh = vec![
                 MeshAxis { name: "a".into(), length: 2, axis: first },
@@ -194,6 +208,7 @@ struct Known {
 
 struct Writer {
     chance: Chance,
+    regular: bool,
     known: Vec<Known>,
     steps: Vec<Step>,
 }
@@ -247,6 +262,10 @@ const ROUNDING: [&str; 12] = [
 
 impl Writer {
     fn dims(&mut self) -> Vec<usize> {
+        if self.regular {
+            let rank = 1 + self.chance.below(3);
+            return (0..rank).map(|_| self.chance.one_of(&[4, 6])).collect();
+        }
         let rank = self.chance.below(4);
         (0..rank).map(|_| self.chance.one_of(&[1, 2, 3, 4, 5, 7, 8])).collect()
     }
@@ -511,7 +530,8 @@ fn other_shape(chance: &mut Chance, shape: Shape) -> Vec<usize> {
 }
 
 fn program(seed: u64) -> Vec<Step> {
-    let mut writer = Writer { chance: Chance::new(seed), known: Vec::new(), steps: Vec::new() };
+    let (chance, regular) = (Chance::new(seed), is_regular(seed));
+    let mut writer = Writer { chance, regular, known: Vec::new(), steps: Vec::new() };
     let length = 5 + writer.chance.below(35);
     writer.write(length);
     writer.steps

@@ -15,7 +15,7 @@ use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{
     Content, DType, Exchange, Meta, Operand, Operation, Piece, Scalar, TransferId, WorkerId,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
 use crate::engine::{Engine, EngineError};
@@ -30,8 +30,10 @@ pub(crate) struct Exchanges<T> {
     early: FxHashMap<TransferId, Vec<Piece>>,
     /// Workers that are gone, with their names.
     lost: Vec<(WorkerId, String)>,
-    /// Sessions that have ended: nobody needs their pieces.
-    ended: FxHashSet<u32>,
+    /// The last exchange that each session has begun here: they begin in their order.
+    begun: FxHashMap<u32, TransferId>,
+    /// The generations of sessions' numbers that have ended: nobody needs their pieces.
+    ended: FxHashMap<u32, u64>,
 }
 
 struct Open<T> {
@@ -46,7 +48,8 @@ impl<T> Default for Exchanges<T> {
             open: FxHashMap::default(),
             early: FxHashMap::default(),
             lost: Vec::new(),
-            ended: FxHashSet::default(),
+            begun: FxHashMap::default(),
+            ended: FxHashMap::default(),
         }
     }
 }
@@ -62,14 +65,24 @@ impl<T> Exchanges<T> {
     pub fn end_session(&mut self, session: u32) {
         self.open.retain(|transfer, _| transfer.session() != session);
         self.early.retain(|transfer, _| transfer.session() != session);
-        self.ended.insert(session);
+        let generation = self.begun.remove(&session).map_or(0, TransferId::generation);
+        let ended = self.ended.entry(session).or_default();
+        *ended = (*ended).max(generation);
+    }
+
+    /// Whether a piece comes too late: its exchange, or its session, is over.
+    fn is_over(&self, transfer: TransferId) -> bool {
+        let session = transfer.session();
+        self.ended.get(&session).is_some_and(|ended| transfer.generation() <= *ended)
+            || (!self.open.contains_key(&transfer)
+                && self.begun.get(&session).is_some_and(|last| transfer <= *last))
     }
 }
 
 impl<E: Engine> Worker<E> {
     /// Sends this worker's pieces, and makes the output if it has all it needs for it.
     pub(crate) fn begin_exchange(&mut self, exchange: &Exchange, out: &mut Vec<Out>) {
-        self.exchanges.ended.remove(&exchange.transfer.session());
+        self.exchanges.begun.insert(exchange.transfer.session(), exchange.transfer);
         let input = self.exchange_input(exchange);
         for (to, block) in &exchange.sends {
             let result = match &input {
@@ -102,7 +115,7 @@ impl<E: Engine> Worker<E> {
     /// Takes a piece; says whether a tensor is complete with it.
     pub(crate) fn take_piece(&mut self, piece: Piece) -> bool {
         let transfer = piece.transfer;
-        if self.exchanges.ended.contains(&transfer.session()) {
+        if self.exchanges.is_over(transfer) {
             return false;
         }
         if !self.exchanges.open.contains_key(&transfer) {
@@ -135,6 +148,22 @@ impl<E: Engine> Worker<E> {
                 }
                 self.finish_if_complete(transfer);
             }
+        }
+    }
+
+    /// A session is about to end: what it waits for need not come.
+    pub(crate) fn abandon(&mut self, session: u32) {
+        let open = self.exchanges.open.keys().copied();
+        let mut own: Vec<TransferId> = open.filter(|id| id.session() == session).collect();
+        own.sort_unstable();
+        for transfer in own {
+            let exchange = &self.exchanges.open[&transfer].exchange;
+            let failure = self.exchange_failure(exchange, "the session has ended".into());
+            let open = self.exchanges.open.get_mut(&transfer).expect("it was there");
+            for part in open.parts.iter_mut().filter(|part| part.is_none()) {
+                *part = Some(Err(Arc::clone(&failure)));
+            }
+            self.finish_if_complete(transfer);
         }
     }
 

@@ -334,7 +334,17 @@ impl<E: Engine> Work for Worker<E> {
                 return commands.clear();
             }
         }
+        // The end of a session comes before what it waits for, which may never come.
+        let ends = commands.iter().filter_map(|command| match command {
+            Command::EndSession { session } => Some(*session),
+            _ => None,
+        });
+        let ended: Vec<u32> = ends.collect();
         self.waiting.push_back(std::mem::take(commands));
+        if !ended.is_empty() {
+            ended.into_iter().for_each(|session| self.abandon(session));
+            self.resume(out);
+        }
     }
 
     fn receive(&mut self, piece: Piece, out: &mut Vec<Out>) {

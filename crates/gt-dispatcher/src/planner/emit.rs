@@ -40,7 +40,7 @@ pub fn stage(
 }
 
 /// An instruction of the planner's own.
-fn instruction(
+pub fn instruction(
     operation: &'static Operation,
     output: TensorId,
     operands: Operands,

@@ -7,6 +7,7 @@ use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, TensorId, Var};
 use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
+use super::run::Metas;
 use super::streams::Streams;
 use super::tensors::Tensors;
 
@@ -30,7 +31,12 @@ impl Planner {
         let operands: SmallVec<[Operand<Var>; 3]> = instruction
             .operands
             .iter()
-            .map(|operand| operand.map(|id| expansion.push(*id)))
+            .map(|operand| {
+                operand.map(|id| {
+                    let meta = expansion.tensors.there(*id).meta;
+                    expansion.push(*id, meta)
+                })
+            })
             .collect();
         let given = expansion.values.len();
         let mut result = body(&mut expansion, &operands, &instruction.attributes);
@@ -43,10 +49,11 @@ impl Planner {
             return Err(error);
         }
         let values = expansion.values;
-        for value in values[given..].iter().filter(|value| **value != values[result.0 as usize]) {
+        let (result, _) = values[result.0 as usize];
+        for (value, _) in values[given..].iter().filter(|(value, _)| *value != result) {
             tensors.free(*value, streams);
         }
-        tensors.rename(values[result.0 as usize], instruction.output);
+        tensors.rename(result, instruction.output);
         Ok(())
     }
 }
@@ -57,13 +64,14 @@ struct Expansion<'a> {
     tensors: &'a mut Tensors,
     streams: &'a mut Streams,
     instruction: &'a Instruction,
-    values: Vec<TensorId>,
+    /// What the steps work on. A step that fails has a shape all the same.
+    values: Vec<(TensorId, Meta)>,
     error: Option<String>,
 }
 
 impl Expansion<'_> {
-    fn push(&mut self, id: TensorId) -> Var {
-        self.values.push(id);
+    fn push(&mut self, id: TensorId, meta: Meta) -> Var {
+        self.values.push((id, meta));
         Var(self.values.len() as u32 - 1)
     }
 }
@@ -76,17 +84,20 @@ impl Graph for Expansion<'_> {
         attributes: Attributes,
     ) -> Var {
         let output = self.tensors.name();
+        let value = |var: &Var| self.values[var.0 as usize];
+        let metas: Metas = operands.iter().map(|operand| operand.map(|var| value(var).1)).collect();
+        let meta = operation.check(&metas, &attributes).expect("composites build valid operations");
         let operands: Operands =
-            operands.iter().map(|operand| operand.map(|var| self.values[var.0 as usize])).collect();
+            operands.iter().map(|operand| operand.map(|var| value(var).0)).collect();
         let (source, signal) = (self.instruction.source, self.instruction.signal);
         let step = Instruction { operation, output, operands, attributes, source, signal };
         if let Err(error) = self.planner.run(self.tensors, self.streams, step) {
             self.error = Some(error);
         }
-        self.push(output)
+        self.push(output, meta)
     }
 
     fn meta(&self, var: Var) -> Meta {
-        self.tensors.there(self.values[var.0 as usize]).meta
+        self.values[var.0 as usize].1
     }
 }

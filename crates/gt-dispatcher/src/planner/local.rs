@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gt_ir::instruction::{Instruction, Operands};
-use gt_ir::ops::binary;
+use gt_ir::instruction::{Attribute, Instruction, Operands};
+use gt_ir::ops::{binary, shape};
 use gt_ir::sharding::{Part, Rule};
 use gt_ir::{Command, Meta, Operand, Scalar, TensorId, WorkerId};
 use smallvec::{SmallVec, smallvec};
@@ -76,6 +76,13 @@ impl Local<'_> {
         let part_meta = Meta::new(self.meta.dtype, block.shape);
         let line = self.instruction.source;
         let share = self.share(rank);
+        if share == 0.0 && self.rule.adds_first {
+            // It has nothing to add to its summand.
+            let dims = smallvec![Attribute::dims(&part_meta.shape)];
+            let first = names[..1].iter().copied().collect();
+            return streams
+                .push(worker, emit::instruction(&shape::RESHAPE, output, first, dims, line));
+        }
         if share == 0.0 {
             // It has no part of what is combined, and must not change it.
             let (mesh_axis, _) = self.reduced().next().expect("only then a share is 0");

@@ -1,15 +1,20 @@
 //! The meshes in use: equal ones are one.
 
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
 
 use gt_ir::WorkerId;
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::layout::Mesh;
 
 #[derive(Default)]
 pub struct Meshes {
-    known: Vec<Arc<Mesh>>,
+    /// By a hash of lengths and workers. Those that nobody uses are forgotten in time.
+    known: FxHashMap<u64, SmallVec<[Weak<Mesh>; 1]>>,
+    /// How many were in use when that was last counted.
+    used: usize,
     next: u32,
 }
 
@@ -17,24 +22,46 @@ impl Meshes {
     /// The mesh of these workers, `dims` along each axis.
     pub fn get(&mut self, dims: &[usize], workers: &[WorkerId]) -> Arc<Mesh> {
         debug_assert_eq!(dims.iter().product::<usize>(), workers.len());
-        let same = |mesh: &&Arc<Mesh>| *mesh.dims == *dims && *mesh.workers == *workers;
-        if let Some(mesh) = self.known.iter().find(same) {
-            return Arc::clone(mesh);
+        let mut hasher = FxHasher::default();
+        (dims, workers).hash(&mut hasher);
+        let key = hasher.finish();
+        let alike = self.known.get(&key).into_iter().flatten().filter_map(Weak::upgrade);
+        let same = |mesh: &Arc<Mesh>| *mesh.dims == *dims && *mesh.workers == *workers;
+        if let Some(mesh) = alike.into_iter().find(same) {
+            return mesh;
+        }
+        if self.known.len() > 2 * self.used + 64 {
+            self.known.retain(|_, alike| {
+                alike.retain(|mesh| mesh.strong_count() > 0);
+                !alike.is_empty()
+            });
+            self.used = self.known.len();
         }
         self.next += 1;
-        let mesh =
-            Mesh { number: self.next, dims: SmallVec::from_slice(dims), workers: workers.to_vec() };
-        self.known.push(Arc::new(mesh));
-        Arc::clone(&self.known[self.known.len() - 1])
+        let (dims, workers) = (SmallVec::from_slice(dims), workers.to_vec());
+        let mesh = Arc::new(Mesh { number: self.next, dims, workers });
+        self.known.entry(key).or_default().push(Arc::downgrade(&mesh));
+        mesh
     }
 
     /// The mesh of one worker alone.
     pub fn single(&mut self, worker: WorkerId) -> Arc<Mesh> {
         self.get(&[1], &[worker])
     }
+}
 
-    /// Forgets meshes with a worker that is gone.
-    pub fn remove(&mut self, worker: WorkerId) {
-        self.known.retain(|mesh| !mesh.workers.contains(&worker));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_ones_are_one_and_unused_ones_are_forgotten() {
+        let mut meshes = Meshes::default();
+        let first = meshes.single(WorkerId(7));
+        for number in 0..1000 {
+            assert_ne!(meshes.get(&[2], &[WorkerId(number), WorkerId(number + 1)]), first);
+        }
+        assert_eq!(meshes.single(WorkerId(7)), first);
+        assert!(meshes.known.len() < 200);
     }
 }

@@ -92,11 +92,6 @@ impl Planner {
         tensors.lose_worker(worker, failure, &mut self.meshes, streams);
     }
 
-    /// Meshes with this worker are not used any more.
-    pub fn forget_worker(&mut self, worker: WorkerId) {
-        self.meshes.remove(worker);
-    }
-
     /// Plans an instruction.
     ///
     /// # Errors

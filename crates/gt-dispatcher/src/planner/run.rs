@@ -76,7 +76,8 @@ impl Planner {
             operands: &metas,
             attributes: &instruction.attributes,
         };
-        let rule = (instruction.operation.sharding)(&call, &meta);
+        let mut rule = (instruction.operation.sharding)(&call, &meta);
+        rule.linear.retain(|set| sums_exactly(*set, &metas, meta));
         let strategy =
             self.choose(tensors, &instruction, &rule, &metas, meta, &mesh, wanted.as_ref());
         if let Body::Composite(body) = instruction.operation.body
@@ -291,6 +292,21 @@ impl Planner {
         tensors.add_copy(id, copy.clone());
         copy
     }
+}
+
+/// Whether a result from partial sums of these operands (bits) adds up to that of the sums: the
+/// dtype must not narrow before, nor widen after they are added, and no number be infinite (0 of
+/// one part times infinity is not a number).
+fn sums_exactly(set: u64, operands: &Metas, output: Meta) -> bool {
+    operands.iter().enumerate().all(|(index, operand)| match operand {
+        Operand::Scalar(scalar) => scalar.as_f64().is_finite(),
+        Operand::Tensor(meta) => {
+            let widens = meta.dtype.is_float()
+                && output.dtype.is_float()
+                && output.dtype.size() > meta.dtype.size();
+            set >> index & 1 == 0 || meta.dtype == output.dtype || widens
+        }
+    })
 }
 
 /// Shapes and dtypes of an instruction's operands, or why one is not there.

@@ -36,7 +36,8 @@ impl Wanted {
         Wanted { mesh, axes: SmallVec::from_slice(axes) }
     }
 
-    /// The layout of a tensor. An axis that it has not, or that has one element only, is not cut.
+    /// The layout of a tensor. An axis that it has not, or that has one element only, is not cut;
+    /// nor is any for a single worker.
     pub fn layout(&self, meta: Meta) -> Layout {
         let rank = meta.shape.rank() as i64;
         let mut cut: SmallVec<[usize; 2]> = SmallVec::new();
@@ -45,7 +46,7 @@ impl Wanted {
             match axis {
                 Some(axis) if (0..rank).contains(&axis) => {
                     let axis = axis as usize;
-                    if meta.shape[axis] <= 1 || cut.contains(&axis) {
+                    if parts == 1 || meta.shape[axis] <= 1 || cut.contains(&axis) {
                         return Placement::Replicate;
                     }
                     cut.push(axis);
@@ -120,6 +121,10 @@ fn place(
             })
             .collect::<Result<_, _>>()?,
     };
+    if let Some(twice) = (1..workers.len()).find(|&at| workers[..at].contains(&workers[at])) {
+        let number = shard.workers.as_ref().map_or(0, |numbers| numbers[twice]);
+        return Err(format!("signal '{name}' names worker {number} twice"));
+    }
     let given: usize = shard.mesh.iter().map(|axis| axis.length.max(1) as usize).product();
     let open = shard.mesh.iter().filter(|axis| axis.length == 0).count();
     let fits = if open == 0 {

@@ -69,7 +69,6 @@ pub struct Question<'a, 'b> {
 impl Question<'_, '_> {
     /// The best of all strategies.
     pub fn answer(&self) -> Strategy {
-        let options = self.options();
         let mut best: Option<Strategy> = None;
         let mut consider = |shares: &[Share]| {
             if let Some(strategy) = self.strategy(shares)
@@ -79,10 +78,11 @@ impl Question<'_, '_> {
             }
         };
         match self.mesh.dims.len() {
-            1 => options.iter().for_each(|&share| consider(&[share])),
+            1 => self.options(0).iter().for_each(|&share| consider(&[share])),
             _ => {
-                for &first in &options {
-                    for &second in &options {
+                let others = self.options(1);
+                for &first in &self.options(0) {
+                    for &second in &others {
                         // A factor is cut over one mesh axis only.
                         if first != second || !matches!(first, Share::Factor(_)) {
                             consider(&[first, second]);
@@ -94,10 +94,11 @@ impl Question<'_, '_> {
         best.expect("everything can be computed whole")
     }
 
-    fn options(&self) -> SmallVec<[Share; 12]> {
+    /// What a mesh axis can do; nothing is cut over a single worker.
+    fn options(&self, mesh_axis: usize) -> SmallVec<[Share; 12]> {
         let mut options: SmallVec<[Share; 12]> = SmallVec::new();
         options.push(Share::Whole);
-        if self.mesh.size() > 1 {
+        if self.mesh.dims[mesh_axis] > 1 {
             options.extend((0..self.rule.factors()).map(Share::Factor));
             options.extend(self.rule.linear.iter().map(|&set| Share::Linear(set)));
         }

@@ -1,22 +1,19 @@
 //! The commands for each worker, as the planner makes them.
 
 use gt_ir::{Command, WorkerId};
+use rustc_hash::FxHashMap;
 
 /// A list of commands for each worker.
 #[derive(Default)]
 pub struct Streams {
-    /// Where in `lists` a worker's commands are, by its number.
-    places: Vec<Option<usize>>,
+    /// Where in `lists` a worker's commands are.
+    places: FxHashMap<WorkerId, usize>,
     lists: Vec<(WorkerId, Vec<Command>)>,
 }
 
 impl Streams {
     pub fn push(&mut self, worker: WorkerId, command: Command) {
-        let index = worker.0 as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, None);
-        }
-        let place = *self.places[index].get_or_insert_with(|| {
+        let place = *self.places.entry(worker).or_insert_with(|| {
             self.lists.push((worker, Vec::new()));
             self.lists.len() - 1
         });

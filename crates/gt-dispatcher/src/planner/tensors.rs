@@ -58,7 +58,8 @@ pub struct Tensors {
 }
 
 impl Tensors {
-    pub fn new(session: u32) -> Tensors {
+    /// `generation`: how often the session's number was used before.
+    pub fn new(session: u32, generation: u64) -> Tensors {
         Tensors {
             session,
             home: None,
@@ -70,7 +71,7 @@ impl Tensors {
             lost: None,
             handles: FxHashMap::default(),
             made: 0,
-            transfers: 0,
+            transfers: TransferId::first(generation),
         }
     }
 
@@ -131,6 +132,15 @@ impl Tensors {
                 Some((below, failure)) if id.0 < *below => Err(Arc::clone(failure)),
                 _ => Err(Arc::new(missing(id))),
             },
+        }
+    }
+
+    /// Why a tensor will never be there, if that is known.
+    pub fn failure(&self, id: TensorId) -> Option<Arc<Failure>> {
+        match (self.handles.get(&id), &self.lost) {
+            (Some(TensorHandle::Failed(failure)), _) => Some(Arc::clone(failure)),
+            (None, Some((below, failure))) if id.0 < *below => Some(Arc::clone(failure)),
+            _ => None,
         }
     }
 
@@ -227,6 +237,11 @@ impl Tensors {
         held
     }
 
+    /// All tensors that were given a name so far are gone.
+    pub fn lose_all(&mut self, failure: &Arc<Failure>) {
+        self.lost = Some((self.named, Arc::clone(failure)));
+    }
+
     /// A worker is gone, and with it what only it had. Copies elsewhere live on.
     pub fn lose_worker(
         &mut self,
@@ -237,7 +252,7 @@ impl Tensors {
     ) {
         if self.direct {
             self.direct = false;
-            self.lost = Some((self.named, Arc::clone(failure)));
+            self.lose_all(failure);
         }
         let mut ids: Vec<TensorId> = self.handles.keys().copied().collect();
         ids.sort_unstable();

@@ -107,7 +107,12 @@ pub static DIV: Operation = Operation {
             g.neg(product)
         },
     ]),
-    sharding: |call, output| sharding::elementwise(call, output).linear_in(&[0b01]),
+    sharding: |call, output| {
+        // 0 of one part over 0 is not a number, though the sum may be.
+        let divisor = call.operands[1].scalar().map_or(0.0, |number| number.as_f64());
+        let linear: &[u64] = if divisor == 0.0 { &[] } else { &[0b01] };
+        sharding::elementwise(call, output).linear_in(linear)
+    },
     saves: SECOND | OUTPUT,
     samples: || binary(NUMBERS, (-3.0, 3.0), (1.0, 4.0)),
     ..BINARY
@@ -166,7 +171,8 @@ fn pow_base(g: &mut dyn Graph, s: &Saved) -> Var {
         let slope = g.mul(power, exponent.as_f64());
         return g.mul(s.grad, slope);
     }
-    let exponent = s.tensor(1);
+    // As a number, which a bool is not yet.
+    let exponent = g.cast(s.tensor(1), s.output_meta.dtype);
     let less = g.sub(exponent, 1i64);
     let power = g.pow(s.operand(0), less);
     let slope = g.mul(power, exponent);

@@ -64,6 +64,12 @@ fn shifted(g: &mut dyn Graph, x: Var, attributes: &Attributes) -> Var {
     g.sub(x, largest)
 }
 
+/// 16-bit floats as float32: sums of many leave their range.
+fn widened(g: &mut dyn Graph, x: Var) -> (Var, DType) {
+    let dtype = g.meta(x).dtype;
+    (if dtype.size() == 2 { g.cast(x, DType::F32) } else { x }, dtype)
+}
+
 pub static SOFTMAX: Operation = Operation {
     id: 105,
     name: "softmax",
@@ -76,10 +82,12 @@ pub static SOFTMAX: Operation = Operation {
     }]),
     saves: OUTPUT,
     body: Composite(|g, operands, attributes| {
-        let small = shifted(g, the_tensor(operands), attributes);
+        let (x, dtype) = widened(g, the_tensor(operands));
+        let small = shifted(g, x, attributes);
         let exp = g.exp(small);
         let total = g.sum(exp, &[int(attributes, 0)], true);
-        g.div(exp, total)
+        let share = g.div(exp, total);
+        g.cast(share, dtype)
     }),
     ..ALONG
 };
@@ -96,11 +104,13 @@ pub static LOG_SOFTMAX: Operation = Operation {
     }]),
     saves: OUTPUT,
     body: Composite(|g, operands, attributes| {
-        let small = shifted(g, the_tensor(operands), attributes);
+        let (x, dtype) = widened(g, the_tensor(operands));
+        let small = shifted(g, x, attributes);
         let exp = g.exp(small);
         let total = g.sum(exp, &[int(attributes, 0)], true);
         let log = g.log(total);
-        g.sub(small, log)
+        let log = g.sub(small, log);
+        g.cast(log, dtype)
     }),
     ..ALONG
 };
@@ -129,14 +139,15 @@ pub static LOGSUMEXP: Operation = Operation {
     saves: FIRST | OUTPUT,
     sharding: sharding::along_kept_axes,
     body: Composite(|g, operands, attributes| {
-        let x = the_tensor(operands);
+        let (x, dtype) = widened(g, the_tensor(operands));
         let over = ints(attributes, 0);
         let keepdims = crate::operation::bool(attributes, 1);
         if g.shape(x).numel() == 0 {
             // The sum of nothing is 0, its logarithm -inf.
             let exp = g.exp(x);
             let total = g.sum(exp, over, keepdims);
-            return g.log(total);
+            let log = g.log(total);
+            return g.cast(log, dtype);
         }
         let largest = g.amax(x, over, true);
         // An infinite maximum would give inf - inf.
@@ -149,7 +160,8 @@ pub static LOGSUMEXP: Operation = Operation {
         let log = g.log(total);
         let shape = g.shape(total);
         let shift = g.reshape(shift, shape);
-        g.add(log, shift)
+        let whole = g.add(log, shift);
+        g.cast(whole, dtype)
     }),
     samples: || {
         let flags = |axes: &[i64], keep| [Attribute::ints(axes), Attribute::Bool(keep)];

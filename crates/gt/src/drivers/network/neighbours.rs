@@ -8,7 +8,7 @@ use gt_net::dealer::Wakeup;
 use gt_net::peers::{PeerEvent, PeerLinks};
 use gt_net::server::LinkId;
 use gt_net::{NetError, codec, shm};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocks;
 
@@ -18,14 +18,20 @@ pub struct Neighbours {
     peers: PeerLinks,
     machine: String,
     machines: BTreeMap<WorkerId, String>,
+    /// Of those that are gone, too: what they sent may come later.
+    names: BTreeMap<WorkerId, String>,
     /// Who is at the other end of a link.
     links: FxHashMap<LinkId, WorkerId>,
     /// What was sent on links that may not come about.
     sent: BTreeMap<WorkerId, Vec<TransferId>>,
+    /// Blocks of this process's that others are to map.
+    lent: BTreeMap<WorkerId, FxHashSet<u128>>,
+    /// Blocks that this process has mapped, whose owners are not told yet.
+    mapped: Vec<(WorkerId, u128)>,
 }
 
-/// How many of the last transfers are remembered for each neighbour.
-const REMEMBERED: usize = 4096;
+/// How many of the last transfers are remembered for each neighbour: more than can be under way.
+const REMEMBERED: usize = 64 << 10;
 
 impl Neighbours {
     pub fn new(own: WorkerId, peers: PeerLinks) -> Neighbours {
@@ -34,8 +40,11 @@ impl Neighbours {
             peers,
             machine: shm::machine_token(),
             machines: BTreeMap::new(),
+            names: BTreeMap::new(),
             links: FxHashMap::default(),
             sent: BTreeMap::new(),
+            lent: BTreeMap::new(),
+            mapped: Vec::new(),
         }
     }
 
@@ -44,15 +53,20 @@ impl Neighbours {
         self.peers.wakeup()
     }
 
-    pub fn know(&mut self, worker: WorkerId, endpoint: String, machine: String) {
+    pub fn know(&mut self, worker: WorkerId, name: String, endpoint: String, machine: String) {
         self.peers.know(worker, endpoint);
+        self.names.insert(worker, name);
         self.machines.insert(worker, machine);
+        self.tell_mapped();
     }
 
-    pub fn forget(&mut self, worker: WorkerId) {
+    /// Forgets a worker that is gone; gives the blocks that it has not mapped.
+    pub fn forget(&mut self, worker: WorkerId) -> FxHashSet<u128> {
         self.peers.forget(worker);
         self.machines.remove(&worker);
         self.sent.remove(&worker);
+        self.mapped.retain(|(owner, _)| *owner != worker);
+        self.lent.remove(&worker).unwrap_or_default()
     }
 
     /// Whether a worker can map this one's memory.
@@ -63,6 +77,9 @@ impl Neighbours {
     /// Sends a piece. If it cannot be sent, gives what the dispatcher is to be told.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<Message> {
         let transfer = piece.transfer;
+        if let Ok(Content::Shared { block, .. }) = &piece.result {
+            self.lent.entry(to).or_default().insert(block.token);
+        }
         match self.peers.send(to, &codec::encode(&Message::Piece(piece))) {
             Ok(()) => {
                 let sent = self.sent.entry(to).or_default();
@@ -103,6 +120,9 @@ impl Neighbours {
                             return Ok(Some(Message::Piece(self.map(piece))));
                         }
                         Ok(Message::Release { token }) => {
+                            self.lent.values_mut().for_each(|lent| {
+                                lent.remove(&token);
+                            });
                             return Ok(Some(Message::Release { token }));
                         }
                         _ => {}
@@ -110,6 +130,15 @@ impl Neighbours {
                 }
             }
         }
+    }
+
+    /// Tells owners that their blocks are mapped. One who is not known yet is told later.
+    fn tell_mapped(&mut self) {
+        let peers = &mut self.peers;
+        self.mapped.retain(|(owner, token)| {
+            let release = codec::encode(&Message::Release { token: *token });
+            peers.send(*owner, &release).is_err()
+        });
     }
 
     fn is_from(&mut self, link: &LinkId, worker: WorkerId) -> bool {
@@ -121,19 +150,21 @@ impl Neighbours {
         let Piece { transfer, from, result } = piece;
         let result = result.and_then(|content: Content| match blocks::receive(content) {
             Ok((content, token)) => {
-                if let Some(token) = token {
-                    // If it does not get there, the block goes with its owner.
-                    let release = codec::encode(&Message::Release { token });
-                    let _ = self.peers.send(from, &release);
-                }
+                self.mapped.extend(token.map(|token| (from, token)));
+                self.tell_mapped();
                 Ok(content)
             }
-            Err(reason) => Err(Failure {
-                operation: "receive".into(),
-                reason,
-                worker: String::new(),
-                line: SourceId::default(),
-            }),
+            Err(reason) => {
+                let name = self.names.get(&from).cloned().unwrap_or_else(|| from.to_string());
+                Err(Failure {
+                    operation: "receive".into(),
+                    reason: format!(
+                        "the worker '{name}', which held a part of the tensor, was lost, or its memory cannot be read ({reason})"
+                    ),
+                    worker: name,
+                    line: SourceId::default(),
+                })
+            }
         });
         Piece { transfer, from, result }
     }

@@ -59,7 +59,7 @@ impl WorkerProcess {
         Ok(WorkerProcess {
             link,
             neighbours: Neighbours::new(WorkerId(welcome.session), peers),
-            core: Box::new(Worker::new(options.name.clone(), engine)),
+            core: Box::new(Worker::new(welcome.name, engine)),
             blocks: Blocks::default(),
             sharing: FxHashSet::default(),
         })
@@ -95,11 +95,13 @@ impl WorkerProcess {
                 self.core.handle(&mut commands, &mut out);
             }
             Message::Piece(piece) => self.core.receive(piece, &mut out),
-            Message::Neighbour { worker, endpoint, machine } => {
-                self.neighbours.know(worker, endpoint, machine);
+            Message::Neighbour { worker, name, endpoint, machine } => {
+                self.neighbours.know(worker, name, endpoint, machine);
             }
             Message::WorkerLost { worker, name } => {
-                self.neighbours.forget(worker);
+                for token in self.neighbours.forget(worker) {
+                    self.blocks.release(token);
+                }
                 self.core.lose(worker, &name, &mut out);
             }
             Message::Release { token } => self.blocks.release(token),
