@@ -144,8 +144,15 @@ with gt.signal.context("mesh"):
 assert "mesh of 6 workers" in message(x.sum().item, gt.WorkerError)
 register("second axis", axis=1)
 assert "axis 1" in message(lambda: gt.signal.tensor(gt.ones(3), name="second axis"), IndexError)
-for wrong in (dict(workers=[]), dict(workers=[1, 1]), dict(mesh={"a": 2}, axis={"b": 0})):
-    message(lambda: register("wrong", **wrong), ValueError)
+for wrong in (
+    dict(workers=[]), dict(workers=[1, 1]), dict(mesh={"a": 2}, axis={"b": 0}),
+    dict(mesh={"a": 2}), dict(mesh={"a": 2, "b": 2, "c": 1}, axis={"a": 0}), dict(mesh={}, axis={}),
+    dict(mesh={"a": 0}, axis={"a": 0}), dict(mesh={"a": "2"}, axis={"a": 0}), dict(mesh=[2, 2]),
+    dict(mesh={"a": 2.5}, axis={}), dict(mesh={"a": 2}, axis={"a": "0"}), dict(axis=True),
+    dict(mesh={"a": 2, "b": 2}, axis={"a": 0, "b": 0}), dict(replicated="no"),
+    dict(workers=[True]), dict(workers=[2**40]), dict(mesh={"a": 2, "b": 2}, axis={}, workers=[0]),
+):
+    message(lambda: register("wrong", **wrong), (ValueError, TypeError))
 for wrong in (dict(workers=[-1]), dict(workers="all"), dict(axis={"a": 0})):
     message(lambda: register("wrong", **wrong), TypeError)
 message(lambda: gt.signal.exit("never entered"), RuntimeError)
@@ -233,3 +240,178 @@ print(gt.ones(3).sum().item())
         start = time.monotonic()
         out, _ = program.communicate("\n", timeout=60)
         assert out == "True\n3.0\n" and time.monotonic() - start < 20
+
+
+def test_nested_looks_do_not_end_the_outer_ones():
+    run("""
+register("dp", axis=0)
+with gt.debug.explain(quiet=True) as outer:
+    a = gt.ones(3)
+    with gt.debug.explain(quiet=True) as inner:
+        b = gt.ones(3)
+    c = gt.ones(4)
+assert (len(outer.steps), len(inner.steps)) == (3, 1), outer
+with gt.signal.context("dp"):
+    x = gt.randn(64, 64)
+with gt.debug.strict(100):
+    with gt.debug.strict(10**9):
+        pass
+    y = x.argmax(0)
+try:
+    y.sum().item()
+except gt.WorkerError as error:
+    assert "strict" in str(error)
+else:
+    raise AssertionError("strict was off")
+for limit in (-1, 1.5):
+    try:
+        with gt.debug.strict(limit):
+            raise AssertionError
+    except ValueError as error:
+        assert str(limit) in str(error)
+""")
+
+
+def test_fetches_are_explained_with_their_line():
+    run("""
+import sys
+register("rows", axis=0)
+with gt.signal.context("rows"):
+    a = gt.ones(8, 8)
+with gt.debug.explain(quiet=True) as explanation:
+    here, _ = sys._getframe().f_lineno, a.numpy()
+step = explanation.steps[0]
+assert step.operation == "fetch" and step.line.endswith(f":{here}"), step
+assert [operand.placement for operand in step.operands] == ["Shard(0)"], step
+""")
+
+
+def test_a_scope_without_placement_leaves_the_one_around_it():
+    run("""
+register("dp", axis=0)
+gt.register_config("compiled", SignalConfig(compile=True))
+with gt.signal.context("dp"):
+    for inner in ("compiled", "unknown"):
+        with gt.signal.context(inner):
+            assert gt.signal.current_signal() == inner
+            assert placement(gt.ones(8, 8)) == [("Shard(0)", [0, 1, 2, 3])]
+""")
+
+
+def test_an_error_closes_the_scopes_that_it_leaves_open():
+    run("""
+try:
+    with gt.signal.context("a"):
+        gt.signal.enter("b")
+        raise KeyError("mine")
+except KeyError:
+    pass
+assert gt.signal.current_signal() is None
+try:
+    with gt.signal.context("a"):
+        gt.signal.enter("b")
+except RuntimeError as error:
+    assert "'b'" in str(error)
+else:
+    raise AssertionError("no error")
+assert gt.signal.current_signal() is None
+""")
+
+
+def test_backward_signals_must_be_known_when_told_to_be_strict():
+    code = "register('known', axis=0)\n"
+    code += "gt.register_config('a', SignalConfig(ShardConfig(axis=0), 'knwon'))\n"
+    code += "with gt.signal.context('a'): gt.ones(2)\n"
+    assert run(code) == ""
+    refused = run_python(START + code, GT_STRICT="1")
+    assert refused.returncode == 1 and "did you mean 'known'?" in refused.stderr
+
+
+#: Programs that once gave other numbers when sharded; each prints what it computes.
+REGRESSIONS = {
+    "gradients of a bias on a mesh": """
+with gt.signal.context("columns"):
+    layer = gt.nn.Linear(6, 8)
+with gt.signal.context("batch"):
+    loss = layer(gt.randn(10, 6)).tanh().square().mean()
+loss.backward()
+show(layer.bias.grad[4:])
+""",
+    "partial over one axis, cut over the other": """
+with gt.signal.context("grid"):
+    x = gt.ones(4, 4) * gt.arange(1, 5).reshape(4, 1)
+show(x.sum(0)[1:], gt.cat([x.sum(0), x.sum(0)]), x.sum(0).cumsum(0))
+""",
+    "a scope of one worker": """
+with gt.signal.context("one"):
+    x = gt.arange(40).reshape(10, 4).float()
+show(x.sum(), gt.cat([x, x]), x[3:], x.T @ x)
+""",
+    "adding at few places to partial sums": """
+with gt.signal.context("rows"):
+    a = gt.randn(12, 6)
+with gt.signal.context("columns_of_two"):
+    index, rows = gt.tensor([0, 3], dtype=gt.int64), gt.randn(2, 5)
+p = a.T @ gt.signal.tensor(gt.randn(12, 5), "rows")
+q = a.T @ gt.signal.tensor(gt.randn(12, 5), "rows")
+show(p.index_add(0, index, rows), q.scatter_add(0, index.reshape(2, 1), rows[:, :1]))
+""",
+    "softmax of many halves": """
+with gt.signal.context("cut"):
+    x = gt.zeros(2, 100000, dtype=gt.float16)
+show(x.log_softmax(1)[:, :2], x.softmax(1)[:, :2], x.logsumexp(1))
+""",
+    "sums of integers": """
+with gt.signal.context("rows"):
+    x = gt.tensor([10**9, 1 - 10**9, 0, 0], dtype=gt.int64)
+    y = gt.full((8, 4), 300, dtype=gt.int16)
+show(x.sum() / 1, x.sum() * 1.0, (y.T @ y).sum())
+""",
+    "infinite quotients": """
+with gt.signal.context("rows"):
+    x = gt.zeros(300)
+    x[0] = 1
+show(x.sum() / 0, x.sum() * float("inf"), x.sum() / gt.zeros(()))
+""",
+}
+SCOPES = """
+GRID = {"a": 2, "b": 2}
+register("columns", mesh=GRID, axis={"b": 0})
+register("batch", mesh=GRID, axis={"a": 0})
+register("grid", mesh=GRID, axis={"a": 0, "b": 1})
+register("one", axis=0, workers=[1])
+register("rows", axis=0)
+register("columns_of_two", axis=0, workers=[0, 1, 2, 3])
+register("cut", axis=1)
+"""
+SHOW = """
+gt.manual_seed(0)
+def show(*tensors):
+    for tensor in tensors:
+        print(*tensor.double().reshape(-1).tolist())
+"""
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_the_same_numbers_again(name):
+    plain = run_python("import gt\n" + SHOW + REGRESSIONS[name])
+    assert plain.returncode == 0, plain.stderr
+    cut = run(SCOPES + SHOW + REGRESSIONS[name])
+    for one, other in zip(plain.stdout.split(), cut.split(), strict=True):
+        assert float(one) == pytest.approx(float(other), rel=1e-3, abs=1e-6, nan_ok=True), cut
+
+
+def test_strict_composites_fail_alone():
+    run("""
+register("rows", axis=0)
+with gt.signal.context("rows"):
+    x = gt.randn(12, 1000)
+with gt.debug.strict(100):
+    results = [x.var(0), x.std(0), x.logsumexp(0), x.softmax(0)]
+for result in results:
+    try:
+        result.sum().item()
+    except gt.WorkerError as error:
+        assert "strict" in str(error)
+assert x.sum().isfinite().item()
+""")

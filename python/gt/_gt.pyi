@@ -73,6 +73,7 @@ __all__ = [
     "grad",
     "signal_enter",
     "signal_exit",
+    "signal_unwind",
     "signal_current",
     "signal_tensor",
     "parse_config",
@@ -480,14 +481,17 @@ def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
 def set_package_folder(folder: str) -> None:
     """Names the folder whose lines are GT's own."""
-def set_strict(limit: _int | None) -> None:
+def set_strict(limit: _int | None) -> _int | None:
     """Makes unplanned moves of more bytes than this errors; None allows them."""
 def signal_current() -> tuple[str | None, str | None]:
     """The names of the innermost scope's signal and backward signal."""
-def signal_enter(name: str, backward: str | None = None) -> None: ...
+def signal_enter(name: str, backward: str | None = None) -> _int:
+    """Opens a scope; gives how many were open."""
 def signal_exit(name: str) -> None: ...
 def signal_tensor(tensor: Tensor, name: str, backward: str | None = None) -> Tensor:
     """A copy of a tensor placed as a signal says."""
+def signal_unwind(depth: _int) -> None:
+    """Closes the innermost scopes until `depth` are left."""
 def stack(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """Tensors of one shape along a new axis."""
 def synchronize() -> None:

@@ -4,9 +4,11 @@ They come from a YAML file (`gt.load_config`, or `GT_CONFIG` at import) or from 
 (`gt.register_config`), and both may be mixed.
 """
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from gt import _gt
 
@@ -40,30 +42,27 @@ class ShardConfig:
     mesh: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
-        workers = self.workers
-        if workers is not None and (
-            not isinstance(workers, (list, tuple, range))
-            or not all(isinstance(worker, int) and worker >= 0 for worker in workers)
-        ):
-            raise TypeError(f"workers is {workers!r}, expected worker numbers, or None for all")
-        if workers is not None and not workers:
-            raise ValueError("workers is an empty list, expected worker numbers, or None for all")
-        if workers is not None and len(set(workers)) < len(workers):
-            raise ValueError(f"workers is {list(workers)}, which names a worker twice")
-        self.workers = None if workers is None else list(workers)
         self._placement()
 
     def _placement(self) -> _Placement:
         """Say the same as the core does: workers, and for each mesh axis its tensor axis."""
+        if not isinstance(self.replicated, bool):
+            raise TypeError(f"replicated is {self.replicated!r}, expected True or False")
+        workers = None if self.workers is None else _worker_numbers(self.workers)
         if self.mesh is None:
-            if not isinstance(self.axis, int):
+            if not _is_int(self.axis):
                 raise TypeError(f"axis is {self.axis!r}, expected a whole number without a mesh")
-            return self.workers, [("", 0, None if self.replicated else self.axis)]
-        axes = self.axis if isinstance(self.axis, Mapping) else {}
-        for name in axes:
-            if name not in self.mesh:
-                raise ValueError(f"axis names '{name}', but the mesh has {list(self.mesh)}")
-        return self.workers, [(name, n, axes.get(name)) for name, n in self.mesh.items()]
+            return workers, [("", 0, None if self.replicated else self.axis)]
+        mesh = _mesh_lengths(self.mesh)
+        count = math.prod(mesh.values())
+        if workers is not None and len(workers) != count:
+            raise ValueError(
+                f"the mesh {mesh} has {count} places, but workers names {len(workers)}"
+            )
+        if self.replicated:
+            return workers, [(name, length, None) for name, length in mesh.items()]
+        axes = _mesh_axes(self.axis, mesh)
+        return workers, [(name, length, axes.get(name)) for name, length in mesh.items()]
 
     @classmethod
     def _from_placement(cls, placement: _Placement) -> "ShardConfig":
@@ -73,6 +72,57 @@ class ShardConfig:
             return cls(axis or 0, workers, replicated=axis is None)
         axes = {name: axis for name, _, axis in mesh if axis is not None}
         return cls(axes, workers, mesh={name: length for name, length, _ in mesh})
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _worker_numbers(workers: Sequence[int]) -> list[int]:
+    """Check a list of workers."""
+    if not isinstance(workers, (list, tuple, range)) or not all(
+        _is_int(worker) and 0 <= worker < 2**32 for worker in workers
+    ):
+        raise TypeError(f"workers is {workers!r}, expected worker numbers, or None for all")
+    if not workers:
+        raise ValueError("workers is an empty list, expected worker numbers, or None for all")
+    if len(set(workers)) < len(workers):
+        raise ValueError(f"workers is {list(workers)}, which names a worker twice")
+    return list(workers)
+
+
+def _mesh_lengths(mesh: Mapping[str, int]) -> dict[str, int]:
+    """Check the names and lengths of a mesh."""
+    fits = (
+        isinstance(mesh, Mapping)
+        and 1 <= len(mesh) <= 2
+        and all(isinstance(name, str) and name for name in mesh)
+        and all(_is_int(length) and 1 <= length < 2**32 for length in mesh.values())
+    )
+    if not fits:
+        raise ValueError(
+            f"mesh is {mesh!r}, expected one or two names with how many workers each has, "
+            'such as {"data": 2, "model": 4}'
+        )
+    return dict(mesh)
+
+
+def _mesh_axes(axes: object, mesh: dict[str, int]) -> dict[str, int | None]:
+    """Check which tensor axis is cut over which name of a mesh."""
+    if not isinstance(axes, Mapping):
+        raise TypeError(
+            f"axis is {axes!r}, expected a tensor's axis for names of the mesh {list(mesh)}\n"
+            '  hint: axis={"data": 0}, or replicated=True for copies'
+        )
+    for name, axis in axes.items():
+        if name not in mesh:
+            raise ValueError(f"axis names '{name}', but the mesh has {list(mesh)}")
+        if axis is not None and not _is_int(axis):
+            raise TypeError(f"axis of '{name}' is {axis!r}, expected a whole number or None")
+    cut = [axis for axis in axes.values() if axis is not None]
+    if len(set(cut)) < len(cut):
+        raise ValueError(f"axis is {dict(axes)}, which cuts axis {cut[0]} twice")
+    return dict(axes)
 
 
 @dataclass
@@ -88,6 +138,8 @@ class SignalConfig:
             raise TypeError(f"shard is {self.shard!r}, expected a ShardConfig or None")
         if self.backward_signal is not None and not isinstance(self.backward_signal, str):
             raise TypeError(f"backward_signal is {self.backward_signal!r}, expected a name or None")
+        if not isinstance(self.compile, bool):
+            raise TypeError(f"compile is {self.compile!r}, expected True or False")
 
 
 @dataclass

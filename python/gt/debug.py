@@ -30,11 +30,13 @@ def strict(limit: int = 0) -> Iterator[None]:
     What is asked for may move: into the workers of a scope, `gt.signal.tensor`, and sums of
     partial results. The error is raised where the value is asked for, and names the line.
     """
-    _gt.set_strict(limit)
+    if not isinstance(limit, int) or limit < 0:
+        raise ValueError(f"strict: the limit is {limit!r}, expected a number of bytes, 0 or more")
+    outer = _gt.set_strict(limit)
     try:
         yield
     finally:
-        _gt.set_strict(None)
+        _gt.set_strict(outer)
 
 
 def get_tape() -> list[dict]:

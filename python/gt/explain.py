@@ -5,6 +5,7 @@ with gt.debug.explain() as explanation:
 print(explanation.moved_bytes)
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,16 +108,38 @@ class explain:  # noqa: N801 - it is used as a function and as a context
 
     def __enter__(self) -> Explanation:
         """Begin to note what is planned."""
-        _gt.begin_explaining()
+        with _LOCK:
+            if _OPEN:
+                _collect()
+            _gt.begin_explaining()
+            _OPEN.append(self.result)
         return self.result
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Fill the explanation, and print it."""
-        noted = _gt.end_explaining()
-        self.result.steps = [_step(step) for step in noted["steps"]]
-        self.result.memory = noted["memory"]
+        with _LOCK:
+            try:
+                _collect()
+            finally:
+                _OPEN[:] = [other for other in _OPEN if other is not self.result]
+            if _OPEN:
+                _gt.begin_explaining()
         if not self.quiet and kind is None:
             print(self.result)
+
+
+#: The explanations that go on now, the outermost first: inner ones are part of the outer.
+_OPEN: list[Explanation] = []
+_LOCK = threading.Lock()
+
+
+def _collect() -> None:
+    """Add what was planned since the last time to all explanations that go on."""
+    noted = _gt.end_explaining()
+    steps = [_step(step) for step in noted["steps"]]
+    for explanation in _OPEN:
+        explanation.steps += steps
+        explanation.memory = noted["memory"]
 
 
 def _step(step: dict) -> Step:

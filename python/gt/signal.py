@@ -20,11 +20,18 @@ __all__ = ["context", "current_backward_signal", "current_signal", "enter", "exi
 @contextmanager
 def context(name: str, backward: str | None = None):
     """Run a block under a signal; its gradients run under `backward`."""
-    _gt.signal_enter(name, backward)
+    depth = _gt.signal_enter(name, backward)
+    left = False
     try:
         yield
+        left = True
     finally:
-        _gt.signal_exit(name)
+        try:
+            # After an error, scopes that it left open are no mistake.
+            if left:
+                _gt.signal_exit(name)
+        finally:
+            _gt.signal_unwind(depth)
 
 
 def enter(name: str, backward: str | None = None) -> None:

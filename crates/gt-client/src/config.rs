@@ -124,18 +124,34 @@ impl Reader<'_> {
             return Ok(None);
         }
         let (mut workers, mut replicated, mut axis, mut mesh) = (None, false, None, None);
+        let mut named = None;
         for (key, value) in self.map(value, path, "axis, workers, replicated and mesh")? {
             let path = format!("{path}.{}", key.text);
             match key.text.as_str() {
                 "axis" => axis = Some((value, path)),
-                "workers" => workers = self.workers(value, &path)?,
+                "workers" => {
+                    workers = self.workers(value, &path)?;
+                    named = Some((value, path));
+                }
                 "replicated" => replicated = self.flag(value, &path)?,
                 "mesh" => mesh = Some((value, path)),
                 _ => return Err(self.unknown(key, path, SHARD_KEYS)),
             }
         }
         let mesh = match mesh {
-            Some((mesh, path)) => self.mesh(mesh, &path, axis)?,
+            Some((mesh, path)) => {
+                let mut axes = self.mesh(mesh, &path, axis)?;
+                let places: u64 = axes.iter().map(|axis| u64::from(axis.length)).product();
+                if let (Some(workers), Some((value, path))) = (&workers, &named)
+                    && workers.len() as u64 != places
+                {
+                    return Err(self.wrong(value, path, "as many workers as the mesh has places"));
+                }
+                if replicated {
+                    axes.iter_mut().for_each(|entry| entry.axis = None);
+                }
+                axes
+            }
             None => {
                 let axis = axis.map(|(axis, path)| self.axis(axis, &path)).transpose()?;
                 let axis = (!replicated).then_some(axis.unwrap_or(0));
@@ -173,14 +189,16 @@ impl Reader<'_> {
         let Some((axes, path)) = axis else { return Ok(mesh) };
         for (name, axis) in self.map(axes, &path, "a tensor's axis for each name of the mesh")? {
             let path = format!("{path}.{}", name.text);
+            let whole = if axis.is_null() { None } else { Some(self.axis(axis, &path)?) };
+            if whole.is_some() && mesh.iter().any(|entry| entry.axis == whole) {
+                return Err(self.wrong(axis, &path, "an axis that is not cut already"));
+            }
             let Some(entry) = mesh.iter_mut().find(|entry| entry.name == name.text) else {
                 let place = name.place(self.file);
                 let names = lengths.iter().map(|(name, _)| name.text.clone()).collect();
                 return Err(ConfigError::UnknownMeshAxis { place, key: path, names });
             };
-            if !axis.is_null() {
-                entry.axis = Some(self.axis(axis, &path)?);
-            }
+            entry.axis = whole;
         }
         Ok(mesh)
     }
@@ -277,6 +295,14 @@ mod tests {
         check(
             "a: {shard: {mesh: {data: 2}, axis: {date: 1}}}",
             "x.yaml:1:37: 'a.shard.axis.date' is not an axis of the mesh, expected data",
+        );
+        check(
+            "a: {shard: {mesh: {data: 2, model: 2}, axis: {data: 0, model: 0}}}",
+            "x.yaml:1:63: 'a.shard.axis.model' is 0, expected an axis that is not cut already",
+        );
+        check(
+            "a: {shard: {mesh: {data: 2, model: 2}, workers: [0, 1, 2]}}",
+            "x.yaml:1:49: 'a.shard.workers' is a list, expected as many workers as the mesh has places",
         );
         check(
             "a: {shard: {mesh: {data: 0}}}",

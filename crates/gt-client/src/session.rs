@@ -40,6 +40,7 @@ struct Stream {
     work: u64,
     /// The signals that the dispatcher knows, and the version of the configuration it knows.
     signals: FxHashMap<u32, u64>,
+    strict: Option<u64>,
     closed: bool,
 }
 
@@ -155,7 +156,8 @@ impl Session {
 
     /// Asks for a tensor's value.
     pub(crate) fn ask(&self, value: &Value) -> Result<Asked> {
-        let fetch = |request| Command::Fetch { request, tensor: value.id, shared: false };
+        let (tensor, line) = (value.id, source::current());
+        let fetch = |request| Command::Fetch { request, tensor, shared: false, line };
         let request = self.request(fetch)?;
         Ok(Asked { session: self.clone(), request, source: value.source })
     }
@@ -211,9 +213,12 @@ impl Session {
         }
     }
 
-    /// Makes moves of more than `limit` bytes errors, unless a scope or a sum asks for them.
-    pub fn set_strict(&self, limit: Option<u64>) {
-        self.0.push(Command::Strict { limit }, 0);
+    /// Makes moves of more than `limit` bytes errors, unless a scope or a sum asks for them. Gives
+    /// the limit so far.
+    pub fn set_strict(&self, limit: Option<u64>) -> Option<u64> {
+        let mut stream = self.0.lock();
+        self.0.append(&mut stream, Command::Strict { limit }, 0);
+        std::mem::replace(&mut stream.strict, limit)
     }
 
     fn request(&self, command: impl FnOnce(RequestId) -> Command) -> Result<RequestId> {

@@ -1,10 +1,13 @@
 //! Signals: named scopes that tell a dispatcher how to place what is computed in them.
 //!
 //! Each thread has its own stack. A scope may name another signal for the gradients of what it
-//! computes; otherwise the gradients run under the signal `backward` of its configuration.
+//! computes; otherwise the gradients run under the signal `backward` of its configuration. A scope
+//! that says nothing of placement leaves it as the one around it says.
 
 use std::cell::RefCell;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, MutexGuard};
+
+use rustc_hash::FxHashMap;
 
 use crate::config::registry;
 use crate::error::{ClientError, Result};
@@ -28,28 +31,47 @@ impl Scope {
     }
 }
 
+/// A scope on a thread's stack.
+struct Open {
+    scope: Scope,
+    /// It says everything itself, whatever stands around it.
+    closed: bool,
+    /// What placement and gradients follow, as of a version of the configurations.
+    effective: (Scope, u64),
+}
+
 thread_local! {
-    static STACK: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
+    static STACK: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Names by number, for the whole process; number 0 has none.
-static NAMES: LazyLock<Mutex<Vec<String>>> = LazyLock::new(Mutex::default);
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+}
+
+static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
+
+fn names() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
 /// The number of a signal's name.
 pub fn number(name: &str) -> u32 {
-    let mut names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let found = names.iter().position(|known| known == name);
-    found.unwrap_or_else(|| {
-        names.push(name.to_string());
-        names.len() - 1
-    }) as u32
-        + 1
+    let mut names = names();
+    if let Some(number) = names.numbers.get(name) {
+        return *number;
+    }
+    names.list.push(name.to_string());
+    let number = names.list.len() as u32;
+    names.numbers.insert(name.to_string(), number);
+    number
 }
 
 /// The name of a signal's number.
 pub fn name(number: u32) -> Option<String> {
-    let names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    names.get((number as usize).checked_sub(1)?).cloned()
+    names().list.get((number as usize).checked_sub(1)?).cloned()
 }
 
 /// The signal under which gradients run of what was computed under `signal`: the one that its
@@ -67,18 +89,52 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Opens a scope on this thread. A signal without a configuration changes nothing; `GT_VERBOSE`
-/// reports it once.
+/// Opens a scope on this thread; gives how many were open. A signal without a configuration changes
+/// nothing; `GT_VERBOSE` reports it once.
 ///
 /// # Errors
 /// With `GT_STRICT`, a signal that has no configuration.
-pub fn enter(signal: &str, backward: Option<&str>) -> Result<()> {
-    for name in [Some(signal), backward].into_iter().flatten() {
+pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
+    let configured = registry::get(signal).and_then(|config| config.backward);
+    for name in [Some(signal), backward, configured.as_deref()].into_iter().flatten() {
         check_known(name)?;
     }
     let scope = Scope { signal: number(signal), backward: backward.map_or(0, number) };
-    STACK.with_borrow_mut(|stack| stack.push(scope));
-    Ok(())
+    Ok(STACK.with_borrow_mut(|stack| {
+        push(stack, scope, false);
+        stack.len() - 1
+    }))
+}
+
+fn push(stack: &mut Vec<Open>, scope: Scope, closed: bool) {
+    stack.push(Open { scope, closed, effective: (scope, 0) });
+    let effective = effective(stack);
+    stack.last_mut().expect("pushed above").effective = (effective, registry::version());
+}
+
+/// What the innermost scope comes to: the placement of the first, from inside out, that has one,
+/// and the gradients of the first that says something of these.
+fn effective(stack: &[Open]) -> Scope {
+    let Some(innermost) = stack.last() else { return Scope::default() };
+    let mut backward = 0;
+    for open in stack.iter().rev() {
+        if backward == 0 {
+            backward = open.scope.backward;
+        }
+        if open.closed {
+            return Scope { signal: open.scope.signal, backward };
+        }
+        let Some(config) = name(open.scope.signal).and_then(|name| registry::get(&name)) else {
+            continue;
+        };
+        if config.shard.is_some() {
+            return Scope { signal: open.scope.signal, backward };
+        }
+        if backward == 0 {
+            backward = config.backward.map_or(0, |name| number(&name));
+        }
+    }
+    Scope { signal: innermost.scope.signal, backward }
 }
 
 /// Unknown signals that have been reported.
@@ -117,8 +173,8 @@ pub fn exit(signal: &str) -> Result<()> {
                 "signal.exit('{signal}'): no signal scope is open on this thread"
             )));
         };
-        if innermost.signal != number(signal) {
-            let open = name(innermost.signal).unwrap_or_default();
+        if innermost.scope.signal != number(signal) {
+            let open = name(innermost.scope.signal).unwrap_or_default();
             return Err(ClientError::usage(format!(
                 "signal.exit('{signal}'): the innermost open scope is '{open}'\n  hint: scopes close in the reverse of the order they were entered; `with gt.signal.context(...)` does so by itself"
             )));
@@ -128,22 +184,48 @@ pub fn exit(signal: &str) -> Result<()> {
     })
 }
 
-/// The innermost scope of this thread.
-pub fn current() -> Scope {
-    STACK.with_borrow(|stack| stack.last().copied().unwrap_or_default())
+/// Closes the innermost scopes of this thread until `depth` are left.
+pub fn unwind(depth: usize) {
+    STACK.with_borrow_mut(|stack| stack.truncate(depth));
 }
 
-/// Runs `body` inside `scope`, as the gradients of a scope do.
+/// The innermost scope of this thread, as it was opened.
+pub fn innermost() -> Scope {
+    STACK.with_borrow(|stack| stack.last().map(|open| open.scope).unwrap_or_default())
+}
+
+/// What is asked of computation on this thread now.
+pub fn current() -> Scope {
+    STACK.with_borrow_mut(|stack| {
+        let Some(open) = stack.last() else { return Scope::default() };
+        let (scope, version) = open.effective;
+        if version == registry::version() {
+            return scope;
+        }
+        let scope = effective(stack);
+        stack.last_mut().expect("looked at above").effective = (scope, registry::version());
+        scope
+    })
+}
+
+/// Runs `body` inside `scope` and no other, as the gradients of a scope do.
 pub(crate) fn within<T>(scope: Scope, body: impl FnOnce() -> T) -> T {
-    STACK.with_borrow_mut(|stack| stack.push(scope));
-    let result = body();
-    STACK.with_borrow_mut(|stack| stack.pop());
-    result
+    struct Pop;
+    impl Drop for Pop {
+        fn drop(&mut self) {
+            STACK.with_borrow_mut(|stack| stack.pop());
+        }
+    }
+    STACK.with_borrow_mut(|stack| push(stack, scope, true));
+    let _pop = Pop;
+    body()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SignalConfig;
+    use gt_ir::signal::Shard;
 
     #[test]
     fn scopes_nest_and_close_in_order() {
@@ -156,6 +238,27 @@ mod tests {
         exit("outer").unwrap();
         assert_eq!(current(), Scope::default());
         assert!(exit("outer").is_err());
+    }
+
+    #[test]
+    fn a_scope_without_a_placement_keeps_the_one_around_it() {
+        let shard = || Some(Shard::row(None, Some(0)));
+        let placed = SignalConfig { shard: shard(), backward: None, compile: false };
+        let compiled = SignalConfig { shard: None, backward: Some("b".into()), compile: true };
+        registry::register("test placed", placed.clone());
+        registry::register("test compiled", compiled);
+        enter("test placed", Some("a")).unwrap();
+        enter("test unknown", None).unwrap();
+        let name_of = |scope: Scope| (name(scope.signal).unwrap(), name(scope.backward));
+        assert_eq!(name_of(current()), ("test placed".into(), Some("a".into())));
+        assert_eq!(name(innermost().signal).as_deref(), Some("test unknown"));
+        enter("test compiled", None).unwrap();
+        assert_eq!(name_of(current()), ("test placed".into(), Some("b".into())));
+        within(Scope::default(), || assert_eq!(current(), Scope::default()));
+        registry::register("test unknown", placed);
+        assert_eq!(name_of(current()), ("test unknown".into(), Some("b".into())));
+        unwind(0);
+        assert_eq!(current(), Scope::default());
     }
 
     #[test]

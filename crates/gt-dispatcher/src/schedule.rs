@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gt_ir::explain::Explanation;
 use gt_ir::message::Message;
-use gt_ir::{Command, Content, Operand, RequestId, TensorId};
+use gt_ir::{Command, Content, Operand, RequestId, SourceId, TensorId};
 
 use crate::dispatcher::{Dispatcher, PeerId, Survey};
 use crate::log::Event;
@@ -167,7 +167,7 @@ impl Dispatcher {
                 }
                 None => false,
             },
-            Command::Fetch { request, tensor, shared } => {
+            Command::Fetch { request, tensor, shared, .. } => {
                 let mine = RequestId(self.next_request);
                 self.next_request += 1;
                 let open = Request { client: peer, original: *request, worker: holder };
@@ -281,7 +281,9 @@ impl Dispatcher {
                 }
             }
             Command::Free(id) => self.planner.free(tensors, &mut self.streams, id),
-            Command::Fetch { request, tensor, .. } => self.fetch(peer, request, tensor),
+            Command::Fetch { request, tensor, line, .. } => {
+                self.fetch(peer, request, tensor, line);
+            }
             Command::Signal { number, name, shard } => {
                 tensors.signals.insert(number, Scope::new(name, shard));
             }
@@ -309,7 +311,7 @@ impl Dispatcher {
         Ok(None)
     }
 
-    fn fetch(&mut self, peer: PeerId, request: RequestId, tensor: gt_ir::TensorId) {
+    fn fetch(&mut self, peer: PeerId, request: RequestId, tensor: TensorId, line: SourceId) {
         let session = self.sessions.get_mut(&peer).expect("checked by the caller");
         let failure = match session.tensors.get(tensor) {
             Ok(_) => {
@@ -322,9 +324,9 @@ impl Dispatcher {
                     let shared = !holder.machine.is_empty() && holder.machine == *machine;
                     let open = Request { client: peer, original: request, worker: holder.peer };
                     requests.insert(mine, open);
-                    Command::Fetch { request: mine, tensor: name, shared }
+                    Command::Fetch { request: mine, tensor: name, shared, line }
                 };
-                return self.planner.with_whole(tensors, &mut self.streams, tensor, fetch);
+                return self.planner.with_whole(tensors, &mut self.streams, tensor, line, fetch);
             }
             Err(failure) => (*failure).clone(),
         };

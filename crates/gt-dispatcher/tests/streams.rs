@@ -63,7 +63,12 @@ impl Program {
 
     fn fetch(&mut self, tensor: Operand) {
         let Operand::Tensor(tensor) = tensor else { panic!("a number") };
-        self.commands.push(Command::Fetch { request: RequestId(0), tensor, shared: false });
+        self.commands.push(Command::Fetch {
+            request: RequestId(0),
+            tensor,
+            shared: false,
+            line: SourceId(0),
+        });
     }
 }
 

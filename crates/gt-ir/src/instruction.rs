@@ -189,8 +189,8 @@ pub enum Command {
     Run(Instruction),
     /// Make a tensor from data, in a signal's scope (0 for none).
     Create { output: TensorId, content: Content, signal: u32 },
-    /// Answer with a tensor's value; by shared memory if the asker can read it.
-    Fetch { request: RequestId, tensor: TensorId, shared: bool },
+    /// Answer with a tensor's value, for this line; by shared memory if the asker can read it.
+    Fetch { request: RequestId, tensor: TensorId, shared: bool, line: SourceId },
     /// Forget a tensor.
     Free(TensorId),
     /// Forget all tensors of a session; the dispatcher's to send, never a client's.
@@ -234,7 +234,7 @@ impl Command {
                 };
                 near_bytes(output.0, 0) + varint_bytes(u64::from(*signal)) + 1 + meta + values
             }
-            Command::Fetch { tensor, .. } => 8 + near_bytes(tensor.0, 0) + 1,
+            Command::Fetch { tensor, .. } => 8 + near_bytes(tensor.0, 0) + 1 + 4,
             Command::Free(tensor) => near_bytes(tensor.0, 0),
             Command::EndSession { .. } => 4,
             Command::Signal { name, shard, .. } => {

@@ -256,11 +256,12 @@ impl Encoder {
                 self.head.varint(u64::from(*signal));
                 self.content(content);
             }
-            Command::Fetch { request, tensor, shared } => {
+            Command::Fetch { request, tensor, shared, line } => {
                 self.head.u8(3);
                 self.head.u64(request.0);
                 self.head.near(tensor.0, self.last);
                 self.head.u8(u8::from(*shared));
+                self.head.u32(line.0);
             }
             Command::Free(tensor) => {
                 self.head.u8(4);
@@ -551,6 +552,7 @@ impl Decoder<'_> {
                 request: RequestId(self.head.u64()?),
                 tensor: TensorId(self.head.near(self.last)?),
                 shared: self.bool()?,
+                line: SourceId(self.head.u32()?),
             },
             4 => Command::Free(TensorId(self.head.near(self.last)?)),
             5 => Command::EndSession { session: self.head.u32()? },

@@ -80,7 +80,12 @@ fn commands() -> Vec<Command> {
             content: Content::Shared { meta, block },
             signal: 0,
         },
-        Command::Fetch { request: RequestId(4), tensor: TensorId(5), shared: true },
+        Command::Fetch {
+            request: RequestId(4),
+            tensor: TensorId(5),
+            shared: true,
+            line: SourceId(0),
+        },
         Command::Free(TensorId(6)),
         Command::EndSession { session: 7 },
         Command::Signal { number: 8, name: "läyer".into(), shard: None },

@@ -121,9 +121,8 @@ fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py
 
 /// Makes unplanned moves of more bytes than this errors; None allows them.
 #[pyfunction]
-fn set_strict(limit: Option<u64>) -> PyResult<()> {
-    session::current()?.set_strict(limit);
-    Ok(())
+fn set_strict(limit: Option<u64>) -> PyResult<Option<u64>> {
+    Ok(session::current()?.set_strict(limit))
 }
 
 /// The instruction set: for each operation its name, family, documentation and samples.

@@ -99,7 +99,7 @@ pub fn at_exit<T>(py: Python<'_>, error: ClientError) -> PyResult<T> {
 /// Ends the session for good, at the end of the process.
 #[pyfunction]
 fn end_process(py: Python<'_>) {
-    if let Some(open) = gt::signal::name(gt::signal::current().signal) {
+    if let Some(open) = gt::signal::name(gt::signal::innermost().signal) {
         eprintln!("gt: the signal scope '{open}' was entered and never left");
     }
     EXITING.store(true, Ordering::SeqCst);

@@ -8,10 +8,17 @@ use crate::session;
 use crate::source;
 use crate::tensor::PyTensor;
 
+/// Opens a scope; gives how many were open.
 #[pyfunction]
 #[pyo3(signature = (name, backward=None))]
-fn signal_enter(name: &str, backward: Option<&str>) -> PyResult<()> {
+fn signal_enter(name: &str, backward: Option<&str>) -> PyResult<usize> {
     signal::enter(name, backward).py()
+}
+
+/// Closes the innermost scopes until `depth` are left.
+#[pyfunction]
+fn signal_unwind(depth: usize) {
+    signal::unwind(depth);
 }
 
 #[pyfunction]
@@ -22,7 +29,7 @@ fn signal_exit(name: &str) -> PyResult<()> {
 /// The names of the innermost scope's signal and backward signal.
 #[pyfunction]
 fn signal_current() -> (Option<String>, Option<String>) {
-    let scope = signal::current();
+    let scope = signal::innermost();
     (signal::name(scope.signal), signal::name(scope.backward))
 }
 
@@ -43,6 +50,7 @@ fn signal_tensor(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(signal_enter, module)?)?;
     module.add_function(wrap_pyfunction!(signal_exit, module)?)?;
+    module.add_function(wrap_pyfunction!(signal_unwind, module)?)?;
     module.add_function(wrap_pyfunction!(signal_current, module)?)?;
     module.add_function(wrap_pyfunction!(signal_tensor, module)?)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gt_client::{Session, Tensor, no_grad};
 use gt_dispatcher::{Limits, PeerId};
 use gt_ir::message::Message;
-use gt_ir::{Command, DType, Operand, RequestId, Shape, TensorId};
+use gt_ir::{Command, DType, Operand, RequestId, Shape, SourceId, TensorId};
 use gt_sim::{Delays, World, driver};
 
 const FAST: Delays = Delays { least: 1, most: 1 };
@@ -126,8 +126,13 @@ fn forged_streams_hurt_only_their_sender() {
     let forger = world.lock().unwrap().add_client();
     let secret = TensorId(0).qualify(1).unwrap();
     let forged = [
-        Command::Fetch { request: RequestId(0), tensor: TensorId(0), shared: false },
-        Command::Fetch { request: RequestId(1), tensor: secret, shared: false },
+        Command::Fetch {
+            request: RequestId(0),
+            tensor: TensorId(0),
+            shared: false,
+            line: SourceId(0),
+        },
+        Command::Fetch { request: RequestId(1), tensor: secret, shared: false, line: SourceId(0) },
         Command::Free(secret),
         Command::Free(TensorId(u64::MAX)),
         Command::EndSession { session: 1 },

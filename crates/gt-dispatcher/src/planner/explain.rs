@@ -1,7 +1,7 @@
 //! Notes of what is planned, for who asks.
 
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
-use gt_ir::{Instruction, Meta, WorkerId};
+use gt_ir::{Instruction, Meta, SourceId, WorkerId};
 
 use super::layout::Layout;
 use super::moves::{Stage, StageKind};
@@ -21,6 +21,8 @@ pub enum Reason<'a> {
     /// An instruction needs it, in the scope of a signal if there is one.
     Needed {
         operation: &'static str,
+        /// Which of its operands.
+        operand: usize,
         scope: Option<&'a str>,
     },
     Fetched,
@@ -68,11 +70,17 @@ impl Notes {
     }
 
     /// Something other than an instruction, such as a fetch.
-    pub fn other(&mut self, name: &str, output: PlacedTensor) {
+    pub fn other(
+        &mut self,
+        name: &str,
+        line: SourceId,
+        operand: PlacedTensor,
+        output: PlacedTensor,
+    ) {
         let moves = std::mem::take(&mut self.moves);
         if !moves.is_empty() && self.steps.len() < LIMIT {
-            let (operation, line) = (name.to_string(), Default::default());
-            self.steps.push(PlannedStep { operation, line, operands: Vec::new(), output, moves });
+            let (operation, operands) = (name.to_string(), vec![operand]);
+            self.steps.push(PlannedStep { operation, line, operands, output, moves });
         }
     }
 
@@ -98,19 +106,20 @@ fn number(cluster: &Cluster, worker: WorkerId) -> Option<u32> {
 }
 
 fn words(from: &Layout, stage: &Stage, reason: Reason) -> String {
-    match reason {
-        Reason::Fetched => "its value was asked for".into(),
-        Reason::Created => "it was made in a scope".into(),
-        Reason::Needed { operation, .. } if matches!(stage.kind, StageKind::Combine { .. }) => {
-            format!("'{operation}' needs the sum, not its parts")
-        }
-        Reason::Needed { operation, scope } if from.mesh != stage.layout.mesh => match scope {
+    let (operation, operand, scope) = match reason {
+        Reason::Fetched => return "its value was asked for".into(),
+        Reason::Created => return "it was made in a scope".into(),
+        Reason::Needed { operation, operand, scope } => (operation, operand + 1, scope),
+    };
+    if matches!(stage.kind, StageKind::Combine { .. }) {
+        return format!("'{operation}' needs the sum, not its parts, of operand {operand}");
+    }
+    if from.mesh != stage.layout.mesh {
+        return match scope {
             Some(scope) => format!("'{operation}' is computed on the workers of '{scope}'"),
             None => format!("'{operation}' is computed where its other operand is"),
-        },
-        Reason::Needed { operation, .. } if stage.layout.is_replicated() => {
-            format!("'{operation}' needs it whole")
-        }
-        Reason::Needed { operation, .. } => format!("'{operation}' needs it cut otherwise"),
+        };
     }
+    let how = if stage.layout.is_replicated() { "whole" } else { "cut otherwise" };
+    format!("'{operation}' needs operand {operand} {how}")
 }

@@ -151,7 +151,7 @@ impl Planner {
                 tensors.put(output, meta, Arc::new(whole), name);
                 let (line, reason) = (SourceId::default(), Reason::Created);
                 self.copy_in(tensors, streams, output, &layout, line, reason);
-                self.note_other(tensors, "create", output);
+                self.note_other(tensors, "create", output, line);
                 tensors.keep_only(output, &layout, streams);
             }
         }
@@ -165,6 +165,7 @@ impl Planner {
         tensors: &mut Tensors,
         streams: &mut Streams,
         id: TensorId,
+        line: SourceId,
         fetch: impl FnOnce(WorkerId, TensorId) -> Command,
     ) {
         let there = tensors.there(id);
@@ -174,9 +175,8 @@ impl Planner {
         }
         let worker = there.copies[0].layout.mesh.workers[0];
         let layout = Layout::replicated(&self.meshes.single(worker));
-        let (line, reason) = (SourceId::default(), Reason::Fetched);
-        let copy: Copy = self.copy_in(tensors, streams, id, &layout, line, reason);
-        self.note_other(tensors, "fetch", id);
+        let copy: Copy = self.copy_in(tensors, streams, id, &layout, line, Reason::Fetched);
+        self.note_other(tensors, "fetch", id, line);
         streams.push(worker, fetch(worker, copy.id));
         tensors.drop_copy(id, &copy, streams);
     }
@@ -198,15 +198,17 @@ impl Planner {
         copies.map(|copy| explain::placed(&self.cluster, there.meta, &copy.layout)).collect()
     }
 
-    fn note_other(&self, tensors: &mut Tensors, name: &str, id: TensorId) {
+    /// Notes what is not an instruction: the copy of a tensor that was made last.
+    fn note_other(&self, tensors: &mut Tensors, name: &str, id: TensorId, line: SourceId) {
         if tensors.notes.is_none() {
             return;
         }
         let there = tensors.there(id);
-        let last = &there.copies[there.copies.len() - 1];
-        let placed = explain::placed(&self.cluster, there.meta, &last.layout);
+        let placed = |copy: &Copy| explain::placed(&self.cluster, there.meta, &copy.layout);
+        let (first, last) = (&there.copies[0], &there.copies[there.copies.len() - 1]);
+        let (from, to) = (placed(first), placed(last));
         if let Some(notes) = &mut tensors.notes {
-            notes.other(name, placed);
+            notes.other(name, line, from, to);
         }
     }
 

@@ -244,10 +244,11 @@ impl Planner {
             .operands
             .iter()
             .zip(&strategy.operands)
-            .map(|(operand, layout)| {
-                let (id, layout) = (operand.tensor()?, layout.as_ref()?);
-                let scope = scope.as_deref();
-                let reason = Reason::Needed { operation: instruction.operation.name, scope };
+            .enumerate()
+            .map(|(operand, (id, layout))| {
+                let (id, layout) = (id.tensor()?, layout.as_ref()?);
+                let (operation, scope) = (instruction.operation.name, scope.as_deref());
+                let reason = Reason::Needed { operation, operand, scope };
                 Some(self.copy_in(tensors, streams, *id, layout, instruction.source, reason))
             })
             .collect()

@@ -80,7 +80,9 @@ impl Machine {
 
     pub fn fetch(&mut self, tensor: TensorId) -> Result<TensorData, Failure> {
         let request = RequestId(1);
-        for message in self.handle(Command::Fetch { request, tensor, shared: false }) {
+        for message in
+            self.handle(Command::Fetch { request, tensor, shared: false, line: SourceId(0) })
+        {
             if let Message::Value { result, .. } = message {
                 return result.map(|content| match content {
                     Content::Data(data) => data,

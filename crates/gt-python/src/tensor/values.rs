@@ -12,6 +12,7 @@ use crate::{convert, dtype, session, source};
 
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
+        source::note(py);
         // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
         session::waiting(py, |interrupt| asked.wait(interrupt))
