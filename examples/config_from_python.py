@@ -1,9 +1,18 @@
-"""Signal configurations from Python, alone or beside a YAML file."""
+"""Signal configurations from Python: where things go is decided while the program runs.
+
+A configuration made in Python may stand beside those of a YAML file, and may change: here, small
+batches are cut over two workers and large ones over four.
+"""
 
 from pathlib import Path
 
 import gt
-from gt import ShardConfig, SignalConfig
+from gt import ShardConfig, SignalConfig, nn
+from sharding import compare, digits
+
+gt.gpu_workers(4)
+gt.load_config(Path(__file__).with_name("config_sharding.yaml"))
+gt.register_config("parameters", SignalConfig(ShardConfig(replicated=True)))
 
 
 def configure(batch_size: int) -> None:
@@ -11,16 +20,27 @@ def configure(batch_size: int) -> None:
     workers = [0, 1, 2, 3] if batch_size >= 256 else [0, 1]
     shard = ShardConfig(axis=0, workers=workers)
     gt.register_config("training", SignalConfig(shard=shard, backward_signal="training_backward"))
+    gt.register_config("training_backward", SignalConfig(shard=shard))
 
 
-gt.load_config(Path(__file__).with_name("config_sharding.yaml"))
-for batch_size in (64, 512):
-    configure(batch_size)
-    config = gt.get_signal_config("training")
-    print(f"batch of {batch_size}: workers {config.shard.workers}")
-    with gt.signal.context("training"):
-        batch = gt.randn(batch_size, 16)
-        print("  gradients under:", gt.signal.current_backward_signal())
-        print("  mean:", round(batch.mean().item(), 4))
+def train(scope) -> list[float]:
+    """Train on digits in batches of two sizes; give the loss of each step."""
+    with scope("parameters"):
+        model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = gt.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for step in range(20):
+        batch_size = 64 if step < 10 else 512
+        configure(batch_size)
+        with scope("training"):
+            images, labels = digits(batch_size)
+            loss = nn.cross_entropy_loss(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+    return gt.stack(losses).tolist()
 
+
+compare(train, "configured from Python")
 print("signals:", sorted(gt.get_config().signals))

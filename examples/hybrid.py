@@ -58,11 +58,11 @@ class Transformer(nn.Module):
 def train(scope) -> list[float]:
     """Train on digits; give the loss of each step."""
     model = Transformer(scope)
-    optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = gt.optim.AdamW(model.parameters(), lr=1e-2)
     with scope("batch"):
         images, labels = digits(256)
     losses = []
-    for _ in range(15):
+    for _ in range(25):
         with scope("batch"):
             loss = nn.cross_entropy_loss(model(images), labels)
         loss.backward()

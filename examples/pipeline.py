@@ -27,7 +27,7 @@ def train(scope) -> list[float]:
         with scope(f"weights {stage}"):
             stages.append(nn.Linear(sizes[stage], sizes[stage + 1]))
     parameters = [parameter for stage in stages for parameter in stage.parameters()]
-    optimizer = gt.optim.SGD(parameters, lr=0.2)
+    optimizer = gt.optim.Adam(parameters, lr=0.005)
     images, labels = digits(256)
 
     def forward(microbatch: int) -> gt.Tensor:
@@ -40,7 +40,7 @@ def train(scope) -> list[float]:
             return nn.cross_entropy_loss(x, labels[rows]) / MICROBATCHES
 
     losses = []
-    for _ in range(10):
+    for _ in range(20):
         under_way, total = [], []
         for microbatch in range(MICROBATCHES):
             under_way.append(forward(microbatch))

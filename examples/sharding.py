@@ -29,7 +29,7 @@ def compare(train: Callable[[Scope], list[float]], title: str) -> None:
     with gt.debug.explain(quiet=True) as explanation:
         sharded = train(gt.signal.context)
     np.testing.assert_allclose(sharded, alone, rtol=1e-3)
-    assert sharded[-1] < sharded[0], "training makes progress"
+    assert sharded[-1] < 0.7 * sharded[0], "training makes progress"
     print(f"{title}: loss {sharded[0]:.4f} -> {sharded[-1]:.4f}, the same as on one worker")
     print(
         f"between workers: {explanation.moved_bytes / 1e6:.2f} MB in {len(explanation.moves)} moves"

@@ -415,3 +415,52 @@ for result in results:
         assert "strict" in str(error)
 assert x.sum().isfinite().item()
 """)
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["SGD(p, lr=0.1)", "SGD(p, lr=0.1, momentum=0.9)", "AdamW(p)"]
+)
+def test_updates_lie_as_their_parameters_and_sums_are_planned(optimizer):
+    """Replicated parameters stay so; strict mode takes what adding gradients up needs."""
+    run(f"""
+register("copies", replicated=True)
+register("data", axis=0)
+with gt.signal.context("copies"):
+    layer = gt.nn.Linear(64, 32)
+p = layer.parameters()
+optimizer = gt.optim.{optimizer}
+for step in range(3):
+    with gt.signal.context("data"):
+        x = gt.randn(128, 64)
+    with gt.debug.explain(quiet=True) as explanation, gt.debug.strict(0):
+        with gt.signal.context("data"):
+            loss = layer(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert layer.weight.sum().isfinite().item()
+    assert placement(layer.weight) == [("Replicate", [0, 1, 2, 3])], step
+# Each of n workers needs all gradients of W floats, added up: 2 (n - 1) W.
+best = 2 * 3 * (64 * 32 + 32) * 4
+assert best <= explanation.moved_bytes < best + 1000, explanation
+""")
+
+
+def test_slices_move_what_is_asked_for():
+    run("""
+register("rows", axis=0)
+with gt.signal.context("rows"):
+    x = gt.arange(400 * 300).reshape(400, 300).float()
+values = x.numpy()
+row = 300 * 4
+# What is there stays, unless one worker would have most of it.
+for part, limit in [
+    (lambda x: x[0, 0], 3 * 4), (lambda x: x[0], 3 * row), (lambda x: x[:32], 24 * row),
+    (lambda x: x[50:390:7], 0), (lambda x: x[20:380, ::2], 0), (lambda x: x[399], 3 * row),
+]:
+    with gt.debug.explain(quiet=True) as explanation:
+        y = part(x)
+    assert explanation.moved_bytes <= limit, explanation
+    assert (y.numpy() == part(values)).all()
+    assert max(explanation.memory.values()) < 1.5 * 400 * row, explanation
+""")

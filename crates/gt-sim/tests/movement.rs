@@ -85,13 +85,13 @@ fn data_parallel_steps_move_two_weights() {
         let world = world(1, workers, FAST);
         let (session, _) = driver::connect(&world);
         let x = within("data", || randn(&session, &[512, 16]));
-        let w = within("copies", || parameter(&session, &[16, 8]));
+        let w = within("copies", || parameter(&session, &[16, 64]));
         let forward = || within("data", || mean_square(&x.matmul(&w).unwrap().relu().unwrap()));
         for _ in 0..3 {
             step(&[&w], forward);
         }
         let got = bytes_of(&world, &session, || step(&[&w], forward));
-        assert_bytes(got, 8 * (workers as u64 - 1) * 16 * 8);
+        assert_bytes(got, 8 * (workers as u64 - 1) * 16 * 64);
     }
 }
 

@@ -6,7 +6,8 @@
 //! - [`strategy`]: the ways to compute an instruction, and the cheapest.
 //! - [`moves`]: from one layout to another.
 //! - [`explain`]: notes of what is planned, for who asks.
-//! - [`run`]: one instruction with all of these; [`expand`]: a composite as several.
+//! - [`run`]: one instruction with all of these; [`expand`]: a composite as several;
+//!   [`slice`]: a part of what is cut.
 //! - [`local`]: each worker's part of an instruction; [`emit`]: of a move.
 
 mod emit;
@@ -18,6 +19,7 @@ mod meshes;
 mod moves;
 mod run;
 mod scope;
+mod slice;
 mod strategy;
 mod streams;
 mod tensors;
@@ -36,7 +38,7 @@ pub use tensors::Tensors;
 use explain::{Notes, Reason};
 use meshes::Meshes;
 use scope::Wanted;
-use tensors::{Copy, There, missing};
+use tensors::{Copy, Origin, There, missing};
 
 /// Data up to this size goes to several workers as it is; more goes to one, which passes it on.
 const SMALL_DATA: usize = 64 << 10;
@@ -144,6 +146,7 @@ impl Planner {
                     streams.push(worker, command(Content::Data(part(&data, &layout, rank))));
                 }
                 tensors.put(output, meta, Arc::new(layout), name);
+                tensors.set_origin(output, Origin { placed: true, combined: false });
             }
             content => {
                 streams.push(worker, command(content));
@@ -153,6 +156,7 @@ impl Planner {
                 self.copy_in(tensors, streams, output, &layout, line, reason);
                 self.note_other(tensors, "create", output, line);
                 tensors.keep_only(output, &layout, streams);
+                tensors.set_origin(output, Origin { placed: true, combined: false });
             }
         }
         Ok(Some(worker))

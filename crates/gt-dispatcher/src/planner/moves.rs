@@ -16,6 +16,19 @@ pub struct Stage {
     pub bytes: u64,
 }
 
+impl Stage {
+    /// What it counts when ways are compared: its bytes. An all-reduce in one step, which sends
+    /// more to be faster, counts as one in two.
+    fn price(&self) -> u64 {
+        match self.kind {
+            StageKind::Combine { mesh_axis, collective: Collective::AllReduce, .. } => {
+                2 * self.bytes / self.layout.mesh.dims[mesh_axis] as u64
+            }
+            _ => self.bytes,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum StageKind {
     /// Each worker takes a part of what it has.
@@ -29,7 +42,7 @@ pub enum StageKind {
 }
 
 /// Up to this size an all-reduce sends everything to everyone: one step instead of two.
-const SMALL: u64 = 8 << 10;
+const SMALL: u64 = 1 << 10;
 
 fn elements(block: &Block) -> u64 {
     block.shape.numel() as u64
@@ -68,7 +81,7 @@ pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     if !from.is_partial() && !to.is_partial() {
         return Some(block_bytes(from, to, meta));
     }
-    Some(stages(from, to, meta)?.iter().map(|stage| stage.bytes).sum())
+    Some(stages(from, to, meta)?.iter().map(Stage::price).sum())
 }
 
 /// What it will cost at least to make a whole of partial values in the end, `wanted` if given.

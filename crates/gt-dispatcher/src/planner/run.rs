@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gt_ir::instruction::Instruction;
 use gt_ir::message::Failure;
 use gt_ir::operation::{Body, Call, Family};
+use gt_ir::ops::shape;
 use gt_ir::sharding::Rule;
 use gt_ir::{Command, Meta, Operand, SourceId, TensorId};
 use smallvec::SmallVec;
@@ -18,7 +19,7 @@ use super::moves::{cost, stages};
 use super::scope::Wanted;
 use super::strategy::{Known, Question, Strategy, is_place, is_view};
 use super::streams::Streams;
-use super::tensors::{Copy, Tensors};
+use super::tensors::{Copy, Origin, Tensors};
 
 pub(super) type Metas = SmallVec<[Operand<Meta>; 3]>;
 
@@ -70,6 +71,12 @@ impl Planner {
             return Ok(());
         }
         let mesh = self.mesh_for(tensors, &instruction, wanted.as_ref());
+        if instruction.operation.id == shape::SLICE.id
+            && self.slice_in_place(tensors, streams, &instruction, meta, &mesh, name)
+        {
+            return Ok(());
+        }
+        let placed = updated(tensors, &instruction, meta, &mesh);
         let wanted = wanted.filter(|wanted| wanted.mesh == mesh).map(|wanted| wanted.layout(meta));
         let call = Call {
             operation: instruction.operation.name,
@@ -78,8 +85,16 @@ impl Planner {
         };
         let mut rule = (instruction.operation.sharding)(&call, &meta);
         rule.linear.retain(|set| sums_exactly(*set, &metas, meta));
-        let strategy =
-            self.choose(tensors, &instruction, &rule, &metas, meta, &mesh, wanted.as_ref());
+        let strategy = self.choose(
+            tensors,
+            &instruction,
+            &rule,
+            &metas,
+            meta,
+            &mesh,
+            wanted.as_ref(),
+            placed.as_deref(),
+        );
         if let Body::Composite(body) = instruction.operation.body
             && !is_place(instruction.operation)
             && gathers(tensors, &instruction, &strategy)
@@ -102,10 +117,16 @@ impl Planner {
         };
         plan.emit(tensors, streams, &operands, name);
         self.note(tensors, &instruction, &operands, &metas, &strategy.output, meta);
+        let asked = (from_nothing || is_place(instruction.operation))
+            && wanted.is_some_and(|wanted| wanted == strategy.output);
+        let stays = placed.is_some_and(|placed| *placed == strategy.output);
+        let combined = adds_up(tensors, &instruction, &strategy);
         tensors.put(instruction.output, meta, Arc::new(strategy.output), name);
+        tensors.set_origin(instruction.output, Origin { placed: asked || stays, combined });
         for operand in instruction.operands.iter().filter_map(Operand::tensor) {
             tensors.drop_combined(*operand, streams);
         }
+        tensors.limit_copies(streams);
         Ok(())
     }
 
@@ -141,9 +162,14 @@ impl Planner {
             self.note_as_it_is(tensors, &instruction, meta, &layout);
         }
         let output = instruction.output;
+        let mut origin: Option<Origin> = None;
         for operand in &mut instruction.operands {
             if let Operand::Tensor(id) = operand {
-                *id = tensors.there(*id).copies[0].id;
+                let there = tensors.there(*id);
+                let placed = origin.map_or(there.origin.placed, |first| first.placed);
+                let combined = origin.is_some_and(|first| first.combined) || there.origin.combined;
+                origin = Some(Origin { placed, combined });
+                *id = there.copies[0].id;
             }
         }
         (instruction.output, instruction.signal) = (name, 0);
@@ -151,6 +177,9 @@ impl Planner {
             streams.push(worker, Command::Run(instruction.clone()));
         }
         tensors.put(output, meta, layout, name);
+        if let Some(origin) = origin.filter(|origin| *origin != Origin::default()) {
+            tensors.set_origin(output, origin);
+        }
     }
 
     fn note_as_it_is(
@@ -213,6 +242,7 @@ impl Planner {
         output: Meta,
         mesh: &Arc<Mesh>,
         wanted: Option<&Layout>,
+        placed: Option<&Layout>,
     ) -> Strategy {
         let known: SmallVec<[Option<Known>; 3]> = instruction
             .operands
@@ -225,7 +255,7 @@ impl Planner {
             })
             .collect();
         let operation = instruction.operation;
-        Question { operation, rule, operands: &known, output, mesh, wanted }.answer()
+        Question { operation, rule, operands: &known, output, mesh, wanted, placed }.answer()
     }
 
     /// The operands in the layouts that a strategy asks for; moves what is not there yet.
@@ -363,6 +393,36 @@ fn aligned(
     fits.then(|| Arc::clone(layout))
 }
 
+/// Where the first operand of an elementwise instruction was placed, if on this mesh: an update
+/// of a tensor is to lie as the tensor.
+fn updated(
+    tensors: &Tensors,
+    instruction: &Instruction,
+    output: Meta,
+    mesh: &Arc<Mesh>,
+) -> Option<Arc<Layout>> {
+    let family = instruction.operation.family;
+    if !matches!(family, Family::Unary | Family::Binary | Family::Ternary) {
+        return None;
+    }
+    let there = tensors.there(*instruction.operands.first()?.tensor()?);
+    let layout = &there.copies[0].layout;
+    let stays = there.origin.placed && there.meta.shape == output.shape && layout.mesh == *mesh;
+    stays.then(|| Arc::clone(layout))
+}
+
+/// Whether a result is cut because partial values are added up that way.
+fn adds_up(tensors: &Tensors, instruction: &Instruction, strategy: &Strategy) -> bool {
+    let is_cut = |layout: &Layout| layout.placements.iter().any(|p| p.shard_axis().is_some());
+    is_cut(&strategy.output)
+        && instruction.operands.iter().zip(&strategy.operands).any(|(operand, layout)| {
+            let (Some(id), Some(layout)) = (operand.tensor(), layout) else { return false };
+            let there = tensors.there(*id);
+            let added = there.copies[0].layout.is_partial() && !layout.is_partial();
+            is_cut(layout) && (added || there.origin.combined)
+        })
+}
+
 /// Whether a strategy puts together what is cut on this mesh.
 fn gathers(tensors: &Tensors, instruction: &Instruction, strategy: &Strategy) -> bool {
     let mesh = &strategy.output.mesh;
@@ -393,7 +453,9 @@ fn unplanned(
         let bytes = |copy: &&Copy| cost(&copy.layout, layout, there.meta).unwrap_or(u64::MAX);
         let cheapest = there.copies.iter().min_by_key(bytes)?;
         let moved = bytes(&cheapest);
-        let planned = cheapest.layout.mesh != layout.mesh || cheapest.layout.is_partial();
+        let planned = cheapest.layout.mesh != layout.mesh
+            || cheapest.layout.is_partial()
+            || there.origin.combined;
         (moved > limit && !planned && !is_place(instruction.operation)).then(|| {
             format!(
                 "it would move {moved} bytes of a tensor of shape {} from {} to {layout}, more than the {limit} that strict mode allows\n  hint: place it with gt.signal.tensor, or see gt.debug.explain",

@@ -46,6 +46,8 @@ struct Rank {
     misplaced: u8,
     /// Bytes moved now, and later to combine a partial result.
     bytes: u64,
+    /// 1 if the update of a tensor does not lie as the tensor.
+    displaced: u8,
     /// Operands that must be cut or moved.
     conversions: usize,
     /// 1 if it is not what the operation is best at.
@@ -64,6 +66,8 @@ pub struct Question<'a, 'b> {
     pub mesh: &'a Arc<Mesh>,
     /// Where the scope wants the result.
     pub wanted: Option<&'a Layout>,
+    /// Where the tensor was placed that this is an update of: it will go there again.
+    pub placed: Option<&'a Layout>,
 }
 
 impl Question<'_, '_> {
@@ -142,11 +146,13 @@ impl Question<'_, '_> {
             .map(|(mesh_axis, &share)| self.output_placement(mesh_axis, share))
             .collect::<Option<_>>()?;
         let output = Layout { mesh: Arc::clone(self.mesh), placements };
-        let later = cost_of_combining(&output, self.wanted, self.output);
+        let back = self.placed.and_then(|placed| cost(&output, placed, self.output));
+        let later = back.unwrap_or_else(|| cost_of_combining(&output, self.wanted, self.output));
+        let displaced = u8::from(self.placed.is_some_and(|placed| *placed != output));
         let unwanted = u8::from(self.wanted.is_some_and(|wanted| *wanted != output));
         let misplaced = u8::from(is_place(self.operation)) * unwanted;
         let (bytes_in_all, unfit) = (bytes + later, self.unfit(shares));
-        let rank = Rank { misplaced, bytes: bytes_in_all, conversions, unfit, unwanted };
+        let rank = Rank { misplaced, bytes: bytes_in_all, displaced, conversions, unfit, unwanted };
         Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, rank })
     }
 

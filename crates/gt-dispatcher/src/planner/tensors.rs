@@ -1,5 +1,6 @@
 //! The tensors of one session, and where they are.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use gt_ir::message::Failure;
@@ -16,6 +17,9 @@ use super::streams::Streams;
 /// Clients name tensors below this; copies that the planner makes are named above.
 const CLIENT_NAMES: u64 = 1 << (TensorId::LOCAL_BITS - 1);
 
+/// How many bytes of a session's copies a worker keeps in case they are needed again.
+const COPIES: u64 = 2 << 30;
+
 /// A tensor, as the dispatcher knows it.
 enum TensorHandle {
     There(There),
@@ -26,7 +30,19 @@ enum TensorHandle {
 /// A tensor that is on workers, or on its way there, in one or several layouts.
 pub struct There {
     pub meta: Meta,
+    /// The first is as it was made; others were made of it.
     pub copies: SmallVec<[Copy; 1]>,
+    pub origin: Origin,
+}
+
+/// Why a tensor lies as it does.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Origin {
+    /// A scope wanted it so, for it or for what it is an update of.
+    pub placed: bool,
+    /// It is cut because partial values were added up that way: putting it together completes
+    /// that.
+    pub combined: bool,
 }
 
 /// One layout of a tensor, and its name on the workers.
@@ -55,6 +71,16 @@ pub struct Tensors {
     handles: FxHashMap<TensorId, TensorHandle>,
     made: u64,
     transfers: u64,
+    /// Copies that were made for instructions, the oldest first, and their bytes on one worker.
+    moved: VecDeque<Moved>,
+    moved_bytes: u64,
+}
+
+/// A copy that was made for an instruction.
+struct Moved {
+    tensor: TensorId,
+    copy: TensorId,
+    bytes: u64,
 }
 
 impl Tensors {
@@ -72,6 +98,8 @@ impl Tensors {
             handles: FxHashMap::default(),
             made: 0,
             transfers: TransferId::first(generation),
+            moved: VecDeque::new(),
+            moved_bytes: 0,
         }
     }
 
@@ -161,11 +189,37 @@ impl Tensors {
 
     pub fn put(&mut self, id: TensorId, meta: Meta, layout: Arc<Layout>, worker_name: TensorId) {
         let copies = smallvec![Copy { layout, id: worker_name }];
-        self.handles.insert(id, TensorHandle::There(There { meta, copies }));
+        let origin = Origin::default();
+        self.handles.insert(id, TensorHandle::There(There { meta, copies, origin }));
+    }
+
+    pub fn set_origin(&mut self, id: TensorId, origin: Origin) {
+        self.there_mut(id).origin = origin;
     }
 
     pub fn add_copy(&mut self, id: TensorId, copy: Copy) {
-        self.there_mut(id).copies.push(copy);
+        let there = self.there_mut(id);
+        let bytes = copy.layout.block(there.meta.shape, 0).shape.numel() * there.meta.dtype.size();
+        let bytes = bytes as u64;
+        self.there_mut(id).copies.push(copy.clone());
+        self.moved.push_back(Moved { tensor: id, copy: copy.id, bytes });
+        self.moved_bytes += bytes;
+    }
+
+    /// Frees the oldest copies that were made for instructions, where they take more memory of a
+    /// worker than they may. They are made again when they are needed again.
+    pub fn limit_copies(&mut self, streams: &mut Streams) {
+        // Those of tensors that are gone count until they are the oldest.
+        while self.moved_bytes > COPIES {
+            let Some(Moved { tensor, copy, bytes }) = self.moved.pop_front() else { return };
+            self.moved_bytes -= bytes;
+            let Some(TensorHandle::There(there)) = self.handles.get_mut(&tensor) else { continue };
+            if there.copies.len() > 1
+                && let Some(index) = there.copies.iter().position(|other| other.id == copy)
+            {
+                free_copy(&there.copies.remove(index), streams);
+            }
+        }
     }
 
     pub fn fail(&mut self, id: TensorId, failure: Arc<Failure>) {

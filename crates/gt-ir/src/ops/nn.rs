@@ -1,7 +1,7 @@
 //! Composite operations of neural networks: one instruction each, so that an engine may compute
 //! them in one go; expanded into others where it has no lowering of its own.
 
-use super::infer::elementwise_float;
+use super::infer::{elementwise_float, to_float};
 use super::sample::{sample, tensor, unary};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -297,6 +297,8 @@ pub static SOFTPLUS: Operation = Operation {
     body: Composite(|g, operands, _| {
         // max(x, 0) + log1p(exp(-|x|))
         let x = the_tensor(operands);
+        let dtype = to_float(g.meta(x).dtype);
+        let x = g.cast(x, dtype);
         let size = g.abs(x);
         let minus = g.neg(size);
         let exp = g.exp(minus);
