@@ -12,6 +12,7 @@ use crate::codec::{DATA_FRAME, MAX_FRAMES};
 use crate::error::{NetError, during};
 use crate::keys::Key;
 use crate::monitor;
+use crate::probe::{Speaks, probe};
 use crate::server::{send_frames, to_bytes};
 
 /// How long a peer looks for the next message before it sleeps. Most answers come sooner, and to
@@ -115,6 +116,17 @@ impl DealerLink {
         Ok(link)
     }
 
+    /// Why a server that is there did not let this peer in: what it speaks tells.
+    fn turned_away(&self, keyed: bool) -> NetError {
+        let address = self.address.to_string();
+        match (probe(&self.address), keyed) {
+            (Speaks::Keyed, true) => NetError::WrongKey { address },
+            (Speaks::Keyed, false) => NetError::NoKey { address },
+            (Speaks::Open, true) => NetError::Keyless { address },
+            (Speaks::Open, false) | (Speaks::SomethingElse, _) => NetError::NotGt { address },
+        }
+    }
+
     fn await_handshake(&mut self, keyed: bool, limit: Duration) -> Result<(), NetError> {
         let text = self.address.to_string();
         let unreachable = || NetError::Unreachable {
@@ -126,11 +138,7 @@ impl DealerLink {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(if connected {
-                    NetError::NotGt { address: text }
-                } else {
-                    unreachable()
-                });
+                return Err(if connected { self.turned_away(keyed) } else { unreachable() });
             }
             let ready = self.monitor.poll(PollEvents::POLLIN, left.as_millis() as i64 + 1);
             if !matches!(ready, Ok(1..)) {
@@ -141,8 +149,7 @@ impl DealerLink {
                 Some(Fate::Refused) => return Err(unreachable()),
                 Some(Fate::WrongKey) => return Err(NetError::WrongKey { address: text }),
                 // A server whose key is another cannot read the greeting, and just hangs up.
-                Some(Fate::Lost) if keyed => return Err(NetError::WrongKey { address: text }),
-                Some(Fate::Lost | Fate::NotGt) => return Err(NetError::NotGt { address: text }),
+                Some(Fate::Lost | Fate::NotGt) => return Err(self.turned_away(keyed)),
                 None => {}
             }
         }

@@ -18,9 +18,19 @@ pub enum NetError {
     UnknownHost { host: String, error: std::io::Error },
 
     #[error(
-        "what listens at {address} does not speak GT's protocol, or needs a key that was not given\n  hint: is it a gt server? give its key by --key-file or GT_KEY"
+        "what listens at {address} does not speak GT's protocol\n  hint: is it a gt server? check host and port"
     )]
     NotGt { address: String },
+
+    #[error(
+        "the server at {address} takes no keys\n  hint: it was started with --insecure; say so here, too, if you trust everybody who can reach it"
+    )]
+    Keyless { address: String },
+
+    #[error(
+        "the server at {address} wants a key\n  hint: leave out --insecure; its key is found, or given by --key-file or GT_KEY"
+    )]
+    Keyed { address: String },
 
     #[error(
         "the server at {address} refuses the key\n  hint: the key of that very server is needed (its --key-file, or GT_KEY)"
@@ -62,6 +72,11 @@ pub enum NetError {
 
     #[error("a frame is damaged: {0}")]
     Decode(#[from] crate::codec::DecodeError),
+
+    #[error(
+        "listening at {address}: {error}\n  hint: does the host, or the folder, exist on this machine?"
+    )]
+    Listening { address: String, error: zmq::Error },
 
     #[error("{action}: {error}")]
     Socket { action: &'static str, error: zmq::Error },

@@ -1,9 +1,7 @@
 //! The server's end of all links.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +14,7 @@ use crate::codec::{DATA_FRAME, MAX_FRAMES};
 use crate::error::{NetError, during};
 use crate::gatekeeper::Gatekeeper;
 use crate::keys::Key;
+use crate::lock::AddressLock;
 
 /// How many bytes may wait for a peer that does not take its messages, before it is given up.
 const BACKLOG_BYTES: usize = 1 << 30;
@@ -39,7 +38,7 @@ pub struct ServerLink {
     backlog_bytes: FxHashMap<LinkId, usize>,
     _gatekeeper: Option<Gatekeeper>,
     /// Held as long as the server is: who else wants the address is told of this process.
-    _lock: Option<File>,
+    _lock: AddressLock,
     secure: bool,
 }
 
@@ -53,7 +52,7 @@ impl ServerLink {
     /// # Errors
     /// The address is in use (by whom, if it can be known) or cannot be listened at.
     pub fn bind(address: &Address, key: Option<&Key>) -> Result<ServerLink, NetError> {
-        let lock = lock_address(address)?;
+        let lock = AddressLock::take(address)?;
         let context = Context::new();
         let gatekeeper = key.map(|key| Gatekeeper::start(&context, key)).transpose()?;
         let mut socket = context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
@@ -81,7 +80,7 @@ impl ServerLink {
             zmq::Error::EADDRINUSE => {
                 NetError::InUse { address: address.to_string(), by: String::new() }
             }
-            error => NetError::Socket { action: "listening", error },
+            error => NetError::Listening { address: address.to_string(), error },
         })?;
         Ok(ServerLink {
             socket,
@@ -261,33 +260,4 @@ pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> 
         return Ok(());
     }
     Err(NetError::Socket { action: "asking for notices of lost links", error: zmq::Error::EINVAL })
-}
-
-/// Takes the address for this process, where ZeroMQ itself would not notice a second server, and
-/// notes the process's number for whoever comes second.
-fn lock_address(address: &Address) -> Result<Option<File>, NetError> {
-    let name = match address {
-        Address::Tcp { port, .. } => format!("server-{port}.lock"),
-        Address::Ipc { path } => format!("server-{}.lock", path.replace('/', "+")),
-    };
-    let path = crate::keyring::runtime_folder()?.join(name);
-    let error =
-        |error| NetError::File { action: "locking", path: path.display().to_string(), error };
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(error)?;
-    // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-        let mut owner = String::new();
-        let _ = file.read_to_string(&mut owner);
-        let by = format!(" by another gt server (process {})", owner.trim());
-        return Err(NetError::InUse { address: address.to_string(), by });
-    }
-    file.set_len(0).map_err(error)?;
-    file.write_all(std::process::id().to_string().as_bytes()).map_err(error)?;
-    Ok(Some(file))
 }

@@ -56,6 +56,10 @@ enum Action {
         dims: Vec<usize>,
         below: i64,
     },
+    /// Numbers that come with the instruction.
+    Data {
+        dims: Vec<usize>,
+    },
     Apply {
         operation: &'static Operation,
         operands: Vec<Operand<usize>>,
@@ -162,6 +166,11 @@ fn perform(
             let made = Tensor::randn(session, Shape::new(dims).unwrap(), DType::F64).unwrap();
             made.set_requires_grad(*wants_grad).unwrap();
             Some(made)
+        }
+        Action::Data { dims } => {
+            let count: usize = dims.iter().product();
+            let values: Vec<f64> = (0..count).map(|at| (at * 7 % 11) as f64 - 4.0).collect();
+            Some(Tensor::from_slice(session, &values, dims).unwrap())
         }
         Action::Randint { dims, below } => {
             let shape = Shape::new(dims).unwrap();
@@ -301,6 +310,11 @@ impl Writer {
                     let made = Some((shape, DType::F64, true, wants_grad, true));
                     self.push(Action::Randn { dims, wants_grad }, made);
                 }
+                2 if self.chance.flag() => {
+                    let dims = self.dims();
+                    let made = Some((Shape::new(&dims).unwrap(), DType::F64, true, false, false));
+                    self.push(Action::Data { dims }, made);
+                }
                 2 => {
                     let dims = self.dims();
                     let shape = Shape::new(&dims).unwrap();
@@ -417,11 +431,11 @@ impl Writer {
 
     /// Two matrices that fit: one and another, or itself transposed.
     fn factors(&mut self) -> Option<Vec<(Known, Option<Scalar>)>> {
-        let left = self.pick(|known| known.shape.rank() >= 2 && known.dtype == DType::F64)?;
+        let left = self.pick(|known| known.shape.rank() >= 2 && known.dtype != DType::Bool)?;
         let inner = left.shape[left.shape.rank() - 1];
         let fits = |known: &Known| {
             let rank = known.shape.rank();
-            rank >= 2 && known.shape[rank - 2] == inner && known.dtype == DType::F64
+            rank >= 2 && known.shape[rank - 2] == inner && known.dtype == left.dtype
         };
         let right = self.pick(fits)?;
         Some(vec![(left, None), (right, None)])
@@ -455,7 +469,10 @@ impl Writer {
             Attribute::ints(&chosen)
         };
         Some(match operation.name {
-            "cast" => smallvec![Attribute::DType(chance.one_of(&[DType::F64, DType::I64]))],
+            "cast" => {
+                let kinds = [DType::F64, DType::I64, DType::I32, DType::I16, DType::U8];
+                smallvec![Attribute::DType(chance.one_of(&kinds))]
+            }
             "sum" | "mean" | "prod" | "amax" | "amin" | "any" | "all" | "logsumexp" => {
                 smallvec![axes(chance), Attribute::Bool(chance.flag())]
             }

@@ -62,7 +62,7 @@ fn greet(
     endpoint: String,
 ) -> Result<(DealerLink, Welcome), NetError> {
     let mut link = DealerLink::connect(address, role, key, CONNECT_LIMIT)
-        .map_err(|error| without_key(error, key.is_none() && !insecure))?;
+        .map_err(|error| although_insecure(error, insecure))?;
     let hello = Message::Hello(Hello {
         version: PROTOCOL_VERSION,
         schema: schema(),
@@ -82,10 +82,10 @@ fn greet(
     }
 }
 
-/// Where a server hung up on a peer that showed no key, the key is what is missing.
-fn without_key(error: NetError, keyless: bool) -> NetError {
+/// Where a peer was told to show no key, none is missing.
+fn although_insecure(error: NetError, insecure: bool) -> NetError {
     match error {
-        NetError::NotGt { address } if keyless => NetError::NoKey { address },
+        NetError::NoKey { address } if insecure => NetError::Keyed { address },
         other => other,
     }
 }

@@ -1,0 +1,69 @@
+//! One server at a time for each address of a user.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::address::Address;
+use crate::error::NetError;
+
+/// An address taken for this process, where ZeroMQ itself would not notice a second server. The
+/// file goes with it.
+pub struct AddressLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl AddressLock {
+    /// Takes an address, and notes this process's number for whoever comes second.
+    ///
+    /// # Errors
+    /// Another server has it.
+    pub fn take(address: &Address) -> Result<AddressLock, NetError> {
+        let name = match address {
+            Address::Tcp { port, .. } => format!("server-{port}.lock"),
+            Address::Ipc { path } => format!("server-{}.lock", path.replace('/', "+")),
+        };
+        let path = crate::keyring::runtime_folder()?.join(name);
+        let error =
+            |error| NetError::File { action: "locking", path: path.display().to_string(), error };
+        loop {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(error)?;
+            // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+                let mut owner = String::new();
+                let _ = file.read_to_string(&mut owner);
+                let by = format!(" by another gt server (process {})", owner.trim());
+                return Err(NetError::InUse { address: address.to_string(), by });
+            }
+            // Whoever had it may have removed the file after this one was opened.
+            if is_at(&file, &path) {
+                file.set_len(0).map_err(error)?;
+                file.write_all(std::process::id().to_string().as_bytes()).map_err(error)?;
+                return Ok(AddressLock { file, path });
+            }
+        }
+    }
+}
+
+impl Drop for AddressLock {
+    fn drop(&mut self) {
+        if is_at(&self.file, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether an open file is the one at this path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |(a, b): (fs::Metadata, fs::Metadata)| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(same)
+}

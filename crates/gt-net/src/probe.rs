@@ -1,0 +1,55 @@
+//! Finds out what listens at an address that would not have us.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::address::Address;
+
+/// What a listener speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speaks {
+    /// ZeroMQ, encrypted: a server that wants a key.
+    Keyed,
+    /// ZeroMQ without encryption.
+    Open,
+    SomethingElse,
+}
+
+/// How long one answer is waited for.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// How ZeroMQ's greeting begins (ZMTP 3.0, section "Greeting"): signature and version. The other
+/// side then says its mechanism; ours it need not know.
+const GREETING: [u8; 11] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3];
+
+/// Exchanges greetings with whatever listens at an address.
+pub fn probe(address: &Address) -> Speaks {
+    let found = match address {
+        Address::Ipc { path } => UnixStream::connect(path).ok().and_then(|stream| {
+            stream.set_read_timeout(Some(LIMIT)).ok()?;
+            greet(stream)
+        }),
+        Address::Tcp { .. } => {
+            let target = address.to_connect();
+            let target = target.trim_start_matches("tcp://").to_socket_addrs().ok();
+            let stream = target
+                .and_then(|mut found| found.next())
+                .and_then(|to| TcpStream::connect_timeout(&to, LIMIT).ok());
+            stream.and_then(|stream| {
+                stream.set_read_timeout(Some(LIMIT)).ok()?;
+                greet(stream)
+            })
+        }
+    };
+    found.unwrap_or(Speaks::SomethingElse)
+}
+
+fn greet(mut stream: impl Read + Write) -> Option<Speaks> {
+    stream.write_all(&GREETING).ok()?;
+    let mut answer = [0; 32];
+    stream.read_exact(&mut answer).ok()?;
+    let is_zeromq = (answer[0], answer[9]) == (0xFF, 0x7F) && answer[10] >= 3;
+    is_zeromq.then(|| if answer[12..].starts_with(b"CURVE") { Speaks::Keyed } else { Speaks::Open })
+}
