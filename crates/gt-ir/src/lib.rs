@@ -12,6 +12,7 @@
 //! This crate holds data and rules only. It knows no sockets, threads, clocks or engines, and
 //! depends on no other crate of GT.
 
+pub mod call;
 pub mod data;
 pub mod dtype;
 pub mod error;

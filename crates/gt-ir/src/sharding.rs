@@ -7,8 +7,8 @@
 
 use smallvec::SmallVec;
 
+use crate::call::{Call, Meta};
 use crate::instruction::Attributes;
-use crate::operation::{Call, Meta};
 use crate::shape::{MAX_RANK, Shape, axes, axis};
 
 /// How partial results become the whole.

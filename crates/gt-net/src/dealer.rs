@@ -14,6 +14,7 @@ use crate::keys::Key;
 use crate::monitor;
 use crate::probe::{Speaks, probe};
 use crate::server::{send_frames, to_bytes};
+use crate::{HEARTBEAT, SILENCE};
 
 /// How long a peer looks for the next message before it sleeps. Most answers come sooner, and to
 /// wake a processor takes as long as the way through three processes.
@@ -84,8 +85,8 @@ impl DealerLink {
             socket.set_linger(500)?;
             socket.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
             socket.set_handshake_ivl(i32::try_from(limit.as_millis()).unwrap_or(5_000))?;
-            socket.set_heartbeat_ivl(5_000)?;
-            socket.set_heartbeat_timeout(30_000)?;
+            socket.set_heartbeat_ivl(HEARTBEAT)?;
+            socket.set_heartbeat_timeout(SILENCE)?;
             socket.set_immediate(true)?;
             socket.set_sndhwm(1000)?;
             socket.set_rcvhwm(1000)?;

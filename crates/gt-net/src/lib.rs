@@ -13,8 +13,6 @@
 
 pub mod address;
 pub mod codec;
-mod codec_exchange;
-mod codec_explain;
 pub mod dealer;
 pub mod error;
 mod gatekeeper;
@@ -30,3 +28,9 @@ pub mod wake;
 mod wire;
 
 pub use error::NetError;
+
+/// How often, in milliseconds, the ends of a link show that they live; their threads for this work
+/// whatever else the process does.
+const HEARTBEAT: i32 = 3_000;
+/// After how long a silent one is given up: it hangs, or is cut off.
+const SILENCE: i32 = 15_000;

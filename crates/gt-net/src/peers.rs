@@ -20,6 +20,7 @@ use crate::gatekeeper::Gatekeeper;
 use crate::keys::{Key, KeyPair};
 use crate::monitor;
 use crate::server::{LinkId, notify_of_lost_links, send_frames, to_bytes};
+use crate::{HEARTBEAT, SILENCE};
 
 /// How long another worker may take to let this one in.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -82,8 +83,8 @@ impl PeerLinks {
             incoming.set_linger(0)?;
             incoming.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
             incoming.set_handshake_ivl(5_000)?;
-            incoming.set_heartbeat_ivl(5_000)?;
-            incoming.set_heartbeat_timeout(30_000)?;
+            incoming.set_heartbeat_ivl(HEARTBEAT)?;
+            incoming.set_heartbeat_timeout(SILENCE)?;
             incoming.set_rcvhwm(0)?;
             if let Some(pair) = &pair {
                 incoming.set_curve_server(true)?;
@@ -171,8 +172,8 @@ impl PeerLinks {
             socket.set_linger(0)?;
             socket.set_sndhwm(0)?;
             socket.set_handshake_ivl(5_000)?;
-            socket.set_heartbeat_ivl(5_000)?;
-            socket.set_heartbeat_timeout(30_000)?;
+            socket.set_heartbeat_ivl(HEARTBEAT)?;
+            socket.set_heartbeat_timeout(SILENCE)?;
             // What was under way on a lost link is lost: the link is given up, not renewed.
             socket.set_reconnect_ivl(-1)?;
             if let Some(pair) = &self.pair {

@@ -15,6 +15,7 @@ use crate::error::{NetError, during};
 use crate::gatekeeper::Gatekeeper;
 use crate::keys::Key;
 use crate::lock::AddressLock;
+use crate::{HEARTBEAT, SILENCE};
 
 /// How many bytes may wait for a peer that does not take its messages, before it is given up.
 const BACKLOG_BYTES: usize = 1 << 30;
@@ -60,9 +61,9 @@ impl ServerLink {
             socket.set_linger(0)?;
             socket.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
             socket.set_handshake_ivl(5_000)?;
-            socket.set_heartbeat_ivl(5_000)?;
-            socket.set_heartbeat_timeout(30_000)?;
-            socket.set_heartbeat_ttl(30_000)?;
+            socket.set_heartbeat_ivl(HEARTBEAT)?;
+            socket.set_heartbeat_timeout(SILENCE)?;
+            socket.set_heartbeat_ttl(SILENCE)?;
             socket.set_router_mandatory(true)?;
             socket.set_backlog(1024)?;
             socket.set_sndhwm(1000)?;

@@ -1,6 +1,29 @@
 //! The fields that frames are made of: little-endian, lengths first, every read checked.
 
-use crate::codec::DecodeError;
+use thiserror::Error;
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum DecodeError {
+    #[error("{wanted} bytes expected, {left} are left")]
+    Short { wanted: usize, left: usize },
+    #[error("{left} bytes too many")]
+    Long { left: usize },
+    #[error("not a GT message")]
+    BadMagic,
+    #[error("layout version {0}, expected another")]
+    BadLayout(u8),
+    #[error("{what} has no code {code}")]
+    BadCode { what: &'static str, code: u64 },
+    #[error("a shape is not valid")]
+    BadShape,
+    #[error("a number is too long")]
+    BadNumber,
+    #[error("a text is not UTF-8")]
+    BadText,
+    #[error("data does not fit its shape")]
+    BadData,
+}
 
 /// Appends fields to a frame.
 #[derive(Default)]

@@ -7,9 +7,8 @@ use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, TensorId, Var};
 use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
-use super::run::Metas;
 use super::streams::Streams;
-use super::tensors::Tensors;
+use super::tensors::{Metas, Tensors};
 
 impl Planner {
     /// Plans what a composite operation consists of instead.

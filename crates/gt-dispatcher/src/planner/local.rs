@@ -10,10 +10,9 @@ use smallvec::{SmallVec, smallvec};
 
 use super::emit;
 use super::layout::Placement;
-use super::run::Metas;
 use super::strategy::{Share, Strategy};
 use super::streams::Streams;
-use super::tensors::{Copy, Tensors};
+use super::tensors::{Copy, Metas, Tensors};
 
 /// An instruction with its strategy, about to be made specific to each worker.
 pub(super) struct Local<'a> {

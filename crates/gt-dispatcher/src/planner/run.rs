@@ -19,9 +19,7 @@ use super::moves::{cost, stages};
 use super::scope::Wanted;
 use super::strategy::{Known, Question, Strategy, is_place, is_view};
 use super::streams::Streams;
-use super::tensors::{Copy, Origin, Tensors};
-
-pub(super) type Metas = SmallVec<[Operand<Meta>; 3]>;
+use super::tensors::{Copy, Metas, Origin, Tensors};
 
 impl Planner {
     /// Plans an instruction of a session and puts the workers' parts onto their streams.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use gt_ir::message::Failure;
-use gt_ir::{Command, Meta, SourceId, TensorId, TransferId, WorkerId};
+use gt_ir::{Command, Meta, Operand, SourceId, TensorId, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -19,6 +19,9 @@ const CLIENT_NAMES: u64 = 1 << (TensorId::LOCAL_BITS - 1);
 
 /// How many bytes of a session's copies a worker keeps in case they are needed again.
 const COPIES: u64 = 2 << 30;
+
+/// Shapes and dtypes of an instruction's operands.
+pub type Metas = SmallVec<[Operand<Meta>; 3]>;
 
 /// A tensor, as the dispatcher knows it.
 enum TensorHandle {

@@ -5,8 +5,7 @@ use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{DType, Meta, Shape, SourceId, TensorId, TransferId, WorkerId};
 
-use crate::codec::DecodeError;
-use crate::wire::{Reader, Writer};
+use crate::wire::{DecodeError, Reader, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 

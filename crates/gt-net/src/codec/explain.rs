@@ -4,9 +4,8 @@ use gt_ir::SourceId;
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
 
-use crate::codec::DecodeError;
-use crate::codec_exchange::{decode_meta, encode_meta};
-use crate::wire::{Reader, Writer};
+use super::exchange::{decode_meta, encode_meta};
+use crate::wire::{DecodeError, Reader, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
