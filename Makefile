@@ -18,7 +18,7 @@ $(VENV)/bin/python:
 	$(BIN)/pip install --quiet --upgrade pip
 
 $(VENV)/.tools: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=8' pytest-timeout hypothesis scikit-learn matplotlib tqdm ruff mypy
+	$(BIN)/pip install --quiet 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=8' pytest-timeout scikit-learn matplotlib tqdm ruff mypy
 	@touch $@
 
 $(STAMP): $(VENV)/.tools $(RUST_SOURCES)
