@@ -93,9 +93,11 @@ class Module:
     def __call__(self, *args, **kwargs):
         """Compute the module's result."""
         output = self.forward(*args, **kwargs)
-        for hook in list(self.__dict__.get("_hooks", {}).values()):
-            changed = hook(self, args, output)
-            output = output if changed is None else changed
+        hooks = self.__dict__.get("_hooks")
+        if hooks:
+            for hook in list(hooks.values()):
+                changed = hook(self, args, output)
+                output = output if changed is None else changed
         return output
 
     def register_forward_hook(self, hook: Callable) -> "ForwardHook":

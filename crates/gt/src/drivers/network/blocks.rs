@@ -15,7 +15,7 @@ const WORTH_IT: usize = 64 << 10;
 /// last use.
 const KEPT_BYTES: usize = 1 << 30;
 const KEPT: usize = 32;
-const KEPT_FOR: Duration = Duration::from_secs(5);
+const KEPT_FOR: Duration = Duration::from_secs(30);
 
 /// The blocks that this process made.
 #[derive(Default)]
