@@ -115,7 +115,7 @@ MLP = Mlp()
 
 #: name: (function, uses in one call, calls in one round)
 WORK = {
-    "add": (chain, 1000, 10),
+    "add": (chain, 1000, 50),
     "item": (roundtrip, 1, 300),
     "matmul": (matmul, 1, 7),
     "mlp": (MLP.steps, 20, 5),

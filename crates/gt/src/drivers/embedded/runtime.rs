@@ -22,7 +22,7 @@ use crate::drivers::sharding::shard_from_environment;
 const CLIENT: PeerId = PeerId(1);
 
 /// After work a worker's thread looks around this often before it sleeps,
-const SPINS: u32 = 1000;
+const SPINS: u32 = 5000;
 /// then sleeps this long at a time, to flush what the session holds back,
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// and after this many short sleeps without work until it is woken.
