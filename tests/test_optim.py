@@ -179,3 +179,14 @@ def test_a_closure_is_called_first():
         return total
 
     assert optimizer.step(loss).item() == 2 and w.tolist() == [0, 0]
+
+
+def test_gradients_of_frozen_parameters_are_forgotten_too():
+    w = gt.ones(2, requires_grad=True)
+    optimizer = gt.optim.SGD([w], lr=0.5)
+    (w * w).sum().backward()
+    w.requires_grad_(False)
+    assert w.grad.tolist() == [2, 2]
+    optimizer.zero_grad()
+    optimizer.step()
+    assert w.grad is None and w.tolist() == [1, 1]

@@ -100,8 +100,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or set them to zero."""
         for parameter in self.params:
-            if parameter.requires_grad:
-                forget_grad(parameter, set_to_none)
+            forget_grad(parameter, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
         """Give all options and what is kept for each parameter, laid out as PyTorch's."""

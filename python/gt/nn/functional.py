@@ -189,8 +189,9 @@ def cross_entropy_loss(
 
     The target holds class indices (integers, the logits' shape without the class axis) or
     probabilities (floats of the logits' shape). `weight` has a factor for each class. Samples
-    whose class is `ignore_index` do not count. `label_smoothing` is the share of each target
-    that is spread over all classes.
+    whose class is `ignore_index` do not count; what PyTorch assumes, -100, must be said, since it
+    takes counting them all. `label_smoothing` is the share of each target that is spread over all
+    classes.
     """
     if not isinstance(target, Tensor):
         target = _gt.tensor(target, dtype=None if hasattr(target, "dtype") else "int64")

@@ -265,8 +265,7 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zero."""
         for parameter in self.parameters():
-            if parameter.requires_grad:
-                forget_grad(parameter, set_to_none)
+            forget_grad(parameter, set_to_none)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Module":
         """Train all parameters, or none."""
