@@ -6,7 +6,7 @@
 //!   [`ternary`] and [`cast`] are its kernels, [`element`] and [`math`] what they compute.
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
 //!   [`create`]: the other families.
-//! - [`simd`] and [`threads`]: the machine's vectors and processors.
+//! - [`simd`] and [`threads`]: the machine's vectors and processors; [`processor`]: who runs on which.
 //!
 //! Matrices are multiplied by the `gemm` crate, the very kernels of burn-flex; all else of
 //! burn-flex is left out, as its tensors allocate shape and strides for each operation.
@@ -26,6 +26,7 @@ mod fold;
 mod index;
 mod math;
 mod matmul;
+pub mod processor;
 mod reduce;
 mod shape;
 pub mod simd;

@@ -6,9 +6,11 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
+
+use crate::processor;
 
 /// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
 /// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
@@ -63,6 +65,8 @@ struct Board {
     state: AtomicU64,
     job: AtomicPtr<Job<'static>>,
     quits: AtomicBool,
+    /// The processor of who put the job up.
+    caller: AtomicI32,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -109,6 +113,7 @@ impl Crew {
     fn run(&self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
         let job = Job { body, pieces, next: AtomicUsize::new(0) };
         let board = &self.board;
+        board.caller.store(processor::current(), Ordering::Relaxed);
         board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
         // Nobody is at the last job any more, so that there are no helpers to count.
         let number = board.state.load(Ordering::Relaxed) & !(OPEN | HELPERS);
@@ -171,6 +176,9 @@ impl Board {
                 // A job put up before the line above is seen here, one after it wakes us.
                 if !self.is_open(done) && !self.quits.load(Ordering::SeqCst) {
                     std::thread::park();
+                }
+                if processor::current() == self.caller.load(Ordering::Relaxed) {
+                    processor::step_aside();
                 }
                 sleeps.store(false, Ordering::SeqCst);
                 looks = 0;

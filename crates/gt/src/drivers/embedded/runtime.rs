@@ -1,14 +1,14 @@
 //! The cores of an embedded session, and the threads that drive them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_engine_native::NativeEngine;
+use gt_engine_native::{NativeEngine, processor};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::{Command, Piece, RequestId, WorkerId};
 use gt_worker::{Out, Work, Worker};
@@ -48,6 +48,10 @@ pub struct Runtime {
     in_flight: AtomicU64,
     /// The estimated cost of what is submitted and not yet run.
     work: AtomicU64,
+    /// The processor from which something was submitted last.
+    issuer: AtomicI32,
+    /// There are more processors than workers.
+    roomy: bool,
 }
 
 /// A worker's place: its queue, its core, and its thread's bell.
@@ -116,6 +120,8 @@ impl Runtime {
             held: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
             work: AtomicU64::new(0),
+            issuer: AtomicI32::new(-1),
+            roomy: workers < cores,
         });
         super::fork::watch(&runtime);
         runtime
@@ -134,6 +140,7 @@ impl Runtime {
         let weight: u64 = batch.iter().map(Command::weight).sum();
         self.in_flight.fetch_add(weight, Ordering::Relaxed);
         self.work.fetch_add(work, Ordering::Relaxed);
+        self.issuer.store(processor::current(), Ordering::Relaxed);
         // The session writes where only its own processor has written: one by one, stores into
         // memory that another has read cost more than this copy of all at once.
         let mut sent = Vec::with_capacity(batch.len());
@@ -203,7 +210,12 @@ impl Runtime {
             } else if spins < SPINS {
                 spins += 1;
                 // The thread with the work may need this very processor.
-                if spins % 64 == 0 { thread::yield_now() } else { std::hint::spin_loop() }
+                if spins % 64 == 0 {
+                    self.leave_issuer();
+                    thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
             } else if self.has_work(index) {
                 // Another thread is at it.
                 thread::yield_now();
@@ -221,7 +233,16 @@ impl Runtime {
                     seat.deep.store(false, Ordering::SeqCst);
                     sleeps = 1;
                 }
+                self.leave_issuer();
             }
+        }
+    }
+
+    /// Moves this thread away from the processor on which the user's thread works, if there is one
+    /// for each.
+    fn leave_issuer(&self) {
+        if self.roomy && processor::current() == self.issuer.load(Ordering::Relaxed) {
+            processor::step_aside();
         }
     }
 

@@ -1,0 +1,67 @@
+//! Which processor a thread runs on.
+//!
+//! Who wakes a thread may get it onto his own processor, where the two then take turns instead of
+//! working side by side: in virtual machines an idle processor can look taken to the kernel.
+
+use std::mem::{MaybeUninit, size_of};
+
+/// The processor that this thread runs on.
+pub fn current() -> i32 {
+    // SAFETY: the call reads the thread's own state.
+    unsafe { libc::sched_getcpu() }
+}
+
+/// Moves this thread to another processor, if it may use one; it may come back later.
+pub fn step_aside() {
+    let size = size_of::<libc::cpu_set_t>();
+    let mut allowed = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: `allowed` has room for the set; 0 is the calling thread.
+    if unsafe { libc::sched_getaffinity(0, size, allowed.as_mut_ptr()) } != 0 {
+        return;
+    }
+    // SAFETY: all zeros is a valid, empty set, and the call above has filled it.
+    let allowed = unsafe { allowed.assume_init() };
+    let mut others = allowed;
+    let here = current();
+    // SAFETY: these look at and change `others` alone; numbers out of its range do nothing.
+    let alone = unsafe {
+        libc::CPU_CLR(here.max(0) as usize, &mut others);
+        libc::CPU_COUNT(&others) == 0
+    };
+    if here < 0 || alone {
+        return;
+    }
+    // SAFETY: both sets are valid, and hold processors that this thread may use. The second call
+    // lifts the limit again: nothing else, such as a thread started later, is kept by it.
+    unsafe {
+        libc::sched_setaffinity(0, size, &raw const others);
+        libc::sched_setaffinity(0, size, &raw const allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed() -> Vec<usize> {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: `set` has room for the set, and zeros are a valid one.
+        let set = unsafe {
+            assert_eq!(
+                libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()),
+                0
+            );
+            set.assume_init()
+        };
+        // SAFETY: the numbers are within the set.
+        (0..1024).filter(|&number| unsafe { libc::CPU_ISSET(number, &set) }).collect()
+    }
+
+    #[test]
+    fn stepping_aside_leaves_the_choice_as_it_was() {
+        let before = allowed();
+        step_aside();
+        assert_eq!(allowed(), before);
+        assert!(before.contains(&(current() as usize)));
+    }
+}
