@@ -217,8 +217,8 @@ RESULTS = {
 #: What gives a tensor is told apart by name: a function that is in neither list is a mistake.
 TENSOR_FUNCTIONS = (
     "apply arange as_tensor cat empty empty_like eye from_numpy full full_like linspace ones "
-    "ones_like rand rand_like randint randint_like randn randn_like signal_tensor stack tensor "
-    "where zeros zeros_like"
+    "ones_like rand rand_like randint randint_like randn randn_like signal_tensor snapshot "
+    "stack tensor where zeros zeros_like"
 ).split()
 #: The function `grad` of the module is not the property of tensors.
 FUNCTION_RESULTS = {
@@ -258,7 +258,7 @@ from builtins import int as _int
 from collections.abc import Sequence
 from typing import Any
 
-from gt._gt import Tensor, _DTypeLike, _TensorLike
+from gt._gt import Tensor, _DTypeLike, _Number, _TensorLike
 from gt._gt import cat as cat
 
 '''

@@ -171,3 +171,76 @@ def test_hooks_that_are_wrong():
     x.register_hook(lambda grad: {}["mine"])
     with pytest.raises(KeyError, match="mine"):
         (x * 2).sum().backward()
+
+
+def test_what_is_saved_is_as_it_was():
+    """As in operations of GT's own: changes in place after forward do not reach backward."""
+    x = leaf(2.0)
+    y = ProductAndSum.apply(x, x)[0]
+    with gt.no_grad():
+        x.mul_(10)
+    y.sum().backward()
+    assert x.grad.tolist() == [4]
+
+
+def test_gradients_of_some_leave_the_others_alone():
+    seen = []
+    w, b = leaf(3.0), leaf(2.0)
+    b.register_hook(lambda grad: seen.append("b"))
+    y = b * b
+    y.retain_grad()
+    (grad,) = gt.autograd.grad((w * b + y).sum(), [w])
+    assert grad.tolist() == [2] and seen == [] and y.grad is None
+    x = w * w
+    x.register_hook(lambda grad: seen.append("x"))
+    (grad,) = gt.autograd.grad((x * 3).sum(), [x])
+    # What lies beyond x was not gone through, and is still there.
+    assert grad.tolist() == [3] and seen == ["x"]
+    x.sum().backward()
+    assert w.grad.tolist() == [6]
+
+
+def test_hooks_outlive_freezing_and_retained_gradients_changes_in_place():
+    x, seen = leaf(1.0), []
+    x.register_hook(lambda grad: seen.append(grad.tolist()))
+    x.requires_grad_(False)
+    x.requires_grad_(True)
+    y = x * 3
+    y.retain_grad()
+    y.mul_(2)
+    (y * y).sum().backward()
+    assert seen == [[72]] and y.grad.tolist() == [12]
+
+
+def test_a_hook_may_remove_others_when_it_goes():
+    x = leaf(1.0)
+    other = x.register_hook(lambda grad: None)
+
+    class Last:
+        def __del__(self):
+            other.remove()
+
+    last = Last()
+    handle = x.register_hook(lambda grad, last=last: None)
+    del last
+    handle.remove()
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_scopes_that_a_backward_leaves_open_are_closed():
+    class Opens(gt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            gt.signal.enter("inner")
+            raise KeyError("mine")
+
+    with gt.signal.context("outer"):
+        y = Opens.apply(leaf(1.0)).sum()
+    with pytest.raises(KeyError):
+        y.backward()
+    assert gt.signal.current_signal() is None

@@ -282,3 +282,52 @@ def test_forward_hooks_see_and_change_outputs():
     first.remove()
     assert np.allclose(model(x).numpy(), plain.numpy())
     assert seen == [(4, 3), (4, 3)]
+
+
+def test_copies_have_hooks_gradients_and_frozen_parameters():
+    import copy
+
+    layer = nn.Linear(2, 2)
+    layer(gt.ones(1, 2)).sum().backward()
+    layer.register_forward_hook(lambda module, args, out: out * 0)
+    layer.bias.requires_grad_(False)
+    other = copy.deepcopy(layer)
+    assert list(other.state_dict()) == ["weight", "bias"]
+    assert other.weight.grad.tolist() == layer.weight.grad.tolist()
+    assert other(gt.ones(1, 2)).tolist() == [[0, 0]]
+    with pytest.raises(RuntimeError, match="history"):
+        copy.deepcopy(layer.weight * 2)
+
+
+def test_buffers_come_and_go():
+    module = nn.Module()
+    module.register_buffer("mean", gt.zeros(2))
+    module.register_buffer("none", None)
+    module.register_buffer("scratch", gt.ones(1), persistent=False)
+    assert list(module.state_dict()) == ["mean"]
+    assert [name for name, _ in module.named_buffers()] == ["mean", "scratch"]
+    del module.mean
+    assert list(module.state_dict()) == []
+    for name, value, kind in [("a.b", gt.ones(1), KeyError), ("training", gt.ones(1), KeyError)]:
+        with pytest.raises(kind):
+            module.register_buffer(name, value)
+    with pytest.raises(TypeError):
+        module.register_buffer("three", 3)
+
+
+def test_halves_and_wrong_indices():
+    x = gt.tensor([0.0, 1000, 2000, -1000], dtype=gt.float16)
+    assert np.allclose(
+        nn.functional.layer_norm(x, 4).tolist(), [-0.447, 0.447, 1.342, -1.342], atol=2e-3
+    )
+    table = nn.Embedding(3, 2)
+    for wrong in (gt.tensor([0.7]), gt.tensor([True])):
+        with pytest.raises(TypeError, match="indices must be integers"):
+            table(wrong)
+
+
+def test_what_is_ignored_may_be_infinite():
+    logits = gt.tensor([[-float("inf"), 1, 2], [0, 1, 2]])
+    target = gt.tensor([9, 2], dtype=gt.int64)
+    loss = nn.cross_entropy_loss(logits, target, ignore_index=9)
+    assert abs(loss.item() - 0.4076) < 1e-3

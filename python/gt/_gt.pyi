@@ -70,6 +70,7 @@ __all__ = [
     "set_grad_enabled",
     "RemovableHandle",
     "record_function",
+    "snapshot",
     "grad",
     "signal_enter",
     "signal_exit",
@@ -492,6 +493,8 @@ def signal_tensor(tensor: Tensor, name: str, backward: str | None = None) -> Ten
     """A copy of a tensor placed as a signal says."""
 def signal_unwind(depth: _int) -> None:
     """Closes the innermost scopes until `depth` are left."""
+def snapshot(tensor: Tensor) -> Tensor:
+    """A tensor with the value and history that this one has now, whatever becomes of it."""
 def stack(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """Tensors of one shape along a new axis."""
 def synchronize() -> None:

@@ -57,10 +57,10 @@ def bmm(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _check_axes(name: str, axes: int, *tensors: Tensor) -> None:
-    for tensor in tensors:
-        if tensor.ndim != axes:
+    for given in tensors:
+        if given.ndim != axes:
             raise ValueError(
-                f"{name}: a tensor of shape {tensor.shape} is given, expected {axes} axes\n"
+                f"{name}: a tensor of shape {given.shape} is given, expected {axes} axes\n"
                 "  hint: matmul takes other shapes, too"
             )
 

@@ -5,7 +5,7 @@ from builtins import int as _int
 from collections.abc import Sequence
 from typing import Any
 
-from gt._gt import Tensor, _DTypeLike, _TensorLike
+from gt._gt import Tensor, _DTypeLike, _Number, _TensorLike
 from gt._gt import cat as cat
 
 __all__ = [

@@ -141,7 +141,7 @@ def _as(value: Any, parameter: Tensor) -> Tensor:
         raise ValueError(
             f"load_state_dict: state of shape {value.shape} for a parameter of {parameter.shape}"
         )
-    return value.detach()
+    return value.detach().to(parameter.dtype)
 
 
 def _at_least_zero(group: Group, *names: str) -> None:

@@ -210,14 +210,15 @@ pub fn current() -> Scope {
 
 /// Runs `body` inside `scope` and no other, as the gradients of a scope do.
 pub(crate) fn within<T>(scope: Scope, body: impl FnOnce() -> T) -> T {
-    struct Pop;
-    impl Drop for Pop {
+    /// Closes what `body` left open, too.
+    struct Unwind(usize);
+    impl Drop for Unwind {
         fn drop(&mut self) {
-            STACK.with_borrow_mut(|stack| stack.pop());
+            unwind(self.0);
         }
     }
+    let _unwind = Unwind(STACK.with_borrow(Vec::len));
     STACK.with_borrow_mut(|stack| push(stack, scope, true));
-    let _pop = Pop;
     body()
 }
 

@@ -73,6 +73,12 @@ fn record_function(
     function.record().into_iter().map(PyTensor).collect()
 }
 
+/// A tensor with the value and history that this one has now, whatever becomes of it.
+#[pyfunction]
+fn snapshot(tensor: &PyTensor) -> PyTensor {
+    PyTensor(tensor.0.snapshot())
+}
+
 fn tuple<'py>(py: Python<'py>, tensors: &[gt::Tensor]) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, tensors.iter().map(|tensor| PyTensor(tensor.clone())))
 }
@@ -126,5 +132,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_grad_enabled, module)?)?;
     module.add_class::<RemovableHandle>()?;
     module.add_function(wrap_pyfunction!(record_function, module)?)?;
+    module.add_function(wrap_pyfunction!(snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)
 }

@@ -13,14 +13,19 @@ class Context:
     def __init__(self, needs_input_grad: tuple[bool, ...]):
         #: For each argument of `forward`, whether a gradient is wanted.
         self.needs_input_grad = needs_input_grad
+        #: As they were when they were saved, and the very tensors, to tell outputs by.
         self._saved: tuple[Tensor | None, ...] = ()
+        self._originals: tuple[Tensor | None, ...] = ()
         self._constant: tuple[Tensor, ...] = ()
         #: Which saved tensors are outputs: position among the saved, index of the output.
         self._saved_outputs: dict[int, int] = {}
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs of `forward`; `backward` finds them in `saved_tensors`."""
-        self._saved = tensors
+        self._originals = tensors
+        self._saved = tuple(
+            tensor if tensor is None else _gt.snapshot(tensor) for tensor in tensors
+        )
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -91,10 +96,11 @@ class Function:
         tensors = [output for output in outputs if isinstance(output, Tensor)]
         if not tensors:
             raise TypeError(f"{cls.__name__}.forward must return a tensor or a tuple with one")
-        for position, saved in enumerate(context._saved):
+        for position, saved in enumerate(context._originals):
             index = _index(tensors, saved)
             if index is not None:
                 context._saved_outputs[position] = index
+        context._originals = ()
         recorded = iter(
             _gt.record_function(
                 cls.__name__,

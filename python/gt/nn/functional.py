@@ -152,14 +152,22 @@ def layer_norm(
     if x.shape[x.ndim - len(shape) :] != shape:
         raise ValueError(f"layer_norm: the last axes of shape {x.shape} are not {shape}")
     axes = tuple(range(-len(shape), 0))
-    centered = x - x.mean(axes, keepdims=True)
+    # Squares of 16-bit floats soon leave their range.
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    centered = wide - wide.mean(axes, keepdims=True)
     out = centered * ((centered * centered).mean(axes, keepdims=True) + eps).rsqrt()
     out = out if weight is None else out * weight
-    return out if bias is None else out + bias
+    out = out if bias is None else out + bias
+    return out.to(x.dtype)
 
 
 def embedding(indices: Tensor, weight: Tensor) -> Tensor:
     """Give the rows of `weight` at integer indices; their axes come before the row's."""
+    if indices.dtype.is_floating_point or indices.dtype == "bool":
+        raise TypeError(
+            f"embedding: indices must be integers, these are {indices.dtype.name}\n"
+            "  hint: gt.tensor([...], dtype=gt.int64)"
+        )
     rows = weight.index_select(0, indices.long().reshape(-1))
     return rows.reshape(*indices.shape, *weight.shape[1:])
 
@@ -240,7 +248,8 @@ def _of_classes(log_p, target, axis, reduction, weight, ignore_index, smoothing)
         loss = loss * (1 - smoothing) - spread * smoothing
     loss = loss.squeeze(axis)
     if counted is not None:
-        loss = loss * counted
+        # Not times 0: what does not count may be infinite.
+        loss = loss.masked_fill(~counted, 0)
     if reduction != "mean" or (share is None and counted is None):
         return _reduced(loss, reduction)
     counts = _gt.ones_like(loss) if share is None else share.squeeze(axis)

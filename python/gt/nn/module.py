@@ -112,8 +112,18 @@ class Module:
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is not trained; saved with the module unless told otherwise."""
+        if not isinstance(name, str) or not name or "." in name:
+            raise KeyError(f"a buffer's name is {name!r}, expected a name without dots")
+        if name not in self._buffers and hasattr(self, name):
+            raise KeyError(f"there is an attribute '{name}' already")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"a buffer must be a tensor or None, not {type(tensor).__name__}")
         self._buffers[name] = persistent
         setattr(self, name, tensor)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self.__dict__.get("_buffers", {}).pop(name, None)
 
     def register_parameter(self, name: str, parameter: Tensor | None) -> None:
         """Keep a tensor that is trained, or None in its place."""
@@ -127,8 +137,10 @@ class Module:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         for name, value in self.__dict__.items():
-            kept = {} if name == "_hooks" else copy.deepcopy(value, memo)
-            copied.__dict__[name] = kept
+            if name == "_hooks":
+                copied._hooks = {ForwardHook(copied): hook for hook in value.values()}
+                continue
+            kept = copied.__dict__[name] = copy.deepcopy(value, memo)
             # Frozen parameters are parameters in the copy, too.
             for (_, ours), (_, theirs) in zip(
                 _tensors_in(name, value), _tensors_in(name, kept), strict=True
@@ -199,8 +211,11 @@ class Module:
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Yield what belongs to the module but is not trained."""
+        seen: set[int] = set()
         for name, buffer, _ in self._all_buffers(prefix):
-            yield name, buffer
+            if id(buffer) not in seen:
+                seen.add(id(buffer))
+                yield name, buffer
 
     def _all_buffers(self, prefix: str) -> Iterator[tuple[str, Tensor, bool]]:
         for name, persistent in self._buffers.items():

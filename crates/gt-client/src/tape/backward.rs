@@ -1,9 +1,9 @@
 //! A backward pass: gradients go from one tensor back to the leaves, the latest node first.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::{Node, NodeKind};
 use super::with_grad;
@@ -145,11 +145,14 @@ fn walk(
     wanted: &[Arc<Node>],
 ) -> Result<Reached> {
     let mut reached = Reached::default();
-    let mut pass = Pass::default();
+    let mut pass = Pass { ways: ways(&start, wanted), ..Pass::default() };
     pass.add(&start, seed)?;
     while let Some(Latest(node)) = pass.queue.pop() {
         if let NodeKind::Function(record) = &node.kind {
             let Some(grads) = pass.outputs.remove(&node.number) else { continue };
+            if !pass.goes_on(&node) {
+                continue;
+            }
             let retain = options.retain_graph || options.create_graph;
             for (index, grad) in record.gradients(&grads, retain)? {
                 pass.add_to(&record.parents[index], grad)?;
@@ -164,6 +167,7 @@ fn walk(
         }
         match &node.kind {
             NodeKind::Leaf { .. } => reached.leaves.push((Arc::clone(&node), grad)),
+            _ if !pass.goes_on(&node) => {}
             NodeKind::Operation(record) => {
                 for (index, grad) in record.gradients(&node, grad, options)? {
                     pass.add_to(&record.parents[index], grad)?;
@@ -188,6 +192,30 @@ struct Pass {
     grads: FxHashMap<u64, Tensor>,
     /// Of functions: by output.
     outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
+    /// The nodes on the way to those that are wanted, and these; all, where none is named.
+    ways: Option<FxHashSet<u64>>,
+}
+
+/// The nodes from which one of those wanted can be reached, and these themselves.
+fn ways(start: &Arc<Node>, wanted: &[Arc<Node>]) -> Option<FxHashSet<u64>> {
+    if wanted.is_empty() {
+        return None;
+    }
+    let mut seen = BTreeMap::new();
+    let mut pending = vec![Arc::clone(start)];
+    while let Some(node) = pending.pop() {
+        if seen.insert(node.number, Arc::clone(&node)).is_none() {
+            pending.extend(node.parents().cloned());
+        }
+    }
+    let mut ways: FxHashSet<u64> = wanted.iter().map(|node| node.number).collect();
+    // Parents have smaller numbers, and come first.
+    for (number, node) in seen {
+        if node.parents().any(|parent| ways.contains(&parent.number)) {
+            ways.insert(number);
+        }
+    }
+    Some(ways)
 }
 
 impl Pass {
@@ -202,6 +230,17 @@ impl Pass {
     }
 
     fn add_to(&mut self, parent: &Option<Arc<Node>>, grad: Tensor) -> Result<()> {
-        self.add(parent.as_ref().expect("only these are computed"), grad)
+        let parent = parent.as_ref().expect("only these are computed");
+        if self.ways.as_ref().is_some_and(|ways| !ways.contains(&parent.number)) {
+            return Ok(());
+        }
+        self.add(parent, grad)
+    }
+
+    /// Whether anything beyond a node is wanted.
+    fn goes_on(&self, node: &Node) -> bool {
+        self.ways
+            .as_ref()
+            .is_none_or(|ways| node.parents().any(|parent| ways.contains(&parent.number)))
     }
 }

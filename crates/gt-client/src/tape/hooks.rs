@@ -31,7 +31,12 @@ impl HookHandle {
     pub fn remove(&self) {
         let node = self.node.upgrade();
         if let Some(watch) = node.as_ref().and_then(|node| node.watch.get()) {
-            lock(&watch.hooks).retain(|(number, _)| *number != self.number);
+            // What the hook holds goes after the lock: it may be anything of the user's.
+            let mut hooks = lock(&watch.hooks);
+            let place = hooks.iter().position(|(number, _)| *number == self.number);
+            let removed = place.map(|place| hooks.remove(place));
+            drop(hooks);
+            drop(removed);
         }
     }
 }
@@ -42,9 +47,10 @@ impl Watch {
     }
 
     pub fn set_retained(&self, value: Option<Tensor>) {
-        if let Some(retained) = &mut *lock(&self.retained) {
-            *retained = value;
-        }
+        let mut guard = lock(&self.retained);
+        let old = guard.as_mut().map(|retained| std::mem::replace(retained, value));
+        drop(guard);
+        drop(old);
     }
 
     fn keep(&self, grad: &Tensor) -> Result<()> {
@@ -71,6 +77,11 @@ impl Node {
         if !self.is_leaf() {
             lock(&self.watch.get_or_init(Box::default).retained).get_or_insert(None);
         }
+    }
+
+    /// Whether its gradient is kept though it is no leaf.
+    pub fn retains_grad(&self) -> bool {
+        self.watch.get().is_some_and(|watch| lock(&watch.retained).is_some())
     }
 
     /// Shows a gradient to those who look at it, and gives the one to go on with.

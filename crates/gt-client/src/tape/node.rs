@@ -104,6 +104,17 @@ impl Node {
     }
 
     /// Whether it exchanges the last two axes, and no others.
+    /// The nodes that its gradient goes to.
+    pub(super) fn parents(&self) -> impl Iterator<Item = &Arc<Node>> {
+        let (several, one) = match &self.kind {
+            NodeKind::Leaf { .. } => (&[][..], None),
+            NodeKind::Operation(record) => (&record.parents[..], None),
+            NodeKind::Function(record) => (&record.parents[..], None),
+            NodeKind::Output { of, .. } => (&[][..], Some(of)),
+        };
+        several.iter().flatten().chain(one)
+    }
+
     pub(super) fn is_transpose(&self) -> bool {
         let NodeKind::Operation(record) = &self.kind else { return false };
         if !std::ptr::eq(record.operation, &ops::shape::PERMUTE) {
@@ -129,7 +140,11 @@ impl Node {
 
     pub fn set_grad(&self, value: Option<Tensor>) {
         match &self.kind {
-            NodeKind::Leaf { grad } => *lock(grad) = value,
+            NodeKind::Leaf { grad } => {
+                // The old one goes after the lock, and its graph with it.
+                let old = std::mem::replace(&mut *lock(grad), value);
+                drop(old);
+            }
             _ => {
                 if let Some(watch) = self.watch.get() {
                     watch.set_retained(value);

@@ -36,13 +36,14 @@ pub struct Tensor {
 struct State {
     value: Arc<Value>,
     node: Option<Arc<Node>>,
-    /// The gradient that it had when it stopped to require one.
-    grad: Option<Box<Tensor>>,
+    /// While it requires no gradient: the leaf that it was or is to be again, with its gradient and
+    /// hooks.
+    frozen: Option<Arc<Node>>,
 }
 
 impl Tensor {
     pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
-        Tensor { state: Arc::new(Mutex::new(State { value, node, grad: None })), bare: false }
+        Tensor { state: Arc::new(Mutex::new(State { value, node, frozen: None })), bare: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -169,13 +170,17 @@ impl Tensor {
                 "{operation}: a leaf tensor that requires gradients cannot be changed in place\n  hint: do it inside `with gt.no_grad():`"
             )));
         }
-        if keeps_history {
-            state.node = node;
+        if keeps_history
+            && let (Some(old), Some(new)) = (&state.node, &node)
+            && old.retains_grad()
+        {
+            new.retain_grad();
         }
-        // The old value goes after the lock: its drop writes to the stream.
+        // The old ones go after the lock: a drop writes to the stream, or is the user's own.
+        let old_node = if keeps_history { std::mem::replace(&mut state.node, node) } else { None };
         let old = std::mem::replace(&mut state.value, value);
         drop(state);
-        drop(old);
+        drop((old, old_node));
         Ok(())
     }
 
@@ -253,15 +258,8 @@ impl Tensor {
             .into());
         }
         match (wanted, &state.node) {
-            (true, None) => {
-                let leaf = Node::leaf();
-                leaf.set_grad(state.grad.take().map(|grad| *grad));
-                state.node = Some(leaf);
-            }
-            (false, Some(node)) if node.is_leaf() => {
-                state.grad = node.grad().map(Box::new);
-                state.node = None;
-            }
+            (true, None) => state.node = Some(state.frozen.take().unwrap_or_else(Node::leaf)),
+            (false, Some(node)) if node.is_leaf() => state.frozen = state.node.take(),
             (false, Some(_)) => {
                 return Err(ClientError::usage(
                     "requires_grad: only a leaf's can be turned off\n  hint: use detach()",
@@ -297,7 +295,7 @@ impl Tensor {
         }
         match self.node() {
             Some(node) => node.grad(),
-            None => self.lock().grad.as_deref().cloned(),
+            None => self.lock().frozen.as_ref()?.grad(),
         }
     }
 
@@ -318,8 +316,8 @@ impl Tensor {
         match self.node() {
             Some(node) => node.set_grad(grad),
             None => {
-                let old = std::mem::replace(&mut self.lock().grad, grad.map(Box::new));
-                drop(old);
+                let leaf = Arc::clone(self.lock().frozen.get_or_insert_with(Node::leaf));
+                leaf.set_grad(grad);
             }
         }
         Ok(())
@@ -334,6 +332,12 @@ impl Tensor {
     /// The same values without their history.
     pub fn detach(&self) -> Tensor {
         Tensor::from_parts(self.value(), None)
+    }
+
+    /// Another tensor with the value and history that this one has now: changes in place of either
+    /// are its own.
+    pub fn snapshot(&self) -> Tensor {
+        Tensor::from_parts(self.value(), self.node())
     }
 
     /// This very tensor seen without its history, as PyTorch's `.data`: what is changed in place

@@ -22,7 +22,7 @@ pub fn stage(
     meta: Meta,
     line: SourceId,
 ) -> Copy {
-    let to = Copy { layout: Arc::new(stage.layout.clone()), id: tensors.worker_name() };
+    let to = Copy { layout: Arc::new(stage.layout.clone()), id: tensors.worker_name(), made: 0 };
     match stage.kind {
         StageKind::Slice => slice(streams, from, &to, meta, line),
         StageKind::Zeros { mesh_axis } => zeros(streams, from, &to, meta, mesh_axis, line),

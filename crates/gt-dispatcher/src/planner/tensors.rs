@@ -1,6 +1,6 @@
 //! The tensors of one session, and where they are.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gt_ir::message::Failure;
@@ -53,6 +53,8 @@ pub struct Origin {
 pub struct Copy {
     pub layout: Arc<Layout>,
     pub id: TensorId,
+    /// When it was made for an instruction, counted; 0 for the tensor as it was made.
+    pub made: u64,
 }
 
 /// A session's name space.
@@ -74,16 +76,11 @@ pub struct Tensors {
     handles: FxHashMap<TensorId, TensorHandle>,
     made: u64,
     transfers: u64,
-    /// Copies that were made for instructions, the oldest first, and their bytes on one worker.
-    moved: VecDeque<Moved>,
+    /// The copies that were made for instructions and are there, by when they were made: of which
+    /// tensor, and their bytes on the worker that has most of them.
+    moved: BTreeMap<u64, (TensorId, u64)>,
     moved_bytes: u64,
-}
-
-/// A copy that was made for an instruction.
-struct Moved {
-    tensor: TensorId,
-    copy: TensorId,
-    bytes: u64,
+    moves: u64,
 }
 
 impl Tensors {
@@ -101,8 +98,9 @@ impl Tensors {
             handles: FxHashMap::default(),
             made: 0,
             transfers: TransferId::first(generation),
-            moved: VecDeque::new(),
+            moved: BTreeMap::new(),
             moved_bytes: 0,
+            moves: 0,
         }
     }
 
@@ -191,7 +189,7 @@ impl Tensors {
     }
 
     pub fn put(&mut self, id: TensorId, meta: Meta, layout: Arc<Layout>, worker_name: TensorId) {
-        let copies = smallvec![Copy { layout, id: worker_name }];
+        let copies = smallvec![Copy { layout, id: worker_name, made: 0 }];
         let origin = Origin::default();
         self.handles.insert(id, TensorHandle::There(There { meta, copies, origin }));
     }
@@ -200,25 +198,39 @@ impl Tensors {
         self.there_mut(id).origin = origin;
     }
 
-    pub fn add_copy(&mut self, id: TensorId, copy: Copy) {
+    pub fn add_copy(&mut self, id: TensorId, mut copy: Copy) {
+        self.moves += 1;
+        copy.made = self.moves;
         let there = self.there_mut(id);
-        let bytes = copy.layout.block(there.meta.shape, 0).shape.numel() * there.meta.dtype.size();
-        let bytes = bytes as u64;
-        self.there_mut(id).copies.push(copy.clone());
-        self.moved.push_back(Moved { tensor: id, copy: copy.id, bytes });
+        let part = |rank| copy.layout.block(there.meta.shape, rank).shape.numel();
+        let most = (0..copy.layout.mesh.size()).map(part).max().unwrap_or(0);
+        let bytes = (most * there.meta.dtype.size()) as u64;
+        there.copies.push(copy);
+        self.moved.insert(self.moves, (id, bytes));
         self.moved_bytes += bytes;
+    }
+
+    /// Frees a copy on the workers, and forgets when it was made.
+    fn let_go(&mut self, copy: &Copy, streams: &mut Streams) {
+        free_copy(copy, streams);
+        self.forget_made(copy);
+    }
+
+    fn forget_made(&mut self, copy: &Copy) {
+        if let Some((_, bytes)) = self.moved.remove(&copy.made) {
+            self.moved_bytes -= bytes;
+        }
     }
 
     /// Frees the oldest copies that were made for instructions, where they take more memory of a
     /// worker than they may. They are made again when they are needed again.
     pub fn limit_copies(&mut self, streams: &mut Streams) {
-        // Those of tensors that are gone count until they are the oldest.
         while self.moved_bytes > COPIES {
-            let Some(Moved { tensor, copy, bytes }) = self.moved.pop_front() else { return };
+            let Some((made, (tensor, bytes))) = self.moved.pop_first() else { return };
             self.moved_bytes -= bytes;
             let Some(TensorHandle::There(there)) = self.handles.get_mut(&tensor) else { continue };
             if there.copies.len() > 1
-                && let Some(index) = there.copies.iter().position(|other| other.id == copy)
+                && let Some(index) = there.copies.iter().position(|copy| copy.made == made)
             {
                 free_copy(&there.copies.remove(index), streams);
             }
@@ -232,6 +244,13 @@ impl Tensors {
     /// Moves a tensor to another name.
     pub fn rename(&mut self, from: TensorId, to: TensorId) {
         if let Some(handle) = self.handles.remove(&from) {
+            if let TensorHandle::There(there) = &handle {
+                for copy in &there.copies {
+                    if let Some((tensor, _)) = self.moved.get_mut(&copy.made) {
+                        *tensor = to;
+                    }
+                }
+            }
             self.handles.insert(to, handle);
         }
     }
@@ -239,7 +258,7 @@ impl Tensors {
     /// Forgets a tensor, here and on the workers.
     pub fn free(&mut self, id: TensorId, streams: &mut Streams) {
         if let Some(TensorHandle::There(there)) = self.handles.remove(&id) {
-            there.copies.iter().for_each(|copy| free_copy(copy, streams));
+            there.copies.iter().for_each(|copy| self.let_go(copy, streams));
         }
     }
 
@@ -249,30 +268,44 @@ impl Tensors {
         if there.copies.len() < 2 || there.copies.iter().all(|copy| copy.layout.is_partial()) {
             return;
         }
-        there.copies.retain(|copy| {
-            let keep = !copy.layout.is_partial();
-            if !keep {
-                free_copy(copy, streams);
-            }
-            keep
-        });
+        let (kept, combined) = there
+            .copies
+            .drain(..)
+            .partition::<SmallVec<[Copy; 1]>, _>(|copy| !copy.layout.is_partial());
+        there.copies = kept;
+        combined.iter().for_each(|copy| self.let_go(copy, streams));
+        self.settle(id);
     }
 
     /// Frees one of several copies.
     pub fn drop_copy(&mut self, id: TensorId, copy: &Copy, streams: &mut Streams) {
-        self.there_mut(id).copies.retain(|other| other.id != copy.id);
-        free_copy(copy, streams);
+        let Some(index) = self.there(id).copies.iter().position(|other| other.id == copy.id) else {
+            return;
+        };
+        let copy = self.there_mut(id).copies.remove(index);
+        self.let_go(&copy, streams);
+        self.settle(id);
     }
 
     /// Frees all copies but one.
     pub fn keep_only(&mut self, id: TensorId, layout: &Layout, streams: &mut Streams) {
-        self.there_mut(id).copies.retain(|copy| {
-            let keep = *copy.layout == *layout;
-            if !keep {
-                free_copy(copy, streams);
-            }
-            keep
-        });
+        let there = self.there_mut(id);
+        let (kept, others) = there
+            .copies
+            .drain(..)
+            .partition::<SmallVec<[Copy; 1]>, _>(|copy| *copy.layout == *layout);
+        there.copies = kept;
+        others.iter().for_each(|copy| self.let_go(copy, streams));
+        self.settle(id);
+    }
+
+    /// A copy that is the only one is the tensor from now on.
+    fn settle(&mut self, id: TensorId) {
+        if let [only] = self.there_mut(id).copies.as_mut_slice() {
+            let was = only.clone();
+            only.made = 0;
+            self.forget_made(&was);
+        }
     }
 
     /// The bytes that each worker holds of this session.
@@ -316,11 +349,13 @@ impl Tensors {
         for id in ids {
             let Some(TensorHandle::There(there)) = self.handles.get_mut(&id) else { continue };
             let mut left: SmallVec<[Copy; 1]> = SmallVec::new();
+            let mut gone: SmallVec<[Copy; 1]> = SmallVec::new();
             for copy in there.copies.drain(..) {
                 if !copy.layout.mesh.workers.contains(&worker) {
                     left.push(copy);
                 } else {
                     left.extend(survivor(&copy, worker, meshes, streams));
+                    gone.push(copy);
                 }
             }
             if left.is_empty() {
@@ -328,6 +363,7 @@ impl Tensors {
             } else {
                 there.copies = left;
             }
+            gone.iter().for_each(|copy| self.forget_made(copy));
         }
     }
 }
@@ -345,7 +381,7 @@ fn survivor(
         streams.push(worker, Command::Free(copy.id));
     }
     let mesh: Arc<Mesh> = meshes.single(keeper?);
-    Some(Copy { layout: Arc::new(Layout::replicated(&mesh)), id: copy.id })
+    Some(Copy { layout: Arc::new(Layout::replicated(&mesh)), id: copy.id, made: 0 })
 }
 
 pub fn free_copy(copy: &Copy, streams: &mut Streams) {

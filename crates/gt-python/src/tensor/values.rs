@@ -1,7 +1,7 @@
 //! What a tensor is, and its values.
 
 use gt::TensorData;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -190,9 +190,15 @@ impl PyTensor {
     }
 
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        if !self.0.is_leaf() {
+            return Err(PyRuntimeError::new_err(
+                "deepcopy: a tensor that is the result of others has a history, which is not copied\n  hint: detach() or clone() it",
+            ));
+        }
         let copy = self.0.detach();
-        if self.0.requires_grad() {
-            copy.set_requires_grad(true).map_err(crate::error::to_python)?;
+        copy.set_requires_grad(self.0.requires_grad()).py()?;
+        if let Some(grad) = self.0.grad() {
+            copy.set_grad(Some(grad.detach())).py()?;
         }
         Ok(PyTensor(copy))
     }
