@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits
+from sharding import compare, digits, train_steps
 
 gt.gpu_workers(4)
 gt.load_config(Path(__file__).with_name("config_sharding.yaml"))
@@ -28,18 +28,15 @@ def train(scope) -> list[float]:
     with scope("parameters"):
         model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     optimizer = gt.optim.Adam(model.parameters(), lr=0.01)
-    losses = []
-    for step in range(20):
+
+    def loss(step: int) -> gt.Tensor:
         batch_size = 64 if step < 10 else 512
         configure(batch_size)
         with scope("training"):
             images, labels = digits(batch_size)
-            loss = nn.cross_entropy_loss(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.detach())
-    return gt.stack(losses).tolist()
+            return nn.cross_entropy_loss(model(images), labels)
+
+    return train_steps(loss, optimizer, 20)
 
 
 compare(train, "configured from Python")

@@ -6,7 +6,7 @@ where the optimizer needs them.
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits
+from sharding import compare, digits, train_steps
 
 gt.gpu_workers(4)
 gt.register_config("batch", SignalConfig(ShardConfig(axis=0)))
@@ -20,15 +20,12 @@ def train(scope) -> list[float]:
     optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     with scope("batch"):
         images, labels = digits(512)
-    losses = []
-    for _ in range(20):
+
+    def loss(step: int) -> gt.Tensor:
         with scope("batch"):
-            loss = nn.cross_entropy_loss(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.detach())
-    return gt.stack(losses).tolist()
+            return nn.cross_entropy_loss(model(images), labels)
+
+    return train_steps(loss, optimizer, 20)
 
 
 compare(train, "data parallel on 4 workers")

@@ -6,7 +6,7 @@ both.
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits
+from sharding import compare, digits, train_steps
 
 MESH = {"data": 2, "model": 2}
 
@@ -61,15 +61,12 @@ def train(scope) -> list[float]:
     optimizer = gt.optim.AdamW(model.parameters(), lr=1e-2)
     with scope("batch"):
         images, labels = digits(256)
-    losses = []
-    for _ in range(25):
+
+    def loss(step: int) -> gt.Tensor:
         with scope("batch"):
-            loss = nn.cross_entropy_loss(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.detach())
-    return gt.stack(losses).tolist()
+            return nn.cross_entropy_loss(model(images), labels)
+
+    return train_steps(loss, optimizer, 25)
 
 
 compare(train, "data x tensor parallel on 2 x 2 workers")

@@ -21,6 +21,18 @@ def digits(count: int) -> tuple[gt.Tensor, gt.Tensor]:
     return gt.from_numpy(images[:count]), gt.from_numpy(labels[:count])
 
 
+def train_steps(loss: Callable[[int], gt.Tensor], optimizer: gt.optim.Optimizer, steps: int):
+    """Train by the gradients of a loss, which is given each step's number; list the losses."""
+    losses = []
+    for step in range(steps):
+        value = loss(step)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(value.detach())
+    return gt.stack(losses).tolist()
+
+
 def compare(train: Callable[[Scope], list[float]], title: str) -> None:
     """Train with the scopes and without, and check that the losses agree."""
     gt.manual_seed(0)

@@ -6,7 +6,7 @@ two nothing moves, and the result is a sum of which each worker has a part.
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits
+from sharding import compare, digits, train_steps
 
 gt.gpu_workers(2)
 # A Linear's weight is out x in: its outputs are axis 0, its inputs axis 1.
@@ -35,15 +35,12 @@ def train(scope) -> list[float]:
     model = nn.Sequential(Block(scope, 64, 512), Block(scope, 64, 512), nn.Linear(64, 10))
     optimizer = gt.optim.Adam(model.parameters(), lr=1e-3)
     images, labels = digits(128)
-    losses = []
-    for _ in range(15):
+
+    def loss(step: int) -> gt.Tensor:
         with scope("everywhere"):
-            loss = nn.cross_entropy_loss(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.detach())
-    return gt.stack(losses).tolist()
+            return nn.cross_entropy_loss(model(images), labels)
+
+    return train_steps(loss, optimizer, 15)
 
 
 compare(train, "tensor parallel on 2 workers")

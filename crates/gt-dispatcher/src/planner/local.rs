@@ -107,14 +107,7 @@ impl Local<'_> {
         };
         let operation = self.instruction.operation;
         let run = |operation, output, operands, attributes| {
-            Command::Run(Instruction {
-                operation,
-                output,
-                operands,
-                attributes,
-                source: line,
-                signal: 0,
-            })
+            emit::instruction(operation, output, operands, attributes, line)
         };
         let Some(average) = average else {
             return streams.push(worker, run(operation, output, names.clone(), attributes));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_ir::instruction::{Attribute, Instruction};
 use gt_ir::operation::ints;
-use gt_ir::{Attributes, Command, Meta, Operand, Scalar, TensorId};
+use gt_ir::{Attributes, Meta, Operand, Scalar, TensorId};
 use smallvec::smallvec;
 
 use super::Planner;
@@ -13,7 +13,7 @@ use super::explain::{Reason, placed};
 use super::layout::{Layout, Mesh, Placement, balanced_cuts};
 use super::moves::cost;
 use super::streams::Streams;
-use super::tensors::{Copy, Tensors};
+use super::tensors::{Copy, Origin, Tensors};
 
 impl Planner {
     /// Plans a slice of a tensor that is cut on this mesh along an axis of which not all is
@@ -58,21 +58,13 @@ impl Planner {
                 Attribute::dims(&to.shape),
                 Attribute::ints(steps),
             ];
-            streams.push(
-                worker,
-                Command::Run(Instruction {
-                    operation: instruction.operation,
-                    output: name,
-                    operands: smallvec![Operand::Tensor(copy.id)],
-                    attributes,
-                    source: instruction.source,
-                    signal: 0,
-                }),
-            );
+            let (operation, line) = (instruction.operation, instruction.source);
+            let operands = smallvec![Operand::Tensor(copy.id)];
+            streams.push(worker, emit::instruction(operation, name, operands, attributes, line));
         }
         let output = instruction.output;
         tensors.put(output, meta, Arc::new(layout.clone()), name);
-        tensors.set_origin(output, super::tensors::Origin { placed: false, ..origin });
+        tensors.set_origin(output, Origin { placed: false, ..origin });
         self.balance(tensors, streams, instruction, meta, &layout);
         if let Some(notes) = &mut tensors.notes {
             let operands = vec![placed(&self.cluster, whole, &copy.layout)];

@@ -156,11 +156,7 @@ impl Tensors {
     pub fn get(&self, id: TensorId) -> Result<&There, Arc<Failure>> {
         match self.handles.get(&id) {
             Some(TensorHandle::There(there)) => Ok(there),
-            Some(TensorHandle::Failed(failure)) => Err(Arc::clone(failure)),
-            None => match &self.lost {
-                Some((below, failure)) if id.0 < *below => Err(Arc::clone(failure)),
-                _ => Err(Arc::new(missing(id))),
-            },
+            _ => Err(self.failure(id).unwrap_or_else(|| Arc::new(missing(id)))),
         }
     }
 
