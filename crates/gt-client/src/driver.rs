@@ -12,7 +12,8 @@ pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
 
 /// Where commands wait until a driver takes them.
 pub trait Outbox: Send + Sync {
-    /// Hands what waits to the driver.
+    /// Hands what waits to the driver; a pass of a hot path only once nothing has been added to it
+    /// since the last call, since it is better sent whole.
     fn flush(&self);
 
     /// Whether anything waits.

@@ -1,6 +1,7 @@
 //! The client: what user code talks to. It turns tensor code into a stream of instructions.
 //!
 //! - [`session`]: the stream, and the [`driver`] that carries it away.
+//! - [`hotpath`]: what the stream repeats is sent once.
 //! - [`tensor`]: tensors and their operations.
 //! - [`tape`]: gradients, which are more instructions.
 //! - [`signal`]: named scopes.
@@ -13,6 +14,7 @@
 pub mod config;
 pub mod driver;
 pub mod error;
+pub mod hotpath;
 mod nearest;
 pub mod nn;
 pub mod optim;

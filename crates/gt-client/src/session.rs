@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::config::registry;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
+use crate::hotpath::{self, HotPathDetector};
 use crate::{signal, source};
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
@@ -31,17 +32,75 @@ struct Inner {
     random_instructions: AtomicU64,
 }
 
-#[derive(Default)]
 struct Stream {
     next_tensor: u64,
     next_request: u64,
+    detector: HotPathDetector,
     batch: Vec<Command>,
-    /// What the batch costs to run: see [`Driver::submit`].
+    /// How many instructions the batch stands for,
+    weight: usize,
+    /// and what it costs to run: see [`Driver::submit`].
     work: u64,
+    /// The same of what the detector holds back.
+    held_work: u64,
+    /// The next tensor when the outbox was flushed last.
+    seen: u64,
     /// The signals that the dispatcher knows, and the version of the configuration it knows.
     signals: FxHashMap<u32, u64>,
     strict: Option<u64>,
     closed: bool,
+}
+
+impl Stream {
+    fn new(settings: hotpath::Settings) -> Stream {
+        Stream {
+            next_tensor: 0,
+            next_request: 0,
+            detector: HotPathDetector::new(settings),
+            batch: Vec::new(),
+            weight: 0,
+            work: 0,
+            held_work: 0,
+            seen: 0,
+            signals: FxHashMap::default(),
+            strict: None,
+            closed: false,
+        }
+    }
+
+    /// Takes a command, with the shape and dtype of what it makes, and its cost.
+    #[inline]
+    fn push(&mut self, command: Command, meta: Option<Meta>, work: u64) {
+        let before = self.batch.len();
+        self.detector.process(command, meta, &mut self.batch);
+        self.held_work += work;
+        if self.batch.len() > before {
+            self.count(before);
+        }
+    }
+
+    /// Puts what the detector holds back into the batch.
+    fn flush(&mut self) {
+        let before = self.batch.len();
+        self.detector.flush(&mut self.batch);
+        self.count(before);
+    }
+
+    /// Counts the commands of the batch from `before` on.
+    fn count(&mut self, before: usize) {
+        self.weight += self.batch[before..]
+            .iter()
+            .map(|command| match command {
+                Command::Invoke(_) => command.weight() as usize,
+                _ => 1,
+            })
+            .sum::<usize>();
+        self.work += std::mem::take(&mut self.held_work);
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.batch.is_empty() || self.detector.is_pending()
+    }
 }
 
 /// A tensor's place in the stream. The last reference to go emits its free.
@@ -80,14 +139,14 @@ impl Asked {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        self.session.0.push(Command::Free(self.id), 0);
+        self.session.0.push(Command::Free(self.id));
     }
 }
 
 impl Session {
     pub fn new(driver: Arc<dyn Driver>) -> Session {
         let inner = Arc::new(Inner {
-            stream: Mutex::default(),
+            stream: Mutex::new(Stream::new(hotpath::Settings::from_env())),
             batches: driver.batches(),
             driver,
             seed: AtomicU64::new(0),
@@ -133,7 +192,7 @@ impl Session {
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
         let instruction = Instruction { operation, output, operands, attributes, source, signal };
-        self.0.append(&mut stream, Command::Run(instruction), work);
+        self.0.append(&mut stream, Command::Run(instruction), Some(meta), work);
         drop(stream);
         Arc::new(Value { id: output, meta, source, session: self.clone() })
     }
@@ -149,7 +208,7 @@ impl Session {
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
         let command = Command::Create { output, content: Content::Data(data), signal };
-        self.0.append(&mut stream, command, meta.bytes() as u64);
+        self.0.append(&mut stream, command, Some(meta), meta.bytes() as u64);
         drop(stream);
         Arc::new(Value { id: output, meta, source: SourceId::default(), session: self.clone() })
     }
@@ -217,7 +276,7 @@ impl Session {
     /// the limit so far.
     pub fn set_strict(&self, limit: Option<u64>) -> Option<u64> {
         let mut stream = self.0.lock();
-        self.0.append(&mut stream, Command::Strict { limit }, 0);
+        self.0.append(&mut stream, Command::Strict { limit }, None, 0);
         std::mem::replace(&mut stream.strict, limit)
     }
 
@@ -228,14 +287,23 @@ impl Session {
         }
         let request = RequestId(stream.next_request);
         stream.next_request += 1;
-        stream.batch.push(command(request));
+        stream.push(command(request), None, 0);
         self.0.submit(&mut stream);
         Ok(request)
     }
 
     /// Sends what waits in the stream.
     pub fn flush(&self) {
-        self.0.flush();
+        let mut stream = self.0.lock();
+        stream.flush();
+        if !stream.batch.is_empty() {
+            self.0.submit(&mut stream);
+        }
+    }
+
+    /// What the hot path detector has done so far.
+    pub fn hot_path_stats(&self) -> hotpath::Stats {
+        self.0.lock().detector.get_stats()
     }
 
     /// Whether so much is under way that the next instruction should wait for room.
@@ -245,7 +313,11 @@ impl Session {
 
     /// Waits until there is room for more instructions.
     pub fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
-        self.flush();
+        let mut stream = self.0.lock();
+        if !stream.batch.is_empty() {
+            self.0.submit(&mut stream);
+        }
+        drop(stream);
         self.0.driver.wait_for_room(interrupt)
     }
 
@@ -277,30 +349,30 @@ impl Inner {
         if stream.signals.insert(signal, version) != Some(version) {
             let name = signal::name(signal).unwrap_or_default();
             let shard = registry::get(&name).and_then(|config| config.shard);
-            self.append(stream, Command::Signal { number: signal, name, shard }, 0);
+            self.append(stream, Command::Signal { number: signal, name, shard }, None, 0);
         }
     }
 
-    fn push(&self, command: Command, work: u64) {
+    fn push(&self, command: Command) {
         let mut stream = self.lock();
-        self.append(&mut stream, command, work);
+        self.append(&mut stream, command, None, 0);
     }
 
-    fn append(&self, stream: &mut Stream, command: Command, work: u64) {
+    fn append(&self, stream: &mut Stream, command: Command, meta: Option<Meta>, work: u64) {
         if stream.closed {
             return;
         }
-        let first = stream.batch.is_empty();
-        stream.batch.push(command);
-        stream.work += work;
-        if stream.batch.len() >= self.batches.commands || stream.work >= self.batches.work {
+        let waited = stream.has_waiting();
+        stream.push(command, meta, work);
+        if stream.weight >= self.batches.commands || stream.work >= self.batches.work {
             self.submit(stream);
-        } else if first {
+        } else if !waited {
             self.driver.nudge();
         }
     }
 
     fn submit(&self, stream: &mut Stream) {
+        stream.weight = 0;
         let work = std::mem::take(&mut stream.work);
         self.driver.submit(&mut stream.batch, work);
     }
@@ -309,13 +381,17 @@ impl Inner {
 impl Outbox for Inner {
     fn flush(&self) {
         let mut stream = self.lock();
+        if stream.seen == stream.next_tensor {
+            stream.flush();
+        }
+        stream.seen = stream.next_tensor;
         if !stream.batch.is_empty() {
             self.submit(&mut stream);
         }
     }
 
     fn has_waiting(&self) -> bool {
-        !self.lock().batch.is_empty()
+        self.lock().has_waiting()
     }
 }
 
@@ -323,6 +399,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let stream = self.stream.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !stream.closed {
+            stream.flush();
             self.driver.submit(&mut stream.batch, stream.work);
             self.driver.close();
         }

@@ -63,12 +63,17 @@ impl Dispatcher {
 
     /// While a session has no worker: answers what asks for lost tensors, which none will bring
     /// back, and fails what is made of them.
-    pub(crate) fn fail_lost(&mut self, peer: PeerId) {
+    pub(crate) fn fail_lost(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(&peer) else { return };
         let (tensors, outbox) = (&mut session.tensors, &mut self.outbox);
         let mut done = 0;
         for batch in &mut session.queue {
-            batch.retain(|command| {
+            // What depends on what is only known of single instructions.
+            if let Err(error) = session.templates.expand_all(&mut batch.commands) {
+                return self.refuse(now, peer, error.to_string());
+            }
+            let mut lost_here = 0;
+            batch.commands.retain(|command| {
                 let lost = match command {
                     Command::Run(instruction) => {
                         let mut operands = instruction.operands.iter().filter_map(Operand::tensor);
@@ -88,11 +93,12 @@ impl Dispatcher {
                     }
                     _ => None,
                 };
-                done += if lost.is_some() { command.weight() } else { 0 };
+                lost_here += if lost.is_some() { command.weight() } else { 0 };
                 lost.is_none()
             });
+            done += batch.give_up(lost_here);
         }
-        session.queue.retain(|batch| !batch.is_empty());
+        session.queue.retain(|batch| !batch.commands.is_empty());
         self.give_back(peer, done);
     }
 
@@ -113,7 +119,8 @@ impl Dispatcher {
         let outbox = &mut self.outbox;
         let mut done = 0;
         for batch in &mut session.queue {
-            batch.retain(|command| {
+            let mut given_up = 0;
+            batch.commands.retain(|command| {
                 let (Command::Fetch { request, .. }
                 | Command::Stats { request }
                 | Command::Explain { request, .. }
@@ -123,11 +130,12 @@ impl Dispatcher {
                 };
                 let answer = Message::Value { request: *request, result: Err(failure.clone()) };
                 outbox.push((peer, answer));
-                done += command.weight();
+                given_up += command.weight();
                 false
             });
+            done += batch.give_up(given_up);
         }
-        session.queue.retain(|batch| !batch.is_empty());
+        session.queue.retain(|batch| !batch.commands.is_empty());
         if session.queue.is_empty() {
             session.waiting_since = None;
         }

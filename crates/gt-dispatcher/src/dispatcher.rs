@@ -1,6 +1,6 @@
 //! The dispatcher's state machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +77,8 @@ pub struct Dispatcher {
     /// How often the numbers of sessions have begun anew.
     generation: u64,
     pub(crate) log: Option<Log>,
+    /// What the invocations on their way to workers stand for, for the log.
+    pub(crate) unfolded: VecDeque<Vec<Command>>,
     pub(crate) outbox: Vec<(PeerId, Message)>,
 }
 
@@ -101,6 +103,7 @@ impl Dispatcher {
             next_session: 1,
             generation: 0,
             log,
+            unfolded: VecDeque::new(),
             outbox: Vec::new(),
         }
     }

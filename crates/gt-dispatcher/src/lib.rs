@@ -3,6 +3,7 @@
 //! - [`dispatcher`]: the state machine; messages and the time go in, messages come out.
 //! - [`session`]: one client: its tensors, its queue and its requests.
 //! - [`schedule`]: clients' batches, planned and handed to workers in turn.
+//! - [`templates`]: sequences that clients repeat.
 //! - [`answers`]: what workers answer, on its way to the clients.
 //! - [`planner`]: where tensors lie, and what is moved.
 //! - [`pool`]: the workers, and which session begins on which.
@@ -19,5 +20,6 @@ pub mod planner;
 mod pool;
 mod schedule;
 mod session;
+mod templates;
 
 pub use dispatcher::{Dispatcher, Limits, PeerId};

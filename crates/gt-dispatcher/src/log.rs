@@ -99,6 +99,29 @@ impl Log {
     }
 }
 
+impl Log {
+    /// The lines of a pass of a hot path: its start, what it stands for, its end.
+    pub fn hot_path(
+        &mut self,
+        now: Duration,
+        event: Event,
+        party: &str,
+        invocation: &Command,
+        commands: &[Command],
+    ) {
+        self.command(now, event, party, invocation);
+        commands.iter().for_each(|command| self.command(now, event, party, command));
+        self.hot_path_end(now, event, party, invocation);
+    }
+
+    fn hot_path_end(&mut self, now: Duration, event: Event, party: &str, invocation: &Command) {
+        let Command::Invoke(invocation) = invocation else { return };
+        let name = if event.party() == "WORKER" { "WorkerHotPathEnd" } else { "HotPathEnd" };
+        let details = format_args!("template={}", invocation.template);
+        self.write(now, event, party, name, 0, details);
+    }
+}
+
 /// The names that users grep for.
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -121,6 +144,8 @@ fn command_name(command: &Command) -> &'static str {
             Collective::Broadcast => "Broadcast",
             Collective::Send => "Send",
         },
+        Command::Define(_) => "DefineHotPath",
+        Command::Invoke(_) => "HotPathStart",
     }
 }
 
@@ -199,6 +224,14 @@ impl std::fmt::Display for Details<'_> {
             Command::Locate { tensor, .. } => write!(f, "tensor={}", tensor.split().1),
             Command::Strict { limit } => write!(f, "limit={limit:?}"),
             Command::Exchange(exchange) => exchange_details(f, exchange),
+            Command::Define(definition) => {
+                write!(f, "template={} operations={}", definition.number, definition.steps.len())
+            }
+            Command::Invoke(invocation) => {
+                let count = invocation.last - invocation.first;
+                write!(f, "template={} operations={count}", invocation.template)?;
+                write!(f, " first={} result={}", invocation.first, invocation.base.split().1)
+            }
         }
     }
 }

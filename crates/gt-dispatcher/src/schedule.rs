@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use gt_ir::explain::Explanation;
 use gt_ir::message::Message;
-use gt_ir::{Command, Content, Operand, RequestId, SourceId, TensorId};
+use gt_ir::{Command, Content, Invocation, Operand, RequestId, SourceId, TensorId};
 
 use crate::dispatcher::{Dispatcher, PeerId, Survey};
 use crate::log::Event;
-use crate::planner::Scope;
-use crate::session::{Request, Session};
+use crate::planner::{Scope, Tensors};
+use crate::session::{Queued, Request, Session};
+use crate::templates::{Templates, rename};
 
 /// A name that no tensor has.
 const NOTHING: TensorId = TensorId(u64::MAX);
@@ -36,7 +37,13 @@ impl Dispatcher {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
         if let Some(log) = &mut self.log {
-            batch.iter().for_each(|command| log.command(now, Event::Recv, &session.label, command));
+            for command in &batch {
+                if let Command::Invoke(_) = command {
+                    log.hot_path(now, Event::Recv, &session.label, command, &[]);
+                } else {
+                    log.command(now, Event::Recv, &session.label, command);
+                }
+            }
         }
         // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
         let limit = OVERDRAFT * self.limits.client_window;
@@ -46,10 +53,11 @@ impl Dispatcher {
             );
             return self.refuse(now, peer, reason);
         }
-        session.open += batch.iter().map(Command::weight).sum::<u64>();
-        session.queue.push_back(batch);
+        let weight = batch.iter().map(Command::weight).sum();
+        session.open += weight;
+        session.queue.push_back(Queued { commands: batch, weight });
         if session.home.is_none() {
-            self.fail_lost(peer);
+            self.fail_lost(now, peer);
         }
         let Some(session) = self.sessions.get_mut(&peer) else { return };
         if session.home.is_none() && !session.queue.is_empty() && session.waiting_since.is_none() {
@@ -90,16 +98,16 @@ impl Dispatcher {
     /// Plans the oldest batch of a session and sends the workers their parts.
     fn forward(&mut self, now: Duration, peer: PeerId) {
         let session = self.sessions.get_mut(&peer).expect("chosen among the sessions");
-        let batch = session.queue.pop_front().expect("chosen for its queue");
+        let Queued { commands: batch, weight } =
+            session.queue.pop_front().expect("chosen for its queue");
         let asks =
             |command: &Command| matches!(command, Command::Explain { .. } | Command::Locate { .. });
         if session.tensors.direct && batch.iter().any(asks) {
             // Only what is planned can be explained: the batch waits until this session is.
-            session.queue.push_front(batch);
+            session.queue.push_front(Queued { commands: batch, weight });
             return self.plan_session(peer);
         }
         let batch = self.pipeline.process(batch);
-        let weight = batch.iter().map(Command::weight).sum();
         let planned = if session.tensors.direct {
             self.pass(peer, batch)
         } else {
@@ -123,6 +131,7 @@ impl Dispatcher {
             Err(reason) => {
                 // What was planned of this batch is not sent: the session ends.
                 self.streams.take();
+                self.unfolded.clear();
                 self.refuse(now, peer, reason);
             }
         }
@@ -134,8 +143,10 @@ impl Dispatcher {
         let (worker, _) = session.tensors.home.clone().expect("sessions are served with a worker");
         let holder = self.pool.get_by_id(worker).expect("the session's worker is in the pool");
         let shares_memory = !holder.machine.is_empty() && holder.machine == session.machine;
-        let (holder, tensors) = (holder.peer, &mut session.tensors);
+        let Session { tensors, templates, .. } = session;
+        let holder = holder.peer;
         let (mut refused, mut asked) = (None, None);
+        let has_log = self.log.is_some();
         batch.retain_mut(|command| match command {
             Command::Run(instruction) => {
                 for operand in &mut instruction.operands {
@@ -193,6 +204,28 @@ impl Dispatcher {
             Command::Explain { .. } | Command::Locate { .. } => {
                 unreachable!("sessions that ask for these are planned")
             }
+            Command::Define(definition) => match templates.define(definition) {
+                Ok(()) => {
+                    rename(definition, |id| tensors.qualify(id).unwrap_or(NOTHING));
+                    true
+                }
+                Err(error) => {
+                    refused = Some(error.to_string());
+                    false
+                }
+            },
+            Command::Invoke(invocation) => {
+                match qualify_invocation(invocation, tensors, templates, has_log) {
+                    Ok(unfolded) => {
+                        self.unfolded.extend(unfolded);
+                        true
+                    }
+                    Err(reason) => {
+                        refused = Some(reason);
+                        false
+                    }
+                }
+            }
             Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
                 refused = Some(FORBIDDEN.into());
                 false
@@ -217,7 +250,12 @@ impl Dispatcher {
             let Some(worker) = self.pool.get_by_id(worker) else { continue };
             if let Some(log) = &mut self.log {
                 for command in &commands {
-                    log.command(now, Event::WorkerSend, &worker.name, command);
+                    if let Command::Invoke(_) = command {
+                        let commands = self.unfolded.pop_front().unwrap_or_default();
+                        log.hot_path(now, Event::WorkerSend, &worker.name, command, &commands);
+                    } else {
+                        log.command(now, Event::WorkerSend, &worker.name, command);
+                    }
                 }
             }
             let weight = commands.iter().map(Command::weight).sum();
@@ -304,6 +342,15 @@ impl Dispatcher {
                 let result = result.map_err(|failure| (*failure).clone());
                 self.outbox.push((peer, Message::Located { request, result }));
             }
+            Command::Define(definition) => {
+                session.templates.define(&definition).map_err(|error| error.to_string())?;
+            }
+            Command::Invoke(invocation) => {
+                let commands = session.templates.expand(&invocation);
+                for command in commands.map_err(|error| error.to_string())? {
+                    self.plan(peer, command)?;
+                }
+            }
             Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
                 return Err(FORBIDDEN.into());
             }
@@ -362,4 +409,28 @@ impl Dispatcher {
             self.outbox.push((peer, Message::Stream(vec![command])));
         }
     }
+}
+
+/// Gives the tensors of an invocation the names that workers know them by; and what it stands for,
+/// if that is asked for.
+fn qualify_invocation(
+    invocation: &mut Invocation,
+    tensors: &mut Tensors,
+    templates: &mut Templates,
+    unfolds: bool,
+) -> Result<Option<Vec<Command>>, String> {
+    let unfolded = if unfolds {
+        templates.expand(invocation).map(Some)
+    } else {
+        templates.invoke(invocation, |_, _, _| None)
+    };
+    let unfolded = unfolded.map_err(|error| error.to_string())?;
+    if let Some(count) = invocation.last.checked_sub(1) {
+        tensors.qualify_new(TensorId(invocation.base.0.saturating_add(u64::from(count))))?;
+    }
+    invocation.base = tensors.qualify_new(invocation.base)?;
+    let name = |id: &mut TensorId| *id = tensors.qualify(*id).unwrap_or(NOTHING);
+    invocation.tensors.iter_mut().map(|(_, id)| id).for_each(name);
+    invocation.others.iter_mut().for_each(name);
+    Ok(unfolded)
 }

@@ -7,6 +7,7 @@ use gt_ir::{Command, RequestId};
 
 use crate::dispatcher::PeerId;
 use crate::planner::Tensors;
+use crate::templates::Templates;
 
 pub(crate) struct Session {
     pub peer: PeerId,
@@ -21,10 +22,11 @@ pub(crate) struct Session {
     /// The workers of its last batch.
     pub busy: Vec<PeerId>,
     pub tensors: Tensors,
+    pub templates: Templates,
     /// False while its worker is asked for its tensors.
     pub is_described: bool,
     /// Batches that no worker has room for yet.
-    pub queue: VecDeque<Vec<Command>>,
+    pub queue: VecDeque<Queued>,
     /// The weight of what it has sent and has not got back yet.
     pub open: u64,
     /// Since when it waits for a worker to appear.
@@ -47,11 +49,29 @@ impl Session {
             home: None,
             busy: Vec::new(),
             tensors: Tensors::new(number, generation),
+            templates: Templates::default(),
             is_described: true,
             queue: VecDeque::new(),
             open: 0,
             waiting_since: None,
         }
+    }
+}
+
+/// A batch that waits for room at the workers.
+pub(crate) struct Queued {
+    pub commands: Vec<Command>,
+    /// What the client gets back when the batch is done with.
+    pub weight: u64,
+}
+
+impl Queued {
+    /// Commands of this weight have been taken out; gives what of it the client gets back now.
+    /// That is all once nothing is left: what templates stand for weighs otherwise than they do.
+    pub fn give_up(&mut self, weight: u64) -> u64 {
+        let given = if self.commands.is_empty() { self.weight } else { weight.min(self.weight) };
+        self.weight -= given;
+        given
     }
 }
 

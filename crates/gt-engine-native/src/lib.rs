@@ -39,6 +39,8 @@ mod unary;
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
+use gt_worker::engine::launch_plainly;
+use gt_worker::plan::{Given, Plan as WorkerPlan};
 use gt_worker::{Engine, EngineError};
 
 use crate::element::compute_dtype;
@@ -65,6 +67,7 @@ impl NativeEngine {
 
 impl Engine for NativeEngine {
     type Tensor = Tensor;
+    type Program = (WorkerPlan, Vec<Option<u32>>);
 
     fn name(&self) -> &'static str {
         "native"
@@ -114,6 +117,19 @@ impl Engine for NativeEngine {
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
             None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
         }
+    }
+
+    fn prepare(&mut self, plan: WorkerPlan) -> Result<Self::Program, EngineError> {
+        let uses = plan.last_uses();
+        Ok((plan, uses))
+    }
+
+    fn launch(
+        &mut self,
+        program: &mut Self::Program,
+        inputs: &mut [Given<Tensor>],
+    ) -> Result<Vec<Tensor>, EngineError> {
+        launch_plainly(self, &program.0, &program.1, inputs)
     }
 
     fn after_fork(&mut self) {

@@ -10,6 +10,7 @@ use crate::exchange::{Exchange, Origin};
 use crate::operation::Operation;
 use crate::scalar::Scalar;
 use crate::signal::Shard;
+use crate::template::{Definition, Invocation};
 
 /// Names a tensor. Clients count from 0; on the way to the workers the dispatcher puts the
 /// session's number into the upper bits, so that no session can name another's tensors.
@@ -209,6 +210,10 @@ pub enum Command {
     Strict { limit: Option<u64> },
     /// Exchange blocks with other workers; the dispatcher's to send, never a client's.
     Exchange(Box<Exchange>),
+    /// A sequence that may be invoked from now on. Nothing is computed.
+    Define(Box<Definition>),
+    /// Compute a pass of a template, or a part of one.
+    Invoke(Box<Invocation>),
 }
 
 impl Command {
@@ -216,6 +221,10 @@ impl Command {
     pub fn weight(&self) -> u64 {
         match self {
             Command::Create { content, .. } => 1 + (content.meta().bytes() >> 14) as u64,
+            Command::Define(definition) => definition.steps.len() as u64,
+            Command::Invoke(invocation) => {
+                u64::from(invocation.last.saturating_sub(invocation.first)).max(1)
+            }
             _ => 1,
         }
     }
@@ -225,7 +234,7 @@ impl Command {
     pub fn wire_bytes(&self) -> usize {
         // The kind, then the fields; see the codec, whose tests hold the two together.
         1 + match self {
-            Command::Run(instruction) => instruction_bytes(instruction),
+            Command::Run(instruction) => instruction_bytes(instruction, 0),
             Command::Create { output, content, signal } => {
                 let meta = 2 + 8 * content.meta().shape.rank();
                 let values = match content {
@@ -247,7 +256,63 @@ impl Command {
             Command::Locate { tensor, .. } => 8 + near_bytes(tensor.0, 0),
             Command::Strict { limit } => 1 + limit.map_or(0, |_| 8),
             Command::Exchange(exchange) => exchange_bytes(exchange),
+            Command::Define(definition) => definition_bytes(definition),
+            Command::Invoke(invocation) => invocation_bytes(invocation),
         }
+    }
+}
+
+fn definition_bytes(definition: &Definition) -> usize {
+    let mut last = definition.base.0;
+    let steps: usize = definition
+        .steps
+        .iter()
+        .map(|step| {
+            1 + step.as_ref().map_or(0, |instruction| {
+                let bytes = instruction_bytes(instruction, last);
+                last = instruction.output.0;
+                bytes
+            })
+        })
+        .sum();
+    let frees: usize = definition.frees.iter().map(|id| near_bytes(id.0, definition.base.0)).sum();
+    let counts = [definition.number as usize, definition.steps.len(), definition.frees.len()];
+    let counts: usize = counts.into_iter().map(|count| varint_bytes(count as u64)).sum();
+    counts + near_bytes(definition.base.0, 0) + steps + frees
+}
+
+fn invocation_bytes(invocation: &Invocation) -> usize {
+    let base = invocation.base.0;
+    let tensors: usize = invocation
+        .tensors
+        .iter()
+        .map(|(slot, id)| varint_bytes(u64::from(*slot)) + near_bytes(id.0, base))
+        .sum();
+    let numbers: usize = invocation
+        .numbers
+        .iter()
+        .map(|(slot, value)| varint_bytes(u64::from(*slot)) + scalar_bytes(*value))
+        .sum();
+    let others: usize = invocation.others.iter().map(|id| near_bytes(id.0, base)).sum();
+    let counts = [
+        u64::from(invocation.template),
+        u64::from(invocation.first),
+        u64::from(invocation.last),
+        u64::from(invocation.frees),
+        invocation.tensors.len() as u64,
+        invocation.numbers.len() as u64,
+        invocation.others.len() as u64,
+    ];
+    let counts: usize = counts.into_iter().map(varint_bytes).sum();
+    counts + near_bytes(base, 0) + tensors + numbers + others
+}
+
+/// A number with its kind.
+fn scalar_bytes(scalar: Scalar) -> usize {
+    match scalar {
+        Scalar::Bool(_) => 2,
+        Scalar::Int(value) => 1 + near_bytes(value as u64, 0),
+        Scalar::Float(_) => 9,
     }
 }
 
@@ -276,16 +341,14 @@ fn exchange_bytes(exchange: &Exchange) -> usize {
     8 + 4 + 1 + input + output + 4 + sends + 4 + sources + 1 + 4
 }
 
-fn instruction_bytes(instruction: &Instruction) -> usize {
+fn instruction_bytes(instruction: &Instruction, last: u64) -> usize {
     let output = instruction.output.0;
     let operands: usize = instruction
         .operands
         .iter()
         .map(|operand| match operand {
             Operand::Tensor(id) => 1 + near_bytes(id.0, output),
-            Operand::Scalar(Scalar::Bool(_)) => 2,
-            Operand::Scalar(Scalar::Int(value)) => 1 + near_bytes(*value as u64, 0),
-            Operand::Scalar(Scalar::Float(_)) => 9,
+            Operand::Scalar(scalar) => scalar_bytes(*scalar),
         })
         .sum();
     let attributes: usize = instruction
@@ -308,7 +371,7 @@ fn instruction_bytes(instruction: &Instruction) -> usize {
         instruction.operands.len() as u64,
     ];
     let numbers: usize = numbers.into_iter().map(varint_bytes).sum();
-    numbers + near_bytes(output, 0) + 1 + operands + attributes
+    numbers + near_bytes(output, last) + 1 + operands + attributes
 }
 
 /// How many bytes a number takes at seven bits each.

@@ -4,6 +4,7 @@
 //! - [`operation`] and [`ops`]: what can be computed; each operation has one home in `ops/`.
 //! - [`sharding`]: along which axes operations may be cut into parts.
 //! - [`instruction`]: one use of an operation, and the other commands of a stream.
+//! - [`template`]: sequences of instructions that repeat, told once and then invoked.
 //! - [`exchange`]: data that workers send each other.
 //! - [`explain`]: what a planner has decided, for people.
 //! - [`message`]: what clients, the dispatcher and workers say to each other.
@@ -28,6 +29,7 @@ pub mod scalar;
 pub mod shape;
 pub mod sharding;
 pub mod signal;
+pub mod template;
 
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
@@ -39,3 +41,4 @@ pub use instruction::{
 pub use operation::{Graph, Meta, Operation, Var};
 pub use scalar::Scalar;
 pub use shape::Shape;
+pub use template::{Bindings, Definition, Invocation, Template, TemplateError};

@@ -108,6 +108,8 @@ pub struct WorkerStats {
     pub engine: String,
     pub operations_total: u64,
     pub operations_failed: u64,
+    /// Of all operations, those run as parts of plans.
+    pub operations_compiled: u64,
     /// Tensors held, and their bytes.
     pub tensors: u64,
     pub bytes: u64,

@@ -60,10 +60,17 @@ pub enum Kind {
 pub struct AttributeSpec {
     pub name: &'static str,
     pub kind: Kind,
+    /// Whether its values change from pass to pass of a loop, so that they are not part of a
+    /// template's structure.
+    pub varies: bool,
 }
 
 pub const fn attribute(name: &'static str, kind: Kind) -> AttributeSpec {
-    AttributeSpec { name, kind }
+    AttributeSpec { name, kind, varies: false }
+}
+
+pub const fn varying(name: &'static str, kind: Kind) -> AttributeSpec {
+    AttributeSpec { name, kind, varies: true }
 }
 
 /// How many operands an operation takes.

@@ -8,8 +8,8 @@ use gt_ir::operation::SampleOperand;
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{
-    Command, Content, DType, Instruction, Meta, Operand, Piece, RequestId, Scalar, Shape, SourceId,
-    TensorData, TensorId, TransferId, WorkerId, ops,
+    Command, Content, DType, Definition, Instruction, Invocation, Meta, Operand, Piece, RequestId,
+    Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId, ops,
 };
 use gt_net::codec::{DATA_FRAME, decode, encode};
 use proptest::prelude::*;
@@ -93,8 +93,33 @@ fn commands() -> Vec<Command> {
         Command::Exchange(Box::new(exchange())),
         Command::Stats { request: RequestId(9) },
         Command::Describe { session: 3 },
+        Command::Define(Box::new(definition())),
+        Command::Invoke(Box::new(invocation())),
     ]);
     commands
+}
+
+fn definition() -> Definition {
+    let add = instructions().into_iter().find_map(|command| match command {
+        Command::Run(instruction) => Some(instruction),
+        _ => None,
+    });
+    let (base, frees) = (TensorId(1 << 45), vec![TensorId(3), TensorId(1 << 45)]);
+    Definition { number: 63, base, steps: vec![add, None], frees }
+}
+
+fn invocation() -> Invocation {
+    let numbers = vec![(0, Scalar::Float(0.5)), (1, Scalar::Int(-7)), (300, Scalar::Bool(true))];
+    Invocation {
+        template: 63,
+        base: TensorId(1 << 45),
+        first: 2,
+        last: 200,
+        tensors: vec![(0, TensorId(4)), (9000, TensorId(1 << 46))],
+        numbers,
+        frees: 5,
+        others: vec![TensorId(0), TensorId(1 << 44)],
+    }
 }
 
 fn messages() -> Vec<Message> {

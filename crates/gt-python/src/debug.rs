@@ -44,8 +44,9 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
     for worker in workers {
         let operations = PyDict::new(py);
         operations.set_item("total", worker.operations_total)?;
-        operations.set_item("compiled", 0)?;
-        operations.set_item("eager", worker.operations_total)?;
+        operations.set_item("compiled", worker.operations_compiled)?;
+        let eager = worker.operations_total - worker.operations_compiled;
+        operations.set_item("eager", eager)?;
         operations.set_item("failed", worker.operations_failed)?;
         let memory = PyDict::new(py);
         memory.set_item("tensors", worker.tensors)?;

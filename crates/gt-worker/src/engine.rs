@@ -1,7 +1,10 @@
 //! What computes.
 
-use gt_ir::instruction::Operands;
-use gt_ir::{Attributes, Meta, Operation, TensorData};
+use gt_ir::instruction::{Attribute, Operands};
+use gt_ir::template::varying_attribute;
+use gt_ir::{Attributes, Meta, Operand, Operation, TensorData};
+
+use crate::plan::{Given, Input, Plan, Step};
 
 /// Why an engine could not do as asked, in words for the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -21,6 +24,9 @@ pub enum EngineError {
 pub trait Engine: Send {
     /// A tensor as this engine holds it. Cloning must be cheap (a reference).
     type Tensor: Clone + Send;
+
+    /// A plan made ready to be run many times.
+    type Program: Send;
 
     fn name(&self) -> &'static str;
 
@@ -43,6 +49,80 @@ pub trait Engine: Send {
         output: Meta,
     ) -> Result<Self::Tensor, EngineError>;
 
+    /// Makes a plan ready.
+    fn prepare(&mut self, plan: Plan) -> Result<Self::Program, EngineError>;
+
+    /// Runs a plan; gives its outputs in order. Inputs that die may be taken, but only once
+    /// nothing can go wrong any more: after an error all are there as they were.
+    fn launch(
+        &mut self,
+        program: &mut Self::Program,
+        inputs: &mut [Given<Self::Tensor>],
+    ) -> Result<Vec<Self::Tensor>, EngineError>;
+
     /// The process has forked, and this is the child: threads of the parent are not here.
     fn after_fork(&mut self) {}
+}
+
+/// The attributes of a step in a run with these inputs.
+pub fn attributes<T>(step: &Step, inputs: &[Given<T>]) -> Attributes {
+    let mut attributes = step.attributes.clone();
+    if let Some(index) = varying_attribute(step.operation)
+        && let Some(Attribute::Ints(values)) = attributes.get_mut(index)
+    {
+        for (value, number) in values.iter_mut().zip(&step.varying) {
+            *value = inputs[*number as usize].number().as_i64();
+        }
+    }
+    attributes
+}
+
+/// Runs a plan one operation after another, for engines that know nothing better.
+///
+/// # Errors
+/// What the engine says of the first operation that fails.
+pub fn launch_plainly<E: Engine>(
+    engine: &mut E,
+    plan: &Plan,
+    last_uses: &[Option<u32>],
+    inputs: &[Given<E::Tensor>],
+) -> Result<Vec<E::Tensor>, EngineError> {
+    let count = plan.inputs.len();
+    let mut values: Vec<Option<E::Tensor>> = vec![None; plan.steps.len()];
+    let kept = |value: usize| plan.outputs.contains(&(value as u32));
+    for (index, step) in plan.steps.iter().enumerate() {
+        let mut operands = Operands::new();
+        for (place, source) in step.operands.iter().enumerate() {
+            operands.push(match source {
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+                Operand::Tensor(value) if (*value as usize) < count => {
+                    match (&inputs[*value as usize], &plan.inputs[*value as usize]) {
+                        (Given::Number(scalar), Input::Number(_)) => Operand::Scalar(*scalar),
+                        (Given::Tensor(tensor), _) => Operand::Tensor(tensor.clone()),
+                        _ => unreachable!("nothing is taken in a plain run"),
+                    }
+                }
+                Operand::Tensor(value) => {
+                    let made = *value as usize - count;
+                    let again = step.operands[place + 1..].contains(source);
+                    let dies = last_uses[*value as usize] == Some(index as u32)
+                        && !again
+                        && !kept(*value as usize);
+                    let tensor = if dies { values[made].take() } else { values[made].clone() };
+                    Operand::Tensor(tensor.expect("steps use what was made before"))
+                }
+            });
+        }
+        let attributes = attributes(step, inputs);
+        let made = engine.run(step.operation, operands, &attributes, step.output)?;
+        values[index] = Some(made);
+    }
+    let output = |&value: &u32| match (value as usize).checked_sub(count) {
+        Some(made) => values[made].clone().expect("outputs are kept"),
+        None => match &inputs[value as usize] {
+            Given::Tensor(tensor) => tensor.clone(),
+            _ => unreachable!("outputs are tensors"),
+        },
+    };
+    Ok(plan.outputs.iter().map(output).collect())
 }

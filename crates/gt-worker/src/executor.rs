@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::composite;
 use crate::engine::{Engine, EngineError};
 use crate::exchange::Exchanges;
+use crate::templates::Templates;
 
 /// What a worker sends, and to whom.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,6 +47,7 @@ pub struct Worker<E: Engine> {
     pub(crate) tensors: FxHashMap<TensorId, Slot<E::Tensor>>,
     pub(crate) stats: WorkerStats,
     pub(crate) exchanges: Exchanges<E::Tensor>,
+    pub(crate) templates: Templates<E::Program>,
     /// Batches that wait for pieces from other workers, and where to go on in the first.
     waiting: VecDeque<Vec<Command>>,
     next: usize,
@@ -71,13 +73,19 @@ impl<E: Engine> Worker<E> {
             tensors: FxHashMap::default(),
             stats,
             exchanges: Exchanges::default(),
+            templates: Templates::default(),
             waiting: VecDeque::new(),
             next: 0,
         }
     }
 
     /// Runs commands from `start` until all are done, or one has to wait: gives where it stopped.
-    fn run_from(&mut self, start: usize, commands: &[Command], out: &mut Vec<Out>) -> usize {
+    pub(crate) fn run_from(
+        &mut self,
+        start: usize,
+        commands: &[Command],
+        out: &mut Vec<Out>,
+    ) -> usize {
         for (index, command) in commands.iter().enumerate().skip(start) {
             if !self.exchanges.is_idle() && self.has_to_wait(command) {
                 return index;
@@ -110,6 +118,8 @@ impl<E: Engine> Worker<E> {
                     out.push(Out::Dispatcher(self.describe(*session)));
                 }
                 Command::Exchange(exchange) => self.begin_exchange(exchange, out),
+                Command::Define(definition) => self.define(definition),
+                Command::Invoke(invocation) => self.invoke(invocation),
             }
         }
         commands.len()
@@ -124,6 +134,7 @@ impl<E: Engine> Worker<E> {
             }
             Command::Fetch { tensor, .. } => pending(tensor),
             Command::Exchange(exchange) => exchange.input.as_ref().is_some_and(pending),
+            Command::Invoke(invocation) => self.templates.needs(invocation).iter().any(pending),
             _ => false,
         }
     }
@@ -141,7 +152,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn run(&mut self, instruction: &Instruction, dying: &[Command]) {
+    pub(crate) fn run(&mut self, instruction: &Instruction, dying: &[Command]) {
         self.stats.operations_total += 1;
         let mut operands: Operands<E::Tensor> = SmallVec::new();
         let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
@@ -269,12 +280,12 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Takes a tensor out of the statistics.
-    fn forget(&mut self, meta: Meta) {
+    pub(crate) fn forget(&mut self, meta: Meta) {
         self.stats.tensors -= 1;
         self.stats.bytes -= meta.bytes() as u64;
     }
 
-    fn free(&mut self, id: TensorId) {
+    pub(crate) fn free(&mut self, id: TensorId) {
         if let Some(Slot::Ready { meta, .. }) = self.tensors.remove(&id) {
             self.forget(meta);
         }
@@ -301,6 +312,7 @@ impl<E: Engine> Worker<E> {
             self.tensors.keys().copied().filter(|id| id.split().0 == session).collect();
         ids.into_iter().for_each(|id| self.free(id));
         self.exchanges.end_session(session);
+        self.templates.end_session(session);
         self.tensors.shrink_to(1024);
     }
 

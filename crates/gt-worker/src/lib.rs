@@ -2,6 +2,7 @@
 //!
 //! - [`engine`]: the trait that every engine implements.
 //! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
+//! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat.
 //! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
@@ -11,6 +12,8 @@ mod composite;
 pub mod engine;
 mod exchange;
 pub mod executor;
+pub mod plan;
+mod templates;
 
 pub use engine::{Engine, EngineError};
 pub use executor::{Out, Work, Worker};

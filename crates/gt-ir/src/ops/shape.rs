@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Arity, Body, Call, Family, Kind, Meta, Operation, attribute};
+use crate::operation::{Arity, Body, Call, Family, Kind, Meta, Operation, attribute, varying};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{Part, Rule, Run, elementwise, localize_shape, shape_of};
 
@@ -225,7 +225,7 @@ fn region(call: &Call, meta: &Meta) -> Result<Shape> {
 const SLICING: Operation = Operation {
     family: Family::Slice,
     attributes: &[
-        attribute("starts", Kind::Ints),
+        varying("starts", Kind::Ints),
         attribute("sizes", Kind::Ints),
         attribute("steps", Kind::Ints),
     ],

@@ -6,7 +6,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::{
     Attribute, Attributes, Command, Content, DType, Instruction, Meta, Operand, Operation, Piece,
-    RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId,
+    RequestId, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId,
 };
 
 use super::Result;
@@ -57,7 +57,7 @@ impl Decoder<'_> {
             7 => {
                 let request = RequestId(self.head.u64()?);
                 let count = self.head.u32()? as usize;
-                let count = self.head.count(count, 48)?;
+                let count = self.head.count(count, 56)?;
                 let workers = (0..count).map(|_| self.stats()).collect::<Result<_>>()?;
                 Message::Statistics { request, workers }
             }
@@ -144,6 +144,7 @@ impl Decoder<'_> {
             engine: self.head.text()?,
             operations_total: self.head.u64()?,
             operations_failed: self.head.u64()?,
+            operations_compiled: self.head.u64()?,
             tensors: self.head.u64()?,
             bytes: self.head.u64()?,
             bytes_peak: self.head.u64()?,
@@ -183,11 +184,13 @@ impl Decoder<'_> {
             }
             9 => Command::Describe { session: self.head.u32()? },
             8 => Command::Exchange(Box::new(decode_exchange(&mut self.head)?)),
+            13 => Command::Define(Box::new(self.definition()?)),
+            14 => Command::Invoke(Box::new(self.invocation()?)),
             code => return Err(bad("a command", code)),
         })
     }
 
-    fn bool(&mut self) -> Result<bool> {
+    pub(super) fn bool(&mut self) -> Result<bool> {
         match self.head.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -196,7 +199,7 @@ impl Decoder<'_> {
     }
 
     /// A number of 32 bits at most.
-    fn small(&mut self) -> Result<u32> {
+    pub(super) fn small(&mut self) -> Result<u32> {
         u32::try_from(self.head.varint()?).map_err(|_| DecodeError::BadNumber)
     }
 
@@ -205,7 +208,7 @@ impl Decoder<'_> {
         DType::from_code(code).ok_or_else(|| bad("a dtype", code))
     }
 
-    fn instruction(&mut self) -> Result<Instruction> {
+    pub(super) fn instruction(&mut self) -> Result<Instruction> {
         let id = self.head.varint()?;
         let operation = u16::try_from(id)
             .ok()
@@ -222,10 +225,7 @@ impl Decoder<'_> {
         for _ in 0..operand_count {
             operands.push(match self.head.u8()? {
                 0 => Operand::Tensor(TensorId(self.head.near(output.0)?)),
-                1 => Operand::Scalar(Scalar::Bool(self.bool()?)),
-                2 => Operand::Scalar(Scalar::Int(self.head.near(0)? as i64)),
-                3 => Operand::Scalar(Scalar::Float(f64::from_bits(self.head.u64()?))),
-                code => return Err(bad("an operand", code)),
+                kind => Operand::Scalar(self.scalar(kind)?),
             });
         }
         let attribute_count = self.head.count(attribute_count, 1)?;
@@ -298,7 +298,7 @@ impl Decoder<'_> {
     }
 }
 
-fn bad(what: &'static str, code: u8) -> DecodeError {
+pub(super) fn bad(what: &'static str, code: u8) -> DecodeError {
     DecodeError::BadCode { what, code: u64::from(code) }
 }
 

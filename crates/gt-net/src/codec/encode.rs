@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role, WorkerStats};
-use gt_ir::{Attribute, Command, Content, Instruction, Operand, Scalar};
+use gt_ir::{Attribute, Command, Content, Instruction, Operand};
 
 use super::exchange::{encode_exchange, encode_meta, encode_shard};
 use super::explain::{encode_explanation, encode_placed};
@@ -155,6 +155,7 @@ impl Encoder {
         for number in [
             stats.operations_total,
             stats.operations_failed,
+            stats.operations_compiled,
             stats.tensors,
             stats.bytes,
             stats.bytes_peak,
@@ -229,39 +230,36 @@ impl Encoder {
                 self.head.u8(8);
                 encode_exchange(&mut self.head, exchange);
             }
+            Command::Define(definition) => {
+                self.head.u8(13);
+                self.definition(definition);
+            }
+            Command::Invoke(invocation) => {
+                self.head.u8(14);
+                self.invocation(invocation);
+            }
         }
     }
 
-    fn instruction(&mut self, instruction: &Instruction) {
+    pub(super) fn instruction(&mut self, instruction: &Instruction) {
         let output = instruction.output.0;
-        let head = &mut self.head;
-        head.varint(u64::from(instruction.operation.id));
-        head.near(output, self.last);
+        self.head.varint(u64::from(instruction.operation.id));
+        self.head.near(output, self.last);
         self.last = output;
-        head.varint(u64::from(instruction.source.0));
-        head.varint(u64::from(instruction.signal));
-        head.varint(instruction.operands.len() as u64);
-        head.u8(instruction.attributes.len() as u8);
+        self.head.varint(u64::from(instruction.source.0));
+        self.head.varint(u64::from(instruction.signal));
+        self.head.varint(instruction.operands.len() as u64);
+        self.head.u8(instruction.attributes.len() as u8);
         for operand in &instruction.operands {
             match operand {
                 Operand::Tensor(id) => {
-                    head.u8(0);
-                    head.near(id.0, output);
+                    self.head.u8(0);
+                    self.head.near(id.0, output);
                 }
-                Operand::Scalar(Scalar::Bool(value)) => {
-                    head.u8(1);
-                    head.u8(u8::from(*value));
-                }
-                Operand::Scalar(Scalar::Int(value)) => {
-                    head.u8(2);
-                    head.near(*value as u64, 0);
-                }
-                Operand::Scalar(Scalar::Float(value)) => {
-                    head.u8(3);
-                    head.u64(value.to_bits());
-                }
+                Operand::Scalar(scalar) => self.scalar(*scalar),
             }
         }
+        let head = &mut self.head;
         for attribute in &instruction.attributes {
             match attribute {
                 Attribute::None => head.u8(0),

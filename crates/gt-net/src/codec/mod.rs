@@ -4,12 +4,14 @@
 //! tensor data follows in frames of its own. Decoding checks everything: any bytes give a message
 //! or an error. Recursion and unbounded counts do not occur.
 //!
-//! - [`encode`], [`decode`]: messages and commands; [`exchange`], [`explain`]: rarer records.
+//! - [`encode`], [`decode`]: messages and commands; [`exchange`], [`explain`], [`template`]: rarer
+//!   records.
 
 mod decode;
 mod encode;
 mod exchange;
 mod explain;
+mod template;
 
 use bytes::Bytes;
 use gt_ir::message::Message;

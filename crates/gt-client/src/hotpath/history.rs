@@ -1,0 +1,181 @@
+//! The tokens of a stream so far, and the period with which they repeat.
+//!
+//! A period is found by its tokens alone, in constant time for each: as long as every token equals
+//! the one a candidate period before it, that period stands. When it falls, the place where the
+//! last few tokens were seen before gives the next candidate. So a loop is found through the loops
+//! inside it, and a stream that never repeats costs a look into one small table.
+
+/// How many tokens are remembered; a period is shorter.
+const CAPACITY: usize = 1 << 15;
+/// Places in the table of where tokens were seen.
+const PLACES: usize = 1 << 11;
+/// So many tokens together are looked up.
+const WINDOW: u64 = 4;
+
+/// What is remembered of a stream.
+pub struct History {
+    tokens: Vec<u64>,
+    /// How many tensors were alive when each token came.
+    alive: Vec<i32>,
+    /// How many tokens had come as ordinary commands before each.
+    cold: Vec<u32>,
+    /// How many tokens have come.
+    count: u64,
+    /// Where a window of tokens was seen last: its hash, and the number of its last token.
+    places: Vec<(u32, u32)>,
+    /// The candidate period; 0 for none.
+    period: u64,
+    /// For how many tokens it has stood.
+    run: u64,
+}
+
+impl History {
+    pub fn new() -> History {
+        History {
+            tokens: vec![0; CAPACITY],
+            alive: vec![0; CAPACITY],
+            cold: vec![0; CAPACITY],
+            count: 0,
+            places: vec![(0, 0); PLACES],
+            period: 0,
+            run: 0,
+        }
+    }
+
+    fn token(&self, number: u64) -> u64 {
+        self.tokens[number as usize % CAPACITY]
+    }
+
+    /// Takes the next token, how many tensors are alive before it, and how many ordinary commands
+    /// there were before it.
+    #[inline]
+    pub fn push(&mut self, token: u64, alive: i32, cold: u64) {
+        let at = self.count;
+        self.cold[at as usize % CAPACITY] = cold as u32;
+        self.tokens[at as usize % CAPACITY] = token;
+        self.alive[at as usize % CAPACITY] = alive;
+        self.count += 1;
+        if self.period != 0 && self.token(at - self.period) == token {
+            self.run += 1;
+            if self.run > self.period {
+                // Nothing new: the places of an earlier round are as good.
+                return;
+            }
+        } else if self.period != 0 {
+            (self.period, self.run) = (0, 0);
+        }
+        if self.count < WINDOW {
+            return;
+        }
+        let window = (1..WINDOW)
+            .fold(token, |hash, back| hash ^ self.token(at - back).rotate_left(back as u32 * 17));
+        let window = window.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = &mut self.places[(window >> 32) as usize % PLACES];
+        let (seen, before) = std::mem::replace(place, (window as u32, at as u32));
+        if self.period == 0 && seen == window as u32 {
+            // Numbers wrap at 32 bits; what is too far back is not in memory any more.
+            let distance = u64::from((at as u32).wrapping_sub(before));
+            if distance > 0 && distance < CAPACITY as u64 && distance < self.count {
+                (self.period, self.run) = (distance, 1);
+            }
+        }
+    }
+
+    /// The period that has stood for `rounds` rounds on end, if there is one.
+    #[inline]
+    pub fn period(&self, rounds: u64) -> Option<usize> {
+        let stands = self.period != 0 && self.run + WINDOW >= self.period * rounds;
+        stands.then_some(self.period as usize)
+    }
+
+    /// Whether this is the period, and the last token kept it.
+    #[inline]
+    pub fn stands(&self, period: usize) -> bool {
+        self.period == period as u64
+    }
+
+    /// How many of the last tokens came as ordinary commands.
+    pub fn cold_in_last(&self, period: usize) -> u64 {
+        let before = |number: u64| self.cold[number as usize % CAPACITY];
+        let (first, last) = (self.count - period as u64, self.count - 1);
+        u64::from(before(last).wrapping_sub(before(first)))
+    }
+
+    /// How many more tokens come before the round begins anew at the best place: where the fewest
+    /// tensors are alive.
+    pub fn tokens_to_start(&self, period: usize) -> usize {
+        let last_round = self.count - period as u64..self.count;
+        let fewest = last_round
+            .min_by_key(|&number| self.alive[number as usize % CAPACITY])
+            .unwrap_or(self.count);
+        (fewest + period as u64 - self.count) as usize % period
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(history: &mut History, tokens: impl IntoIterator<Item = u64>) {
+        tokens.into_iter().for_each(|token| history.push(token * 77_777 + 5, 0, 0));
+    }
+
+    #[test]
+    fn a_loop_is_found_in_its_third_round() {
+        let mut history = History::new();
+        feed(&mut history, 100..150);
+        feed(&mut history, 0..30);
+        feed(&mut history, 0..30);
+        assert_eq!(history.period(2), None);
+        feed(&mut history, 0..30);
+        assert_eq!(history.period(2), Some(30));
+    }
+
+    #[test]
+    fn a_loop_is_found_through_the_loops_inside_it() {
+        let mut history = History::new();
+        let round = || (0..10).chain((0..8).flat_map(|_| 20..25)).chain(30..40);
+        for _ in 0..4 {
+            feed(&mut history, round());
+        }
+        assert_eq!(history.period(2), Some(60));
+    }
+
+    #[test]
+    fn short_loops_and_what_never_repeats() {
+        let mut history = History::new();
+        feed(&mut history, 0..20_000);
+        assert_eq!(history.period(1), None);
+        feed(&mut history, [3; 12]);
+        assert_eq!(history.period(2), Some(1));
+        feed(&mut history, (0..200).map(|i| i % 2));
+        assert_eq!(history.period(2), Some(2));
+    }
+
+    #[test]
+    fn a_round_starts_where_the_fewest_are_alive() {
+        let mut history = History::new();
+        for _ in 0..5 {
+            for token in 0..10u64 {
+                // Token 7 comes when all else is gone.
+                history.push(token * 99_991, if token == 7 { 1 } else { 5 }, 0);
+            }
+        }
+        assert_eq!(history.period(2), Some(10));
+        assert_eq!(history.tokens_to_start(10), 7);
+        for token in 0..7u64 {
+            history.push(token * 99_991, 5, 0);
+        }
+        assert_eq!(history.tokens_to_start(10), 0);
+    }
+
+    #[test]
+    fn it_goes_on_beyond_its_memory() {
+        let mut history = History::new();
+        feed(&mut history, 0..3 * CAPACITY as u64);
+        for _ in 0..4 {
+            feed(&mut history, 0..1000);
+        }
+        assert_eq!(history.period(2), Some(1000));
+    }
+}

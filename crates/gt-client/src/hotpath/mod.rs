@@ -1,0 +1,344 @@
+//! Hot paths: finds what a session's stream repeats, and sends it as invocations of templates.
+//!
+//! - [`token`]: what makes two commands alike; [`history`]: with which period they repeat.
+//! - [`recording`]: one round of a loop, from which its template is made.
+//! - [`following`]: a pass of a template, command by command.
+//!
+//! A command that is the next step of a template is not sent: the invocation at the end of the
+//! pass stands for it. When the stream leaves the template, or somebody waits, what has matched so
+//! far is sent as a part of a pass, and ordinary commands follow. So a template changes how much
+//! is sent, never what is computed.
+
+mod following;
+mod history;
+mod recording;
+mod token;
+
+use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
+use gt_ir::{Command, Meta, Template};
+use rustc_hash::FxHashMap;
+
+use following::{Following, Known};
+use history::History;
+use recording::{Recording, Round};
+
+/// After so many broken passes in a row a template is forgotten,
+const BROKEN: u32 = 4;
+/// and after so many that free other tensors than it says.
+const ODD: u32 = 4;
+/// A longer loop takes the place of the shorter ones inside it if it has at most so many steps,
+const ROUND: usize = 2048;
+/// or if more than one in so many of its commands belongs to none of them.
+const COLD: u64 = 20;
+
+/// When sequences become hot paths.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Whether they are looked for at all.
+    pub enabled: bool,
+    /// How often a sequence comes before it is hot.
+    pub threshold: u32,
+}
+
+impl Settings {
+    /// As GT_AUTO_COMPILE, GT_COMPILE and GT_HOTPATH_THRESHOLD say.
+    pub fn from_env() -> Settings {
+        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|given| given == value);
+        let forced = is("GT_COMPILE", "1");
+        let threshold = std::env::var("GT_HOTPATH_THRESHOLD").ok();
+        let threshold = threshold.and_then(|text| text.parse().ok()).unwrap_or(3);
+        Settings {
+            enabled: forced || !is("GT_AUTO_COMPILE", "0"),
+            threshold: if forced { 2 } else { threshold },
+        }
+    }
+}
+
+/// Turns a stream of commands into one with invocations.
+pub struct HotPathDetector {
+    settings: Settings,
+    history: History,
+    recording: Option<Recording>,
+    following: Option<Following>,
+    /// By number; some are free.
+    known: Vec<Option<Box<Known>>>,
+    /// The templates that begin with a token, the longest first.
+    starts: FxHashMap<u64, Vec<u32>>,
+    /// How many tokens have come, and how many of them as ordinary commands.
+    total: u64,
+    cold: u64,
+    alive: i32,
+    /// No recording begins before this many tokens,
+    quiet_until: u64,
+    /// and as many more after the next that comes to nothing.
+    patience: u64,
+    stats: Stats,
+}
+
+/// What the detector has done.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions so far, and those sent by invocations.
+    pub total_instructions: u64,
+    pub hot_instructions: u64,
+    /// Templates that were made, and that there are now.
+    pub unique_sequences: u64,
+    pub hot_sequences: u64,
+    /// Complete passes.
+    pub repetitions: u64,
+    pub hot_threshold: u32,
+}
+
+impl HotPathDetector {
+    pub fn new(settings: Settings) -> HotPathDetector {
+        HotPathDetector {
+            settings,
+            history: History::new(),
+            recording: None,
+            following: None,
+            known: Vec::new(),
+            starts: FxHashMap::default(),
+            total: 0,
+            cold: 0,
+            alive: 0,
+            quiet_until: 0,
+            patience: 64,
+            stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
+        }
+    }
+
+    /// What it has done so far.
+    pub fn get_stats(&self) -> Stats {
+        let hot_sequences = self.known.iter().flatten().count() as u64;
+        Stats {
+            total_instructions: self.total,
+            hot_instructions: self.total - self.cold,
+            hot_sequences,
+            ..self.stats
+        }
+    }
+
+    /// Takes a command, with the shape and dtype of what it makes, and puts onto `out` what it
+    /// becomes: itself, or nothing as long as it is a step of a hot path.
+    #[inline]
+    pub fn process(&mut self, command: Command, meta: Option<Meta>, out: &mut Vec<Command>) {
+        if !self.settings.enabled {
+            return out.push(command);
+        }
+        match (&command, meta) {
+            (Command::Free(id), _) => {
+                self.alive -= 1;
+                if let Some(recording) = &mut self.recording {
+                    recording.free(*id);
+                }
+                match &mut self.following {
+                    Some(pass) => pass.free(known(&self.known, pass.number), *id),
+                    None => out.push(command),
+                }
+            }
+            (Command::Run(_) | Command::Create { .. }, Some(meta)) => {
+                self.step(command, meta, out);
+            }
+            _ => {
+                // Whatever else it is, it comes after all that was issued before it.
+                self.flush(out);
+                out.push(command);
+            }
+        }
+    }
+
+    /// Sends what is held back.
+    pub fn flush(&mut self, out: &mut Vec<Command>) {
+        if let Some(pass) = &mut self.following {
+            pass.send(known(&self.known, pass.number), out);
+        }
+    }
+
+    /// Whether anything is held back.
+    pub fn is_pending(&self) -> bool {
+        self.following.as_ref().is_some_and(Following::is_pending)
+    }
+
+    /// Takes a command that makes a tensor.
+    #[inline]
+    fn step(&mut self, command: Command, meta: Meta, out: &mut Vec<Command>) {
+        let token = self.follow(&command, meta, out);
+        let is_hot = token.is_some();
+        let token = token.unwrap_or_else(|| {
+            token::token(&command, Some(meta)).expect("it makes a tensor, and so has a token")
+        });
+        self.history.push(token, self.alive, self.cold);
+        self.total += 1;
+        self.alive += 1;
+        if self.recording.as_ref().is_some_and(Recording::is_complete) {
+            self.learn(out);
+        }
+        let is_hot = is_hot || self.start(token, &command, meta);
+        self.cold += u64::from(!is_hot);
+        match &mut self.recording {
+            Some(recording) => {
+                recording.step(token, &command, meta, self.history.stands(recording.period()));
+            }
+            None => self.look_for_period(),
+        }
+        // Data goes by itself, before the pass that uses it.
+        if !is_hot || matches!(command, Command::Create { .. }) {
+            out.push(command);
+        }
+    }
+
+    /// Goes on with the pass under way; gives the step's token if it does go on.
+    fn follow(&mut self, command: &Command, meta: Meta, out: &mut Vec<Command>) -> Option<u64> {
+        let pass = self.following.as_mut()?;
+        let known = self.known[pass.number as usize].as_mut().expect("it is being followed");
+        if pass.step(known, command, meta) {
+            return Some(known.tokens[pass.position() - 1]);
+        }
+        let complete = pass.is_complete(known);
+        pass.send(known, out);
+        if complete {
+            self.stats.repetitions += 1;
+            known.passes += 1;
+            known.broken = 0;
+            known.odd = if pass.is_usual(known) { 0 } else { known.odd + 1 };
+            if known.odd < ODD
+                && let Some(next) = Following::begin(known, command, meta)
+            {
+                self.following = Some(next);
+                return Some(known.tokens[0]);
+            }
+        } else {
+            known.broken += 1;
+        }
+        let (number, is_bad) = (known.number, known.broken >= BROKEN || known.odd >= ODD);
+        self.following = None;
+        if is_bad {
+            self.forget(number);
+            self.be_patient();
+        }
+        None
+    }
+
+    /// Begins a pass of the template that starts with a command, if there is one.
+    fn start(&mut self, token: u64, command: &Command, meta: Meta) -> bool {
+        if self.starts.is_empty() || self.following.is_some() {
+            return false;
+        }
+        let Some(numbers) = self.starts.get(&token) else { return false };
+        for &number in numbers {
+            let known = self.known[number as usize].as_mut().expect("listed by its start");
+            if let Some(pass) = Following::begin(known, command, meta) {
+                known.used = self.total;
+                self.following = Some(pass);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Begins to record when a loop has come round often enough.
+    #[inline]
+    fn look_for_period(&mut self) {
+        // The round that is recorded is the last of those that make it hot.
+        let rounds = u64::from(self.settings.threshold.max(3) - 2);
+        let Some(period) = self.history.period(rounds) else { return };
+        if self.total < self.quiet_until || period > MAX_STEPS {
+            return;
+        }
+        if let Some(pass) = &self.following {
+            let length = known(&self.known, pass.number).template.len();
+            if period <= length || period % length == 0 {
+                return;
+            }
+            let cold = self.history.cold_in_last(period);
+            if period > ROUND && cold * COLD < period as u64 {
+                return;
+            }
+        }
+        self.recording = Some(Recording::new(self.history.tokens_to_start(period), period));
+    }
+
+    /// Makes a template of the round that was recorded.
+    fn learn(&mut self, out: &mut Vec<Command>) {
+        let Some(round) = self.recording.take().and_then(Recording::finish) else {
+            return self.be_patient();
+        };
+        let Round { tokens, metas, mut definition } = round;
+        self.make_room(definition.steps.len());
+        let free = self.known.iter().position(Option::is_none);
+        let number = free.unwrap_or(self.known.len()) as u32;
+        definition.number = number;
+        let Ok((template, bindings)) = Template::new(&definition) else {
+            return self.be_patient();
+        };
+        // A pass that is under way ends here; the command at hand is the first of the next.
+        if let Some(mut pass) = self.following.take() {
+            pass.send(known(&self.known, pass.number), out);
+        }
+        out.push(Command::Define(Box::new(definition)));
+        let start = tokens[0];
+        let known = Known {
+            number,
+            template,
+            bindings,
+            tokens,
+            metas,
+            used: self.total,
+            broken: 0,
+            odd: 0,
+            passes: 0,
+        };
+        if free.is_none() {
+            self.known.push(None);
+        }
+        self.known[number as usize] = Some(Box::new(known));
+        let lengths = &self.known;
+        let numbers = self.starts.entry(start).or_default();
+        numbers.push(number);
+        numbers.sort_by_key(|number| {
+            std::cmp::Reverse(lengths[*number as usize].as_ref().map_or(0, |k| k.template.len()))
+        });
+        self.stats.unique_sequences += 1;
+    }
+
+    /// Forgets the templates that were not used for longest, until one of so many steps has room.
+    fn make_room(&mut self, steps: usize) {
+        loop {
+            let all: usize = self.known.iter().flatten().map(|known| known.template.len()).sum();
+            let count = self.known.iter().flatten().count();
+            if count < MAX_TEMPLATES as usize && all + steps <= MAX_ALL_STEPS {
+                return;
+            }
+            let followed = self.following.as_ref().map(|pass| pass.number);
+            let oldest = self
+                .known
+                .iter()
+                .flatten()
+                .filter(|known| Some(known.number) != followed)
+                .min_by_key(|known| known.used);
+            let Some(number) = oldest.map(|known| known.number) else { return };
+            self.forget(number);
+        }
+    }
+
+    /// Forgets a template. Others do so when another one takes its number.
+    fn forget(&mut self, number: u32) {
+        let Some(known) = self.known[number as usize].take() else { return };
+        if let Some(numbers) = self.starts.get_mut(&known.tokens[0]) {
+            numbers.retain(|other| *other != number);
+            if numbers.is_empty() {
+                self.starts.remove(&known.tokens[0]);
+            }
+        }
+    }
+
+    /// Something came to nothing: the next try waits, longer each time.
+    fn be_patient(&mut self) {
+        self.quiet_until = self.total + self.patience;
+        self.patience = (self.patience * 2).min(1 << 20);
+    }
+}
+
+fn known(all: &[Option<Box<Known>>], number: u32) -> &Known {
+    all[number as usize].as_ref().expect("a template that is followed is known")
+}

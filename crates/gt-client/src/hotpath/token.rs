@@ -1,0 +1,81 @@
+//! What makes two commands alike: all but the names of tensors, and numbers.
+
+use gt_ir::template::varying_attribute;
+use gt_ir::{Attribute, Command, Instruction, Meta, Operand, Scalar};
+
+/// Operands up to this far back count by their distance.
+const NEAR: u64 = 16;
+
+/// A hash of what makes an instruction or a tensor from data what it is; `None` for commands that
+/// make no tensor.
+pub fn token(command: &Command, meta: Option<Meta>) -> Option<u64> {
+    match command {
+        Command::Run(instruction) => Some(instruction_token(instruction, meta)),
+        Command::Create { content, signal, .. } => {
+            let mut hash = Hash::new(1);
+            hash.eat(u64::from(*signal));
+            hash.meta(&content.meta());
+            Some(hash.finish())
+        }
+        _ => None,
+    }
+}
+
+fn instruction_token(instruction: &Instruction, meta: Option<Meta>) -> u64 {
+    let operation = instruction.operation;
+    let mut hash = Hash::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
+    hash.eat(u64::from(instruction.signal));
+    if let Some(meta) = &meta {
+        hash.meta(meta);
+    }
+    for operand in &instruction.operands {
+        hash.eat(match operand {
+            Operand::Tensor(id) => instruction.output.0.wrapping_sub(id.0).min(NEAR),
+            Operand::Scalar(Scalar::Bool(_)) => 1 << 32,
+            Operand::Scalar(Scalar::Int(_)) => 2 << 32,
+            Operand::Scalar(Scalar::Float(_)) => 3 << 32,
+        });
+    }
+    if instruction.attributes.is_empty() {
+        return hash.finish();
+    }
+    let varies = varying_attribute(operation);
+    for (index, attribute) in instruction.attributes.iter().enumerate() {
+        match attribute {
+            Attribute::None => hash.eat(0),
+            Attribute::Int(value) => hash.eat(*value as u64),
+            Attribute::Float(value) => hash.eat(value.to_bits()),
+            Attribute::Bool(value) => hash.eat(u64::from(*value)),
+            Attribute::DType(dtype) => hash.eat(*dtype as u64),
+            Attribute::Ints(values) if varies == Some(index) => hash.eat(values.len() as u64),
+            Attribute::Ints(values) => values.iter().for_each(|&value| hash.eat(value as u64)),
+        }
+    }
+    hash.finish()
+}
+
+/// Multiplies and folds: two words a step, as wyhash does.
+struct Hash(u64);
+
+impl Hash {
+    fn new(seed: u64) -> Hash {
+        Hash(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[inline]
+    fn eat(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * 0xa076_1d64_78bd_642f_u128;
+        self.0 = (product >> 64) as u64 ^ product as u64 ^ word.rotate_left(23);
+    }
+
+    #[inline]
+    fn meta(&mut self, meta: &Meta) {
+        self.eat((meta.dtype as u64) << 8 | meta.shape.rank() as u64);
+        meta.shape.dims().iter().for_each(|&dim| self.eat(dim as u64));
+    }
+
+    fn finish(mut self) -> u64 {
+        self.eat(0);
+        self.0
+    }
+}

@@ -1,0 +1,415 @@
+//! The stream that leaves the detector stands for the one that entered it.
+
+use gt_client::hotpath::{HotPathDetector, Settings};
+use gt_ir::ops::{binary, shape, unary};
+use gt_ir::template::{Pass, expand};
+use gt_ir::{
+    Attribute, Attributes, Bindings, Command, Content, DType, Instruction, Meta, Operand,
+    Operation, RequestId, Scalar, Shape, SourceId, Template, TensorData, TensorId,
+};
+use proptest::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::smallvec;
+
+/// Puts what invocations stand for into their places, as whoever receives them does.
+#[derive(Default)]
+struct Receiver {
+    templates: FxHashMap<u32, (Template, Bindings, usize)>,
+    commands: Vec<Command>,
+    passes: usize,
+}
+
+impl Receiver {
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Define(definition) => {
+                let (template, bindings) = Template::new(&definition).expect("valid");
+                self.templates.insert(definition.number, (template, bindings, 0));
+            }
+            Command::Invoke(invocation) => {
+                let known = self.templates.get_mut(&invocation.template).expect("defined");
+                let (template, bindings, freed) = known;
+                bindings.take(template, &invocation).expect("valid");
+                if invocation.first == 0 {
+                    *freed = 0;
+                }
+                let pass = Pass {
+                    first: invocation.first as usize,
+                    last: invocation.last as usize,
+                    freed: *freed,
+                    frees: invocation.frees as usize,
+                    others: &invocation.others,
+                };
+                *freed = invocation.frees as usize;
+                self.passes += 1;
+                self.commands.extend(expand(template, bindings, pass));
+            }
+            other => self.commands.push(other),
+        }
+    }
+}
+
+/// Issues commands as a session does, and checks what comes out.
+struct Issuer {
+    detector: HotPathDetector,
+    next: u64,
+    issued: Vec<Command>,
+    out: Vec<Command>,
+    alive: FxHashMap<u64, Meta>,
+}
+
+impl Issuer {
+    fn new() -> Issuer {
+        let settings = Settings { enabled: true, threshold: 3 };
+        Issuer {
+            detector: HotPathDetector::new(settings),
+            next: 0,
+            issued: Vec::new(),
+            out: Vec::new(),
+            alive: FxHashMap::default(),
+        }
+    }
+
+    fn pass(&mut self, command: Command, meta: Option<Meta>) {
+        self.issued.push(command.clone());
+        self.detector.process(command, meta, &mut self.out);
+    }
+
+    fn run(
+        &mut self,
+        line: u32,
+        operation: &'static Operation,
+        operands: &[Operand],
+        attributes: Attributes,
+        meta: Meta,
+    ) -> u64 {
+        let output = TensorId(self.next);
+        self.next += 1;
+        let operands = operands.iter().copied().collect();
+        let source = SourceId(line);
+        let instruction =
+            Instruction { operation, output, operands, attributes, source, signal: 0 };
+        self.pass(Command::Run(instruction), Some(meta));
+        self.alive.insert(output.0, meta);
+        output.0
+    }
+
+    fn add(&mut self, line: u32, left: u64, right: Operand) -> u64 {
+        let meta = self.alive[&left];
+        self.run(line, &binary::ADD, &[tensor(left), right], smallvec![], meta)
+    }
+
+    fn create(&mut self, length: usize) -> u64 {
+        let output = TensorId(self.next);
+        self.next += 1;
+        let shape = Shape::new(&[length]).unwrap();
+        let bytes = bytes::Bytes::from(vec![0; length * 4]);
+        let content = Content::Data(TensorData { dtype: DType::F32, shape, bytes });
+        let meta = content.meta();
+        self.pass(Command::Create { output, content, signal: 0 }, Some(meta));
+        self.alive.insert(output.0, meta);
+        output.0
+    }
+
+    fn free(&mut self, id: u64) {
+        self.alive.remove(&id).expect("freed once");
+        self.pass(Command::Free(TensorId(id)), None);
+    }
+
+    fn fetch(&mut self, id: u64) {
+        let (request, tensor) = (RequestId(0), TensorId(id));
+        self.pass(Command::Fetch { request, tensor, shared: false, line: SourceId(0) }, None);
+    }
+
+    /// All that came out, unfolded; checked against what went in.
+    fn finish(mut self) -> Receiver {
+        self.detector.flush(&mut self.out);
+        let mut receiver = Receiver::default();
+        self.out.into_iter().for_each(|command| receiver.take(command));
+        check(&self.issued, &receiver.commands);
+        receiver
+    }
+}
+
+fn tensor(id: u64) -> Operand {
+    Operand::Tensor(TensorId(id))
+}
+
+fn number(value: f64) -> Operand {
+    Operand::Scalar(Scalar::Float(value))
+}
+
+fn check(issued: &[Command], received: &[Command]) {
+    let of = |commands: &[Command], wanted: fn(&Command) -> bool| -> Vec<Command> {
+        commands.iter().filter(|command| wanted(command)).cloned().collect()
+    };
+    for kind in [
+        |command: &Command| matches!(command, Command::Run(_)),
+        |command: &Command| matches!(command, Command::Create { .. }),
+        |command: &Command| matches!(command, Command::Fetch { .. }),
+    ] {
+        assert_eq!(of(issued, kind), of(received, kind));
+    }
+    let frees = |commands: &[Command]| -> Vec<u64> {
+        let mut ids: Vec<u64> = commands
+            .iter()
+            .filter_map(|command| match command {
+                Command::Free(id) => Some(id.0),
+                _ => None,
+            })
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(frees(issued), frees(received));
+    // Nothing is used before it is there or after it is freed.
+    let mut there = FxHashSet::default();
+    for command in received {
+        match command {
+            Command::Run(instruction) => {
+                for id in instruction.operands.iter().filter_map(Operand::tensor) {
+                    assert!(there.contains(id), "{instruction} uses {id}, which is not there");
+                }
+                there.insert(instruction.output);
+            }
+            Command::Create { output, .. } => {
+                there.insert(*output);
+            }
+            Command::Fetch { tensor, .. } => assert!(there.contains(tensor)),
+            Command::Free(id) => assert!(there.remove(id)),
+            _ => {}
+        }
+    }
+}
+
+/// A step of a program that a loop repeats.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Add two of the tensors there are, counted from the newest.
+    Add(usize, usize),
+    AddNumber(usize, bool),
+    Exp(usize),
+    /// A slice that starts where the round says.
+    Slice(usize),
+    Create,
+    Free(usize),
+    Fetch(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (0usize..6, 0usize..6).prop_map(|(a, b)| Step::Add(a, b)),
+        3 => (0usize..6, any::<bool>()).prop_map(|(a, changes)| Step::AddNumber(a, changes)),
+        3 => (0usize..6).prop_map(Step::Exp),
+        1 => (0usize..6).prop_map(Step::Slice),
+        1 => Just(Step::Create),
+        4 => (0usize..8).prop_map(Step::Free),
+        1 => (0usize..4).prop_map(Step::Fetch),
+    ]
+}
+
+/// A part of a program: its steps, how often they are repeated, and which are left out when.
+#[derive(Clone, Debug)]
+struct Part {
+    steps: Vec<Step>,
+    rounds: usize,
+    line: u32,
+    skips: Vec<(usize, usize)>,
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let steps = proptest::collection::vec(step(), 1..14);
+    let skips = proptest::collection::vec((0usize..30, 0usize..14), 0..3);
+    (steps, 1usize..25, 0u32..3, skips).prop_map(|(steps, rounds, line, skips)| Part {
+        steps,
+        rounds,
+        line,
+        skips,
+    })
+}
+
+fn run_part(issuer: &mut Issuer, tensors: &mut Vec<u64>, part: &Part) {
+    for round in 0..part.rounds {
+        for (index, step) in part.steps.iter().enumerate() {
+            if part.skips.contains(&(round, index)) {
+                continue;
+            }
+            let line = part.line * 100 + index as u32;
+            let pick = |back: usize| tensors[tensors.len() - 1 - back % tensors.len()];
+            let made = match *step {
+                Step::Add(a, b) => issuer.add(line, pick(a), tensor(pick(b))),
+                Step::AddNumber(a, changes) => {
+                    let value = if changes { round as f64 * 0.5 } else { 2.0 };
+                    issuer.add(line, pick(a), number(value))
+                }
+                Step::Exp(a) => {
+                    let meta = issuer.alive[&pick(a)];
+                    issuer.run(line, &unary::EXP, &[tensor(pick(a))], smallvec![], meta)
+                }
+                Step::Slice(a) => {
+                    let attributes = smallvec![
+                        Attribute::ints(&[round as i64 * 3]),
+                        Attribute::ints(&[4i64]),
+                        Attribute::ints(&[1i64])
+                    ];
+                    let meta = issuer.alive[&pick(a)];
+                    issuer.run(line, &shape::SLICE, &[tensor(pick(a))], attributes, meta)
+                }
+                Step::Create => issuer.create(4 + part.line as usize),
+                Step::Free(back) => {
+                    if tensors.len() > 3 {
+                        let at = tensors.len() - 1 - back % (tensors.len() - 1);
+                        let id = tensors.remove(at);
+                        issuer.free(id);
+                    }
+                    continue;
+                }
+                Step::Fetch(back) => {
+                    issuer.fetch(pick(back));
+                    continue;
+                }
+            };
+            tensors.push(made);
+        }
+        // A loop does not grow for ever.
+        while tensors.len() > 12 {
+            let id = tensors.remove(1);
+            issuer.free(id);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_program_stays_what_it_is(
+        parts in proptest::collection::vec(part(), 1..4),
+        outer in 1usize..6,
+    ) {
+        let mut issuer = Issuer::new();
+        let mut tensors = vec![issuer.create(4), issuer.create(4)];
+        for _ in 0..outer {
+            for part in &parts {
+                run_part(&mut issuer, &mut tensors, part);
+            }
+        }
+        issuer.finish();
+    }
+}
+
+/// A training step: parameters replace themselves, a loss is left over.
+fn training_step(issuer: &mut Issuer, parameters: &mut [u64], data: u64, rate: f64) -> u64 {
+    let mut x = data;
+    let mut hidden = Vec::new();
+    for (layer, &parameter) in parameters.iter().enumerate() {
+        x = issuer.add(layer as u32, x, tensor(parameter));
+        hidden.push(x);
+    }
+    let loss = issuer.add(50, x, number(1.0));
+    for (layer, parameter) in parameters.iter_mut().enumerate() {
+        let gradient = issuer.add(60, hidden[layer], tensor(loss));
+        let step = issuer.add(61, gradient, number(rate));
+        let new = issuer.add(62, *parameter, tensor(step));
+        issuer.free(gradient);
+        issuer.free(step);
+        issuer.free(std::mem::replace(parameter, new));
+    }
+    hidden.into_iter().for_each(|id| issuer.free(id));
+    loss
+}
+
+/// The share of the instructions from the tenth of some training steps on that are sent by
+/// invocations.
+fn share_of_hot(steps: usize, mut between: impl FnMut(&mut Issuer, usize, u64)) -> (f64, Receiver) {
+    let mut issuer = Issuer::new();
+    let data = issuer.create(8);
+    let mut parameters: Vec<u64> = (0..4).map(|_| issuer.create(8)).collect();
+    let mut last = None;
+    let mut before = issuer.detector.get_stats();
+    for step in 0..steps {
+        if step == 9 {
+            before = issuer.detector.get_stats();
+        }
+        let rate = 0.1 / (1.0 + step as f64);
+        let loss = training_step(&mut issuer, &mut parameters, data, rate);
+        if let Some(last) = last.replace(loss) {
+            issuer.free(last);
+        }
+        between(&mut issuer, step, loss);
+    }
+    let after = issuer.detector.get_stats();
+    let hot = after.hot_instructions - before.hot_instructions;
+    let all = after.total_instructions - before.total_instructions;
+    (hot as f64 / all as f64, issuer.finish())
+}
+
+#[test]
+fn a_training_loop_is_hot_by_its_tenth_step() {
+    let (share, receiver) = share_of_hot(40, |_, _, _| {});
+    assert_eq!(share, 1.0);
+    // A message for each step.
+    assert!(receiver.passes <= 36, "{}", receiver.passes);
+}
+
+#[test]
+fn fetching_the_loss_leaves_it_hot() {
+    let (share, _) = share_of_hot(40, |issuer, _, loss| issuer.fetch(loss));
+    assert_eq!(share, 1.0);
+    let (share, _) = share_of_hot(40, |issuer, step, loss| {
+        if step % 3 == 0 {
+            issuer.fetch(loss);
+        }
+    });
+    assert_eq!(share, 1.0);
+}
+
+#[test]
+fn evaluation_now_and_then_leaves_it_hot() {
+    let mut others = Vec::new();
+    let (share, _) = share_of_hot(60, |issuer, step, loss| {
+        if step % 5 == 4 {
+            let a = issuer.add(70, loss, number(1.0));
+            let b = issuer.add(71, a, number(2.0));
+            issuer.fetch(b);
+            others.extend([a, b]);
+            if others.len() > 8 {
+                others.drain(..).for_each(|id| issuer.free(id));
+            }
+        }
+    });
+    assert!(share > 0.95, "{share}");
+}
+
+#[test]
+fn steps_of_another_kind_now_and_then_leave_it_hot() {
+    // A smaller last batch, once an epoch.
+    let mut issuer = Issuer::new();
+    let (data, small) = (issuer.create(8), issuer.create(6));
+    let mut parameters: Vec<u64> = (0..4).map(|_| issuer.create(8)).collect();
+    let mut others: Vec<u64> = (0..4).map(|_| issuer.create(6)).collect();
+    for step in 0..120 {
+        let loss = if step % 12 == 11 {
+            training_step(&mut issuer, &mut others, small, 0.1)
+        } else {
+            training_step(&mut issuer, &mut parameters, data, 0.1)
+        };
+        issuer.free(loss);
+    }
+    let stats = issuer.detector.get_stats();
+    let share = stats.hot_instructions as f64 / stats.total_instructions as f64;
+    assert!(share > 0.85, "{share}");
+    issuer.finish();
+}
+
+#[test]
+fn what_never_repeats_is_left_alone() {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    for line in 0..5000 {
+        let next = issuer.add(line, x, number(1.0));
+        issuer.free(std::mem::replace(&mut x, next));
+    }
+    assert_eq!(issuer.detector.get_stats().hot_instructions, 0);
+    issuer.finish();
+}

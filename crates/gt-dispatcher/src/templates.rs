@@ -1,0 +1,117 @@
+//! The templates of a session, as the dispatcher knows them.
+
+use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, Pass, expand};
+use gt_ir::{
+    Bindings, Command, Definition, Invocation, Operand, Template, TemplateError, TensorId,
+};
+use rustc_hash::FxHashMap;
+
+/// The templates of a session, by number.
+#[derive(Default)]
+pub(crate) struct Templates {
+    known: FxHashMap<u32, Known>,
+    steps: usize,
+}
+
+struct Known {
+    template: Template,
+    bindings: Bindings,
+    /// How many frees of the current pass are done.
+    freed: u32,
+}
+
+impl Templates {
+    /// Learns a template.
+    ///
+    /// # Errors
+    /// It is not one that a client would send.
+    pub fn define(&mut self, definition: &Definition) -> Result<(), TemplateError> {
+        let number = definition.number;
+        if number >= MAX_TEMPLATES {
+            return Err(TemplateError::Unknown { number });
+        }
+        let (template, bindings) = Template::new(definition)?;
+        let replaced = self.known.get(&number).map_or(0, |known| known.template.len());
+        let steps = self.steps - replaced + template.len();
+        if steps > MAX_ALL_STEPS {
+            return Err(TemplateError::Length { steps });
+        }
+        self.steps = steps;
+        self.known.insert(number, Known { template, bindings, freed: 0 });
+        Ok(())
+    }
+
+    /// Takes an invocation; gives the commands that it stands for, made by `then`.
+    ///
+    /// # Errors
+    /// It does not fit its template.
+    pub fn invoke<T>(
+        &mut self,
+        invocation: &Invocation,
+        then: impl FnOnce(&Template, &Bindings, Pass) -> T,
+    ) -> Result<T, TemplateError> {
+        let number = invocation.template;
+        let Some(known) = self.known.get_mut(&number) else {
+            return Err(TemplateError::Unknown { number });
+        };
+        let Known { template, bindings, freed } = known;
+        bindings.take(template, invocation)?;
+        let before = if invocation.first == 0 { 0 } else { *freed };
+        if invocation.frees < before {
+            return Err(TemplateError::Slot { number });
+        }
+        *freed = invocation.frees;
+        let pass = Pass {
+            first: invocation.first as usize,
+            last: invocation.last as usize,
+            freed: before as usize,
+            frees: invocation.frees as usize,
+            others: &invocation.others,
+        };
+        Ok(then(template, bindings, pass))
+    }
+
+    /// The commands that an invocation stands for.
+    ///
+    /// # Errors
+    /// It does not fit its template.
+    pub fn expand(&mut self, invocation: &Invocation) -> Result<Vec<Command>, TemplateError> {
+        self.invoke(invocation, expand)
+    }
+
+    /// Learns the templates of a list, and puts what invocations stand for into their places.
+    ///
+    /// # Errors
+    /// One of them is not valid.
+    pub fn expand_all(&mut self, commands: &mut Vec<Command>) -> Result<(), TemplateError> {
+        let is_plain =
+            |command: &Command| !matches!(command, Command::Define(_) | Command::Invoke(_));
+        if commands.iter().all(is_plain) {
+            return Ok(());
+        }
+        let mut plain = Vec::with_capacity(commands.len());
+        for command in commands.drain(..) {
+            match command {
+                Command::Define(definition) => self.define(&definition)?,
+                Command::Invoke(invocation) => plain.append(&mut self.expand(&invocation)?),
+                other => plain.push(other),
+            }
+        }
+        *commands = plain;
+        Ok(())
+    }
+}
+
+/// Gives all tensors of a definition the names that `name` says.
+pub(crate) fn rename(definition: &mut Definition, mut name: impl FnMut(TensorId) -> TensorId) {
+    definition.base = name(definition.base);
+    for instruction in definition.steps.iter_mut().flatten() {
+        instruction.output = name(instruction.output);
+        for operand in &mut instruction.operands {
+            if let Operand::Tensor(id) = operand {
+                *id = name(*id);
+            }
+        }
+    }
+    definition.frees.iter_mut().for_each(|id| *id = name(*id));
+}

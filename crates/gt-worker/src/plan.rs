@@ -1,0 +1,147 @@
+//! Plans: several operations for an engine to run as one.
+
+use gt_ir::operation::Body;
+use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Scalar, Var};
+use smallvec::SmallVec;
+
+/// Operations to be run in order. Their values are numbered: first the inputs, then one for each
+/// step.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub inputs: Vec<Input>,
+    pub steps: Vec<Step>,
+    /// The values to be given back; all others are nobody's after their last use.
+    pub outputs: Vec<u32>,
+}
+
+/// What a plan is given.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Input {
+    /// A tensor. One that dies is given away: nobody else needs its values any more.
+    Tensor { meta: Meta, dies: bool },
+    /// A number like this one; it may be another each time.
+    Number(Scalar),
+}
+
+/// What a step is computed from: a value, by its number, or a constant.
+pub type Source = Operand<u32>;
+
+/// An operation of a plan.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub operation: &'static Operation,
+    pub operands: SmallVec<[Source; 3]>,
+    /// Where an attribute varies, it holds the numbers of the plan's first run here.
+    pub attributes: Attributes,
+    /// The values, all numbers, of the attribute that varies.
+    pub varying: SmallVec<[u32; 2]>,
+    pub output: Meta,
+}
+
+/// What a plan is given at one run.
+#[derive(Clone)]
+pub enum Given<T> {
+    Tensor(T),
+    Number(Scalar),
+    /// A tensor that was taken: it dies here.
+    Taken,
+}
+
+impl<T> Given<T> {
+    /// The number that it is.
+    pub fn number(&self) -> Scalar {
+        match self {
+            Given::Number(scalar) => *scalar,
+            _ => unreachable!("the plan says where there are numbers"),
+        }
+    }
+}
+
+impl Plan {
+    /// A plan without steps.
+    pub fn new(inputs: Vec<Input>) -> Plan {
+        Plan { inputs, steps: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// Shape and dtype of a value, or the number it is like.
+    pub fn meta(&self, value: u32) -> Operand<Meta> {
+        match self.inputs.get(value as usize) {
+            Some(Input::Tensor { meta, .. }) => Operand::Tensor(*meta),
+            Some(Input::Number(scalar)) => Operand::Scalar(*scalar),
+            None => Operand::Tensor(self.steps[value as usize - self.inputs.len()].output),
+        }
+    }
+
+    /// The number of values: of inputs and steps.
+    pub fn values(&self) -> usize {
+        self.inputs.len() + self.steps.len()
+    }
+
+    /// For each value the last step that uses it, as its place; `None` where none does.
+    pub fn last_uses(&self) -> Vec<Option<u32>> {
+        let mut last = vec![None; self.values()];
+        for (index, step) in self.steps.iter().enumerate() {
+            let operands = step.operands.iter().filter_map(Operand::tensor);
+            for &value in operands.chain(&step.varying) {
+                last[value as usize] = Some(index as u32);
+            }
+        }
+        last
+    }
+
+    /// Adds an operation; one that the engine does not take, as what it consists of. Gives its
+    /// value.
+    ///
+    /// # Errors
+    /// The operation's inference finds the operands wrong.
+    pub fn push(
+        &mut self,
+        lowers: &dyn Fn(&'static Operation) -> bool,
+        operation: &'static Operation,
+        operands: SmallVec<[Source; 3]>,
+        attributes: Attributes,
+        varying: SmallVec<[u32; 2]>,
+    ) -> gt_ir::Result<u32> {
+        let metas: SmallVec<[Operand<Meta>; 3]> = operands
+            .iter()
+            .map(|source| match source {
+                Operand::Tensor(value) => self.meta(*value),
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+            })
+            .collect();
+        let output = operation.check(&metas, &attributes)?;
+        if let Body::Composite(body) = operation.body
+            && !lowers(operation)
+        {
+            let inputs: SmallVec<[Operand<Var>; 3]> =
+                operands.iter().map(|source| source.map(|&value| Var(value))).collect();
+            let mut expansion = Expansion { plan: self, lowers };
+            return Ok(body(&mut expansion, &inputs, &attributes).0);
+        }
+        self.steps.push(Step { operation, operands, attributes, varying, output });
+        Ok(self.values() as u32 - 1)
+    }
+}
+
+/// Puts the parts of a composite operation into a plan.
+struct Expansion<'a> {
+    plan: &'a mut Plan,
+    lowers: &'a dyn Fn(&'static Operation) -> bool,
+}
+
+impl Graph for Expansion<'_> {
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var {
+        let operands = operands.iter().map(|operand| operand.map(|var| var.0)).collect();
+        let value = self.plan.push(self.lowers, operation, operands, attributes, SmallVec::new());
+        Var(value.expect("bodies build valid operations"))
+    }
+
+    fn meta(&self, var: Var) -> Meta {
+        *self.plan.meta(var.0).tensor().expect("bodies are about tensors")
+    }
+}

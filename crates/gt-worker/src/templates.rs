@@ -1,0 +1,316 @@
+//! Templates on a worker: sequences of operations that are made ready once and run many times.
+//!
+//! A pass is run as one plan. How a template is used decides the plan: which steps, which of its
+//! tensors are freed, and the shapes of what it is given. Where a plan cannot be run, or fails, the
+//! pass is run operation by operation from the same inputs: that gives the same numbers, and every
+//! failure at its operation.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use gt_ir::template::{Freed, Pass, Place, Step, expand};
+use gt_ir::{Bindings, Definition, Invocation, Meta, Operand, Scalar, Template, TensorId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::engine::{Engine, EngineError};
+use crate::executor::{Slot, Worker, panic_text};
+use crate::plan::{Given, Input, Plan};
+
+/// The most ways of using one template that are kept ready.
+const VARIANTS: usize = 8;
+
+/// The templates of all sessions, by session and number.
+pub(crate) struct Templates<P>(FxHashMap<(u32, u32), Box<Known<P>>>);
+
+impl<P> Default for Templates<P> {
+    fn default() -> Self {
+        Templates(FxHashMap::default())
+    }
+}
+
+impl<P> Templates<P> {
+    pub fn end_session(&mut self, session: u32) {
+        self.0.retain(|(owner, _), _| *owner != session);
+    }
+
+    /// The tensors from outside that an invocation needs.
+    pub fn needs(&self, invocation: &Invocation) -> Vec<TensorId> {
+        let Some(known) = self.0.get(&name(invocation)) else { return Vec::new() };
+        let mut bindings = known.bindings.clone();
+        if bindings.take(&known.template, invocation).is_err() {
+            return Vec::new();
+        }
+        let (first, last) = (invocation.first as usize, invocation.last as usize);
+        let places = given_tensors(&known.template, first, last);
+        places.iter().map(|place| bindings.tensor_at(*place)).collect()
+    }
+}
+
+fn name(invocation: &Invocation) -> (u32, u32) {
+    (invocation.base.split().0, invocation.template)
+}
+
+struct Known<P> {
+    template: Template,
+    bindings: Bindings,
+    variants: Vec<Variant<P>>,
+    /// Ways of use that have come once; most of them do not come again.
+    seen: Vec<Key>,
+    /// How many of the frees of the current pass are done.
+    freed: u32,
+}
+
+/// Which steps of a template are run, and which of its frees are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Key {
+    first: u32,
+    last: u32,
+    freed: u32,
+    frees: u32,
+}
+
+/// One way of using a template.
+struct Variant<P> {
+    key: Key,
+    /// The tensors that the plan is given.
+    tensors: Vec<GivenTensor>,
+    /// The steps whose results are kept, in the order of the plan's outputs.
+    kept: Vec<(u32, Meta)>,
+    /// The kinds of the numbers that it is given after the tensors.
+    numbers: Vec<Scalar>,
+    /// What is freed after it, beside tensors that die in it and results that are not kept.
+    freed: Vec<u32>,
+    program: P,
+}
+
+struct GivenTensor {
+    place: Place,
+    meta: Meta,
+    dies: bool,
+}
+
+/// The tensors that steps are given: from outside the pass, of an earlier part of it, or made from
+/// data.
+fn given_tensors(template: &Template, first: usize, last: usize) -> Vec<Place> {
+    let mut known = FxHashSet::default();
+    let mut places = Vec::new();
+    for step in template.steps[first..last].iter().flatten() {
+        for &place in &step.operands {
+            let given = match place {
+                Place::Own(own) => (own as usize) < first || template.steps[own as usize].is_none(),
+                Place::Outside(_) => true,
+                Place::Number(_) => false,
+            };
+            if given && known.insert(place) {
+                places.push(place);
+            }
+        }
+    }
+    places
+}
+
+impl<E: Engine> Worker<E> {
+    /// Learns a template.
+    pub(crate) fn define(&mut self, definition: &Definition) {
+        // The dispatcher has checked it.
+        if let Ok((template, bindings)) = Template::new(definition) {
+            let known = Known { template, bindings, variants: vec![], seen: vec![], freed: 0 };
+            let name = (definition.base.split().0, definition.number);
+            self.templates.0.insert(name, Box::new(known));
+        }
+    }
+
+    /// Runs a pass of a template, or a part of one.
+    pub(crate) fn invoke(&mut self, invocation: &Invocation) {
+        let name = name(invocation);
+        let Some(mut known) = self.templates.0.remove(&name) else { return };
+        if known.bindings.take(&known.template, invocation).is_ok() {
+            let Invocation { first, last, frees, .. } = *invocation;
+            let freed = if first == 0 { 0 } else { known.freed };
+            known.freed = frees;
+            let key = Key { first, last, freed, frees };
+            let is_run = first < last && self.run_plan(&mut known, key);
+            if !is_run {
+                self.run_steps(&known, key, &invocation.others);
+            } else {
+                invocation.others.iter().for_each(|id| self.free(*id));
+            }
+        }
+        self.templates.0.insert(name, known);
+    }
+
+    /// Runs a pass as a plan; says whether that was possible.
+    fn run_plan(&mut self, known: &mut Known<E::Program>, key: Key) -> bool {
+        let Some(index) = self.variant(known, key) else { return false };
+        let Known { template, bindings, variants, .. } = known;
+        let variant = &mut variants[index];
+        let mut inputs = Vec::with_capacity(variant.tensors.len() + variant.numbers.len());
+        for given in &variant.tensors {
+            let id = bindings.tensor_at(given.place);
+            inputs.push(match self.tensors.get(&id) {
+                Some(Slot::Ready { tensor, .. }) => Given::Tensor(tensor.clone()),
+                _ => unreachable!("the variant was chosen by what is there"),
+            });
+        }
+        // What dies is the plan's alone.
+        for given in variant.tensors.iter().filter(|given| given.dies) {
+            self.tensors.remove(&bindings.tensor_at(given.place));
+        }
+        let (first, last) = (key.first as usize, key.last as usize);
+        let numbers = template.new_numbers(first, last);
+        inputs.extend(numbers.map(|slot| Given::Number(bindings.number(slot))));
+        let (engine, program) = (&mut self.engine, &mut variant.program);
+        let result = catch_unwind(AssertUnwindSafe(|| engine.launch(program, &mut inputs)));
+        let result = result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))));
+        let Ok(outputs) = result else {
+            for (given, input) in variant.tensors.iter().zip(inputs) {
+                if let (true, Given::Tensor(tensor)) = (given.dies, input) {
+                    let slot = Slot::Ready { tensor, meta: given.meta };
+                    self.tensors.insert(bindings.tensor_at(given.place), slot);
+                }
+            }
+            return false;
+        };
+        drop(inputs);
+        for given in variant.tensors.iter().filter(|given| given.dies) {
+            self.forget(given.meta);
+        }
+        let base = bindings.base;
+        for ((step, meta), tensor) in variant.kept.iter().zip(outputs) {
+            self.keep(TensorId(base.0 + u64::from(*step)), tensor, *meta);
+        }
+        for &free in &variant.freed {
+            self.free(template.freed(free as usize, bindings));
+        }
+        self.stats.operations_total += (last - first) as u64;
+        self.stats.operations_compiled += (last - first) as u64;
+        true
+    }
+
+    /// The way of using a template that fits the tensors there are; made ready if there is none.
+    fn variant(&mut self, known: &mut Known<E::Program>, key: Key) -> Option<usize> {
+        let Known { template, bindings, variants, seen, .. } = known;
+        let (first, last) = (key.first as usize, key.last as usize);
+        let numbers = template.new_numbers(first, last);
+        let there = |place: Place| match self.tensors.get(&bindings.tensor_at(place)) {
+            Some(Slot::Ready { meta, .. }) => Some(*meta),
+            _ => None,
+        };
+        let fits = |variant: &Variant<E::Program>| {
+            variant.key == key
+                && variant.tensors.iter().all(|given| there(given.place) == Some(given.meta))
+                && numbers.clone().zip(&variant.numbers).all(|(slot, kind)| {
+                    std::mem::discriminant(&bindings.number(slot)) == std::mem::discriminant(kind)
+                })
+        };
+        if let Some(index) = variants.iter().position(fits) {
+            return Some(index);
+        }
+        // A part of a pass may be of this size but once.
+        let is_whole = first == 0 && last == template.len();
+        if !is_whole && !seen.contains(&key) {
+            if seen.len() >= VARIANTS {
+                seen.remove(0);
+            }
+            seen.push(key);
+            return None;
+        }
+        let places = given_tensors(template, first, last);
+        let metas: Option<Vec<Meta>> = places.iter().map(|place| there(*place)).collect();
+        let tensors = places.into_iter().zip(metas?).map(|(place, meta)| {
+            let dies = (key.freed..key.frees).any(|free| match template.frees[free as usize] {
+                Freed::Own(step) => place == Place::Own(step),
+                Freed::Outside(slot) => place == Place::Outside(slot),
+                Freed::Previous(_) => false,
+            });
+            GivenTensor { place, meta, dies }
+        });
+        let tensors: Vec<GivenTensor> = tensors.collect();
+        let engine = &mut self.engine;
+        let prepared =
+            catch_unwind(AssertUnwindSafe(|| prepare(engine, template, bindings, key, tensors)));
+        let variant = prepared.ok().flatten()?;
+        if variants.len() >= VARIANTS {
+            variants.remove(0);
+        }
+        variants.push(variant);
+        Some(variants.len() - 1)
+    }
+
+    /// Runs a pass operation by operation.
+    fn run_steps(&mut self, known: &Known<E::Program>, key: Key, others: &[TensorId]) {
+        let Key { first, last, freed, frees } = key;
+        let (first, last) = (first as usize, last as usize);
+        let pass = Pass { first, last, freed: freed as usize, frees: frees as usize, others };
+        let commands = expand(&known.template, &known.bindings, pass);
+        self.run_from(0, &commands, &mut Vec::new());
+    }
+}
+
+/// Makes the plan of some steps ready; `None` if it cannot be run as one.
+fn prepare<E: Engine>(
+    engine: &mut E,
+    template: &Template,
+    bindings: &Bindings,
+    key: Key,
+    tensors: Vec<GivenTensor>,
+) -> Option<Variant<E::Program>> {
+    let (first, last) = (key.first as usize, key.last as usize);
+    let given = tensors.iter().map(|given| Input::Tensor { meta: given.meta, dies: given.dies });
+    let slots = template.new_numbers(first, last);
+    let numbers: Vec<Scalar> = slots.clone().map(|slot| bindings.number(slot)).collect();
+    let mut plan = Plan::new(given.chain(numbers.iter().map(|&n| Input::Number(n))).collect());
+    let mut values: FxHashMap<Place, u32> = FxHashMap::default();
+    for (value, given) in tensors.iter().enumerate() {
+        values.insert(given.place, value as u32);
+    }
+    let number = |slot: u32| (tensors.len() + (slot as usize - slots.start)) as u32;
+    for (index, step) in template.steps[first..last].iter().enumerate() {
+        let Some(step) = step else { continue };
+        let operands = step.operands.iter().map(|place| match place {
+            Place::Number(slot) => Operand::Tensor(number(*slot)),
+            place => Operand::Tensor(values[place]),
+        });
+        let varying = (0..varying_count(step)).map(|offset| number(step.varying + offset));
+        let attributes = bindings.attributes(step);
+        let lowers = |operation| engine.lowers(operation);
+        let (operands, varying) = (operands.collect(), varying.collect());
+        let value = plan.push(&lowers, step.operation, operands, attributes, varying).ok()?;
+        values.insert(Place::Own((first + index) as u32), value);
+    }
+    let mut gone: FxHashSet<u32> = FxHashSet::default();
+    let mut freed = Vec::new();
+    for free in key.freed..key.frees {
+        match template.frees[free as usize] {
+            Freed::Own(step) if (first..last).contains(&(step as usize)) => {
+                gone.insert(step);
+                // What was made from data is there all the same.
+                if template.steps[step as usize].is_none() && !dies(&tensors, Place::Own(step)) {
+                    freed.push(free);
+                }
+            }
+            Freed::Own(step) if !dies(&tensors, Place::Own(step)) => freed.push(free),
+            Freed::Outside(slot) if !dies(&tensors, Place::Outside(slot)) => freed.push(free),
+            Freed::Previous(_) => freed.push(free),
+            _ => {}
+        }
+    }
+    let mut kept = Vec::new();
+    for index in first..last {
+        let step = index as u32;
+        if template.steps[index].is_some() && !gone.contains(&step) {
+            let value = values[&Place::Own(step)];
+            plan.outputs.push(value);
+            kept.push((step, *plan.meta(value).tensor()?));
+        }
+    }
+    let program = engine.prepare(plan).ok()?;
+    Some(Variant { key, tensors, kept, numbers, freed, program })
+}
+
+fn dies(tensors: &[GivenTensor], place: Place) -> bool {
+    tensors.iter().any(|given| given.dies && given.place == place)
+}
+
+fn varying_count(step: &Step) -> u32 {
+    gt_ir::template::varying_numbers(step.operation, &step.attributes).len() as u32
+}
