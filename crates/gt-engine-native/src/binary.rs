@@ -175,8 +175,8 @@ where
     ]
 }
 
-static FLOOR_DIVIDE: ByDType = numbers::<FloorDivide>();
-static REMAINDER: ByDType = numbers::<Remainder>();
+pub static FLOOR_DIVIDE: ByDType = numbers::<FloorDivide>();
+pub static REMAINDER: ByDType = numbers::<Remainder>();
 static POWER: ByDType = numbers::<Power>();
 static SQUARE: ByDType = numbers::<Square>();
 static CUBE: ByDType = numbers::<Cube>();
@@ -240,16 +240,24 @@ pub fn power(
     _: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let kernels = match &operands[1] {
-        Operand::Scalar(Scalar::Int(exponent)) if !output.dtype.is_float() && *exponent < 0 => {
-            let text = "integers to negative integer powers are not allowed".to_string();
-            return Err(EngineError::Other(text));
-        }
-        Operand::Scalar(exponent) if exponent.as_f64() == 2.0 => &SQUARE,
-        Operand::Scalar(exponent) if exponent.as_f64() == 3.0 => &CUBE,
+    let exponent = operands[1].scalar();
+    if let Some(Scalar::Int(exponent)) = exponent
+        && !output.dtype.is_float()
+        && exponent < 0
+    {
+        let text = "integers to negative integer powers are not allowed".to_string();
+        return Err(EngineError::Other(text));
+    }
+    compute(threads, power_kernels(exponent.map(Scalar::as_f64)), operands, output)
+}
+
+/// The kernels for powers with this exponent, if it is the same for all.
+pub fn power_kernels(exponent: Option<f64>) -> &'static ByDType {
+    match exponent {
+        Some(2.0) => &SQUARE,
+        Some(3.0) => &CUBE,
         _ => &POWER,
-    };
-    compute(threads, kernels, operands, output)
+    }
 }
 
 /// The dtype that comparisons compare in.

@@ -6,6 +6,7 @@
 //!   [`ternary`] and [`cast`] are its kernels, [`element`] and [`math`] what they compute.
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
 //!   [`create`]: the other families.
+//! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`]: the machine's vectors and processors; [`processor`]: who runs on which.
 //!
 //! Matrices are multiplied by the `gemm` crate, the very kernels of burn-flex; all else of
@@ -27,6 +28,7 @@ mod index;
 mod math;
 mod matmul;
 pub mod processor;
+mod program;
 mod reduce;
 mod shape;
 pub mod simd;
@@ -39,12 +41,12 @@ mod unary;
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
-use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Given, Plan as WorkerPlan};
+use gt_worker::plan::Given;
 use gt_worker::{Engine, EngineError};
 
 use crate::element::compute_dtype;
 use crate::elementwise::{ByDType, PARALLEL_FUNCTIONS, Plan};
+pub use crate::program::Program;
 use crate::table::Lowering;
 pub use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -67,7 +69,7 @@ impl NativeEngine {
 
 impl Engine for NativeEngine {
     type Tensor = Tensor;
-    type Program = (WorkerPlan, Vec<Option<u32>>);
+    type Program = Program;
 
     fn name(&self) -> &'static str {
         "native"
@@ -119,17 +121,16 @@ impl Engine for NativeEngine {
         }
     }
 
-    fn prepare(&mut self, plan: WorkerPlan) -> Result<Self::Program, EngineError> {
-        let uses = plan.last_uses();
-        Ok((plan, uses))
+    fn prepare(&mut self, plan: gt_worker::plan::Plan) -> Result<Program, EngineError> {
+        Ok(Program::new(plan))
     }
 
     fn launch(
         &mut self,
-        program: &mut Self::Program,
+        program: &mut Program,
         inputs: &mut [Given<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
-        launch_plainly(self, &program.0, &program.1, inputs)
+        program.launch(self, inputs)
     }
 
     fn after_fork(&mut self) {

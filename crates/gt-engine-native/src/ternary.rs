@@ -119,13 +119,17 @@ pub fn choice(
     _: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let kernel: Kernel = match output.dtype.size() {
+    let mut plan = Plan::new(choosing(output.dtype), output.dtype, output.dtype);
+    plan.inputs[0] = DType::Bool;
+    elementwise::run(threads, &mut operands, &plan, output)
+}
+
+/// The kernel that chooses elements of a dtype.
+pub fn choosing(dtype: DType) -> Kernel {
+    match dtype.size() {
         1 => choose::<u8>,
         2 => choose::<u16>,
         4 => choose::<u32>,
         _ => choose::<u64>,
-    };
-    let mut plan = Plan::new(kernel, output.dtype, output.dtype);
-    plan.inputs[0] = DType::Bool;
-    elementwise::run(threads, &mut operands, &plan, output)
+    }
 }

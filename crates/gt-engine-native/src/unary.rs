@@ -248,10 +248,15 @@ pub fn gelu(
     attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let kernels = if gt_ir::operation::bool(attributes, 0) { &GELU_TANH } else { &GELU };
+    let kernels = gelu_kernels(gt_ir::operation::bool(attributes, 0));
     let dtype = compute_dtype(output.dtype);
     let kernel = kernels[dtype as usize].expect("inference gives a float dtype");
     let plan =
         Plan { in_place: true, parallel: PARALLEL_FUNCTIONS, ..Plan::new(kernel, dtype, dtype) };
     elementwise::run(threads, &mut operands, &plan, output)
+}
+
+/// The kernels of gelu, in its tanh form or exact.
+pub fn gelu_kernels(tanh: bool) -> &'static ByDType {
+    if tanh { &GELU_TANH } else { &GELU }
 }

@@ -129,15 +129,14 @@ impl Following {
             }
             bindings.bind_tensor(slot, id);
         }
-        let mut slot = template.new_numbers(0, self.position).end;
         let scalars = instruction.operands.iter().filter_map(Operand::scalar);
         let varying = varying_numbers(instruction.operation, &instruction.attributes);
-        for value in scalars.chain(varying.iter().map(|&value| Scalar::Int(value))) {
+        let values = scalars.chain(varying.iter().map(|&value| Scalar::Int(value)));
+        for (slot, value) in (template.new_numbers(0, self.position).end..).zip(values) {
             if !same_bits(bindings.predict_number(slot), value) {
                 self.numbers.push((slot as u32, value));
             }
             bindings.bind_number(slot, value);
-            slot += 1;
         }
         true
     }

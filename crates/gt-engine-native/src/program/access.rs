@@ -1,0 +1,230 @@
+//! How a group reads a tensor, tile by tile.
+
+use gt_ir::shape::MAX_RANK;
+use gt_ir::{DType, Scalar, Shape};
+use gt_worker::EngineError;
+
+use super::group::Space;
+use crate::element::{Element, with_bits, with_element};
+use crate::tensor::{Strides, Tensor};
+
+/// Rows of elements, as a group sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub shape: Shape,
+    /// Axes from here on are within a row.
+    pub split: usize,
+    pub rows: usize,
+    pub columns: usize,
+}
+
+/// A part of the rows: whole ones, or a piece of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile {
+    pub row: usize,
+    pub rows: usize,
+    pub column: usize,
+    pub columns: usize,
+}
+
+impl Tile {
+    pub fn len(&self) -> usize {
+        self.rows * self.columns
+    }
+}
+
+/// How an input is read.
+pub enum Access {
+    /// The same number everywhere.
+    Number(Scalar, DType),
+    Tensor(TensorAccess),
+}
+
+pub struct TensorAccess {
+    data: *const u8,
+    size: usize,
+    space: Space,
+    /// From element to element within a row: 0 or 1.
+    inner: isize,
+    /// From row to row; by axis where that is not always the same.
+    row: isize,
+    outer: Option<(Strides, [usize; MAX_RANK], usize)>,
+}
+
+/// The steps from element to element over some axes, if they are the same throughout.
+fn uniform(dims: &[usize], strides: &[isize]) -> Option<isize> {
+    let mut known: Option<(isize, isize)> = None;
+    for (&length, &stride) in dims.iter().zip(strides).rev() {
+        if length == 1 {
+            continue;
+        }
+        match known {
+            None => known = Some((stride, stride * length as isize)),
+            Some((step, next)) if next == stride => {
+                known = Some((step, next * length as isize));
+            }
+            Some(_) => return None,
+        }
+    }
+    Some(known.map_or(0, |(step, _)| step))
+}
+
+/// Where rows may end so that every tensor is one run, or one element, within them: as early as
+/// possible.
+pub fn natural_split(shape: &Shape, tensors: &[&Tensor]) -> usize {
+    let strides: Vec<Strides> = tensors.iter().map(|tensor| tensor.strides_in(shape)).collect();
+    let dims = shape.dims();
+    let fits = |split: &usize| {
+        strides.iter().all(|strides| {
+            uniform(&dims[*split..], &strides[*split..dims.len()])
+                .is_some_and(|step| step == 0 || step == 1)
+        })
+    };
+    (0..=dims.len()).find(fits).unwrap_or(dims.len())
+}
+
+/// The tensor, or a copy of it that can be read row by row.
+pub fn readable(
+    tensor: Tensor,
+    shape: &Shape,
+    split: Option<usize>,
+) -> Result<Tensor, EngineError> {
+    let strides = tensor.strides_in(shape);
+    let rank = shape.rank();
+    let inner = match split {
+        Some(split) => uniform(&shape.dims()[split..], &strides[split..rank]),
+        // Without a split the last axis alone counts.
+        None => {
+            let last = (0..rank).rev().find(|&axis| shape.dims()[axis] != 1);
+            Some(last.map_or(0, |axis| strides[axis]))
+        }
+    };
+    match inner {
+        Some(0 | 1) => Ok(tensor),
+        _ if inner.is_some() => tensor.contiguous(),
+        // Even a contiguous tensor that repeats within rows is no run.
+        _ => tensor.expand(shape).contiguous(),
+    }
+}
+
+impl TensorAccess {
+    /// How a tensor that broadcasts to the frame's shape is read.
+    pub fn new(tensor: &Tensor, frame: &Frame, space: Space) -> TensorAccess {
+        let Frame { shape, split, .. } = *frame;
+        let rank = shape.rank();
+        let strides = match space {
+            Space::Full => tensor.strides_in(&shape),
+            Space::Rows => {
+                let rows = (split..rank).fold(shape, |shape, axis| shape.with(axis, 1));
+                tensor.strides_in(&rows)
+            }
+        };
+        let dims = shape.dims();
+        let inner = match space {
+            Space::Full => uniform(&dims[split..], &strides[split..rank]),
+            Space::Rows => Some(0),
+        };
+        let row = uniform(&dims[..split], &strides[..split]);
+        let outer = row.is_none().then(|| {
+            let mut lengths = [1; MAX_RANK];
+            lengths[..split].copy_from_slice(&dims[..split]);
+            (strides, lengths, split)
+        });
+        TensorAccess {
+            data: tensor.read(),
+            size: tensor.dtype().size(),
+            space,
+            inner: inner.expect("made readable beforehand"),
+            row: row.unwrap_or(0),
+            outer,
+        }
+    }
+
+    /// Where a row begins.
+    fn row(&self, row: usize) -> *const u8 {
+        let offset = match &self.outer {
+            None => row as isize * self.row,
+            Some((strides, lengths, split)) => {
+                let mut rest = row;
+                let mut offset = 0;
+                for axis in (0..*split).rev() {
+                    offset += (rest % lengths[axis]) as isize * strides[axis];
+                    rest /= lengths[axis];
+                }
+                offset
+            }
+        };
+        self.data.wrapping_offset(offset * self.size as isize)
+    }
+
+    /// Whether every tile of a size is the same.
+    pub fn repeats(&self) -> bool {
+        self.outer.is_none() && self.row == 0
+    }
+
+    /// Whether it is one element throughout.
+    pub fn is_constant(&self) -> bool {
+        self.repeats() && self.inner == 0
+    }
+
+    /// A tile's elements where they lie, if one after another.
+    pub fn direct(&self, tile: &Tile, columns: usize) -> Option<*const u8> {
+        match self.space {
+            Space::Full if self.inner == 1 || tile.columns == 1 && columns == 1 => {
+                let follows = tile.rows == 1
+                    || self.outer.is_none() && self.row == columns as isize && columns > 0;
+                let offset = tile.column * self.size;
+                follows.then(|| self.row(tile.row).wrapping_add(offset))
+            }
+            Space::Rows if tile.rows == 1 || self.outer.is_none() && self.row == 1 => {
+                Some(self.row(tile.row))
+            }
+            _ => None,
+        }
+    }
+
+    /// Brings a tile's elements into a block.
+    ///
+    /// # Safety
+    /// The tile is within the frame, and the block has room for it.
+    pub unsafe fn fill(&self, tile: &Tile, block: *mut u8) {
+        // SAFETY: the caller's promise; rows lie within the tensor.
+        with_bits!(self.size, T => unsafe {
+            let block = block.cast::<T>();
+            for index in 0..tile.rows {
+                let from = self.row(tile.row + index).cast::<T>();
+                match self.space {
+                    Space::Rows => block.add(index).write(*from),
+                    Space::Full => {
+                        let to = block.add(index * tile.columns);
+                        if self.inner == 1 {
+                            let from = from.add(tile.column);
+                            std::ptr::copy_nonoverlapping(from, to, tile.columns);
+                        } else {
+                            fill_run(to, *from, tile.columns);
+                        }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Fills a block with a number.
+///
+/// # Safety
+/// The block has room for `n` elements.
+pub unsafe fn fill_number(number: Scalar, dtype: DType, block: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    with_element!(dtype, T => unsafe { fill_run(block.cast::<T>(), T::from_scalar(number), n) });
+}
+
+/// # Safety
+/// There is room for `n` elements.
+#[inline]
+pub unsafe fn fill_run<T: Copy>(to: *mut T, value: T, n: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's promise.
+        unsafe { to.add(i).write(value) }
+    }
+}

@@ -1,0 +1,103 @@
+//! A group: operations that go over the same elements together.
+
+use gt_ir::{DType, Meta, Shape};
+use gt_worker::plan::Source;
+
+use super::fold::Folding;
+use super::micro::Micro;
+
+/// Operations that are run tile by tile. Its elements are those of `shape`, seen as rows: the axes
+/// before `split` number the rows, those from it on the elements of a row.
+pub struct Group {
+    pub shape: Shape,
+    /// Where rows end; `None` as long as nothing depends on it.
+    pub split: Option<usize>,
+    pub inputs: Vec<GroupInput>,
+    pub nodes: Vec<Node>,
+    pub ends: Vec<End>,
+    /// What is written to memory: the node and the value that it is.
+    pub outputs: Vec<Output>,
+    /// How much work an element is, in additions.
+    pub cost: usize,
+}
+
+/// What a group is given.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GroupInput {
+    /// A value of the plan, or a constant.
+    pub source: Source,
+    /// The dtype it has; of a number, the one that is wanted.
+    pub dtype: DType,
+    pub space: Space,
+}
+
+/// Where a value has its elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Space {
+    /// At every element.
+    Full,
+    /// One for each row.
+    Rows,
+}
+
+/// Where a node finds what it reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum From {
+    Input(u16),
+    Node(u16),
+}
+
+/// What is done to a tile.
+#[derive(Clone, Copy)]
+pub struct Node {
+    pub kind: Kind,
+    pub inputs: [From; 3],
+    pub arity: usize,
+    pub space: Space,
+    pub dtype: DType,
+}
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// Element by element.
+    Map(Micro),
+    /// A power whose exponent is the group's input of this number.
+    Power(u16),
+    /// Rows are folded into one element each.
+    Fold(Folding),
+    /// Each row is filled with its element.
+    Spread,
+}
+
+/// A reduction that needs all tiles: its result is there only after the group.
+pub struct End {
+    pub folding: Folding,
+    pub from: From,
+    /// Over everything, or over the rows.
+    pub kind: EndKind,
+    pub value: u32,
+    pub meta: Meta,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndKind {
+    Total,
+    Columns,
+}
+
+/// A node whose result is kept.
+pub struct Output {
+    pub node: u16,
+    pub value: u32,
+    pub meta: Meta,
+    /// The inputs whose memory it may take, if nobody else refers to it.
+    pub replaces: Vec<u16>,
+}
+
+impl Group {
+    /// The number of rows, and of elements in each, where rows end at axis `split`.
+    pub fn extent(&self, split: usize) -> (usize, usize) {
+        let dims = self.shape.dims();
+        (dims[..split].iter().product(), dims[split..].iter().product())
+    }
+}

@@ -1,0 +1,199 @@
+//! A program run.
+
+use gt_ir::instruction::Operands;
+use gt_ir::{Operand, Scalar};
+use gt_worker::engine::attributes;
+use gt_worker::plan::{Given, Input, Step};
+use gt_worker::{Engine, EngineError};
+
+use super::access::{Access, Frame, TensorAccess, natural_split, readable};
+use super::group::{EndKind, Group, Space};
+use super::tiles::{self, Run};
+use super::{Program, Unit};
+use crate::NativeEngine;
+use crate::tensor::Tensor;
+
+/// The values of a run.
+struct Values<'a> {
+    program: &'a Program,
+    inputs: &'a mut [Given<Tensor>],
+    made: Vec<Option<Tensor>>,
+}
+
+impl Program {
+    /// Runs the plan with these inputs.
+    ///
+    /// # Errors
+    /// What a step says of its operands; then all inputs are as they were.
+    pub fn launch(
+        &self,
+        engine: &mut NativeEngine,
+        inputs: &mut [Given<Tensor>],
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let made = vec![None; self.plan.steps.len()];
+        let mut values = Values { program: self, inputs, made };
+        for (index, unit) in self.units.iter().enumerate() {
+            match unit {
+                Unit::Single(step) => {
+                    let step = &self.plan.steps[*step as usize];
+                    let operands = values.operands(step, index);
+                    let attributes = attributes(step, values.inputs);
+                    let made = engine.run(step.operation, operands, &attributes, step.output)?;
+                    values.put(unit, made);
+                }
+                Unit::Group(group) => values.run_group(engine, group, index)?,
+            }
+            for &value in &self.dying[index] {
+                if let Some(made) = (value as usize).checked_sub(self.plan.inputs.len()) {
+                    values.made[made] = None;
+                }
+            }
+        }
+        let output = |&value: &u32| values.tensor(value).clone();
+        Ok(self.plan.outputs.iter().map(output).collect())
+    }
+}
+
+impl Values<'_> {
+    fn tensor(&self, value: u32) -> &Tensor {
+        match (value as usize).checked_sub(self.program.plan.inputs.len()) {
+            Some(made) => self.made[made].as_ref().expect("units come in order"),
+            None => match &self.inputs[value as usize] {
+                Given::Tensor(tensor) => tensor,
+                _ => unreachable!("a tensor is given, and taken at its last use"),
+            },
+        }
+    }
+
+    /// A tensor for a unit; its last reference, if it dies there and may be overwritten.
+    fn take(&mut self, value: u32, unit: usize, is_only_use: bool) -> Tensor {
+        let plan = &self.program.plan;
+        if !is_only_use || !self.program.dying[unit].contains(&value) {
+            return self.tensor(value).clone();
+        }
+        match (value as usize).checked_sub(plan.inputs.len()) {
+            Some(made) => self.made[made].take().expect("units come in order"),
+            None => {
+                let dies = matches!(plan.inputs[value as usize], Input::Tensor { dies: true, .. });
+                if dies && unit >= self.program.safe_from {
+                    let given = &mut self.inputs[value as usize];
+                    if let Given::Tensor(tensor) = std::mem::replace(given, Given::Taken) {
+                        return tensor;
+                    }
+                }
+                self.tensor(value).clone()
+            }
+        }
+    }
+
+    fn operands(&mut self, step: &Step, unit: usize) -> Operands<Tensor> {
+        let mut operands = Operands::new();
+        for source in &step.operands {
+            operands.push(match source {
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+                Operand::Tensor(value) => match self.number(*value) {
+                    Some(number) => Operand::Scalar(number),
+                    None => {
+                        let uses = step.operands.iter().filter(|other| *other == source).count();
+                        Operand::Tensor(self.take(*value, unit, uses == 1))
+                    }
+                },
+            });
+        }
+        operands
+    }
+
+    fn number(&self, value: u32) -> Option<Scalar> {
+        match self.inputs.get(value as usize) {
+            Some(Given::Number(scalar)) => Some(*scalar),
+            _ => None,
+        }
+    }
+
+    /// Keeps what a single step has made.
+    fn put(&mut self, unit: &Unit, tensor: Tensor) {
+        if let Unit::Single(step) = unit {
+            self.made[*step as usize] = Some(tensor);
+        }
+    }
+
+    fn keep(&mut self, value: u32, tensor: Tensor) {
+        let made = value as usize - self.program.plan.inputs.len();
+        self.made[made] = Some(tensor);
+    }
+
+    fn run_group(
+        &mut self,
+        engine: &mut NativeEngine,
+        group: &Group,
+        unit: usize,
+    ) -> Result<(), EngineError> {
+        let mut tensors: Vec<Option<Tensor>> = Vec::with_capacity(group.inputs.len());
+        for input in &group.inputs {
+            let value = tiles::value_of(input.source).filter(|&value| self.number(value).is_none());
+            tensors.push(match value {
+                Some(value) => {
+                    let uses =
+                        group.inputs.iter().filter(|other| other.source == input.source).count();
+                    let tensor = self.take(value, unit, uses == 1);
+                    Some(match input.space {
+                        Space::Full => readable(tensor, &group.shape, group.split)?,
+                        Space::Rows => tensor,
+                    })
+                }
+                None => None,
+            });
+        }
+        let full = tensors.iter().zip(&group.inputs);
+        let full: Vec<&Tensor> = full
+            .filter(|(_, input)| input.space == Space::Full)
+            .filter_map(|(tensor, _)| tensor.as_ref())
+            .collect();
+        let split = group.split.unwrap_or_else(|| natural_split(&group.shape, &full));
+        let (rows, columns) = group.extent(split);
+        let frame = Frame { shape: group.shape, split, rows, columns };
+        let mut inputs = Vec::with_capacity(group.inputs.len());
+        for (tensor, input) in tensors.iter().zip(&group.inputs) {
+            inputs.push(match (tensor, input.source) {
+                (Some(tensor), _) => Access::Tensor(TensorAccess::new(tensor, &frame, input.space)),
+                (None, Operand::Scalar(scalar)) => Access::Number(scalar, input.dtype),
+                (None, Operand::Tensor(value)) => {
+                    Access::Number(self.number(value).expect("not a tensor"), input.dtype)
+                }
+            });
+        }
+        let mut kept = vec![None; group.nodes.len()];
+        let mut results = Vec::with_capacity(group.outputs.len());
+        for output in &group.outputs {
+            let mut result = None;
+            for &input in &output.replaces {
+                let tensor = &mut tensors[input as usize];
+                if tensor.as_mut().is_some_and(|it| it.is_contiguous() && it.is_writable()) {
+                    result = tensor.take();
+                    break;
+                }
+            }
+            let mut result = match result {
+                Some(result) => result,
+                None => Tensor::empty(output.meta)?,
+            };
+            kept[output.node as usize] = Some(result.write());
+            results.push((output.value, result));
+        }
+        let totals = tiles::run(&mut engine.threads, &Run { group, frame, inputs, kept });
+        for (value, result) in results {
+            self.keep(value, result);
+        }
+        for (end, totals) in group.ends.iter().zip(totals) {
+            let count = if end.kind == EndKind::Total { rows * columns } else { rows };
+            let mut result = Tensor::empty(end.meta)?;
+            let size = end.folding.dtype.size();
+            for (index, total) in totals.into_iter().enumerate() {
+                // SAFETY: the result is new and has as many elements as there are totals.
+                unsafe { (end.folding.finish)(total, count, result.write().add(index * size)) };
+            }
+            self.keep(end.value, result);
+        }
+        Ok(())
+    }
+}

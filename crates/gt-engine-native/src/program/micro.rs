@@ -1,0 +1,96 @@
+//! What an elementwise operation does to a tile.
+
+use gt_ir::operation::{Family, bool};
+use gt_ir::ops::{binary as b, nn, ternary as t, unary as u};
+use gt_ir::{DType, Meta, Operand};
+use gt_worker::plan::{Plan, Step};
+
+use crate::element::compute_dtype;
+use crate::elementwise::{ByDType, Kernel};
+use crate::table::{Lowering, lowering};
+use crate::{binary, cast, ternary, unary};
+
+/// A kernel, and the dtypes it reads and writes.
+#[derive(Clone, Copy)]
+pub struct Micro {
+    pub kernel: Kernel,
+    pub inputs: [DType; 3],
+    pub result: DType,
+    /// Whether it may write where it reads its first input.
+    pub in_place: bool,
+    /// How much longer it takes than an addition, about.
+    pub cost: usize,
+}
+
+impl Micro {
+    fn new(kernel: Kernel, input: DType, result: DType, cost: usize) -> Micro {
+        Micro { kernel, inputs: [input; 3], result, in_place: false, cost }
+    }
+
+    /// A cast from one dtype to another.
+    pub fn cast(from: DType, to: DType) -> Micro {
+        Micro::new(cast::kernel(from, to), from, to, 1)
+    }
+}
+
+/// The kernel of a step that works element by element; `None` for all others.
+pub fn micro(plan: &Plan, step: &Step) -> Option<Micro> {
+    let output = step.output.dtype;
+    let dtype = compute_dtype(output);
+    let same = |kernels: &ByDType, cost| {
+        let micro = kernels[dtype as usize].map(|kernel| Micro::new(kernel, dtype, dtype, cost));
+        micro.map(|micro| Micro { in_place: true, ..micro })
+    };
+    let id = step.operation.id;
+    match lowering(step.operation)? {
+        Lowering::Same(kernels) => same(kernels, 1),
+        Lowering::Function(kernels) => same(kernels, 8),
+        Lowering::Question(kernels) => {
+            let dtype = promoted(plan, step);
+            let kernel = kernels[dtype as usize]?;
+            Some(Micro::new(kernel, dtype, DType::Bool, 1))
+        }
+        Lowering::Own(_) if id == u::CAST.id => {
+            let from = plan.meta(*step.operands[0].tensor()?).tensor()?.dtype;
+            Some(Micro::cast(from, output))
+        }
+        Lowering::Own(_) if id == t::WHERE.id => {
+            let mut micro = Micro::new(ternary::choosing(output), output, output, 1);
+            micro.inputs[0] = DType::Bool;
+            Some(micro)
+        }
+        Lowering::Own(_) if id == nn::GELU.id => {
+            same(unary::gelu_kernels(bool(&step.attributes, 0)), 16)
+        }
+        // Integers may have no result, which is told before anything is computed.
+        Lowering::Own(_) if !output.is_float() => None,
+        Lowering::Own(_) if id == b::FLOOR_DIVIDE.id => same(&binary::FLOOR_DIVIDE, 4),
+        Lowering::Own(_) if id == b::REMAINDER.id => same(&binary::REMAINDER, 4),
+        Lowering::Own(_) if id == b::POW.id => same(binary::power_kernels(None), 16),
+        Lowering::Own(_) => None,
+    }
+}
+
+/// The kernel of a power whose exponent is a number, which may be another each time.
+pub fn power(exponent: f64, dtype: DType) -> Kernel {
+    binary::power_kernels(Some(exponent))[dtype as usize].expect("floats have powers")
+}
+
+/// The dtype that comparisons compare in.
+fn promoted(plan: &Plan, step: &Step) -> DType {
+    let metas: smallvec::SmallVec<[Operand<Meta>; 3]> = step
+        .operands
+        .iter()
+        .map(|source| match source {
+            Operand::Tensor(value) => plan.meta(*value),
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+        })
+        .collect();
+    compute_dtype(gt_ir::ops::infer::promote(&metas))
+}
+
+/// Whether a step may fail for what is in its operands.
+pub fn can_fail(step: &Step) -> bool {
+    let divides = [b::FLOOR_DIVIDE.id, b::REMAINDER.id, b::POW.id].contains(&step.operation.id);
+    step.operation.family == Family::Index || divides && !step.output.dtype.is_float()
+}

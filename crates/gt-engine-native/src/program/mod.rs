@@ -1,0 +1,54 @@
+//! Plans made ready to be run many times.
+//!
+//! Operations that work element by element, and the reductions among them, are put into groups. A
+//! group goes once over its elements, a tile at a time: what one operation makes of a tile the next
+//! finds in the cache, and only what is needed elsewhere is written to memory. All else is run
+//! operation by operation, as without a plan.
+//!
+//! - [`micro`]: what an operation does to a tile; [`fold`]: the same of reductions.
+//! - [`build`]: from a plan to its units; [`group`]: what a group is.
+//! - [`access`]: how a tile of a tensor is read; [`tiles`]: a group run tile by tile.
+//! - [`launch`]: a program run.
+
+mod access;
+mod build;
+mod fold;
+mod group;
+mod launch;
+mod micro;
+mod tiles;
+
+use gt_worker::plan::Plan;
+
+use group::Group;
+
+/// A plan, cut into units.
+pub struct Program {
+    plan: Plan,
+    units: Vec<Unit>,
+    /// For each unit, the values that nobody needs after it.
+    dying: Vec<Vec<u32>>,
+    /// From which unit on nothing can fail, so that inputs may be overwritten.
+    safe_from: usize,
+}
+
+/// What is run at once.
+enum Unit {
+    /// A step of the plan by itself.
+    Single(u32),
+    Group(Box<Group>),
+}
+
+impl Program {
+    /// Cuts a plan into units.
+    pub fn new(plan: Plan) -> Program {
+        let units = build::units(&plan);
+        let dying = build::dying(&plan, &units);
+        let fails = |unit: &Unit| match unit {
+            Unit::Single(step) => micro::can_fail(&plan.steps[*step as usize]),
+            Unit::Group(_) => false,
+        };
+        let safe_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
+        Program { plan, units, dying, safe_from }
+    }
+}
