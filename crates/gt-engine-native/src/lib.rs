@@ -39,6 +39,8 @@ mod ternary;
 mod threads;
 mod unary;
 
+use std::time::{Duration, Instant};
+
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
 use gt_worker::plan::Given;
@@ -54,6 +56,7 @@ use crate::threads::Threads;
 /// The native engine.
 pub struct NativeEngine {
     threads: Threads,
+    started: Instant,
 }
 
 impl NativeEngine {
@@ -63,7 +66,7 @@ impl NativeEngine {
         // A setting of gemm's for the whole process, which nobody else uses: small batches
         // multiply some 5 % faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
-        NativeEngine { threads: Threads::new(threads) }
+        NativeEngine { threads: Threads::new(threads), started: Instant::now() }
     }
 }
 
@@ -121,8 +124,8 @@ impl Engine for NativeEngine {
         }
     }
 
-    fn prepare(&mut self, plan: gt_worker::plan::Plan) -> Result<Program, EngineError> {
-        Ok(Program::new(plan))
+    fn prepare(&mut self, plan: &gt_worker::plan::Plan) -> Result<Program, EngineError> {
+        Ok(Program::new(plan.clone()))
     }
 
     fn launch(
@@ -131,6 +134,21 @@ impl Engine for NativeEngine {
         inputs: &mut [Given<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         program.launch(self, inputs)
+    }
+
+    fn is_unchecked(&self, program: &Program) -> bool {
+        program.is_unchecked()
+    }
+
+    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+        if let Some(text) = wrong {
+            eprintln!("gt: a fused sequence gave {text}; it is run operation by operation");
+        }
+        program.judge(wrong.is_none());
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
     }
 
     fn after_fork(&mut self) {

@@ -235,7 +235,7 @@ fn near(a: &TensorData, b: &TensorData) -> Result<(), String> {
 
 /// Runs a plan both ways, twice as a program with other numbers.
 fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Result<(), String> {
-    let mut program = engine.prepare(plan.clone()).unwrap();
+    let mut program = engine.prepare(plan).unwrap();
     let last_uses = plan.last_uses();
     for round in 0..2 {
         let mut values: Vec<TensorData> = Vec::new();
@@ -339,7 +339,7 @@ fn an_error_leaves_the_inputs_as_they_were() {
     let along = smallvec![Attribute::Int(0)];
     let rows = push(&index::INDEX_SELECT, smallvec![value(more), value(1)], along);
     plan.outputs = vec![rows];
-    let mut program = engine.prepare(plan).unwrap();
+    let mut program = engine.prepare(&plan).unwrap();
     let floats: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
     let shape = Shape::new(&[4]).unwrap();
     let x = TensorData::new(DType::F32, shape, floats.into()).unwrap();

@@ -1,5 +1,7 @@
 //! What the parts of GT say to each other.
 
+use std::time::Duration;
+
 use crate::data::Content;
 use crate::exchange::{Piece, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
@@ -115,6 +117,43 @@ pub struct WorkerStats {
     pub bytes: u64,
     /// The most bytes held at once.
     pub bytes_peak: u64,
+    /// Of all operations, those that came as passes of hot paths.
+    pub hot_instructions: u64,
+    /// Hot paths that were told, and that are known now.
+    pub unique_sequences: u64,
+    pub hot_sequences: u64,
+    /// What was run most of them.
+    pub top_sequences: Vec<Sequence>,
+    pub compilation: CompilationStats,
+}
+
+/// A sequence of operations that is run again and again.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sequence {
+    /// The first of its operations, by name.
+    pub operations: String,
+    pub length: u64,
+    pub repetitions: u64,
+    /// What they took together.
+    pub time: Duration,
+}
+
+/// What a worker's engine has made ready to be run many times.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct CompilationStats {
+    /// Programs that are kept,
+    pub cache_size: u64,
+    /// how often one was there when it was looked for, and how often not.
+    pub cache_hits: u64,
+    pub cache_misses: u64,
+    /// Programs that were found to give what their operations give one by one,
+    pub checked: u64,
+    /// and those that could not be made, or gave something else.
+    pub failures: u64,
+    pub compile_time: Duration,
+    /// How much longer all runs would have taken operation by operation, as far as that was
+    /// measured.
+    pub time_saved: Duration,
 }
 
 /// A hash of the instruction set: names, ids, arities and attributes.

@@ -1,6 +1,7 @@
 //! What `gt.debug` shows, and the instruction set for the tests.
 
 use gt::ir::explain::PlacedTensor;
+use gt::ir::message::{CompilationStats, WorkerStats};
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
 use gt::ir::{Attribute, Operand, Operation, ops};
 use gt::{Tensor, tape};
@@ -40,6 +41,7 @@ fn convert_shape<'py>(
 fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
     let workers = session::waiting(py, |interrupt| session.worker_stats(interrupt))?;
+    let threshold = session.hot_path_stats().hot_threshold;
     let all = PyDict::new(py);
     for worker in workers {
         let operations = PyDict::new(py);
@@ -53,12 +55,53 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
         memory.set_item("bytes", worker.bytes)?;
         memory.set_item("bytes_peak", worker.bytes_peak)?;
         let stats = PyDict::new(py);
-        stats.set_item("engine", worker.engine)?;
+        stats.set_item("engine", &worker.engine)?;
         stats.set_item("operations", operations)?;
         stats.set_item("memory", memory)?;
+        stats.set_item("hotpath", hot_paths(py, &worker, threshold)?)?;
+        stats.set_item("compilation", compilation(py, &worker.compilation)?)?;
         all.set_item(worker.name, stats)?;
     }
     Ok(all.unbind())
+}
+
+fn hot_paths<'py>(
+    py: Python<'py>,
+    worker: &WorkerStats,
+    threshold: u32,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("total_instructions", worker.operations_total)?;
+    dict.set_item("hot_instructions", worker.hot_instructions)?;
+    dict.set_item("unique_sequences", worker.unique_sequences)?;
+    dict.set_item("hot_sequences", worker.hot_sequences)?;
+    dict.set_item("hot_threshold", threshold)?;
+    let top = PyList::empty(py);
+    for sequence in &worker.top_sequences {
+        let entry = PyDict::new(py);
+        entry.set_item("operations", &sequence.operations)?;
+        entry.set_item("length", sequence.length)?;
+        entry.set_item("repetitions", sequence.repetitions)?;
+        entry.set_item("seconds", sequence.time.as_secs_f64())?;
+        top.append(entry)?;
+    }
+    dict.set_item("top_sequences", top)?;
+    Ok(dict)
+}
+
+fn compilation<'py>(py: Python<'py>, stats: &CompilationStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let looked_for = stats.cache_hits + stats.cache_misses;
+    let rate = if looked_for > 0 { stats.cache_hits as f64 / looked_for as f64 } else { 0.0 };
+    dict.set_item("cache_size", stats.cache_size)?;
+    dict.set_item("cache_hits", stats.cache_hits)?;
+    dict.set_item("cache_misses", stats.cache_misses)?;
+    dict.set_item("hit_rate", rate)?;
+    dict.set_item("checked", stats.checked)?;
+    dict.set_item("failures", stats.failures)?;
+    dict.set_item("compile_seconds", stats.compile_time.as_secs_f64())?;
+    dict.set_item("seconds_saved", stats.time_saved.as_secs_f64())?;
+    Ok(dict)
 }
 
 /// Begins to note what is planned.

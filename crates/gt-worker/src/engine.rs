@@ -1,5 +1,7 @@
 //! What computes.
 
+use std::time::Duration;
+
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, Meta, Operand, Operation, TensorData};
@@ -50,7 +52,7 @@ pub trait Engine: Send {
     ) -> Result<Self::Tensor, EngineError>;
 
     /// Makes a plan ready.
-    fn prepare(&mut self, plan: Plan) -> Result<Self::Program, EngineError>;
+    fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
     /// Runs a plan; gives its outputs in order. Inputs that die may be taken, but only once
     /// nothing can go wrong any more: after an error all are there as they were.
@@ -59,6 +61,16 @@ pub trait Engine: Send {
         program: &mut Self::Program,
         inputs: &mut [Given<Self::Tensor>],
     ) -> Result<Vec<Self::Tensor>, EngineError>;
+
+    /// Whether a program would run now what was never compared with its operations one by one.
+    fn is_unchecked(&self, program: &Self::Program) -> bool;
+
+    /// The comparison's result: what is wrong, if anything. Then the program is run plainly from
+    /// now on.
+    fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>);
+
+    /// A clock, for statistics alone.
+    fn now(&self) -> Duration;
 
     /// The process has forked, and this is the child: threads of the parent are not here.
     fn after_fork(&mut self) {}

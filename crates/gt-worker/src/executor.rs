@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::composite;
 use crate::engine::{Engine, EngineError};
 use crate::exchange::Exchanges;
+use crate::programs::Programs;
 use crate::templates::Templates;
 
 /// What a worker sends, and to whom.
@@ -47,7 +48,8 @@ pub struct Worker<E: Engine> {
     pub(crate) tensors: FxHashMap<TensorId, Slot<E::Tensor>>,
     pub(crate) stats: WorkerStats,
     pub(crate) exchanges: Exchanges<E::Tensor>,
-    pub(crate) templates: Templates<E::Program>,
+    pub(crate) templates: Templates,
+    pub(crate) programs: Programs<E::Program>,
     /// Batches that wait for pieces from other workers, and where to go on in the first.
     waiting: VecDeque<Vec<Command>>,
     next: usize,
@@ -74,6 +76,7 @@ impl<E: Engine> Worker<E> {
             stats,
             exchanges: Exchanges::default(),
             templates: Templates::default(),
+            programs: Programs::default(),
             waiting: VecDeque::new(),
             next: 0,
         }
@@ -110,7 +113,7 @@ impl<E: Engine> Worker<E> {
                 | Command::Locate { .. }
                 | Command::Strict { .. } => {}
                 Command::Stats { request } => {
-                    let workers = vec![self.stats.clone()];
+                    let workers = vec![self.stats()];
                     let statistics = Message::Statistics { request: *request, workers };
                     out.push(Out::Dispatcher(statistics));
                 }
@@ -371,7 +374,12 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn stats(&self) -> WorkerStats {
-        self.stats.clone()
+        WorkerStats {
+            hot_sequences: self.templates.len() as u64,
+            top_sequences: self.programs.top_sequences(),
+            compilation: self.programs.stats(),
+            ..self.stats.clone()
+        }
     }
 
     fn after_fork(&mut self) {

@@ -3,16 +3,19 @@
 //! - [`engine`]: the trait that every engine implements.
 //! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
 //! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat.
+//! - [`programs`]: plans made ready, and [`check`]ed.
 //! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
 //! A worker knows neither clients nor sharding: ids, tensors and operations are all it sees.
 
+mod check;
 mod composite;
 pub mod engine;
 mod exchange;
 pub mod executor;
 pub mod plan;
+mod programs;
 mod templates;
 
 pub use engine::{Engine, EngineError};

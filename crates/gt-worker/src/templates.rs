@@ -5,29 +5,26 @@
 //! pass is run operation by operation from the same inputs: that gives the same numbers, and every
 //! failure at its operation.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use gt_ir::template::{Freed, Pass, Place, Step, expand};
 use gt_ir::{Bindings, Definition, Invocation, Meta, Operand, Scalar, Template, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::engine::{Engine, EngineError};
-use crate::executor::{Slot, Worker, panic_text};
+use crate::engine::Engine;
+use crate::executor::{Slot, Worker};
 use crate::plan::{Given, Input, Plan};
 
 /// The most ways of using one template that are kept ready.
 const VARIANTS: usize = 8;
 
 /// The templates of all sessions, by session and number.
-pub(crate) struct Templates<P>(FxHashMap<(u32, u32), Box<Known<P>>>);
+#[derive(Default)]
+pub(crate) struct Templates(FxHashMap<(u32, u32), Box<Known>>);
 
-impl<P> Default for Templates<P> {
-    fn default() -> Self {
-        Templates(FxHashMap::default())
+impl Templates {
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
-}
 
-impl<P> Templates<P> {
     pub fn end_session(&mut self, session: u32) {
         self.0.retain(|(owner, _), _| *owner != session);
     }
@@ -49,10 +46,10 @@ fn name(invocation: &Invocation) -> (u32, u32) {
     (invocation.base.split().0, invocation.template)
 }
 
-struct Known<P> {
+struct Known {
     template: Template,
     bindings: Bindings,
-    variants: Vec<Variant<P>>,
+    variants: Vec<Variant>,
     /// Ways of use that have come once; most of them do not come again.
     seen: Vec<Key>,
     /// How many of the frees of the current pass are done.
@@ -69,7 +66,7 @@ struct Key {
 }
 
 /// One way of using a template.
-struct Variant<P> {
+struct Variant {
     key: Key,
     /// The tensors that the plan is given.
     tensors: Vec<GivenTensor>,
@@ -79,7 +76,8 @@ struct Variant<P> {
     numbers: Vec<Scalar>,
     /// What is freed after it, beside tensors that die in it and results that are not kept.
     freed: Vec<u32>,
-    program: P,
+    /// Its program's number.
+    program: u64,
 }
 
 struct GivenTensor {
@@ -116,6 +114,7 @@ impl<E: Engine> Worker<E> {
             let known = Known { template, bindings, variants: vec![], seen: vec![], freed: 0 };
             let name = (definition.base.split().0, definition.number);
             self.templates.0.insert(name, Box::new(known));
+            self.stats.unique_sequences += 1;
         }
     }
 
@@ -127,6 +126,7 @@ impl<E: Engine> Worker<E> {
             let Invocation { first, last, frees, .. } = *invocation;
             let freed = if first == 0 { 0 } else { known.freed };
             known.freed = frees;
+            self.stats.hot_instructions += u64::from(last.saturating_sub(first));
             let key = Key { first, last, freed, frees };
             let is_run = first < last && self.run_plan(&mut known, key);
             if !is_run {
@@ -139,7 +139,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Runs a pass as a plan; says whether that was possible.
-    fn run_plan(&mut self, known: &mut Known<E::Program>, key: Key) -> bool {
+    fn run_plan(&mut self, known: &mut Known, key: Key) -> bool {
         let Some(index) = self.variant(known, key) else { return false };
         let Known { template, bindings, variants, .. } = known;
         let variant = &mut variants[index];
@@ -158,10 +158,8 @@ impl<E: Engine> Worker<E> {
         let (first, last) = (key.first as usize, key.last as usize);
         let numbers = template.new_numbers(first, last);
         inputs.extend(numbers.map(|slot| Given::Number(bindings.number(slot))));
-        let (engine, program) = (&mut self.engine, &mut variant.program);
-        let result = catch_unwind(AssertUnwindSafe(|| engine.launch(program, &mut inputs)));
-        let result = result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))));
-        let Ok(outputs) = result else {
+        let Ok(outputs) = self.programs.launch(&mut self.engine, variant.program, &mut inputs)
+        else {
             for (given, input) in variant.tensors.iter().zip(inputs) {
                 if let (true, Given::Tensor(tensor)) = (given.dies, input) {
                     let slot = Slot::Ready { tensor, meta: given.meta };
@@ -187,7 +185,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// The way of using a template that fits the tensors there are; made ready if there is none.
-    fn variant(&mut self, known: &mut Known<E::Program>, key: Key) -> Option<usize> {
+    fn variant(&mut self, known: &mut Known, key: Key) -> Option<usize> {
         let Known { template, bindings, variants, seen, .. } = known;
         let (first, last) = (key.first as usize, key.last as usize);
         let numbers = template.new_numbers(first, last);
@@ -195,7 +193,7 @@ impl<E: Engine> Worker<E> {
             Some(Slot::Ready { meta, .. }) => Some(*meta),
             _ => None,
         };
-        let fits = |variant: &Variant<E::Program>| {
+        let fits = |variant: &Variant| {
             variant.key == key
                 && variant.tensors.iter().all(|given| there(given.place) == Some(given.meta))
                 && numbers.clone().zip(&variant.numbers).all(|(slot, kind)| {
@@ -203,7 +201,10 @@ impl<E: Engine> Worker<E> {
                 })
         };
         if let Some(index) = variants.iter().position(fits) {
-            return Some(index);
+            if self.programs.has(variants[index].program) {
+                return Some(index);
+            }
+            variants.remove(index);
         }
         // A part of a pass may be of this size but once.
         let is_whole = first == 0 && last == template.len();
@@ -225,10 +226,8 @@ impl<E: Engine> Worker<E> {
             GivenTensor { place, meta, dies }
         });
         let tensors: Vec<GivenTensor> = tensors.collect();
-        let engine = &mut self.engine;
-        let prepared =
-            catch_unwind(AssertUnwindSafe(|| prepare(engine, template, bindings, key, tensors)));
-        let variant = prepared.ok().flatten()?;
+        let (mut variant, plan) = plan(&self.engine, template, bindings, key, tensors)?;
+        variant.program = self.programs.prepare(&mut self.engine, plan)?;
         if variants.len() >= VARIANTS {
             variants.remove(0);
         }
@@ -237,7 +236,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Runs a pass operation by operation.
-    fn run_steps(&mut self, known: &Known<E::Program>, key: Key, others: &[TensorId]) {
+    fn run_steps(&mut self, known: &Known, key: Key, others: &[TensorId]) {
         let Key { first, last, freed, frees } = key;
         let (first, last) = (first as usize, last as usize);
         let pass = Pass { first, last, freed: freed as usize, frees: frees as usize, others };
@@ -246,14 +245,14 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// Makes the plan of some steps ready; `None` if it cannot be run as one.
-fn prepare<E: Engine>(
-    engine: &mut E,
+/// The plan of some steps, and how it is used; `None` if they cannot be run as one.
+fn plan<E: Engine>(
+    engine: &E,
     template: &Template,
     bindings: &Bindings,
     key: Key,
     tensors: Vec<GivenTensor>,
-) -> Option<Variant<E::Program>> {
+) -> Option<(Variant, Plan)> {
     let (first, last) = (key.first as usize, key.last as usize);
     let given = tensors.iter().map(|given| Input::Tensor { meta: given.meta, dies: given.dies });
     let slots = template.new_numbers(first, last);
@@ -303,8 +302,7 @@ fn prepare<E: Engine>(
             kept.push((step, *plan.meta(value).tensor()?));
         }
     }
-    let program = engine.prepare(plan).ok()?;
-    Some(Variant { key, tensors, kept, numbers, freed, program })
+    Some((Variant { key, tensors, kept, numbers, freed, program: 0 }, plan))
 }
 
 fn dies(tensors: &[GivenTensor], place: Place) -> bool {

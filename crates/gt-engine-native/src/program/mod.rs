@@ -28,6 +28,8 @@ pub struct Program {
     units: Vec<Unit>,
     /// For each unit, the values that nobody needs after it.
     dying: Vec<Vec<u32>>,
+    /// Whether it was compared with its operations one by one.
+    checked: bool,
     /// From which unit on nothing can fail, so that inputs may be overwritten.
     safe_from: usize,
 }
@@ -49,6 +51,20 @@ impl Program {
             Unit::Group(_) => false,
         };
         let safe_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
-        Program { plan, units, dying, safe_from }
+        Program { plan, units, dying, checked: false, safe_from }
+    }
+
+    pub fn is_unchecked(&self) -> bool {
+        !self.checked
+    }
+
+    /// Whether it gave what its operations give one by one. If not, these are its units.
+    pub fn judge(&mut self, is_right: bool) {
+        self.checked = true;
+        if !is_right {
+            self.units = (0..self.plan.steps.len() as u32).map(Unit::Single).collect();
+            self.dying = build::dying(&self.plan, &self.units);
+            self.safe_from = self.units.len();
+        }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use gt_ir::data::SharedBlock;
 use gt_ir::instruction::Operands;
-use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
+use gt_ir::message::{Failure, Hello, Message, Role, Welcome};
 use gt_ir::{
     Attribute, Attributes, Command, Content, DType, Instruction, Meta, Operand, Operation, Piece,
     RequestId, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId,
@@ -57,7 +57,7 @@ impl Decoder<'_> {
             7 => {
                 let request = RequestId(self.head.u64()?);
                 let count = self.head.u32()? as usize;
-                let count = self.head.count(count, 56)?;
+                let count = self.head.count(count, 140)?;
                 let workers = (0..count).map(|_| self.stats()).collect::<Result<_>>()?;
                 Message::Statistics { request, workers }
             }
@@ -135,19 +135,6 @@ impl Decoder<'_> {
             reason: self.head.text()?,
             worker: self.head.text()?,
             line: SourceId(self.head.u32()?),
-        })
-    }
-
-    fn stats(&mut self) -> Result<WorkerStats> {
-        Ok(WorkerStats {
-            name: self.head.text()?,
-            engine: self.head.text()?,
-            operations_total: self.head.u64()?,
-            operations_failed: self.head.u64()?,
-            operations_compiled: self.head.u64()?,
-            tensors: self.head.u64()?,
-            bytes: self.head.u64()?,
-            bytes_peak: self.head.u64()?,
         })
     }
 

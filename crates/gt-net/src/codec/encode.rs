@@ -1,7 +1,7 @@
 //! Messages written as frames.
 
 use bytes::Bytes;
-use gt_ir::message::{Failure, Message, Role, WorkerStats};
+use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{Attribute, Command, Content, Instruction, Operand};
 
 use super::exchange::{encode_exchange, encode_meta, encode_shard};
@@ -147,21 +147,6 @@ impl Encoder {
         self.head.text(&failure.reason);
         self.head.text(&failure.worker);
         self.head.u32(failure.line.0);
-    }
-
-    fn stats(&mut self, stats: &WorkerStats) {
-        self.head.text(&stats.name);
-        self.head.text(&stats.engine);
-        for number in [
-            stats.operations_total,
-            stats.operations_failed,
-            stats.operations_compiled,
-            stats.tensors,
-            stats.bytes,
-            stats.bytes_peak,
-        ] {
-            self.head.u64(number);
-        }
     }
 
     fn command(&mut self, command: &Command) {

@@ -4,13 +4,14 @@
 //! tensor data follows in frames of its own. Decoding checks everything: any bytes give a message
 //! or an error. Recursion and unbounded counts do not occur.
 //!
-//! - [`encode`], [`decode`]: messages and commands; [`exchange`], [`explain`], [`template`]: rarer
-//!   records.
+//! - [`encode`], [`decode`]: messages and commands; [`exchange`], [`explain`], [`template`],
+//!   [`stats`]: rarer records.
 
 mod decode;
 mod encode;
 mod exchange;
 mod explain;
+mod stats;
 mod template;
 
 use bytes::Bytes;

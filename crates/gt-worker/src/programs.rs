@@ -1,0 +1,271 @@
+//! Plans made ready, by what they compute: equal ones are one, whoever's they are.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use gt_ir::message::{CompilationStats, Sequence};
+use gt_ir::{Attribute, Operand, Scalar, TensorData};
+use rustc_hash::FxHashMap;
+
+use crate::check::difference;
+use crate::engine::{Engine, EngineError, launch_plainly};
+use crate::executor::panic_text;
+use crate::plan::{Given, Input, Plan};
+
+/// How many programs are kept; those that were not used for longest go first.
+const MOST: usize = 256;
+/// How many are shown in statistics.
+const SHOWN: usize = 5;
+
+/// The programs of a worker.
+pub(crate) struct Programs<P> {
+    /// By the plan, written down without names.
+    numbers: FxHashMap<Vec<u8>, u64>,
+    entries: FxHashMap<u64, Entry<P>>,
+    next: u64,
+    clock: u64,
+    stats: CompilationStats,
+}
+
+struct Entry<P> {
+    key: Vec<u8>,
+    plan: Plan,
+    last_uses: Vec<Option<u32>>,
+    program: P,
+    used: u64,
+    launches: u64,
+    /// How long the plan takes operation by operation, and all launches took together.
+    plain: Duration,
+    taken: Duration,
+}
+
+impl<P> Default for Programs<P> {
+    fn default() -> Self {
+        Programs {
+            numbers: FxHashMap::default(),
+            entries: FxHashMap::default(),
+            next: 0,
+            clock: 0,
+            stats: CompilationStats::default(),
+        }
+    }
+}
+
+impl<P: Send> Programs<P> {
+    /// The program of a plan, by its number; made ready if there is none yet. `None` if the engine
+    /// cannot.
+    pub fn prepare<E: Engine<Program = P>>(&mut self, engine: &mut E, plan: Plan) -> Option<u64> {
+        let key = key(&plan);
+        if let Some(&number) = self.numbers.get(&key) {
+            self.stats.cache_hits += 1;
+            return Some(number);
+        }
+        self.stats.cache_misses += 1;
+        let (start, last_uses) = (engine.now(), plan.last_uses());
+        let prepared = catch_unwind(AssertUnwindSafe(|| engine.prepare(&plan)));
+        let prepared = prepared.unwrap_or_else(|panic| Err(other(&*panic)));
+        self.stats.compile_time += engine.now().saturating_sub(start);
+        let Ok(program) = prepared else {
+            self.stats.failures += 1;
+            return None;
+        };
+        if self.entries.len() >= MOST {
+            let oldest = self.entries.iter().min_by_key(|(number, entry)| (entry.used, **number));
+            if let Some((&number, _)) = oldest
+                && let Some(entry) = self.entries.remove(&number)
+            {
+                self.numbers.remove(&entry.key);
+            }
+        }
+        let number = self.next;
+        self.next += 1;
+        self.numbers.insert(key.clone(), number);
+        let (launches, plain, taken) = (0, Duration::ZERO, Duration::ZERO);
+        let used = self.clock;
+        let entry = Entry { key, plan, last_uses, program, used, launches, plain, taken };
+        self.entries.insert(number, entry);
+        Some(number)
+    }
+
+    /// Whether a program is still there.
+    pub fn has(&self, number: u64) -> bool {
+        self.entries.contains_key(&number)
+    }
+
+    /// Runs a program that is there. What the engine has compiled is compared once with the same
+    /// computed operation by operation.
+    pub fn launch<E: Engine<Program = P>>(
+        &mut self,
+        engine: &mut E,
+        number: u64,
+        inputs: &mut [Given<E::Tensor>],
+    ) -> Result<Vec<E::Tensor>, EngineError> {
+        self.clock += 1;
+        let entry = self.entries.get_mut(&number).expect("the caller has asked whether it is");
+        entry.used = self.clock;
+        self.stats.cache_hits += u64::from(entry.launches > 0);
+        entry.launches += 1;
+        let run = |engine: &mut E, program: &mut P, inputs: &mut [Given<E::Tensor>]| {
+            let result = catch_unwind(AssertUnwindSafe(|| engine.launch(program, inputs)));
+            result.unwrap_or_else(|panic| Err(other(&*panic)))
+        };
+        if !engine.is_unchecked(&entry.program) {
+            let start = engine.now();
+            let result = run(engine, &mut entry.program, inputs);
+            entry.taken += engine.now().saturating_sub(start);
+            return result;
+        }
+        let start = engine.now();
+        let plain = catch_unwind(AssertUnwindSafe(|| {
+            let plain = launch_plainly(engine, &entry.plan, &entry.last_uses, inputs)?;
+            plain.iter().map(|tensor| engine.read(tensor)).collect::<Result<Vec<_>, _>>()
+        }));
+        let plain = plain.unwrap_or_else(|panic| Err(other(&*panic)))?;
+        entry.plain = engine.now().saturating_sub(start);
+        // Neither may the inputs be gone if the program turns out wrong.
+        let mut given = inputs.to_vec();
+        let start = engine.now();
+        let made = run(engine, &mut entry.program, &mut given);
+        entry.taken += engine.now().saturating_sub(start);
+        let wrong = match &made {
+            Err(error) => Some(error.to_string()),
+            Ok(made) => compare(engine, &entry.plan, made, &plain),
+        };
+        engine.judge(&mut entry.program, wrong.as_deref());
+        match (wrong, made) {
+            (None, Ok(made)) => {
+                self.stats.checked += 1;
+                Ok(made)
+            }
+            _ => {
+                self.stats.failures += 1;
+                run(engine, &mut entry.program, inputs)
+            }
+        }
+    }
+
+    /// What there is, what it took and what it has saved.
+    pub fn stats(&self) -> CompilationStats {
+        let saved = self.entries.values().map(|entry| {
+            let plainly = entry.plain.saturating_mul(entry.launches.try_into().unwrap_or(u32::MAX));
+            plainly.saturating_sub(entry.taken)
+        });
+        let cache_size = self.entries.len() as u64;
+        CompilationStats { cache_size, time_saved: saved.sum(), ..self.stats }
+    }
+
+    /// The programs that were run most, as their operations.
+    pub fn top_sequences(&self) -> Vec<Sequence> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|(number, entry)| {
+            (std::cmp::Reverse(entry.launches * entry.plan.steps.len() as u64), **number)
+        });
+        let sequence = |(_, entry): &(&u64, &Entry<P>)| {
+            let names = entry.plan.steps.iter().map(|step| step.operation.name);
+            let mut operations: Vec<&str> = names.take(9).collect();
+            if entry.plan.steps.len() > 8 {
+                operations[8] = "...";
+            }
+            Sequence {
+                operations: operations.join(" "),
+                length: entry.plan.steps.len() as u64,
+                repetitions: entry.launches,
+                time: entry.taken,
+            }
+        };
+        entries.iter().take(SHOWN).map(sequence).collect()
+    }
+}
+
+fn other(panic: &(dyn std::any::Any + Send)) -> EngineError {
+    EngineError::Other(panic_text(panic))
+}
+
+/// Says where outputs are not what they should be.
+fn compare<E: Engine>(
+    engine: &mut E,
+    plan: &Plan,
+    made: &[E::Tensor],
+    expected: &[TensorData],
+) -> Option<String> {
+    if made.len() != expected.len() {
+        return Some(format!("{} outputs instead of {}", made.len(), expected.len()));
+    }
+    plan.outputs.iter().zip(made.iter().zip(expected)).find_map(|(&value, (made, expected))| {
+        let text = match engine.read(made) {
+            Ok(made) => difference(&made, expected)?,
+            Err(error) => error.to_string(),
+        };
+        let step = (value as usize).checked_sub(plan.inputs.len());
+        let name = step.map_or("an input", |step| plan.steps[step].operation.name);
+        Some(format!("the result of {name}: {text}"))
+    })
+}
+
+/// A plan written down: equal for equal plans. Numbers are given at each run, and are not part of
+/// it; their kinds are.
+fn key(plan: &Plan) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64 * plan.steps.len());
+    let number = |key: &mut Vec<u8>, number: u64| key.extend(number.to_le_bytes());
+    let meta = |key: &mut Vec<u8>, meta: &gt_ir::Meta| {
+        key.extend([meta.dtype as u8, meta.shape.rank() as u8]);
+        meta.shape.iter().for_each(|&length| key.extend((length as u64).to_le_bytes()));
+    };
+    let scalar = |key: &mut Vec<u8>, scalar: &Scalar| match scalar {
+        Scalar::Bool(value) => key.extend([1, u8::from(*value)]),
+        Scalar::Int(value) => {
+            key.push(2);
+            key.extend(value.to_le_bytes());
+        }
+        Scalar::Float(value) => {
+            key.push(3);
+            key.extend(value.to_bits().to_le_bytes());
+        }
+    };
+    number(&mut key, plan.inputs.len() as u64);
+    for input in &plan.inputs {
+        match input {
+            Input::Tensor { meta: of, dies } => {
+                key.push(u8::from(*dies));
+                meta(&mut key, of);
+            }
+            Input::Number(Scalar::Bool(_)) => key.push(4),
+            Input::Number(Scalar::Int(_)) => key.push(5),
+            Input::Number(Scalar::Float(_)) => key.push(6),
+        }
+    }
+    for step in &plan.steps {
+        key.extend(step.operation.id.to_le_bytes());
+        key.extend([step.operands.len() as u8, step.attributes.len() as u8]);
+        for source in &step.operands {
+            match source {
+                Operand::Tensor(value) => {
+                    key.push(0);
+                    key.extend(value.to_le_bytes());
+                }
+                Operand::Scalar(constant) => scalar(&mut key, constant),
+            }
+        }
+        let varies = gt_ir::template::varying_attribute(step.operation);
+        for (index, attribute) in step.attributes.iter().enumerate() {
+            match attribute {
+                Attribute::None => key.push(0),
+                Attribute::Int(value) => number(&mut key, *value as u64),
+                Attribute::Float(value) => number(&mut key, value.to_bits()),
+                Attribute::Bool(value) => key.push(u8::from(*value)),
+                Attribute::DType(dtype) => key.push(*dtype as u8),
+                Attribute::Ints(values) => {
+                    key.push(values.len() as u8);
+                    let is_given = varies == Some(index) && !step.varying.is_empty();
+                    if !is_given {
+                        values.iter().for_each(|&value| number(&mut key, value as u64));
+                    }
+                }
+            }
+        }
+        step.varying.iter().for_each(|value| key.extend(value.to_le_bytes()));
+    }
+    number(&mut key, u64::MAX);
+    plan.outputs.iter().for_each(|value| key.extend(value.to_le_bytes()));
+    key
+}
