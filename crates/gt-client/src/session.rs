@@ -15,8 +15,9 @@ use rustc_hash::FxHashMap;
 use crate::config::registry;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
-use crate::hotpath::{self, HotPathDetector};
-use crate::{signal, source};
+use crate::hotpath::{self, HotPathDetector, Made};
+use crate::signal::{self, Scope};
+use crate::source;
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
 /// [`Session::close`].
@@ -68,11 +69,11 @@ impl Stream {
         }
     }
 
-    /// Takes a command, with the shape and dtype of what it makes, and its cost.
+    /// Takes a command, with what it makes, and its cost.
     #[inline]
-    fn push(&mut self, command: Command, meta: Option<Meta>, work: u64) {
+    fn push(&mut self, command: Command, made: Option<Made>, work: u64) {
         let before = self.batch.len();
-        self.detector.process(command, meta, &mut self.batch);
+        self.detector.process(command, made, &mut self.batch);
         self.held_work += work;
         if self.batch.len() > before {
             self.count(before);
@@ -184,7 +185,7 @@ impl Session {
         work: u64,
         source: SourceId,
     ) -> Arc<Value> {
-        let signal = signal::current().signal;
+        let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();
         if signal != 0 {
             self.0.explain_signal(&mut stream, signal);
@@ -192,7 +193,8 @@ impl Session {
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
         let instruction = Instruction { operation, output, operands, attributes, source, signal };
-        self.0.append(&mut stream, Command::Run(instruction), Some(meta), work);
+        let made = Made { meta, region };
+        self.0.append(&mut stream, Command::Run(instruction), Some(made), work);
         drop(stream);
         Arc::new(Value { id: output, meta, source, session: self.clone() })
     }
@@ -200,7 +202,7 @@ impl Session {
     /// Appends a tensor's data.
     pub(crate) fn create(&self, data: TensorData) -> Arc<Value> {
         let meta = Meta::new(data.dtype, data.shape);
-        let signal = signal::current().signal;
+        let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();
         if signal != 0 {
             self.0.explain_signal(&mut stream, signal);
@@ -208,7 +210,8 @@ impl Session {
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
         let command = Command::Create { output, content: Content::Data(data), signal };
-        self.0.append(&mut stream, command, Some(meta), meta.bytes() as u64);
+        let made = Made { meta, region };
+        self.0.append(&mut stream, command, Some(made), meta.bytes() as u64);
         drop(stream);
         Arc::new(Value { id: output, meta, source: SourceId::default(), session: self.clone() })
     }
@@ -358,12 +361,12 @@ impl Inner {
         self.append(&mut stream, command, None, 0);
     }
 
-    fn append(&self, stream: &mut Stream, command: Command, meta: Option<Meta>, work: u64) {
+    fn append(&self, stream: &mut Stream, command: Command, made: Option<Made>, work: u64) {
         if stream.closed {
             return;
         }
         let waited = stream.has_waiting();
-        stream.push(command, meta, work);
+        stream.push(command, made, work);
         if stream.weight >= self.batches.commands || stream.work >= self.batches.work {
             self.submit(stream);
         } else if !waited {

@@ -5,6 +5,7 @@
 //! that says nothing of placement leaves it as the one around it says.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
@@ -18,6 +19,8 @@ use crate::nearest::nearest;
 pub struct Scope {
     pub signal: u32,
     pub backward: u32,
+    /// The innermost scope that is to be compiled, counted as they are entered.
+    pub compiled: u32,
 }
 
 impl Scope {
@@ -36,6 +39,8 @@ struct Open {
     scope: Scope,
     /// It says everything itself, whatever stands around it.
     closed: bool,
+    /// Its own number, counted as scopes are entered.
+    entry: u32,
     /// What placement and gradients follow, as of a version of the configurations.
     effective: (Scope, u64),
 }
@@ -43,6 +48,12 @@ struct Open {
 thread_local! {
     static STACK: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
+
+/// The bit that sets scopes of gradients apart.
+const GRADIENTS: u32 = 1 << 31;
+
+/// How many scopes have been entered in this process.
+static ENTERED: AtomicU32 = AtomicU32::new(0);
 
 /// Names by number, for the whole process; number 0 has none.
 #[derive(Default)]
@@ -99,7 +110,8 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
     for name in [Some(signal), backward, configured.as_deref()].into_iter().flatten() {
         check_known(name)?;
     }
-    let scope = Scope { signal: number(signal), backward: backward.map_or(0, number) };
+    let backward = backward.map_or(0, number);
+    let scope = Scope { signal: number(signal), backward, compiled: 0 };
     Ok(STACK.with_borrow_mut(|stack| {
         push(stack, scope, false);
         stack.len() - 1
@@ -107,8 +119,13 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
 }
 
 fn push(stack: &mut Vec<Open>, scope: Scope, closed: bool) {
-    stack.push(Open { scope, closed, effective: (scope, 0) });
-    let effective = effective(stack);
+    // 0 is none. The gradients of a signal are one, though each is in a scope of its own.
+    let entry = match closed {
+        true => GRADIENTS | scope.signal,
+        false => (ENTERED.fetch_add(1, Ordering::Relaxed) % (GRADIENTS - 1)) + 1,
+    };
+    stack.push(Open { scope, closed, entry, effective: (scope, 0) });
+    let effective = Scope { compiled: compiled(stack), ..effective(stack) };
     stack.last_mut().expect("pushed above").effective = (effective, registry::version());
 }
 
@@ -122,19 +139,33 @@ fn effective(stack: &[Open]) -> Scope {
             backward = open.scope.backward;
         }
         if open.closed {
-            return Scope { signal: open.scope.signal, backward };
+            return Scope { signal: open.scope.signal, backward, compiled: 0 };
         }
         let Some(config) = name(open.scope.signal).and_then(|name| registry::get(&name)) else {
             continue;
         };
         if config.shard.is_some() {
-            return Scope { signal: open.scope.signal, backward };
+            return Scope { signal: open.scope.signal, backward, compiled: 0 };
         }
         if backward == 0 {
             backward = config.backward.map_or(0, |name| number(&name));
         }
     }
-    Scope { signal: innermost.scope.signal, backward }
+    Scope { signal: innermost.scope.signal, backward, compiled: 0 }
+}
+
+/// The innermost scope whose configuration asks for it to be compiled.
+fn compiled(stack: &[Open]) -> u32 {
+    for open in stack.iter().rev() {
+        let config = name(open.scope.signal).and_then(|name| registry::get(&name));
+        if config.is_some_and(|config| config.compile) {
+            return open.entry;
+        }
+        if open.closed {
+            return 0;
+        }
+    }
+    0
 }
 
 /// Unknown signals that have been reported.
@@ -202,7 +233,7 @@ pub fn current() -> Scope {
         if version == registry::version() {
             return scope;
         }
-        let scope = effective(stack);
+        let scope = Scope { compiled: compiled(stack), ..effective(stack) };
         stack.last_mut().expect("looked at above").effective = (scope, registry::version());
         scope
     })

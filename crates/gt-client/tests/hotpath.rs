@@ -1,6 +1,6 @@
 //! The stream that leaves the detector stands for the one that entered it.
 
-use gt_client::hotpath::{HotPathDetector, Settings};
+use gt_client::hotpath::{HotPathDetector, Made, Settings};
 use gt_ir::ops::{binary, shape, unary};
 use gt_ir::template::{Pass, expand};
 use gt_ir::{
@@ -56,23 +56,26 @@ struct Issuer {
     issued: Vec<Command>,
     out: Vec<Command>,
     alive: FxHashMap<u64, Meta>,
+    region: u32,
 }
 
 impl Issuer {
     fn new() -> Issuer {
-        let settings = Settings { enabled: true, threshold: 3 };
+        let settings = Settings { enabled: true, threshold: 3, compile: false };
         Issuer {
             detector: HotPathDetector::new(settings),
             next: 0,
             issued: Vec::new(),
             out: Vec::new(),
             alive: FxHashMap::default(),
+            region: 0,
         }
     }
 
     fn pass(&mut self, command: Command, meta: Option<Meta>) {
         self.issued.push(command.clone());
-        self.detector.process(command, meta, &mut self.out);
+        let made = meta.map(|meta| Made { meta, region: self.region });
+        self.detector.process(command, made, &mut self.out);
     }
 
     fn run(
@@ -400,6 +403,26 @@ fn steps_of_another_kind_now_and_then_leave_it_hot() {
     let share = stats.hot_instructions as f64 / stats.total_instructions as f64;
     assert!(share > 0.85, "{share}");
     issuer.finish();
+}
+
+#[test]
+fn what_is_to_be_compiled_is_hot_from_its_second_time_on() {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    for round in 0..6 {
+        issuer.region = round + 1;
+        for line in 0..5 {
+            let next = issuer.add(line, x, number(1.0));
+            issuer.free(std::mem::replace(&mut x, next));
+        }
+        issuer.region = 0;
+        // What is done in between is never the same.
+        let next = issuer.add(100 + round, x, number(1.0));
+        issuer.free(std::mem::replace(&mut x, next));
+    }
+    assert_eq!(issuer.detector.get_stats().hot_instructions, 25);
+    let receiver = issuer.finish();
+    assert_eq!(receiver.templates.len(), 1);
 }
 
 #[test]

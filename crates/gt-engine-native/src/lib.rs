@@ -74,7 +74,7 @@ impl Engine for NativeEngine {
     type Tensor = Tensor;
     type Program = Program;
 
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "native"
     }
 
@@ -136,7 +136,7 @@ impl Engine for NativeEngine {
         program.launch(self, inputs)
     }
 
-    fn is_unchecked(&self, program: &Program) -> bool {
+    fn is_unchecked(&mut self, program: &mut Program) -> bool {
         program.is_unchecked()
     }
 

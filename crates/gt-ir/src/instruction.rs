@@ -278,7 +278,7 @@ fn definition_bytes(definition: &Definition) -> usize {
     let frees: usize = definition.frees.iter().map(|id| near_bytes(id.0, definition.base.0)).sum();
     let counts = [definition.number as usize, definition.steps.len(), definition.frees.len()];
     let counts: usize = counts.into_iter().map(|count| varint_bytes(count as u64)).sum();
-    counts + near_bytes(definition.base.0, 0) + steps + frees
+    1 + counts + near_bytes(definition.base.0, 0) + steps + frees
 }
 
 fn invocation_bytes(invocation: &Invocation) -> usize {

@@ -105,7 +105,7 @@ fn definition() -> Definition {
         _ => None,
     });
     let (base, frees) = (TensorId(1 << 45), vec![TensorId(3), TensorId(1 << 45)]);
-    Definition { number: 63, base, steps: vec![add, None], frees }
+    Definition { number: 63, base, steps: vec![add, None], frees, compile: true }
 }
 
 fn invocation() -> Invocation {

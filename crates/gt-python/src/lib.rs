@@ -4,7 +4,7 @@
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
 //! - [`convert`]: Python numbers, lists, arrays, axes and shapes.
 //! - [`session`]: the session that this process uses, connecting, waiting.
-//! - [`network`]: servers, workers and keys.
+//! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
@@ -17,6 +17,7 @@ mod convert;
 mod create;
 mod debug;
 mod dtype;
+mod engine;
 mod error;
 mod network;
 mod session;

@@ -1,6 +1,7 @@
 //! Servers and workers in this process, and keys.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use gt::drivers::network::server::{Server, ServerOptions};
@@ -8,10 +9,11 @@ use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
 use gt::net::keys::Key;
+use gt::worker::{Work, Worker};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::session;
+use crate::{engine, session};
 
 fn to_python(error: NetError) -> PyErr {
     match error {
@@ -68,7 +70,7 @@ fn run_server(
 /// Joins a server as a worker and serves until a signal comes or the server is gone.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None))]
+#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native"))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -78,12 +80,20 @@ fn run_worker(
     insecure: bool,
     threads: Option<usize>,
     peer_host: Option<String>,
+    backend: &str,
 ) -> PyResult<()> {
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores).max(1);
     let options = WorkerOptions { address, name, key_file, insecure, threads, peer_host };
-    let mut worker = WorkerProcess::join(&options).map_err(to_python)?;
+    let engine = Mutex::new(engine::PythonEngine::load(py, backend, 0)?);
+    let make = |name: String, threads: usize| -> Box<dyn Work> {
+        match engine.lock().ok().and_then(|mut engine| engine.take()) {
+            Some(engine) => Box::new(Worker::new(name, engine)),
+            None => Box::new(Worker::new(name, gt::NativeEngine::new(threads))),
+        }
+    };
+    let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;
     on_ready.call0()?;
     until_signal(py, |stop| worker.run(stop))
 }

@@ -3,11 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use gt::worker::{Work, Worker};
 use gt::{ClientError, Session, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
+use crate::engine;
 use crate::error::{IntoPython, to_python};
 
 struct Current {
@@ -30,20 +32,21 @@ pub fn current() -> PyResult<Session> {
     if let Some(session) = &current.session {
         return Ok(session.clone());
     }
-    check_backend()?;
-    let session = gt::embedded(current.workers).py()?;
+    let workers = current.workers;
+    let session = match engine::embedded_engines(workers)? {
+        None => gt::embedded(workers).py()?,
+        Some(engines) => {
+            let engines = Mutex::new(engines.into_iter());
+            let next = |name: String, _: usize| -> Box<dyn Work> {
+                let engine = engines.lock().ok().and_then(|mut engines| engines.next());
+                Box::new(Worker::new(name, engine.expect("one for each worker")))
+            };
+            gt::embedded_with(workers, &next).py()?
+        }
+    };
     session.manual_seed(current.seed.unwrap_or_else(random_seed));
     current.session = Some(session.clone());
     Ok(session)
-}
-
-/// Embedded workers have the native engine; whoever asks for another must not get it unnoticed.
-fn check_backend() -> PyResult<()> {
-    let backend = std::env::var("GT_BACKEND").unwrap_or_default();
-    if backend.is_empty() || backend == "native" {
-        return Ok(());
-    }
-    Err(PyValueError::new_err(format!("GT_BACKEND is '{backend}', expected 'native'")))
 }
 
 /// A seed nobody knows, for programs that set none.
@@ -109,7 +112,6 @@ fn end_process(py: Python<'_>) {
 /// Waits for room in the window, if there is none; called before each instruction.
 pub fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     if session.is_full() {
-        session.flush();
         waiting(py, |interrupt| session.wait_for_room(interrupt))?;
     }
     Ok(())

@@ -30,7 +30,7 @@ pub trait Engine: Send {
     /// A plan made ready to be run many times.
     type Program: Send;
 
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Whether [`Engine::run`] takes the operation; composites it does not take are expanded.
     fn lowers(&self, operation: &'static Operation) -> bool;
@@ -63,7 +63,7 @@ pub trait Engine: Send {
     ) -> Result<Vec<Self::Tensor>, EngineError>;
 
     /// Whether a program would run now what was never compared with its operations one by one.
-    fn is_unchecked(&self, program: &Self::Program) -> bool;
+    fn is_unchecked(&mut self, program: &mut Self::Program) -> bool;
 
     /// The comparison's result: what is wrong, if anything. Then the program is run plainly from
     /// now on.

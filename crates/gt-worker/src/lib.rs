@@ -3,7 +3,7 @@
 //! - [`engine`]: the trait that every engine implements.
 //! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
 //! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat.
-//! - [`programs`]: plans made ready, and [`check`]ed.
+//! - [`programs`]: plans made ready, found by their [`key`], and [`check`]ed.
 //! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
@@ -14,6 +14,7 @@ mod composite;
 pub mod engine;
 mod exchange;
 pub mod executor;
+mod key;
 pub mod plan;
 mod programs;
 mod templates;

@@ -12,6 +12,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The values to be given back; all others are nobody's after their last use.
     pub outputs: Vec<u32>,
+    /// Whether somebody asked for it to be compiled; else the engine does where that only helps.
+    pub compile: bool,
 }
 
 /// What a plan is given.
@@ -60,7 +62,7 @@ impl<T> Given<T> {
 impl Plan {
     /// A plan without steps.
     pub fn new(inputs: Vec<Input>) -> Plan {
-        Plan { inputs, steps: Vec::new(), outputs: Vec::new() }
+        Plan { inputs, steps: Vec::new(), outputs: Vec::new(), compile: false }
     }
 
     /// Shape and dtype of a value, or the number it is like.
@@ -75,6 +77,11 @@ impl Plan {
     /// The number of values: of inputs and steps.
     pub fn values(&self) -> usize {
         self.inputs.len() + self.steps.len()
+    }
+
+    /// The plan written down: equal for plans that compute the same.
+    pub fn key(&self) -> Vec<u8> {
+        crate::key::key(self)
     }
 
     /// For each value the last step that uses it, as its place; `None` where none does.

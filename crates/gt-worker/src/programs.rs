@@ -3,14 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use gt_ir::TensorData;
 use gt_ir::message::{CompilationStats, Sequence};
-use gt_ir::{Attribute, Operand, Scalar, TensorData};
 use rustc_hash::FxHashMap;
 
 use crate::check::difference;
 use crate::engine::{Engine, EngineError, launch_plainly};
 use crate::executor::panic_text;
-use crate::plan::{Given, Input, Plan};
+use crate::plan::{Given, Plan};
 
 /// How many programs are kept; those that were not used for longest go first.
 const MOST: usize = 256;
@@ -55,7 +55,7 @@ impl<P: Send> Programs<P> {
     /// The program of a plan, by its number; made ready if there is none yet. `None` if the engine
     /// cannot.
     pub fn prepare<E: Engine<Program = P>>(&mut self, engine: &mut E, plan: Plan) -> Option<u64> {
-        let key = key(&plan);
+        let key = plan.key();
         if let Some(&number) = self.numbers.get(&key) {
             self.stats.cache_hits += 1;
             return Some(number);
@@ -109,7 +109,7 @@ impl<P: Send> Programs<P> {
             let result = catch_unwind(AssertUnwindSafe(|| engine.launch(program, inputs)));
             result.unwrap_or_else(|panic| Err(other(&*panic)))
         };
-        if !engine.is_unchecked(&entry.program) {
+        if !engine.is_unchecked(&mut entry.program) {
             let start = engine.now();
             let result = run(engine, &mut entry.program, inputs);
             entry.taken += engine.now().saturating_sub(start);
@@ -200,72 +200,4 @@ fn compare<E: Engine>(
         let name = step.map_or("an input", |step| plan.steps[step].operation.name);
         Some(format!("the result of {name}: {text}"))
     })
-}
-
-/// A plan written down: equal for equal plans. Numbers are given at each run, and are not part of
-/// it; their kinds are.
-fn key(plan: &Plan) -> Vec<u8> {
-    let mut key = Vec::with_capacity(64 * plan.steps.len());
-    let number = |key: &mut Vec<u8>, number: u64| key.extend(number.to_le_bytes());
-    let meta = |key: &mut Vec<u8>, meta: &gt_ir::Meta| {
-        key.extend([meta.dtype as u8, meta.shape.rank() as u8]);
-        meta.shape.iter().for_each(|&length| key.extend((length as u64).to_le_bytes()));
-    };
-    let scalar = |key: &mut Vec<u8>, scalar: &Scalar| match scalar {
-        Scalar::Bool(value) => key.extend([1, u8::from(*value)]),
-        Scalar::Int(value) => {
-            key.push(2);
-            key.extend(value.to_le_bytes());
-        }
-        Scalar::Float(value) => {
-            key.push(3);
-            key.extend(value.to_bits().to_le_bytes());
-        }
-    };
-    number(&mut key, plan.inputs.len() as u64);
-    for input in &plan.inputs {
-        match input {
-            Input::Tensor { meta: of, dies } => {
-                key.push(u8::from(*dies));
-                meta(&mut key, of);
-            }
-            Input::Number(Scalar::Bool(_)) => key.push(4),
-            Input::Number(Scalar::Int(_)) => key.push(5),
-            Input::Number(Scalar::Float(_)) => key.push(6),
-        }
-    }
-    for step in &plan.steps {
-        key.extend(step.operation.id.to_le_bytes());
-        key.extend([step.operands.len() as u8, step.attributes.len() as u8]);
-        for source in &step.operands {
-            match source {
-                Operand::Tensor(value) => {
-                    key.push(0);
-                    key.extend(value.to_le_bytes());
-                }
-                Operand::Scalar(constant) => scalar(&mut key, constant),
-            }
-        }
-        let varies = gt_ir::template::varying_attribute(step.operation);
-        for (index, attribute) in step.attributes.iter().enumerate() {
-            match attribute {
-                Attribute::None => key.push(0),
-                Attribute::Int(value) => number(&mut key, *value as u64),
-                Attribute::Float(value) => number(&mut key, value.to_bits()),
-                Attribute::Bool(value) => key.push(u8::from(*value)),
-                Attribute::DType(dtype) => key.push(*dtype as u8),
-                Attribute::Ints(values) => {
-                    key.push(values.len() as u8);
-                    let is_given = varies == Some(index) && !step.varying.is_empty();
-                    if !is_given {
-                        values.iter().for_each(|&value| number(&mut key, value as u64));
-                    }
-                }
-            }
-        }
-        step.varying.iter().for_each(|value| key.extend(value.to_le_bytes()));
-    }
-    number(&mut key, u64::MAX);
-    plan.outputs.iter().for_each(|value| key.extend(value.to_le_bytes()));
-    key
 }

@@ -49,6 +49,8 @@ fn name(invocation: &Invocation) -> (u32, u32) {
 struct Known {
     template: Template,
     bindings: Bindings,
+    /// Whether somebody asked for it to be compiled.
+    compile: bool,
     variants: Vec<Variant>,
     /// Ways of use that have come once; most of them do not come again.
     seen: Vec<Key>,
@@ -111,7 +113,9 @@ impl<E: Engine> Worker<E> {
     pub(crate) fn define(&mut self, definition: &Definition) {
         // The dispatcher has checked it.
         if let Ok((template, bindings)) = Template::new(definition) {
-            let known = Known { template, bindings, variants: vec![], seen: vec![], freed: 0 };
+            let compile = definition.compile;
+            let (variants, seen) = (Vec::new(), Vec::new());
+            let known = Known { template, bindings, compile, variants, seen, freed: 0 };
             let name = (definition.base.split().0, definition.number);
             self.templates.0.insert(name, Box::new(known));
             self.stats.unique_sequences += 1;
@@ -186,7 +190,7 @@ impl<E: Engine> Worker<E> {
 
     /// The way of using a template that fits the tensors there are; made ready if there is none.
     fn variant(&mut self, known: &mut Known, key: Key) -> Option<usize> {
-        let Known { template, bindings, variants, seen, .. } = known;
+        let Known { template, bindings, compile, variants, seen, .. } = known;
         let (first, last) = (key.first as usize, key.last as usize);
         let numbers = template.new_numbers(first, last);
         let there = |place: Place| match self.tensors.get(&bindings.tensor_at(place)) {
@@ -226,7 +230,8 @@ impl<E: Engine> Worker<E> {
             GivenTensor { place, meta, dies }
         });
         let tensors: Vec<GivenTensor> = tensors.collect();
-        let (mut variant, plan) = plan(&self.engine, template, bindings, key, tensors)?;
+        let (mut variant, mut plan) = plan(&self.engine, template, bindings, key, tensors)?;
+        plan.compile = *compile;
         variant.program = self.programs.prepare(&mut self.engine, plan)?;
         if variants.len() >= VARIANTS {
             variants.remove(0);

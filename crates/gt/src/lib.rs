@@ -21,6 +21,10 @@ pub use gt_client::{
 pub use gt_ir as ir;
 pub use gt_ir::{DType, Scalar, Shape, TensorData};
 pub use gt_net as net;
+pub use gt_worker as worker;
+
+pub use drivers::MakeWorker;
+pub use gt_engine_native::NativeEngine;
 
 /// A session with dispatcher and `workers` workers in this process.
 ///
@@ -28,4 +32,12 @@ pub use gt_net as net;
 /// No worker asked for.
 pub fn embedded(workers: usize) -> Result<Session> {
     drivers::embedded::start(workers)
+}
+
+/// As [`embedded`], with workers that `make` makes.
+///
+/// # Errors
+/// No worker asked for.
+pub fn embedded_with(workers: usize, make: MakeWorker) -> Result<Session> {
+    drivers::embedded::start_with(workers, make)
 }

@@ -31,6 +31,14 @@ const ROUND: usize = 2048;
 /// or if more than one in so many of its commands belongs to none of them.
 const COLD: u64 = 20;
 
+/// What a command makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Made {
+    pub meta: Meta,
+    /// The scope in which it is made, if what is made there is to be compiled as one; else 0.
+    pub region: u32,
+}
+
 /// When sequences become hot paths.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -38,6 +46,8 @@ pub struct Settings {
     pub enabled: bool,
     /// How often a sequence comes before it is hot.
     pub threshold: u32,
+    /// Whether engines are to compile them even if that may not help.
+    pub compile: bool,
 }
 
 impl Settings {
@@ -50,6 +60,7 @@ impl Settings {
         Settings {
             enabled: forced || !is("GT_AUTO_COMPILE", "0"),
             threshold: if forced { 2 } else { threshold },
+            compile: forced,
         }
     }
 }
@@ -64,6 +75,10 @@ pub struct HotPathDetector {
     known: Vec<Option<Box<Known>>>,
     /// The templates that begin with a token, the longest first.
     starts: FxHashMap<u64, Vec<u32>>,
+    /// Where the last command made its tensor: see [`Made`].
+    region: u32,
+    /// Whether the region has begun with an earlier command.
+    in_region: bool,
     /// How many tokens have come, and how many of them as ordinary commands.
     total: u64,
     cold: u64,
@@ -98,6 +113,8 @@ impl HotPathDetector {
             following: None,
             known: Vec::new(),
             starts: FxHashMap::default(),
+            region: 0,
+            in_region: false,
             total: 0,
             cold: 0,
             alive: 0,
@@ -118,14 +135,14 @@ impl HotPathDetector {
         }
     }
 
-    /// Takes a command, with the shape and dtype of what it makes, and puts onto `out` what it
-    /// becomes: itself, or nothing as long as it is a step of a hot path.
+    /// Takes a command, with what it makes, and puts onto `out` what it becomes: itself, or nothing as
+    /// long as it is a step of a hot path.
     #[inline]
-    pub fn process(&mut self, command: Command, meta: Option<Meta>, out: &mut Vec<Command>) {
+    pub fn process(&mut self, command: Command, made: Option<Made>, out: &mut Vec<Command>) {
         if !self.settings.enabled {
             return out.push(command);
         }
-        match (&command, meta) {
+        match (&command, made) {
             (Command::Free(id), _) => {
                 self.alive -= 1;
                 if let Some(recording) = &mut self.recording {
@@ -136,8 +153,11 @@ impl HotPathDetector {
                     None => out.push(command),
                 }
             }
-            (Command::Run(_) | Command::Create { .. }, Some(meta)) => {
-                self.step(command, meta, out);
+            (Command::Run(_) | Command::Create { .. }, Some(made)) => {
+                if made.region != self.region {
+                    self.leave_region(made.region, out);
+                }
+                self.step(command, made.meta, out);
             }
             _ => {
                 // Whatever else it is, it comes after all that was issued before it.
@@ -175,16 +195,31 @@ impl HotPathDetector {
         }
         let is_hot = is_hot || self.start(token, &command, meta);
         self.cold += u64::from(!is_hot);
+        if self.recording.is_none() && self.region != 0 && !self.in_region && !is_hot {
+            self.recording = Some(Recording::of_region());
+        }
+        self.in_region = self.region != 0;
         match &mut self.recording {
             Some(recording) => {
-                recording.step(token, &command, meta, self.history.stands(recording.period()));
+                recording.step(token, &command, meta, &self.history);
             }
             None => self.look_for_period(),
+        }
+        if self.recording.as_ref().is_some_and(Recording::is_too_long) {
+            self.recording = None;
         }
         // Data goes by itself, before the pass that uses it.
         if !is_hot || matches!(command, Command::Create { .. }) {
             out.push(command);
         }
+    }
+
+    /// A region ends, and another may begin: what was recorded of it is a template.
+    fn leave_region(&mut self, next: u32, out: &mut Vec<Command>) {
+        if self.recording.as_ref().is_some_and(Recording::is_region) {
+            self.learn(out);
+        }
+        (self.region, self.in_region) = (next, false);
     }
 
     /// Goes on with the pass under way; gives the step's token if it does go on.
@@ -264,6 +299,7 @@ impl HotPathDetector {
             return self.be_patient();
         };
         let Round { tokens, metas, mut definition } = round;
+        definition.compile |= self.settings.compile;
         self.make_room(definition.steps.len());
         let free = self.known.iter().position(Option::is_none);
         let number = free.unwrap_or(self.known.len()) as u32;

@@ -100,7 +100,7 @@ impl FunctionRecord {
         let backward =
             if retain { lock(&self.backward).clone() } else { lock(&self.backward).take() };
         let Some(backward) = backward else { return Err(given_up(name)) };
-        let scope = Scope { signal: self.scope.of_gradients(), backward: 0 };
+        let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
         let inputs = signal::within(scope, || self.call(&*backward, grads))?;
         if inputs.len() < self.parents.len()
             || inputs[self.parents.len()..].iter().any(Option::is_some)

@@ -53,7 +53,7 @@ impl Record {
             output_meta: self.output_meta,
             attributes: &self.attributes,
         };
-        let scope = Scope { signal: self.scope.of_gradients(), backward: 0 };
+        let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
         Ok(signal::within(scope, || self.apply_rules(&mut graph, &saved)))
     }
 

@@ -109,6 +109,7 @@ mod tests {
             base: TensorId(20),
             steps: steps.iter().cloned().map(Some).collect(),
             frees: [21, 17, 20, 18].map(TensorId).to_vec(),
+            compile: false,
         };
         let (template, bindings) = Template::new(&definition).unwrap();
         let free = |id| Command::Free(TensorId(id));

@@ -41,6 +41,8 @@ pub struct Definition {
     pub steps: Vec<Option<Instruction>>,
     /// What was freed in the meantime, in order.
     pub frees: Vec<TensorId>,
+    /// Whether somebody asked for it to be compiled.
+    pub compile: bool,
 }
 
 /// Another pass of a template, or a part of one.
@@ -209,6 +211,7 @@ mod tests {
             base: TensorId(20),
             steps: vec![add(20, 5, tensor(19)), add(21, 20, Operand::Scalar(Scalar::Int(7)))],
             frees: vec![TensorId(20), TensorId(19), TensorId(18)],
+            compile: false,
         }
     }
 

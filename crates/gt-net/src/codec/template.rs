@@ -10,6 +10,7 @@ impl Encoder {
     pub(super) fn definition(&mut self, definition: &Definition) {
         let base = definition.base.0;
         self.head.varint(u64::from(definition.number));
+        self.head.u8(u8::from(definition.compile));
         self.head.near(base, self.last);
         self.last = base;
         self.head.varint(definition.steps.len() as u64);
@@ -66,7 +67,7 @@ impl Encoder {
 
 impl Decoder<'_> {
     pub(super) fn definition(&mut self) -> Result<Definition> {
-        let number = self.small()?;
+        let (number, compile) = (self.small()?, self.bool()?);
         self.last = self.head.near(self.last)?;
         let base = TensorId(self.last);
         let count = self.length(1)?;
@@ -74,7 +75,7 @@ impl Decoder<'_> {
         for _ in 0..count {
             steps.push(if self.bool()? { Some(self.instruction()?) } else { None });
         }
-        Ok(Definition { number, base, steps, frees: self.names(base)? })
+        Ok(Definition { number, base, steps, frees: self.names(base)?, compile })
     }
 
     pub(super) fn invocation(&mut self) -> Result<Invocation> {

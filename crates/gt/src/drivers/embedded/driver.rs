@@ -9,6 +9,7 @@ use gt_ir::message::Message;
 use gt_ir::{Command, RequestId};
 
 use super::runtime::Runtime;
+use crate::drivers::MakeWorker;
 
 /// How much weight of commands may be under way.
 pub const WINDOW: u64 = 16 << 10;
@@ -26,8 +27,8 @@ pub struct EmbeddedDriver {
 }
 
 impl EmbeddedDriver {
-    pub fn new(workers: usize) -> EmbeddedDriver {
-        EmbeddedDriver { runtime: Runtime::new(workers) }
+    pub fn new(workers: usize, make: MakeWorker) -> EmbeddedDriver {
+        EmbeddedDriver { runtime: Runtime::new(workers, make) }
     }
 
     fn check_open(&self) -> Result<()> {

@@ -16,13 +16,23 @@ use std::sync::Arc;
 
 use gt_client::{ClientError, Result, Session};
 
-/// A session with its own dispatcher and `workers` workers.
+use super::{MakeWorker, native_worker};
+
+/// A session with its own dispatcher and `workers` workers on the native engine.
 ///
 /// # Errors
 /// No worker asked for.
 pub fn start(workers: usize) -> Result<Session> {
+    start_with(workers, &native_worker)
+}
+
+/// A session with its own dispatcher and `workers` workers that `make` makes.
+///
+/// # Errors
+/// No worker asked for.
+pub fn start_with(workers: usize, make: MakeWorker) -> Result<Session> {
     if workers == 0 {
         return Err(ClientError::usage("at least one worker is needed, 0 were asked for"));
     }
-    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers))))
+    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make))))
 }

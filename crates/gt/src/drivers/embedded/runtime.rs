@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_engine_native::{NativeEngine, processor};
+use gt_engine_native::processor;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::{Command, Piece, RequestId, WorkerId};
-use gt_worker::{Out, Work, Worker};
+use gt_worker::{Out, Work};
 use rustc_hash::FxHashMap;
 
 use super::bell::Bell;
+use crate::drivers::MakeWorker;
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
@@ -72,7 +73,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Runtime {
-    pub fn new(workers: usize) -> Arc<Runtime> {
+    pub fn new(workers: usize, make: MakeWorker) -> Arc<Runtime> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
         let mut dispatcher =
@@ -96,7 +97,7 @@ impl Runtime {
             seats.push(Seat {
                 queue: Mutex::default(),
                 pieces: Mutex::default(),
-                core: Mutex::new(Box::new(Worker::new(name, NativeEngine::new(threads)))),
+                core: Mutex::new(make(name, threads)),
                 bell: Bell::default(),
                 gate: AtomicBool::new(false),
                 deep: AtomicBool::new(false),

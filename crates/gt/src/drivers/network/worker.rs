@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gt_engine_native::NativeEngine;
 use gt_ir::message::{Message, Role};
 use gt_ir::{Command, Piece, RequestId, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
 use gt_net::{NetError, codec};
-use gt_worker::{Out, Work, Worker};
+use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
 
 use super::blocks::{self, Blocks};
 use super::neighbours::Neighbours;
+use crate::drivers::MakeWorker;
 
 /// How a worker is to run.
 pub struct WorkerOptions {
@@ -42,8 +42,8 @@ pub struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Joins a server.
-    pub fn join(options: &WorkerOptions) -> Result<WorkerProcess, NetError> {
+    /// Joins a server, with the worker that `make` makes.
+    pub fn join(options: &WorkerOptions, make: MakeWorker) -> Result<WorkerProcess, NetError> {
         let address = &options.address;
         let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
         let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
@@ -55,11 +55,10 @@ impl WorkerProcess {
             options.insecure,
             peers.endpoint().to_string(),
         )?;
-        let engine = NativeEngine::new(options.threads);
         Ok(WorkerProcess {
             link,
             neighbours: Neighbours::new(WorkerId(welcome.session), peers),
-            core: Box::new(Worker::new(welcome.name, engine)),
+            core: make(welcome.name, options.threads),
             blocks: Blocks::default(),
             sharing: FxHashSet::default(),
         })

@@ -1,0 +1,260 @@
+//! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
+//!
+//! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
+
+mod plan;
+mod program;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use gt::NativeEngine;
+use gt::ir::instruction::Operands;
+use gt::ir::ops::create::{RAND, RANDINT, RANDN};
+use gt::ir::{Attributes, Meta, Operand, Operation, TensorData, ops};
+use gt::worker::plan::{Given, Input, Plan, Step};
+use gt::worker::{Engine, EngineError};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use plan::Classes;
+pub use program::Program;
+use program::Settings;
+
+/// A Python object; it may be held and dropped without Python's lock.
+pub type Object = Arc<Py<PyAny>>;
+
+/// A tensor of a Python engine's.
+#[derive(Clone)]
+pub struct Held {
+    pub object: Object,
+    pub meta: Meta,
+}
+
+/// The most plans of one operation that are kept ready.
+const SINGLES: usize = 4096;
+
+/// An engine that is a Python object.
+pub struct PythonEngine {
+    object: Object,
+    name: String,
+    /// By the operations' ids.
+    lowers: Vec<bool>,
+    classes: Arc<Classes>,
+    /// Single operations as plans.
+    singles: FxHashMap<Vec<u8>, Program>,
+    settings: Settings,
+    /// Random numbers are the same on every engine, as they are made by this one.
+    native: NativeEngine,
+    started: Instant,
+}
+
+impl PythonEngine {
+    /// The engine of a name, on the GPU of a number; `None` for the native one.
+    pub fn load(py: Python<'_>, name: &str, index: usize) -> PyResult<Option<PythonEngine>> {
+        if name == "native" {
+            return Ok(None);
+        }
+        let engines = py.import("gt.engines")?;
+        let object = engines.call_method1("load", (name, index))?;
+        let called: String = object.getattr("name")?.extract()?;
+        let mut lowers = vec![false; 1 + ops::ALL.iter().map(|o| o.id as usize).max().unwrap_or(0)];
+        for operation in ops::ALL {
+            let takes = object.call_method1("lowers", (operation.name,))?;
+            lowers[operation.id as usize] = takes.extract()?;
+        }
+        let settings = Settings::new(&object)?;
+        Ok(Some(PythonEngine {
+            object: Arc::new(object.unbind()),
+            name: called,
+            lowers,
+            classes: Arc::new(Classes::new(py)?),
+            singles: FxHashMap::default(),
+            settings,
+            native: NativeEngine::new(1),
+            started: Instant::now(),
+        }))
+    }
+
+    fn is_random(operation: &Operation) -> bool {
+        [RAND.id, RANDN.id, RANDINT.id].contains(&operation.id)
+    }
+}
+
+/// The engine that GT_BACKEND names, or else PyTorch's where it sees a GPU.
+pub fn backend(py: Python<'_>) -> PyResult<String> {
+    match std::env::var("GT_BACKEND") {
+        Ok(name) if !name.is_empty() => Ok(name),
+        _ => Ok(if gpus(py)? > 0 { "pytorch".into() } else { "native".into() }),
+    }
+}
+
+/// How many GPUs PyTorch sees.
+pub fn gpus(py: Python<'_>) -> PyResult<usize> {
+    py.import("gt.engines")?.call_method0("sees_gpu")?.extract()
+}
+
+/// The engines of embedded workers; `None` if they are native.
+pub fn embedded_engines(workers: usize) -> PyResult<Option<Vec<PythonEngine>>> {
+    Python::attach(|py| {
+        let name = backend(py)?;
+        let engine = |index| PythonEngine::load(py, &name, index);
+        (0..workers).map(engine).collect()
+    })
+}
+
+impl Engine for PythonEngine {
+    type Tensor = Held;
+    type Program = Program;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lowers(&self, operation: &'static Operation) -> bool {
+        self.lowers[operation.id as usize] || PythonEngine::is_random(operation)
+    }
+
+    fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
+        Python::attach(|py| {
+            let bytes = PyBytes::new(py, &data.bytes);
+            let shape = PyTuple::new(py, data.shape.dims())?;
+            let given = (bytes, data.dtype.name(), shape);
+            let object = Arc::new(self.object.bind(py).call_method1("create", given)?.unbind());
+            Ok(Held { object, meta: Meta::new(data.dtype, data.shape) })
+        })
+        .map_err(explain)
+    }
+
+    fn read(&mut self, tensor: &Held) -> Result<TensorData, EngineError> {
+        Python::attach(|py| {
+            let object = self.object.bind(py);
+            let meta = tensor.meta;
+            let values = object.call_method1("read", (&*tensor.object,))?;
+            let values = py.get_type::<PyBytes>().call1((values,))?;
+            let bytes = Bytes::copy_from_slice(values.cast::<PyBytes>()?.as_bytes());
+            let length = bytes.len();
+            TensorData::new(meta.dtype, meta.shape, bytes).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "read gave {length} bytes for {} {}, which has {}",
+                    meta.dtype,
+                    meta.shape,
+                    meta.bytes()
+                ))
+            })
+        })
+        .map_err(explain)
+    }
+
+    fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Held>,
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Held, EngineError> {
+        if PythonEngine::is_random(operation) {
+            let numbers = operands.iter().filter_map(|operand| operand.scalar());
+            let numbers = numbers.map(Operand::Scalar).collect();
+            let made = self.native.run(operation, numbers, attributes, output)?;
+            let data = self.native.read(&made)?;
+            return self.create(data);
+        }
+        let metas = operands.iter().map(|operand| match operand {
+            Operand::Scalar(scalar) => Input::Number(*scalar),
+            Operand::Tensor(tensor) => Input::Tensor { meta: tensor.meta, dies: false },
+        });
+        let sources = (0..operands.len() as u32).map(Operand::Tensor).collect();
+        let step = Step {
+            operation,
+            operands: sources,
+            attributes: attributes.clone(),
+            varying: SmallVec::new(),
+            output,
+        };
+        let mut plan = Plan::new(metas.collect());
+        plan.outputs.push(plan.inputs.len() as u32);
+        plan.steps.push(step);
+        let key = plan.key();
+        let mut given: SmallVec<[Given<Held>; 4]> = operands
+            .into_iter()
+            .map(|operand| match operand {
+                Operand::Tensor(tensor) => Given::Tensor(tensor),
+                Operand::Scalar(scalar) => Given::Number(scalar),
+            })
+            .collect();
+        if self.singles.len() >= SINGLES {
+            self.singles.clear();
+        }
+        let mut program = match self.singles.remove(&key) {
+            Some(program) => program,
+            None => Program::new(&self.classes, &plan, Settings::plain()).map_err(explain)?,
+        };
+        let made = program.launch(&self.object, &self.classes, &mut given);
+        self.singles.insert(key, program);
+        made?.pop().ok_or_else(|| EngineError::Other("the engine gave nothing".into()))
+    }
+
+    fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
+        let mut program = Program::new(&self.classes, plan, self.settings).map_err(explain)?;
+        program.start_compiling(&self.object);
+        Ok(program)
+    }
+
+    fn launch(
+        &mut self,
+        program: &mut Program,
+        inputs: &mut [Given<Held>],
+    ) -> Result<Vec<Held>, EngineError> {
+        let made = program.random(&mut self.native, inputs)?;
+        let made = made.into_iter().map(|data| self.create(data).map(Given::Tensor));
+        let mut given = inputs.to_vec();
+        given.extend(made.collect::<Result<Vec<_>, _>>()?);
+        program.launch(&self.object, &self.classes, &mut given)
+    }
+
+    fn is_unchecked(&mut self, program: &mut Program) -> bool {
+        program.is_fresh()
+    }
+
+    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+        program.judge(wrong);
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// What a Python exception says, in words for users: an engine's own words where it knows what is
+/// wrong with the values, and else its traceback.
+pub fn explain(error: PyErr) -> EngineError {
+    Python::attach(|py| {
+        let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
+        let known = ["IndexError", "ZeroDivisionError", "MemoryError"];
+        let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
+        let mut text = error.value(py).to_string();
+        if text.is_empty() {
+            text = kind.clone();
+        }
+        if !known.contains(&kind.as_str()) {
+            let lines = py.import("traceback").and_then(|traceback| {
+                let options = PyDict::new(py);
+                options.set_item("limit", -8)?;
+                let given = (cause.get_type(py), cause.value(py), cause.traceback(py));
+                traceback.call_method("format_exception", given, Some(&options))
+            });
+            let lines: Vec<String> = lines.and_then(|lines| lines.extract()).unwrap_or_default();
+            text = format!("{text}\n  the engine's traceback:\n  {}", indent(&lines.concat()));
+        }
+        EngineError::Other(text)
+    })
+}
+
+fn indent(text: &str) -> String {
+    text.trim_end().replace('\n', "\n  ")
+}

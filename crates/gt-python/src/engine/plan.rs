@@ -1,0 +1,154 @@
+//! Plans as Python objects.
+
+use gt::ir::template::varying_attribute;
+use gt::ir::{Attribute, DType, Meta, Operand, Scalar, Shape};
+use gt::worker::plan::{Input, Plan, Step};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+
+/// The classes of `gt.engines.engine`.
+pub struct Classes {
+    meta: Py<PyAny>,
+    step: Py<PyAny>,
+    plan: Py<PyAny>,
+}
+
+/// A plan as its engine sees it. Values are numbered anew: after the inputs come the constants,
+/// then random numbers, which the engine is given, then the steps.
+pub struct Translation {
+    pub plan: Py<PyAny>,
+    pub constants: Vec<Scalar>,
+    /// The steps that make random numbers, by their places in the original plan.
+    pub random: Vec<usize>,
+    /// How many steps the engine runs.
+    pub steps: usize,
+}
+
+impl Classes {
+    pub fn new(py: Python<'_>) -> PyResult<Classes> {
+        let module = py.import("gt.engines.engine")?;
+        let class = |name: &str| Ok::<_, PyErr>(module.getattr(name)?.unbind());
+        Ok(Classes { meta: class("Meta")?, step: class("Step")?, plan: class("Plan")? })
+    }
+
+    /// What an engine says a tensor is.
+    pub fn meta(&self, described: &Bound<'_, PyAny>) -> PyResult<Meta> {
+        let name: String = described.getattr("dtype")?.extract()?;
+        let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| {
+            PyValueError::new_err(format!("describe gave the dtype '{name}', which GT has not"))
+        })?;
+        let dims: Vec<usize> = described.getattr("shape")?.extract()?;
+        let shape = Shape::new(&dims).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Meta::new(dtype, shape))
+    }
+
+    fn to_meta<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
+        let shape = PyTuple::new(py, meta.shape.dims())?;
+        self.meta.bind(py).call1((meta.dtype.name(), shape))
+    }
+
+    /// A plan as a Python object; steps for which `is_random` holds are inputs there.
+    pub fn translate(
+        &self,
+        py: Python<'_>,
+        plan: &Plan,
+        is_random: fn(&Step) -> bool,
+    ) -> PyResult<Translation> {
+        let mut constants = Vec::new();
+        for step in plan.steps.iter().filter(|step| !is_random(step)) {
+            constants.extend(step.operands.iter().filter_map(Operand::scalar));
+        }
+        let steps = || plan.steps.iter().enumerate();
+        let random: Vec<usize> =
+            steps().filter(|(_, step)| is_random(step)).map(|(index, _)| index).collect();
+        let given = plan.inputs.len();
+        let mut numbers: Vec<usize> = (0..given).collect();
+        let mut next = given + constants.len() + random.len();
+        for (index, _) in steps() {
+            let place = random.iter().position(|&other| other == index);
+            numbers.push(match place {
+                Some(place) => given + constants.len() + place,
+                None => {
+                    next += 1;
+                    next - 1
+                }
+            });
+        }
+        let mut inputs = Vec::new();
+        for input in &plan.inputs {
+            inputs.push(match input {
+                Input::Tensor { meta, .. } => self.to_meta(py, meta)?,
+                Input::Number(scalar) => type_of(py, scalar),
+            });
+        }
+        inputs.extend(constants.iter().map(|scalar| type_of(py, scalar)));
+        for &index in &random {
+            inputs.push(self.to_meta(py, &plan.steps[index].output)?);
+        }
+        let mut made = Vec::new();
+        let mut constant = given;
+        for step in plan.steps.iter().filter(|step| !is_random(step)) {
+            let operands = step.operands.iter().map(|source| match source {
+                Operand::Tensor(value) => numbers[*value as usize],
+                Operand::Scalar(_) => {
+                    constant += 1;
+                    constant - 1
+                }
+            });
+            let mut operands: Vec<usize> = operands.collect();
+            operands.extend(step.varying.iter().map(|value| numbers[*value as usize]));
+            let operands = PyTuple::new(py, operands)?;
+            let attributes = self.attributes(py, step)?;
+            let output = self.to_meta(py, &step.output)?;
+            let given = (step.operation.name, operands, attributes, output);
+            made.push(self.step.bind(py).call1(given)?);
+        }
+        let outputs = plan.outputs.iter().map(|value| numbers[*value as usize]);
+        let outputs = PyTuple::new(py, outputs.collect::<Vec<_>>())?;
+        let count = made.len();
+        let given = (PyTuple::new(py, inputs)?, PyTuple::new(py, made)?, outputs);
+        let plan = self.plan.bind(py).call1(given)?.unbind();
+        Ok(Translation { plan, constants, random, steps: count })
+    }
+
+    /// A step's attributes by name. One whose numbers are operands has none.
+    fn attributes<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyDict>> {
+        let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
+        let dict = PyDict::new(py);
+        let specs = step.operation.attributes.iter().zip(&step.attributes).enumerate();
+        for (index, (spec, attribute)) in specs {
+            if varies == Some(index) {
+                continue;
+            }
+            match attribute {
+                Attribute::None => dict.set_item(spec.name, py.None())?,
+                Attribute::Int(value) => dict.set_item(spec.name, value)?,
+                Attribute::Float(value) => dict.set_item(spec.name, value)?,
+                Attribute::Bool(value) => dict.set_item(spec.name, value)?,
+                Attribute::DType(dtype) => dict.set_item(spec.name, dtype.name())?,
+                Attribute::Ints(values) => {
+                    dict.set_item(spec.name, PyTuple::new(py, values.iter())?)?;
+                }
+            }
+        }
+        Ok(dict)
+    }
+}
+
+fn type_of<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
+    match scalar {
+        Scalar::Bool(_) => py.get_type::<PyBool>().into_any(),
+        Scalar::Int(_) => py.get_type::<PyInt>().into_any(),
+        Scalar::Float(_) => py.get_type::<PyFloat>().into_any(),
+    }
+}
+
+/// A number as Python's.
+pub fn number<'py>(py: Python<'py>, scalar: Scalar) -> Bound<'py, PyAny> {
+    match scalar {
+        Scalar::Bool(value) => PyBool::new(py, value).to_owned().into_any(),
+        Scalar::Int(value) => value.into_pyobject(py).expect("ints convert").into_any(),
+        Scalar::Float(value) => PyFloat::new(py, value).into_any(),
+    }
+}

@@ -1,0 +1,308 @@
+//! A plan made ready for a Python engine: run plainly, or compiled once that is done.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gt::NativeEngine;
+use gt::ir::instruction::Operands;
+use gt::ir::{Meta, Operand, Scalar, TensorData};
+use gt::worker::plan::{Given, Plan, Step};
+use gt::worker::{Engine, EngineError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::plan::{Classes, Translation, number};
+use super::{Held, Object, PythonEngine, explain};
+
+/// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing, in seconds.
+const TIMEOUT: f64 = 300.0;
+
+/// What is compiled, and when.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Settings {
+    mode: Mode,
+    timeout: Duration,
+    /// Whether GT_DEBUG_COMPILE wants to know what is compiled.
+    tells: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mode {
+    Never,
+    /// What somebody has asked for.
+    Asked,
+    /// Every plan, in the background.
+    Background,
+    /// Every plan, before it is run for the first time.
+    First,
+}
+
+impl Settings {
+    /// As the environment says: GT_COMPILE=1 compiles everything at once, GT_AUTO_COMPILE decides
+    /// about plans that nobody asked for; by default the engine does.
+    pub fn new(engine: &Bound<'_, PyAny>) -> PyResult<Settings> {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let helps: bool = engine.getattr("compiles_by_default")?.extract()?;
+        let mode = match (variable("GT_COMPILE").as_str(), variable("GT_AUTO_COMPILE").as_str()) {
+            ("1", _) => Mode::First,
+            (_, "0") => Mode::Never,
+            (_, "1") => Mode::Background,
+            _ if helps => Mode::Background,
+            _ => Mode::Asked,
+        };
+        let timeout = variable("GT_COMPILE_TIMEOUT").parse().unwrap_or(TIMEOUT);
+        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
+        Ok(Settings { mode, timeout, tells: variable("GT_DEBUG_COMPILE") == "1" })
+    }
+
+    /// For plans of a single operation.
+    pub fn plain() -> Settings {
+        Settings { mode: Mode::Never, timeout: Duration::ZERO, tells: false }
+    }
+}
+
+/// What a compilation in another thread has come to.
+type Outcome = Arc<Mutex<Option<Result<Option<Py<PyAny>>, String>>>>;
+
+enum State {
+    Plain,
+    Compiling {
+        outcome: Outcome,
+        since: Instant,
+    },
+    /// Compiled, and not compared with the plain run yet.
+    Fresh(Object),
+    Compiled(Object),
+}
+
+/// A plan made ready.
+pub struct Program {
+    translation: Translation,
+    plan: Plan,
+    state: State,
+    settings: Settings,
+    /// Whether its outputs were found to be what the plan says.
+    is_verified: bool,
+}
+
+impl Program {
+    pub fn new(classes: &Classes, plan: &Plan, settings: Settings) -> PyResult<Program> {
+        let is_random = |step: &Step| PythonEngine::is_random(step.operation);
+        let translation = Python::attach(|py| classes.translate(py, plan, is_random))?;
+        Ok(Program {
+            translation,
+            plan: plan.clone(),
+            state: State::Plain,
+            settings,
+            is_verified: false,
+        })
+    }
+
+    /// Begins to compile, or does so at once, as the settings say.
+    pub fn start_compiling(&mut self, engine: &Object) {
+        let wanted = match self.settings.mode {
+            Mode::Never => false,
+            Mode::Asked => self.plan.compile,
+            Mode::Background | Mode::First => true,
+        };
+        if !wanted || self.translation.steps == 0 {
+            return;
+        }
+        let outcome: Outcome = Arc::default();
+        let (engine, result) = (Arc::clone(engine), Arc::clone(&outcome));
+        let plan = Python::attach(|py| self.translation.plan.clone_ref(py));
+        let compile = move || {
+            let made = Python::attach(|py| {
+                let compiled = engine.bind(py).call_method1("compile", (plan,));
+                let compiled = compiled.map_err(|error| explain(error).to_string())?;
+                Ok((!compiled.is_none()).then(|| compiled.unbind()))
+            });
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        };
+        self.state = State::Compiling { outcome, since: Instant::now() };
+        let now = self.settings.mode == Mode::First || self.plan.compile;
+        if now {
+            compile();
+        } else if std::thread::Builder::new().name("gt-compile".into()).spawn(compile).is_err() {
+            self.state = State::Plain;
+        }
+        self.look();
+    }
+
+    /// Looks whether the compilation is done, or has taken too long.
+    fn look(&mut self) {
+        let State::Compiling { outcome, since } = &self.state else { return };
+        let taken = since.elapsed();
+        let made = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let seconds = taken.as_secs_f64();
+        self.state = match made {
+            None if taken < self.settings.timeout => return,
+            None => {
+                self.warn(&format!(
+                    "takes longer than {:.0} s",
+                    self.settings.timeout.as_secs_f64()
+                ));
+                State::Plain
+            }
+            Some(Err(reason)) => {
+                self.warn(&format!("failed: {reason}"));
+                State::Plain
+            }
+            Some(Ok(None)) => State::Plain,
+            Some(Ok(Some(code))) => {
+                if self.settings.tells {
+                    eprintln!("gt: compiled {} in {seconds:.1} s", self.describe());
+                }
+                State::Fresh(Arc::new(code))
+            }
+        };
+    }
+
+    fn warn(&self, what: &str) {
+        eprintln!(
+            "gt: warning: to compile {} {what}\n  it is run operation by operation",
+            self.describe()
+        );
+    }
+
+    /// `12 operations (matmul add relu ...)`
+    fn describe(&self) -> String {
+        let names: Vec<&str> =
+            self.plan.steps.iter().map(|step| step.operation.name).take(6).collect();
+        let more = if self.plan.steps.len() > 6 { " ..." } else { "" };
+        format!("{} operations ({}{more})", self.plan.steps.len(), names.join(" "))
+    }
+
+    /// Whether it is compiled, and not compared yet.
+    pub fn is_fresh(&mut self) -> bool {
+        self.look();
+        matches!(self.state, State::Fresh(_))
+    }
+
+    /// Takes the result of the comparison.
+    pub fn judge(&mut self, wrong: Option<&str>) {
+        let state = std::mem::replace(&mut self.state, State::Plain);
+        match (state, wrong) {
+            (State::Fresh(code), None) => self.state = State::Compiled(code),
+            (_, Some(text)) => self.warn(&format!("gave {text}")),
+            (state, None) => self.state = state,
+        }
+    }
+
+    /// The random numbers that the plan is given, made for these inputs.
+    pub fn random(
+        &self,
+        native: &mut NativeEngine,
+        inputs: &[Given<Held>],
+    ) -> Result<Vec<TensorData>, EngineError> {
+        let make = |&index: &usize| {
+            let step = &self.plan.steps[index];
+            let operands: Operands<_> = step
+                .operands
+                .iter()
+                .map(|source| match source {
+                    Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+                    Operand::Tensor(value) => Operand::Scalar(inputs[*value as usize].number()),
+                })
+                .collect();
+            let made = native.run(step.operation, operands, &step.attributes, step.output)?;
+            native.read(&made)
+        };
+        self.translation.random.iter().map(make).collect()
+    }
+
+    /// Runs the plan on its inputs, followed by the random numbers.
+    pub fn launch(
+        &mut self,
+        engine: &Object,
+        classes: &Classes,
+        given: &mut [Given<Held>],
+    ) -> Result<Vec<Held>, EngineError> {
+        Python::attach(|py| {
+            let code = match &self.state {
+                State::Fresh(code) | State::Compiled(code) => Some(Arc::clone(code)),
+                _ => None,
+            };
+            if let Some(code) = code {
+                let values = self.values(py, given);
+                match code.bind(py).call1((values,)).and_then(|made| self.outputs(made)) {
+                    Ok(outputs) => return self.verified(py, engine, classes, outputs),
+                    Err(error) if matches!(self.state, State::Fresh(_)) => {
+                        return Err(explain(error));
+                    }
+                    // What is wrong with the values is said by the plain run.
+                    Err(_) => {}
+                }
+            }
+            let values = self.values(py, given);
+            let plan = self.translation.plan.bind(py);
+            let made = engine.bind(py).call_method1("run", (plan, values)).map_err(explain)?;
+            let outputs = self.outputs(made).map_err(explain)?;
+            self.verified(py, engine, classes, outputs)
+        })
+    }
+
+    /// All values that the plan is given, as a list.
+    fn values<'py>(&self, py: Python<'py>, given: &[Given<Held>]) -> Bound<'py, PyList> {
+        let count = self.plan.inputs.len();
+        let object = |given: &Given<Held>| match given {
+            Given::Tensor(tensor) => tensor.object.bind(py).clone(),
+            Given::Number(scalar) => number(py, *scalar),
+            Given::Taken => unreachable!("nothing was taken"),
+        };
+        let list = PyList::empty(py);
+        let constant = |scalar: &Scalar| number(py, *scalar);
+        let (inputs, random) = given.split_at(count);
+        let values = inputs
+            .iter()
+            .map(object)
+            .chain(self.translation.constants.iter().map(constant))
+            .chain(random.iter().map(object));
+        for value in values {
+            list.append(value).expect("a list takes anything");
+        }
+        list
+    }
+
+    fn outputs(&self, made: Bound<'_, PyAny>) -> PyResult<Vec<Object>> {
+        made.try_iter()?.map(|output| Ok(Arc::new(output?.unbind()))).collect()
+    }
+
+    /// The outputs, if they are what the plan says: looked at the first time.
+    fn verified(
+        &mut self,
+        py: Python<'_>,
+        engine: &Object,
+        classes: &Classes,
+        outputs: Vec<Object>,
+    ) -> Result<Vec<Held>, EngineError> {
+        let wanted = &self.plan.outputs;
+        if outputs.len() != wanted.len() {
+            let text = format!("the engine gave {} results for {}", outputs.len(), wanted.len());
+            return Err(EngineError::Other(text));
+        }
+        let mut held = Vec::with_capacity(outputs.len());
+        for (&value, object) in wanted.iter().zip(outputs) {
+            let meta = *self.plan.meta(value).tensor().expect("outputs are tensors");
+            if !self.is_verified {
+                let given = engine.bind(py).call_method1("describe", (&*object,));
+                let given = given.and_then(|given| classes.meta(&given)).map_err(explain)?;
+                if given != meta {
+                    return Err(EngineError::Other(mismatch(&self.plan, value, given, meta)));
+                }
+            }
+            held.push(Held { object, meta });
+        }
+        self.is_verified = !matches!(self.state, State::Compiling { .. });
+        Ok(held)
+    }
+}
+
+fn mismatch(plan: &Plan, value: u32, given: Meta, expected: Meta) -> String {
+    let step = (value as usize).checked_sub(plan.inputs.len());
+    let name = step.map_or("an input", |step| plan.steps[step].operation.name);
+    format!(
+        "the engine gave {} {} for {name}, expected {} {}",
+        given.dtype, given.shape, expected.dtype, expected.shape
+    )
+}
