@@ -161,3 +161,8 @@ _load_environment()
 import atexit as _atexit  # noqa: E402
 
 _atexit.register(_gt.end_process)
+_os.register_at_fork(
+    before=_gt.before_fork,
+    after_in_parent=_gt.after_fork_in_parent,
+    after_in_child=_gt.after_fork_in_child,
+)

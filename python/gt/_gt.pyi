@@ -59,6 +59,9 @@ __all__ = [
     "gpu_workers",
     "disconnect",
     "end_process",
+    "before_fork",
+    "after_fork_in_parent",
+    "after_fork_in_child",
     "manual_seed",
     "describe_session",
     "synchronize",
@@ -405,12 +408,16 @@ class Tensor:
     def zero_(self) -> Tensor:
         """Sets all elements to zero."""
 
+def after_fork_in_child() -> None: ...
+def after_fork_in_parent() -> None: ...
 def apply(name: str, operands: Sequence[Any], **attributes: Any) -> Tensor:
     """Issues one operation by its name."""
 def arange(start: _Number, end: _Number | None = None, step: _Number | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """The tensor itself, or one from numbers, nested lists or an array."""
+def before_fork() -> None:
+    """Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for"""
 def begin_explaining() -> None:
     """Begins to note what is planned."""
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
@@ -476,7 +483,7 @@ def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _
     """Says what a signal means from now on."""
 def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens."""
-def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None) -> None:
+def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native") -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
 def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""

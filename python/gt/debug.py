@@ -61,7 +61,11 @@ def print_tape() -> None:
 
 
 def get_worker_stats() -> dict[str, dict]:
-    """Give each worker's statistics by its name: operations, memory, engine."""
+    """Give each worker's statistics by its name.
+
+    `operations` and `memory` count what it has run and holds, `hotpath` what of it came as
+    sequences that repeat, and `compilation` what its engine has made of those.
+    """
     return _gt.get_worker_stats()
 
 
@@ -69,12 +73,30 @@ def print_worker_stats() -> None:
     """Print each worker's statistics."""
     for name, stats in get_worker_stats().items():
         operations, memory = stats["operations"], stats["memory"]
+        hot, compiled = stats["hotpath"], stats["compilation"]
+        share = 100 * hot["hot_instructions"] / max(hot["total_instructions"], 1)
         print(f"{name} ({stats['engine']})")
         print(
-            f"  operations: {operations['total']} total, {operations['compiled']} compiled, "
+            f"  operations:  {operations['total']} total, {operations['compiled']} compiled, "
             f"{operations['eager']} eager, {operations['failed']} failed"
         )
         print(
-            f"  memory:     {memory['tensors']} tensors, {memory['bytes'] / 1e6:.1f} MB, "
+            f"  memory:      {memory['tensors']} tensors, {memory['bytes'] / 1e6:.1f} MB, "
             f"at most {memory['bytes_peak'] / 1e6:.1f} MB"
+        )
+        print(
+            f"  hot paths:   {hot['hot_instructions']} of {hot['total_instructions']} operations "
+            f"({share:.0f} %), {hot['hot_sequences']} sequence(s), "
+            f"hot after {hot['hot_threshold']} repetitions"
+        )
+        for sequence in hot["top_sequences"]:
+            print(
+                f"    {sequence['repetitions']:>6} x {sequence['length']} operations, "
+                f"{sequence['seconds'] * 1e3:.1f} ms: {sequence['operations']}"
+            )
+        print(
+            f"  compilation: {compiled['cache_size']} program(s), {compiled['cache_hits']} hits, "
+            f"{compiled['cache_misses']} misses, {compiled['failures']} failures, "
+            f"{compiled['compile_seconds'] * 1e3:.1f} ms to compile, "
+            f"{compiled['seconds_saved'] * 1e3:.1f} ms saved"
         )

@@ -78,7 +78,7 @@ pub struct Dispatcher {
     generation: u64,
     pub(crate) log: Option<Log>,
     /// What the invocations on their way to workers stand for, for the log.
-    pub(crate) unfolded: VecDeque<Vec<Command>>,
+    pub(crate) unfolded: VecDeque<(WorkerId, Vec<Command>)>,
     pub(crate) outbox: Vec<(PeerId, Message)>,
 }
 

@@ -115,10 +115,13 @@ impl Log {
     }
 
     fn hot_path_end(&mut self, now: Duration, event: Event, party: &str, invocation: &Command) {
-        let Command::Invoke(invocation) = invocation else { return };
+        let number = match invocation {
+            Command::Invoke(invocation) => invocation.template,
+            Command::Play(play) => play.script,
+            _ => return,
+        };
         let name = if event.party() == "WORKER" { "WorkerHotPathEnd" } else { "HotPathEnd" };
-        let details = format_args!("template={}", invocation.template);
-        self.write(now, event, party, name, 0, details);
+        self.write(now, event, party, name, 0, format_args!("number={number}"));
     }
 }
 
@@ -145,7 +148,8 @@ fn command_name(command: &Command) -> &'static str {
             Collective::Send => "Send",
         },
         Command::Define(_) => "DefineHotPath",
-        Command::Invoke(_) => "HotPathStart",
+        Command::Invoke(_) | Command::Play(_) => "HotPathStart",
+        Command::Script(_) => "DefineHotPath",
     }
 }
 
@@ -226,6 +230,13 @@ impl std::fmt::Display for Details<'_> {
             Command::Exchange(exchange) => exchange_details(f, exchange),
             Command::Define(definition) => {
                 write!(f, "template={} operations={}", definition.number, definition.steps.len())
+            }
+            Command::Script(script) => {
+                write!(f, "script={} operations={}", script.number, script.steps.len())
+            }
+            Command::Play(play) => {
+                write!(f, "script={} operations={}", play.script, play.weight)?;
+                write!(f, " result={}", play.bases[0].split().1)
             }
             Command::Invoke(invocation) => {
                 let count = invocation.last - invocation.first;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use gt_ir::explain::Explanation;
 use gt_ir::message::Message;
-use gt_ir::{Command, Content, Invocation, Operand, RequestId, SourceId, TensorId};
+use gt_ir::template::expand;
+use gt_ir::{Command, Content, Invocation, Operand, RequestId, SourceId, TensorId, WorkerId};
 
 use crate::dispatcher::{Dispatcher, PeerId, Survey};
 use crate::log::Event;
@@ -191,6 +192,7 @@ impl Dispatcher {
             Command::Signal { number, name, shard } => {
                 let scope = Scope::new(std::mem::take(name), shard.take());
                 tensors.signals.insert(*number, scope);
+                tensors.signals_version += 1;
                 false
             }
             Command::Stats { request } => {
@@ -217,7 +219,7 @@ impl Dispatcher {
             Command::Invoke(invocation) => {
                 match qualify_invocation(invocation, tensors, templates, has_log) {
                     Ok(unfolded) => {
-                        self.unfolded.extend(unfolded);
+                        self.unfolded.extend(unfolded.map(|commands| (worker, commands)));
                         true
                     }
                     Err(reason) => {
@@ -226,7 +228,11 @@ impl Dispatcher {
                     }
                 }
             }
-            Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
+            Command::EndSession { .. }
+            | Command::Describe { .. }
+            | Command::Exchange(_)
+            | Command::Script(_)
+            | Command::Play(_) => {
                 refused = Some(FORBIDDEN.into());
                 false
             }
@@ -250,8 +256,10 @@ impl Dispatcher {
             let Some(worker) = self.pool.get_by_id(worker) else { continue };
             if let Some(log) = &mut self.log {
                 for command in &commands {
-                    if let Command::Invoke(_) = command {
-                        let commands = self.unfolded.pop_front().unwrap_or_default();
+                    if let Command::Invoke(_) | Command::Play(_) = command {
+                        let place = self.unfolded.iter().position(|(of, _)| *of == worker.id);
+                        let commands = place.and_then(|place| self.unfolded.remove(place));
+                        let commands = commands.map_or_else(Vec::new, |(_, commands)| commands);
                         log.hot_path(now, Event::WorkerSend, &worker.name, command, &commands);
                     } else {
                         log.command(now, Event::WorkerSend, &worker.name, command);
@@ -324,6 +332,7 @@ impl Dispatcher {
             }
             Command::Signal { number, name, shard } => {
                 tensors.signals.insert(number, Scope::new(name, shard));
+                tensors.signals_version += 1;
             }
             Command::Stats { request } => return Ok(self.open_survey(peer, request)),
             Command::Strict { limit } => tensors.strict = limit,
@@ -344,18 +353,61 @@ impl Dispatcher {
             }
             Command::Define(definition) => {
                 session.templates.define(&definition).map_err(|error| error.to_string())?;
+                session.passes.forget(definition.number);
             }
-            Command::Invoke(invocation) => {
-                let commands = session.templates.expand(&invocation);
-                for command in commands.map_err(|error| error.to_string())? {
-                    self.plan(peer, command)?;
-                }
-            }
-            Command::EndSession { .. } | Command::Describe { .. } | Command::Exchange(_) => {
+            Command::Invoke(invocation) => self.plan_pass(peer, &invocation)?,
+            Command::EndSession { .. }
+            | Command::Describe { .. }
+            | Command::Exchange(_)
+            | Command::Script(_)
+            | Command::Play(_) => {
                 return Err(FORBIDDEN.into());
             }
         }
         Ok(None)
+    }
+
+    /// Plans a pass of a template: as it was planned before, if it begins like that time, and else
+    /// instruction by instruction.
+    fn plan_pass(&mut self, peer: PeerId, invocation: &Invocation) -> Result<(), String> {
+        let session = self.sessions.get_mut(&peer).expect("checked by the caller");
+        let known = session.templates.take(invocation).map_err(|error| error.to_string())?;
+        if let Some(last) = invocation.last.checked_sub(1) {
+            let last = invocation.base.0.saturating_add(u64::from(last));
+            session.tensors.qualify_new(TensorId(last))?;
+        }
+        let unfolded = &mut self.unfolded;
+        let mut note = |worker, commands| unfolded.push_back((worker, commands));
+        let note: Option<&mut dyn FnMut(WorkerId, Vec<Command>)> =
+            if self.log.is_some() { Some(&mut note) } else { None };
+        let (tensors, passes) = (&mut session.tensors, &mut session.passes);
+        let beginning = self.planner.play(passes, tensors, &mut self.streams, &known, note);
+        let Err(beginning) = beginning else { return Ok(()) };
+        // What this pass makes of the streams is kept apart, to be noted.
+        let others = std::mem::take(&mut self.streams);
+        let commands = expand(known.template, known.bindings, known.pass);
+        let mut planned = Ok(());
+        for command in commands {
+            planned = planned.and_then(|()| match command {
+                Command::Run(instruction) => {
+                    self.planner.instruction(tensors, &mut self.streams, instruction)
+                }
+                Command::Free(id) => {
+                    self.planner.free(tensors, &mut self.streams, id);
+                    Ok(())
+                }
+                _ => unreachable!("a pass is of instructions and frees"),
+            });
+        }
+        let lists = std::mem::replace(&mut self.streams, others).take();
+        planned?;
+        if let Some(beginning) = beginning {
+            self.planner.note_pass(passes, tensors, &known, beginning, &lists);
+        }
+        for (worker, commands) in lists {
+            commands.into_iter().for_each(|command| self.streams.push(worker, command));
+        }
+        Ok(())
     }
 
     fn fetch(&mut self, peer: PeerId, request: RequestId, tensor: TensorId, line: SourceId) {
@@ -422,7 +474,7 @@ fn qualify_invocation(
     let unfolded = if unfolds {
         templates.expand(invocation).map(Some)
     } else {
-        templates.invoke(invocation, |_, _, _| None)
+        templates.take(invocation).map(|_| None)
     };
     let unfolded = unfolded.map_err(|error| error.to_string())?;
     if let Some(count) = invocation.last.checked_sub(1) {

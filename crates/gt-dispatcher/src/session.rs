@@ -6,7 +6,7 @@ use std::time::Duration;
 use gt_ir::{Command, RequestId};
 
 use crate::dispatcher::PeerId;
-use crate::planner::Tensors;
+use crate::planner::{Passes, Tensors};
 use crate::templates::Templates;
 
 pub(crate) struct Session {
@@ -23,6 +23,7 @@ pub(crate) struct Session {
     pub busy: Vec<PeerId>,
     pub tensors: Tensors,
     pub templates: Templates,
+    pub passes: Passes,
     /// False while its worker is asked for its tensors.
     pub is_described: bool,
     /// Batches that no worker has room for yet.
@@ -50,6 +51,7 @@ impl Session {
             busy: Vec::new(),
             tensors: Tensors::new(number, generation),
             templates: Templates::default(),
+            passes: Passes::default(),
             is_described: true,
             queue: VecDeque::new(),
             open: 0,

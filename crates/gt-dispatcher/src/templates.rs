@@ -6,6 +6,8 @@ use gt_ir::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::planner::PassAtHand;
+
 /// The templates of a session, by number.
 #[derive(Default)]
 pub(crate) struct Templates {
@@ -16,6 +18,8 @@ pub(crate) struct Templates {
 struct Known {
     template: Template,
     bindings: Bindings,
+    /// Whether its client asked for it to be compiled.
+    compile: bool,
     /// How many frees of the current pass are done.
     freed: u32,
 }
@@ -37,24 +41,24 @@ impl Templates {
             return Err(TemplateError::Length { steps });
         }
         self.steps = steps;
-        self.known.insert(number, Known { template, bindings, freed: 0 });
+        self.known
+            .insert(number, Known { template, bindings, compile: definition.compile, freed: 0 });
         Ok(())
     }
 
-    /// Takes an invocation; gives the commands that it stands for, made by `then`.
+    /// Takes an invocation; gives the pass that it is.
     ///
     /// # Errors
     /// It does not fit its template.
-    pub fn invoke<T>(
-        &mut self,
-        invocation: &Invocation,
-        then: impl FnOnce(&Template, &Bindings, Pass) -> T,
-    ) -> Result<T, TemplateError> {
+    pub fn take<'a>(
+        &'a mut self,
+        invocation: &'a Invocation,
+    ) -> Result<PassAtHand<'a>, TemplateError> {
         let number = invocation.template;
         let Some(known) = self.known.get_mut(&number) else {
             return Err(TemplateError::Unknown { number });
         };
-        let Known { template, bindings, freed } = known;
+        let Known { template, bindings, compile, freed } = known;
         bindings.take(template, invocation)?;
         let before = if invocation.first == 0 { 0 } else { *freed };
         if invocation.frees < before {
@@ -68,7 +72,7 @@ impl Templates {
             frees: invocation.frees as usize,
             others: &invocation.others,
         };
-        Ok(then(template, bindings, pass))
+        Ok(PassAtHand { number, template, bindings, pass, compile: *compile })
     }
 
     /// The commands that an invocation stands for.
@@ -76,7 +80,8 @@ impl Templates {
     /// # Errors
     /// It does not fit its template.
     pub fn expand(&mut self, invocation: &Invocation) -> Result<Vec<Command>, TemplateError> {
-        self.invoke(invocation, expand)
+        let PassAtHand { template, bindings, pass, .. } = self.take(invocation)?;
+        Ok(expand(template, bindings, pass))
     }
 
     /// Learns the templates of a list, and puts what invocations stand for into their places.

@@ -1,6 +1,7 @@
 //! Instructions and the other commands of a stream.
 
 use std::fmt;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -9,6 +10,7 @@ use crate::dtype::DType;
 use crate::exchange::{Exchange, Origin};
 use crate::operation::Operation;
 use crate::scalar::Scalar;
+use crate::script::{Name, Play, Script, ScriptOperand, ScriptStep};
 use crate::signal::Shard;
 use crate::template::{Definition, Invocation};
 
@@ -141,7 +143,7 @@ impl fmt::Display for Attribute {
 pub type Attributes = SmallVec<[Attribute; 2]>;
 
 /// One use of an operation: `output := operation(operands; attributes)`.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Instruction {
     pub operation: &'static Operation,
     pub output: TensorId,
@@ -151,17 +153,6 @@ pub struct Instruction {
     pub source: SourceId,
     /// The signal scope it was issued in, 0 for none.
     pub signal: u32,
-}
-
-impl PartialEq for Instruction {
-    fn eq(&self, other: &Instruction) -> bool {
-        self.operation.id == other.operation.id
-            && self.output == other.output
-            && self.operands == other.operands
-            && self.attributes == other.attributes
-            && self.source == other.source
-            && self.signal == other.signal
-    }
 }
 
 /// As the log and `explain` write it: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
@@ -214,6 +205,10 @@ pub enum Command {
     Define(Box<Definition>),
     /// Compute a pass of a template, or a part of one.
     Invoke(Box<Invocation>),
+    /// A worker's part of passes to come; the dispatcher's to send, as the next.
+    Script(Box<Script>),
+    /// Do a pass of a script. It is the same for all workers.
+    Play(Arc<Play>),
 }
 
 impl Command {
@@ -225,6 +220,8 @@ impl Command {
             Command::Invoke(invocation) => {
                 u64::from(invocation.last.saturating_sub(invocation.first)).max(1)
             }
+            Command::Script(script) => script.steps.len().max(1) as u64,
+            Command::Play(play) => u64::from(play.weight).max(1),
             _ => 1,
         }
     }
@@ -258,8 +255,85 @@ impl Command {
             Command::Exchange(exchange) => exchange_bytes(exchange),
             Command::Define(definition) => definition_bytes(definition),
             Command::Invoke(invocation) => invocation_bytes(invocation),
+            Command::Script(script) => script_bytes(script),
+            Command::Play(play) => play_bytes(play),
         }
     }
+}
+
+fn script_bytes(script: &Script) -> usize {
+    let name = |name: &Name| {
+        let (Name::Own(place) | Name::Made(place) | Name::Outside(place)) = name;
+        1 + varint_bytes(u64::from(*place))
+    };
+    let optional = |of: &Option<Name>| 1 + of.as_ref().map_or(0, name);
+    let operand = |operand: &ScriptOperand| match operand {
+        ScriptOperand::Tensor(of) => name(of),
+        ScriptOperand::Number(slot) => 1 + varint_bytes(u64::from(*slot)),
+        ScriptOperand::Constant(scalar) => 1 + scalar_bytes(*scalar),
+    };
+    let step = |step: &ScriptStep| match step {
+        ScriptStep::Run { operation, output, operands, attributes, source } => {
+            let operands_bytes: usize = operands.iter().map(operand).sum();
+            1 + varint_bytes(u64::from(operation.id))
+                + name(output)
+                + varint_bytes(operands.len() as u64)
+                + operands_bytes
+                + 1
+                + attributes.iter().map(attribute_bytes).sum::<usize>()
+                + varint_bytes(u64::from(source.0))
+        }
+        ScriptStep::Exchange { exchange, transfer, input, output } => {
+            1 + exchange_bytes(exchange)
+                + varint_bytes(u64::from(*transfer))
+                + optional(input)
+                + optional(output)
+        }
+        ScriptStep::Free(of) => 1 + name(of),
+    };
+    let steps: usize = script.steps.iter().map(step).sum();
+    let base = script.bases[0].0;
+    let tensors: usize = script.tensors.iter().map(|id| near_bytes(id.0, base)).sum();
+    let numbers: usize = script.numbers.iter().map(|number| scalar_bytes(*number)).sum();
+    let counts = [
+        u64::from(script.session),
+        u64::from(script.number),
+        script.widths[0],
+        script.widths[1],
+        script.tensors.len() as u64,
+        script.numbers.len() as u64,
+        script.steps.len() as u64,
+    ];
+    let counts: usize = counts.into_iter().map(varint_bytes).sum();
+    1 + counts
+        + near_bytes(base, 0)
+        + near_bytes(script.bases[1].0, base)
+        + tensors
+        + numbers
+        + steps
+}
+
+fn play_bytes(play: &Play) -> usize {
+    let base = play.bases[0].0;
+    let tensors: usize = play
+        .tensors
+        .iter()
+        .map(|(slot, id)| varint_bytes(u64::from(*slot)) + near_bytes(id.0, base))
+        .sum();
+    let numbers: usize = play
+        .numbers
+        .iter()
+        .map(|(slot, value)| varint_bytes(u64::from(*slot)) + scalar_bytes(*value))
+        .sum();
+    let counts = [
+        u64::from(play.session),
+        u64::from(play.script),
+        play.tensors.len() as u64,
+        play.numbers.len() as u64,
+        u64::from(play.weight),
+    ];
+    let counts: usize = counts.into_iter().map(varint_bytes).sum();
+    counts + near_bytes(base, 0) + near_bytes(play.bases[1].0, base) + 8 + tensors + numbers
 }
 
 fn definition_bytes(definition: &Definition) -> usize {
@@ -351,19 +425,7 @@ fn instruction_bytes(instruction: &Instruction, last: u64) -> usize {
             Operand::Scalar(scalar) => scalar_bytes(*scalar),
         })
         .sum();
-    let attributes: usize = instruction
-        .attributes
-        .iter()
-        .map(|attribute| match attribute {
-            Attribute::None => 1,
-            Attribute::Bool(_) | Attribute::DType(_) => 2,
-            Attribute::Int(value) => 1 + near_bytes(*value as u64, 0),
-            Attribute::Float(_) => 9,
-            Attribute::Ints(values) => {
-                2 + values.iter().map(|&value| near_bytes(value as u64, 0)).sum::<usize>()
-            }
-        })
-        .sum();
+    let attributes: usize = instruction.attributes.iter().map(attribute_bytes).sum();
     let numbers = [
         u64::from(instruction.operation.id),
         u64::from(instruction.source.0),
@@ -372,6 +434,18 @@ fn instruction_bytes(instruction: &Instruction, last: u64) -> usize {
     ];
     let numbers: usize = numbers.into_iter().map(varint_bytes).sum();
     numbers + near_bytes(output, last) + 1 + operands + attributes
+}
+
+fn attribute_bytes(attribute: &Attribute) -> usize {
+    match attribute {
+        Attribute::None => 1,
+        Attribute::Bool(_) | Attribute::DType(_) => 2,
+        Attribute::Int(value) => 1 + near_bytes(*value as u64, 0),
+        Attribute::Float(_) => 9,
+        Attribute::Ints(values) => {
+            2 + values.iter().map(|&value| near_bytes(value as u64, 0)).sum::<usize>()
+        }
+    }
 }
 
 /// How many bytes a number takes at seven bits each.

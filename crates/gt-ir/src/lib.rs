@@ -5,6 +5,7 @@
 //! - [`sharding`]: along which axes operations may be cut into parts.
 //! - [`instruction`]: one use of an operation, and the other commands of a stream.
 //! - [`template`]: sequences of instructions that repeat, told once and then invoked.
+//! - [`script`]: what each worker does of them.
 //! - [`exchange`]: data that workers send each other.
 //! - [`explain`]: what a planner has decided, for people.
 //! - [`message`]: what clients, the dispatcher and workers say to each other.
@@ -26,6 +27,7 @@ pub mod operation;
 pub mod ops;
 pub mod philox;
 pub mod scalar;
+pub mod script;
 pub mod shape;
 pub mod sharding;
 pub mod signal;
@@ -40,5 +42,6 @@ pub use instruction::{
 };
 pub use operation::{Graph, Meta, Operation, Var};
 pub use scalar::Scalar;
+pub use script::{Play, Script};
 pub use shape::Shape;
 pub use template::{Bindings, Definition, Invocation, Template, TemplateError};

@@ -211,6 +211,13 @@ impl Operation {
     }
 }
 
+/// No two operations have one number.
+impl PartialEq for Operation {
+    fn eq(&self, other: &Operation) -> bool {
+        self.id == other.id
+    }
+}
+
 impl std::fmt::Debug for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)

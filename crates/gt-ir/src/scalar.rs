@@ -31,6 +31,14 @@ impl Scalar {
         }
     }
 
+    /// Whether two numbers are the same, NaN and the sign of zero included.
+    pub fn same_bits(self, other: Scalar) -> bool {
+        match (self, other) {
+            (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+            (a, b) => a == b,
+        }
+    }
+
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(value) => f64::from(u8::from(value)),

@@ -1,15 +1,18 @@
 //! Messages survive the way through frames; anything else is an error, never a panic.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
 use gt_ir::exchange::{Collective, Exchange, Origin, Source};
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::operation::SampleOperand;
+use gt_ir::script::{Name, Play, Script, ScriptOperand, ScriptStep};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{
-    Command, Content, DType, Definition, Instruction, Invocation, Meta, Operand, Piece, RequestId,
-    Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId, ops,
+    Attribute, Command, Content, DType, Definition, Instruction, Invocation, Meta, Operand, Piece,
+    RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId, ops,
 };
 use gt_net::codec::{DATA_FRAME, decode, encode};
 use proptest::prelude::*;
@@ -95,6 +98,8 @@ fn commands() -> Vec<Command> {
         Command::Describe { session: 3 },
         Command::Define(Box::new(definition())),
         Command::Invoke(Box::new(invocation())),
+        Command::Script(Box::new(script())),
+        Command::Play(Arc::new(play())),
     ]);
     commands
 }
@@ -106,6 +111,47 @@ fn definition() -> Definition {
     });
     let (base, frees) = (TensorId(1 << 45), vec![TensorId(3), TensorId(1 << 45)]);
     Definition { number: 63, base, steps: vec![add, None], frees, compile: true }
+}
+
+fn script() -> Script {
+    let operation = &ops::shape::SLICE;
+    let lists = [vec![1i64], vec![2], vec![1]];
+    let attributes = lists.iter().map(|list| Attribute::ints(list)).collect();
+    let operands = vec![
+        ScriptOperand::Tensor(Name::Outside(3)),
+        ScriptOperand::Number(2),
+        ScriptOperand::Constant(Scalar::Float(0.5)),
+    ];
+    let (output, source) = (Name::Own(300), SourceId(7));
+    let run = ScriptStep::Run { operation, output, operands, attributes, source };
+    let exchange = ScriptStep::Exchange {
+        exchange: Box::new(exchange()),
+        transfer: 9,
+        input: Some(Name::Made(4)),
+        output: None,
+    };
+    Script {
+        session: 5,
+        number: 6,
+        widths: [10, 200],
+        tensors: vec![TensorId(1), TensorId(1 << 50)],
+        numbers: vec![Scalar::Int(3), Scalar::Bool(false)],
+        bases: [TensorId(1 << 45), TensorId(1 << 46)],
+        steps: vec![run, exchange, ScriptStep::Free(Name::Own(1))],
+        compile: true,
+    }
+}
+
+fn play() -> Play {
+    Play {
+        session: 5,
+        script: 6,
+        bases: [TensorId(1 << 45), TensorId(1 << 46)],
+        transfer: TransferId(77),
+        tensors: vec![(3, TensorId(4))],
+        numbers: vec![(1, Scalar::Float(2.0))],
+        weight: 1000,
+    }
 }
 
 fn invocation() -> Invocation {

@@ -1,7 +1,9 @@
 //! The session that this process uses: embedded by default, or connected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 use gt::worker::{Work, Worker};
 use gt::{ClientError, Session, Tensor};
@@ -22,12 +24,76 @@ struct Current {
 
 static CURRENT: Mutex<Current> = Mutex::new(Current { session: None, workers: 1, seed: None });
 
+/// Whoever starts a session may load an engine, and needs Python's lock for it: others wait without.
+/// It is taken with Python's lock only, so that none has it at a fork who is not starting one.
 fn lock() -> MutexGuard<'static, Current> {
-    CURRENT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    loop {
+        match CURRENT.try_lock() {
+            Ok(current) => return current,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                Python::attach(|py| py.detach(|| thread::sleep(Duration::from_micros(50))));
+            }
+        }
+    }
+}
+
+/// Whether a session is being started, and whether the process is about to fork.
+static STARTING: AtomicBool = AtomicBool::new(false);
+static FORKING: AtomicBool = AtomicBool::new(false);
+
+/// While this lives, forks wait.
+struct Starting;
+
+impl Starting {
+    fn new(py: Python<'_>) -> Starting {
+        loop {
+            STARTING.store(true, Ordering::SeqCst);
+            if !FORKING.load(Ordering::SeqCst) {
+                return Starting;
+            }
+            STARTING.store(false, Ordering::SeqCst);
+            py.detach(|| thread::sleep(Duration::from_micros(50)));
+        }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        STARTING.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for
+/// it, which the forking thread holds when the runtimes' own hook comes.
+#[pyfunction]
+fn before_fork(py: Python<'_>) {
+    FORKING.store(true, Ordering::SeqCst);
+    py.detach(|| {
+        while STARTING.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_micros(50));
+        }
+        gt::drivers::embedded::fork::hold_all();
+    });
+}
+
+#[pyfunction]
+fn after_fork_in_parent(py: Python<'_>) {
+    py.detach(gt::drivers::embedded::fork::release_all);
+    FORKING.store(false, Ordering::SeqCst);
+}
+
+#[pyfunction]
+fn after_fork_in_child() {
+    FORKING.store(false, Ordering::SeqCst);
 }
 
 /// The session that new tensors belong to; starts an embedded one where there is none.
 pub fn current() -> PyResult<Session> {
+    if let Some(session) = &lock().session {
+        return Ok(session.clone());
+    }
+    let _starting = Python::attach(Starting::new);
     let mut current = lock();
     if let Some(session) = &current.session {
         return Ok(session.clone());
@@ -211,6 +277,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gpu_workers, module)?)?;
     module.add_function(wrap_pyfunction!(disconnect, module)?)?;
     module.add_function(wrap_pyfunction!(end_process, module)?)?;
+    module.add_function(wrap_pyfunction!(before_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork_in_parent, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork_in_child, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
     module.add_function(wrap_pyfunction!(describe_session, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)

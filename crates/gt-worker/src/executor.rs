@@ -14,6 +14,7 @@ use crate::composite;
 use crate::engine::{Engine, EngineError};
 use crate::exchange::Exchanges;
 use crate::programs::Programs;
+use crate::scripts::Scripts;
 use crate::templates::Templates;
 
 /// What a worker sends, and to whom.
@@ -49,6 +50,7 @@ pub struct Worker<E: Engine> {
     pub(crate) stats: WorkerStats,
     pub(crate) exchanges: Exchanges<E::Tensor>,
     pub(crate) templates: Templates,
+    pub(crate) scripts: Scripts,
     pub(crate) programs: Programs<E::Program>,
     /// Batches that wait for pieces from other workers, and where to go on in the first.
     waiting: VecDeque<Vec<Command>>,
@@ -76,6 +78,7 @@ impl<E: Engine> Worker<E> {
             stats,
             exchanges: Exchanges::default(),
             templates: Templates::default(),
+            scripts: Scripts::default(),
             programs: Programs::default(),
             waiting: VecDeque::new(),
             next: 0,
@@ -123,6 +126,12 @@ impl<E: Engine> Worker<E> {
                 Command::Exchange(exchange) => self.begin_exchange(exchange, out),
                 Command::Define(definition) => self.define(definition),
                 Command::Invoke(invocation) => self.invoke(invocation),
+                Command::Script(script) => self.learn_script(script),
+                Command::Play(play) => {
+                    if !self.play(play, out) {
+                        return index;
+                    }
+                }
             }
         }
         commands.len()
@@ -138,6 +147,7 @@ impl<E: Engine> Worker<E> {
             Command::Fetch { tensor, .. } => pending(tensor),
             Command::Exchange(exchange) => exchange.input.as_ref().is_some_and(pending),
             Command::Invoke(invocation) => self.templates.needs(invocation).iter().any(pending),
+            Command::Play(play) => self.scripts.needs(play).iter().any(pending),
             _ => false,
         }
     }
@@ -316,6 +326,7 @@ impl<E: Engine> Worker<E> {
         ids.into_iter().for_each(|id| self.free(id));
         self.exchanges.end_session(session);
         self.templates.end_session(session);
+        self.scripts.end_session(session);
         self.tensors.shrink_to(1024);
     }
 
@@ -375,7 +386,7 @@ impl<E: Engine> Work for Worker<E> {
 
     fn stats(&self) -> WorkerStats {
         WorkerStats {
-            hot_sequences: self.templates.len() as u64,
+            hot_sequences: (self.templates.len() + self.scripts.len()) as u64,
             top_sequences: self.programs.top_sequences(),
             compilation: self.programs.stats(),
             ..self.stats.clone()

@@ -2,7 +2,8 @@
 //!
 //! - [`engine`]: the trait that every engine implements.
 //! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
-//! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat.
+//! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat;
+//!   [`scripts`]: this worker's part of such a one.
 //! - [`programs`]: plans made ready, found by their [`key`], and [`check`]ed.
 //! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
@@ -17,6 +18,7 @@ pub mod executor;
 mod key;
 pub mod plan;
 mod programs;
+mod scripts;
 mod templates;
 
 pub use engine::{Engine, EngineError};

@@ -176,7 +176,7 @@ impl<E: Engine> Worker<E> {
         for given in variant.tensors.iter().filter(|given| given.dies) {
             self.forget(given.meta);
         }
-        let base = bindings.base;
+        let base = bindings.base();
         for ((step, meta), tensor) in variant.kept.iter().zip(outputs) {
             self.keep(TensorId(base.0 + u64::from(*step)), tensor, *meta);
         }

@@ -38,6 +38,9 @@ def main(argv: list[str] | None = None) -> int:
         metavar="N",
         help="also start N workers on this machine, one per GPU",
     )
+    parser.add_argument(
+        "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
+    )
     args = parser.parse_args(argv)
     if not args.ipc and not 1 <= args.port <= 65535:
         parser.error(f"the port is {args.port}, expected 1 to 65535")
@@ -73,6 +76,8 @@ def _start_worker(args: argparse.Namespace, address: str, number: int) -> subpro
         command += ["--key-file", args.key_file]
     if args.insecure:
         command += ["--insecure"]
+    if args.backend:
+        command += ["--backend", args.backend]
     return subprocess.Popen(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": str(number)})
 
 

@@ -6,10 +6,8 @@ import socket
 import sys
 from collections.abc import Callable
 
-from gt import _gt
+from gt import _gt, engines
 from gt._processes import at_least, stop_at_sigterm
-
-ENGINES = ("native",)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,9 +25,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--backend",
-        choices=ENGINES,
-        default=os.environ.get("GT_BACKEND") or "native",
-        help="the engine that computes (default GT_BACKEND, or native)",
+        metavar="ENGINE",
+        help="the engine that computes: native, pytorch, numpy, jax, or module:Class for one of "
+        "your own (default GT_BACKEND, or pytorch where it sees a GPU, or native)",
     )
     parser.add_argument(
         "--threads", type=at_least(1), help="threads for one large operation (default: all cores)"
@@ -39,8 +37,6 @@ def main(argv: list[str] | None = None) -> int:
         help="where other workers reach this one (default: its address on the way to the server)",
     )
     args = parser.parse_args(argv)
-    if args.backend not in ENGINES:
-        parser.error(f"GT_BACKEND is '{args.backend}', expected one of {', '.join(ENGINES)}")
     address = args.address or f"{args.host}:{args.port}"
     name = args.id or f"{socket.gethostname()}-{os.getpid()}"
 
@@ -66,8 +62,9 @@ def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Nam
             args.insecure,
             args.threads,
             args.peer_host,
+            args.backend or engines.default(),
         )
-    except (ConnectionError, ValueError) as error:
+    except (ConnectionError, ValueError, ImportError) as error:
         print(f"gt worker: {error}", file=sys.stderr)
         return 1
     return 0

@@ -58,12 +58,12 @@ impl Following {
             others: Vec::new(),
             odd: false,
         };
-        let before = (known.bindings.base, known.bindings.previous);
+        let before = (known.bindings.base(), known.bindings.previous());
         known.bindings.begin(base);
         if pass.step(known, command, meta) {
             return Some(pass);
         }
-        (known.bindings.base, known.bindings.previous) = before;
+        known.bindings.take_back(before.0, before.1);
         None
     }
 
@@ -79,7 +79,7 @@ impl Following {
                 alike(step, instruction) && self.bind(template, bindings, step, instruction)
             }
             (None, Command::Create { output, .. }) => {
-                output.0 == bindings.base.0 + self.position as u64
+                output.0 == bindings.base().0 + self.position as u64
             }
             _ => false,
         };
@@ -95,7 +95,7 @@ impl Following {
         step: &Step,
         instruction: &Instruction,
     ) -> bool {
-        let base = bindings.base.0;
+        let base = bindings.base().0;
         let known = template.new_tensors(0, self.position).end;
         // Slots are numbered by first use: those of this step follow one another.
         let mut new: SmallVec<[TensorId; 3]> = SmallVec::new();
@@ -133,7 +133,7 @@ impl Following {
         let varying = varying_numbers(instruction.operation, &instruction.attributes);
         let values = scalars.chain(varying.iter().map(|&value| Scalar::Int(value)));
         for (slot, value) in (template.new_numbers(0, self.position).end..).zip(values) {
-            if !same_bits(bindings.predict_number(slot), value) {
+            if !value.same_bits(bindings.predict_number(slot)) {
                 self.numbers.push((slot as u32, value));
             }
             bindings.bind_number(slot, value);
@@ -178,7 +178,7 @@ impl Following {
         }
         let invocation = Invocation {
             template: known.number,
-            base: known.bindings.base,
+            base: known.bindings.base(),
             first: self.sent as u32,
             last: self.position as u32,
             tensors: std::mem::take(&mut self.tensors),
@@ -210,12 +210,4 @@ fn alike(step: &Step, instruction: &Instruction) -> bool {
         // Shapes fix how many numbers an attribute that varies has.
         varies == Some(index) || step == given
     })
-}
-
-/// Whether two numbers are the same, NaN and the sign of zero included.
-fn same_bits(a: Scalar, b: Scalar) -> bool {
-    match (a, b) {
-        (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
-        (a, b) => a == b,
-    }
 }

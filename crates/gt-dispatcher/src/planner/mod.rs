@@ -8,6 +8,7 @@
 //! - [`explain`]: notes of what is planned, for who asks.
 //! - [`run`]: one instruction with all of these; [`expand`]: a composite as several;
 //!   [`slice`]: a part of what is cut.
+//! - [`passes`]: what was planned before, played again.
 //! - [`local`]: each worker's part of an instruction; [`emit`]: of a move.
 
 mod emit;
@@ -17,6 +18,7 @@ mod layout;
 mod local;
 mod meshes;
 mod moves;
+mod passes;
 mod run;
 mod scope;
 mod slice;
@@ -31,6 +33,7 @@ use gt_ir::message::Failure;
 use gt_ir::{Command, Content, Instruction, Meta, SourceId, TensorData, TensorId, WorkerId};
 
 pub use layout::{Layout, Mesh, Placement};
+pub use passes::{PassAtHand, Passes};
 pub use scope::{Cluster, Scope};
 pub use streams::Streams;
 pub use tensors::Tensors;

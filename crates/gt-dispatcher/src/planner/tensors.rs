@@ -63,6 +63,8 @@ pub struct Tensors {
     /// Where tensors go that nothing else decides on.
     pub home: Option<(WorkerId, Arc<Layout>)>,
     pub signals: FxHashMap<u32, Scope>,
+    /// Grows with every change of a signal's meaning.
+    pub signals_version: u64,
     /// There is one worker only: it gets everything as it comes, and nothing is kept here.
     pub direct: bool,
     /// The highest name that a client has given so far, plus 1.
@@ -90,6 +92,7 @@ impl Tensors {
             session,
             home: None,
             signals: FxHashMap::default(),
+            signals_version: 0,
             direct: false,
             named: 0,
             notes: None,
@@ -148,8 +151,50 @@ impl Tensors {
 
     pub fn transfer(&mut self) -> TransferId {
         self.transfers += 1;
-        let local = TensorId(self.transfers & (CLIENT_NAMES - 1));
-        TransferId(local.qualify(self.session).expect("it is within the range").0)
+        self.transfer_at(self.transfers).expect("it is within the range")
+    }
+
+    /// The transfer of a number.
+    pub fn transfer_at(&self, number: u64) -> Option<TransferId> {
+        let local = TensorId(number & (CLIENT_NAMES - 1));
+        local.qualify(self.session).map(|id| TransferId(id.0))
+    }
+
+    /// The planner's own name of a number, as workers know it.
+    pub fn made_name(&self, number: u64) -> Option<TensorId> {
+        TensorId(CLIENT_NAMES + number).qualify(self.session)
+    }
+
+    /// How many names of the planner's own were given, and transfers begun.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.made, self.transfers)
+    }
+
+    /// Gives so many names and transfers at once: the first of each.
+    pub fn skip(&mut self, names: u64, transfers: u64) -> Option<(TensorId, TransferId)> {
+        let first = (self.made_name(self.made + 1)?, self.transfer_at(self.transfers + 1)?);
+        self.made += names;
+        self.transfers += transfers;
+        Some(first)
+    }
+
+    /// Takes a tensor out, to be laid otherwise. Nothing is said to the workers.
+    pub fn take(&mut self, id: TensorId) -> Option<There> {
+        match self.handles.remove(&id) {
+            Some(TensorHandle::There(there)) => Some(there),
+            _ => None,
+        }
+    }
+
+    /// Lets a tensor lie as it does after a pass: in copies that are there, and others that were
+    /// moved, which are marked.
+    pub fn lay(&mut self, id: TensorId, meta: Meta, origin: Origin, copies: Vec<(Copy, bool)>) {
+        let kept = copies.iter().filter(|(_, moved)| !moved).map(|(copy, _)| copy.clone());
+        let there = There { meta, copies: kept.collect(), origin };
+        self.handles.insert(id, TensorHandle::There(there));
+        for (copy, _) in copies.into_iter().filter(|(_, moved)| *moved) {
+            self.add_copy(id, copy);
+        }
     }
 
     /// A tensor, or why it is not there.

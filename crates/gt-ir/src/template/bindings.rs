@@ -3,6 +3,7 @@
 use super::{Invocation, Place, Step, Template, TemplateError, varying_attribute};
 use crate::instruction::{Attribute, Attributes, Operand, Operands, TensorId};
 use crate::scalar::Scalar;
+use crate::script::{Name, Play};
 
 /// How a tensor from outside is found in the next pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,10 +20,12 @@ enum Rule {
 struct BoundTensor {
     id: TensorId,
     rule: Rule,
+    /// In which space of names it was carried,
+    space: usize,
+    /// from which place of the pass before.
+    step: u64,
     /// How far before the base it was.
     distance: u64,
-    /// The base of the pass before the one in which it was bound.
-    before: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -32,13 +35,20 @@ struct BoundNumber {
     step: i64,
 }
 
+/// Names that a pass gives, counted from its base.
+#[derive(Clone, Copy, Default, Debug)]
+struct Space {
+    base: u64,
+    previous: u64,
+    width: u64,
+}
+
 /// The tensors and numbers of a template's last pass, from which those of the next are predicted.
 /// Whoever sends invocations and whoever takes them keep equal ones.
 #[derive(Clone, Debug)]
 pub struct Bindings {
-    pub base: TensorId,
-    pub previous: TensorId,
-    width: u64,
+    /// The client's names, and the planner's own.
+    spaces: [Space; 2],
     tensors: Vec<BoundTensor>,
     numbers: Vec<BoundNumber>,
 }
@@ -51,26 +61,83 @@ impl Bindings {
         tensors: &[TensorId],
         numbers: &[Scalar],
     ) -> Bindings {
-        let width = count as u64;
-        let previous = base.0.wrapping_sub(width);
-        let tensor = |&id: &TensorId| {
-            let carried = id.0.wrapping_sub(previous) < width;
-            let rule = if carried { Rule::Carried } else { Rule::Constant };
-            BoundTensor { id, rule, distance: base.0.wrapping_sub(id.0), before: previous }
+        let none = TensorId(u64::MAX);
+        Bindings::of_script([base, none], [count as u64, 0], tensors, numbers)
+    }
+
+    /// Those of a pass that uses so many names of each kind, and follows directly on another one.
+    pub fn of_script(
+        bases: [TensorId; 2],
+        widths: [u64; 2],
+        tensors: &[TensorId],
+        numbers: &[Scalar],
+    ) -> Bindings {
+        let space = |index: usize| {
+            let (base, width) = (bases[index].0, widths[index]);
+            Space { base, previous: base.wrapping_sub(width), width }
         };
-        let number = |&value: &Scalar| BoundNumber { value, step: 0 };
-        Bindings {
-            base,
-            previous: TensorId(previous),
-            width,
-            tensors: tensors.iter().map(tensor).collect(),
-            numbers: numbers.iter().map(number).collect(),
+        let spaces = [space(0), space(1)];
+        let mut bindings = Bindings { spaces, tensors: Vec::new(), numbers: Vec::new() };
+        for &id in tensors {
+            let bound = bindings.bound(id);
+            bindings.tensors.push(bound);
         }
+        let number = |&value: &Scalar| BoundNumber { value, step: 0 };
+        bindings.numbers = numbers.iter().map(number).collect();
+        bindings
+    }
+
+    /// A tensor that is carried, if it is of the pass before, and else always the same.
+    fn bound(&self, id: TensorId) -> BoundTensor {
+        let distance = self.spaces[0].base.wrapping_sub(id.0);
+        let carried = self.spaces.iter().enumerate().find_map(|(index, space)| {
+            let step = id.0.wrapping_sub(space.previous);
+            (step < space.width).then_some((index, step))
+        });
+        let (space, step) = carried.unwrap_or_default();
+        let rule = if carried.is_some() { Rule::Carried } else { Rule::Constant };
+        BoundTensor { id, rule, space, step, distance }
+    }
+
+    /// Where the client's names of this pass begin.
+    pub fn base(&self) -> TensorId {
+        TensorId(self.spaces[0].base)
+    }
+
+    /// Where those of the pass before began.
+    pub fn previous(&self) -> TensorId {
+        TensorId(self.spaces[0].previous)
     }
 
     /// A new pass begins.
     pub fn begin(&mut self, base: TensorId) {
-        self.previous = std::mem::replace(&mut self.base, base);
+        self.begin_with([base, TensorId(self.spaces[1].base)]);
+    }
+
+    /// A new pass begins, with names of both kinds.
+    pub fn begin_with(&mut self, bases: [TensorId; 2]) {
+        for (space, base) in self.spaces.iter_mut().zip(bases) {
+            space.previous = std::mem::replace(&mut space.base, base.0);
+        }
+    }
+
+    /// As if the pass that has just begun had not.
+    pub fn take_back(&mut self, base: TensorId, previous: TensorId) {
+        (self.spaces[0].base, self.spaces[0].previous) = (base.0, previous.0);
+    }
+
+    /// The tensor of a name.
+    pub fn named(&self, name: Name) -> TensorId {
+        match name {
+            Name::Own(step) => TensorId(self.spaces[0].base.wrapping_add(u64::from(step))),
+            Name::Made(step) => TensorId(self.spaces[1].base.wrapping_add(u64::from(step))),
+            Name::Outside(slot) => self.tensors[slot as usize].id,
+        }
+    }
+
+    /// How many tensors from outside there are, and numbers.
+    pub fn lengths(&self) -> (usize, usize) {
+        (self.tensors.len(), self.numbers.len())
     }
 
     pub fn tensor(&self, slot: usize) -> TensorId {
@@ -89,31 +156,27 @@ impl Bindings {
 
     fn by_rule(&self, bound: &BoundTensor, rule: Rule) -> TensorId {
         match rule {
-            Rule::Carried => {
-                let step = bound.id.0.wrapping_sub(bound.before);
-                TensorId(self.previous.0.wrapping_add(step))
-            }
+            Rule::Carried => TensorId(self.spaces[bound.space].previous.wrapping_add(bound.step)),
             Rule::Constant => bound.id,
-            Rule::Distance => TensorId(self.base.0.wrapping_sub(bound.distance)),
+            Rule::Distance => TensorId(self.spaces[0].base.wrapping_sub(bound.distance)),
         }
     }
 
     /// Binds a slot, and learns how it could have been predicted.
+    #[inline]
     pub fn bind_tensor(&mut self, slot: usize, id: TensorId) {
         let bound = &self.tensors[slot];
-        let step = bound.id.0.wrapping_sub(bound.before);
-        let fits = |rule: Rule| {
-            (rule != Rule::Carried || step < self.width) && self.by_rule(bound, rule) == id
-        };
-        let rule = [bound.rule, Rule::Carried, Rule::Constant, Rule::Distance]
-            .into_iter()
-            .find(|&rule| fits(rule))
-            .unwrap_or_else(|| {
-                let step = id.0.wrapping_sub(self.previous.0);
-                if step < self.width { Rule::Carried } else { Rule::Constant }
-            });
-        let distance = self.base.0.wrapping_sub(id.0);
-        self.tensors[slot] = BoundTensor { id, rule, distance, before: self.previous.0 };
+        if self.by_rule(bound, bound.rule) == id {
+            let distance = self.spaces[0].base.wrapping_sub(id.0);
+            let bound = &mut self.tensors[slot];
+            (bound.id, bound.distance) = (id, distance);
+            return;
+        }
+        let mut new = self.bound(id);
+        if new.rule == Rule::Constant && self.by_rule(bound, Rule::Distance) == id {
+            new.rule = Rule::Distance;
+        }
+        self.tensors[slot] = new;
     }
 
     /// What a number is in this pass if nothing else is said.
@@ -146,7 +209,7 @@ impl Bindings {
         let Invocation { template: number, base, first, last, .. } = *invocation;
         let steps = template.len();
         let in_order = first < last || first == last && first > 0;
-        if !in_order || last as usize > steps || (first > 0 && base != self.base) {
+        if !in_order || last as usize > steps || (first > 0 && base != self.base()) {
             return Err(TemplateError::Range { number, steps, first, last });
         }
         if invocation.frees as usize > template.frees.len() {
@@ -181,10 +244,38 @@ impl Bindings {
     /// The tensor at a place that is not a number's.
     pub fn tensor_at(&self, place: Place) -> TensorId {
         match place {
-            Place::Own(step) => TensorId(self.base.0 + u64::from(step)),
+            Place::Own(step) => TensorId(self.spaces[0].base.wrapping_add(u64::from(step))),
             Place::Outside(slot) => self.tensors[slot as usize].id,
             Place::Number(_) => unreachable!("a number is no tensor"),
         }
+    }
+
+    /// Takes another pass of a script: slots are bound as it says, or as predicted.
+    ///
+    /// # Errors
+    /// It names slots that there are not.
+    pub fn play(&mut self, play: &Play) -> Result<(), TemplateError> {
+        self.begin_with(play.bases);
+        let mut given = play.tensors.iter().peekable();
+        for slot in 0..self.tensors.len() {
+            let id = match given.next_if(|(given, _)| *given as usize == slot) {
+                Some((_, id)) => *id,
+                None => self.predict_tensor(slot),
+            };
+            self.bind_tensor(slot, id);
+        }
+        let mut numbers = play.numbers.iter().peekable();
+        for slot in 0..self.numbers.len() {
+            let value = match numbers.next_if(|(given, _)| *given as usize == slot) {
+                Some((_, value)) => *value,
+                None => self.predict_number(slot),
+            };
+            self.bind_number(slot, value);
+        }
+        if given.next().is_some() || numbers.next().is_some() {
+            return Err(TemplateError::Slot { number: play.script });
+        }
+        Ok(())
     }
 
     /// An operand with these bindings.

@@ -55,7 +55,7 @@ const NEVER: u32 = u32::MAX;
 
 impl LastUses {
     fn new(template: &Template, bindings: &Bindings, first: usize, last: usize) -> LastUses {
-        let (base, own) = (bindings.base.0, vec![NEVER; last]);
+        let (base, own) = (bindings.base().0, vec![NEVER; last]);
         let mut uses = LastUses { base, own, outside: FxHashMap::default() };
         for index in first..last {
             let Some(step) = &template.steps[index] else { continue };

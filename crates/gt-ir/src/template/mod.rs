@@ -160,7 +160,7 @@ impl Template {
 
     /// The instruction that a step is with these bindings; `None` for a tensor made from data.
     pub fn instruction(&self, step: usize, bindings: &Bindings) -> Option<Instruction> {
-        let output = TensorId(bindings.base.0 + step as u64);
+        let output = TensorId(bindings.base().0 + step as u64);
         let step = self.steps[step].as_ref()?;
         Some(Instruction {
             operation: step.operation,
@@ -175,9 +175,9 @@ impl Template {
     /// The tensor that one of the frees is with these bindings.
     pub fn freed(&self, index: usize, bindings: &Bindings) -> TensorId {
         match self.frees[index] {
-            Freed::Own(step) => TensorId(bindings.base.0 + u64::from(step)),
+            Freed::Own(step) => TensorId(bindings.base().0 + u64::from(step)),
             Freed::Outside(slot) => bindings.tensor(slot as usize),
-            Freed::Previous(step) => TensorId(bindings.previous.0.wrapping_add(u64::from(step))),
+            Freed::Previous(step) => TensorId(bindings.previous().0.wrapping_add(u64::from(step))),
         }
     }
 }

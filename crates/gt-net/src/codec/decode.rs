@@ -1,5 +1,7 @@
 //! Frames read as messages.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use gt_ir::data::SharedBlock;
 use gt_ir::instruction::Operands;
@@ -173,6 +175,8 @@ impl Decoder<'_> {
             8 => Command::Exchange(Box::new(decode_exchange(&mut self.head)?)),
             13 => Command::Define(Box::new(self.definition()?)),
             14 => Command::Invoke(Box::new(self.invocation()?)),
+            15 => Command::Script(Box::new(self.script()?)),
+            16 => Command::Play(Arc::new(self.read_play()?)),
             code => return Err(bad("a command", code)),
         })
     }
@@ -206,7 +210,6 @@ impl Decoder<'_> {
         let source = SourceId(self.small()?);
         let signal = self.small()?;
         let operand_count = self.small()? as usize;
-        let attribute_count = self.head.u8()? as usize;
         let operand_count = self.head.count(operand_count, 2)?;
         let mut operands = Operands::with_capacity(operand_count);
         for _ in 0..operand_count {
@@ -215,6 +218,12 @@ impl Decoder<'_> {
                 kind => Operand::Scalar(self.scalar(kind)?),
             });
         }
+        let attributes = self.read_attributes()?;
+        Ok(Instruction { operation, output, operands, attributes, source, signal })
+    }
+
+    pub(super) fn read_attributes(&mut self) -> Result<Attributes> {
+        let attribute_count = self.head.u8()? as usize;
         let attribute_count = self.head.count(attribute_count, 1)?;
         let mut attributes = Attributes::with_capacity(attribute_count);
         for _ in 0..attribute_count {
@@ -233,7 +242,7 @@ impl Decoder<'_> {
                 code => return Err(bad("an attribute", code)),
             });
         }
-        Ok(Instruction { operation, output, operands, attributes, source, signal })
+        Ok(attributes)
     }
 
     fn content(&mut self) -> Result<Content> {

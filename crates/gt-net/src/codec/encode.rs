@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role};
-use gt_ir::{Attribute, Command, Content, Instruction, Operand};
+use gt_ir::{Attribute, Attributes, Command, Content, Instruction, Operand};
 
 use super::exchange::{encode_exchange, encode_meta, encode_shard};
 use super::explain::{encode_explanation, encode_placed};
@@ -223,6 +223,14 @@ impl Encoder {
                 self.head.u8(14);
                 self.invocation(invocation);
             }
+            Command::Script(script) => {
+                self.head.u8(15);
+                self.script(script);
+            }
+            Command::Play(play) => {
+                self.head.u8(16);
+                self.play(play);
+            }
         }
     }
 
@@ -234,7 +242,6 @@ impl Encoder {
         self.head.varint(u64::from(instruction.source.0));
         self.head.varint(u64::from(instruction.signal));
         self.head.varint(instruction.operands.len() as u64);
-        self.head.u8(instruction.attributes.len() as u8);
         for operand in &instruction.operands {
             match operand {
                 Operand::Tensor(id) => {
@@ -244,8 +251,14 @@ impl Encoder {
                 Operand::Scalar(scalar) => self.scalar(*scalar),
             }
         }
+        self.attributes(&instruction.attributes);
+    }
+
+    /// A list of attributes, after its length.
+    pub(super) fn attributes(&mut self, attributes: &Attributes) {
         let head = &mut self.head;
-        for attribute in &instruction.attributes {
+        head.u8(attributes.len() as u8);
+        for attribute in attributes {
             match attribute {
                 Attribute::None => head.u8(0),
                 Attribute::Int(value) => {

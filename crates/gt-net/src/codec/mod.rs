@@ -5,12 +5,13 @@
 //! or an error. Recursion and unbounded counts do not occur.
 //!
 //! - [`encode`], [`decode`]: messages and commands; [`exchange`], [`explain`], [`template`],
-//!   [`stats`]: rarer records.
+//!   [`script`], [`stats`]: rarer records.
 
 mod decode;
 mod encode;
 mod exchange;
 mod explain;
+mod script;
 mod stats;
 mod template;
 

@@ -6,6 +6,8 @@ use super::Result;
 use super::decode::{Decoder, bad};
 use super::encode::Encoder;
 
+type Changes = (Vec<(u32, TensorId)>, Vec<(u32, Scalar)>);
+
 impl Encoder {
     pub(super) fn definition(&mut self, definition: &Definition) {
         let base = definition.base.0;
@@ -83,6 +85,13 @@ impl Decoder<'_> {
         self.last = self.head.near(self.last)?;
         let base = TensorId(self.last);
         let (first, last, frees) = (self.small()?, self.small()?, self.small()?);
+        let (tensors, numbers) = self.changes(base)?;
+        let others = self.names(base)?;
+        Ok(Invocation { template, base, first, last, tensors, numbers, frees, others })
+    }
+
+    /// Tensors and numbers that are others than predicted, by slot.
+    pub(super) fn changes(&mut self, base: TensorId) -> Result<Changes> {
         let count = self.length(2)?;
         let mut tensors = Vec::with_capacity(count);
         for _ in 0..count {
@@ -95,12 +104,11 @@ impl Decoder<'_> {
             let kind = self.head.u8()?;
             numbers.push((slot, self.scalar(kind)?));
         }
-        let others = self.names(base)?;
-        Ok(Invocation { template, base, first, last, tensors, numbers, frees, others })
+        Ok((tensors, numbers))
     }
 
     /// How many records of at least `size` bytes follow.
-    fn length(&mut self, size: usize) -> Result<usize> {
+    pub(super) fn length(&mut self, size: usize) -> Result<usize> {
         let count = self.small()? as usize;
         self.head.count(count, size)
     }

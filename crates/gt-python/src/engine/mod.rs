@@ -87,15 +87,7 @@ impl PythonEngine {
 
 /// The engine that GT_BACKEND names, or else PyTorch's where it sees a GPU.
 pub fn backend(py: Python<'_>) -> PyResult<String> {
-    match std::env::var("GT_BACKEND") {
-        Ok(name) if !name.is_empty() => Ok(name),
-        _ => Ok(if gpus(py)? > 0 { "pytorch".into() } else { "native".into() }),
-    }
-}
-
-/// How many GPUs PyTorch sees.
-pub fn gpus(py: Python<'_>) -> PyResult<usize> {
-    py.import("gt.engines")?.call_method0("sees_gpu")?.extract()
+    py.import("gt.engines")?.call_method0("default")?.extract()
 }
 
 /// The engines of embedded workers; `None` if they are native.
@@ -235,7 +227,7 @@ impl Engine for PythonEngine {
 pub fn explain(error: PyErr) -> EngineError {
     Python::attach(|py| {
         let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
-        let known = ["IndexError", "ZeroDivisionError", "MemoryError"];
+        let known = ["IndexError", "ZeroDivisionError", "ArithmeticError", "MemoryError"];
         let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
         let mut text = error.value(py).to_string();
         if text.is_empty() {

@@ -82,7 +82,7 @@ impl Classes {
                 Input::Number(scalar) => type_of(py, scalar),
             });
         }
-        inputs.extend(constants.iter().map(|scalar| type_of(py, scalar)));
+        inputs.extend(constants.iter().map(|scalar| number(py, *scalar)));
         for &index in &random {
             inputs.push(self.to_meta(py, &plan.steps[index].output)?);
         }

@@ -153,6 +153,7 @@ impl Program {
                 if self.settings.tells {
                     eprintln!("gt: compiled {} in {seconds:.1} s", self.describe());
                 }
+                self.is_verified = false;
                 State::Fresh(Arc::new(code))
             }
         };

@@ -34,6 +34,17 @@ fn each(act: impl Fn(&Runtime)) {
     runtimes.iter().for_each(|runtime| act(runtime));
 }
 
+/// Keeps all runtimes from work, as before a fork: for callers that hold a lock which the runtimes'
+/// engines need, and have let go of it now.
+pub fn hold_all() {
+    each(Runtime::hold);
+}
+
+/// Ends [`hold_all`].
+pub fn release_all() {
+    each(Runtime::release);
+}
+
 extern "C" fn before() {
     each(Runtime::hold);
 }

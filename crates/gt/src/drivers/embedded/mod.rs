@@ -9,7 +9,7 @@
 
 mod bell;
 mod driver;
-mod fork;
+pub mod fork;
 mod runtime;
 
 use std::sync::Arc;

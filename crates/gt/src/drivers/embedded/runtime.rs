@@ -46,6 +46,8 @@ pub struct Runtime {
     /// [`super::fork`].
     visitors: AtomicUsize,
     held: AtomicBool,
+    /// By how many.
+    holds: AtomicUsize,
     in_flight: AtomicU64,
     /// The estimated cost of what is submitted and not yet run.
     work: AtomicU64,
@@ -119,6 +121,7 @@ impl Runtime {
             sleepers: Mutex::default(),
             visitors: AtomicUsize::new(0),
             held: AtomicBool::new(false),
+            holds: AtomicUsize::new(0),
             in_flight: AtomicU64::new(0),
             work: AtomicU64::new(0),
             issuer: AtomicI32::new(-1),
@@ -418,6 +421,9 @@ impl Runtime {
 
     /// Waits until no thread of the runtime is at work, and keeps them from it.
     pub(super) fn hold(&self) {
+        if self.holds.fetch_add(1, Ordering::SeqCst) > 0 {
+            return;
+        }
         self.held.store(true, Ordering::SeqCst);
         while self.visitors.load(Ordering::SeqCst) > 0 {
             thread::sleep(Duration::from_micros(50));
@@ -431,6 +437,9 @@ impl Runtime {
 
     /// Lets the threads work again.
     pub(super) fn release(&self) {
+        if self.holds.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return;
+        }
         self.held.store(false, Ordering::SeqCst);
         self.seats.iter().for_each(|seat| seat.gate.store(false, Ordering::Release));
     }
@@ -447,6 +456,7 @@ impl Runtime {
             seat.deep.store(false, Ordering::SeqCst);
             lock(&seat.core).after_fork();
         }
+        self.holds.store(1, Ordering::SeqCst);
         self.release();
     }
 }

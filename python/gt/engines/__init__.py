@@ -1,0 +1,76 @@
+"""Engines in Python: what computes on a worker, besides GT's own engine.
+
+`load` makes one by its name. Nothing is imported before it is asked for: neither NumPy, nor JAX,
+nor PyTorch.
+"""
+
+import difflib
+import importlib
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from gt.engines.engine import Engine
+
+__all__ = ["Engine", "default", "load", "sees_gpu"]
+
+#: By its name, where an engine is, and what has to be installed for it.
+_ENGINES = {
+    "numpy": ("gt.engines.numpy:NumPyEngine", "numpy"),
+    "pytorch": ("gt.engines.pytorch:PyTorchEngine", "torch"),
+    "jax": ("gt.engines.jax:JAXEngine", "jax"),
+}
+
+#: Where other GPUs than those at /dev/nvidia* leave their traces: in containers, WSL, and AMD's.
+_DRIVERS = ("/proc/driver/nvidia", "/dev/dxg", "/dev/kfd")
+
+
+def load(name: str, index: int = 0) -> Engine:
+    """Make an engine by its name, or one of your own by `module:Class`.
+
+    `index` is the number of the GPU to compute on, where there are any. Raises `ValueError` if
+    there is no such engine, and `ImportError` if a package is missing.
+    """
+    if ":" in name:
+        return _made(name, index)
+    if name == "native":
+        raise ValueError("the engine 'native' is a part of workers, not one in Python")
+    if name not in _ENGINES:
+        names = ("native", *_ENGINES)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise ValueError(
+            f"there is no engine '{name}', expected one of {', '.join(names)}, "
+            f"or module:Class{hint}"
+        )
+    place, package = _ENGINES[name]
+    if find_spec(package) is None:
+        raise ImportError(f"the engine '{name}' needs the package {package}: pip install {package}")
+    return _made(place, index)
+
+
+def _made(place: str, index: int) -> Engine:
+    module, _, name = place.partition(":")
+    made = getattr(importlib.import_module(module), name, None)
+    if not isinstance(made, type) or not issubclass(made, Engine):
+        raise ValueError(f"'{place}' is not an engine: expected a subclass of gt.engines.Engine")
+    return made(index)
+
+
+def default() -> str:
+    """Name the engine of workers: what GT_BACKEND says, or PyTorch's where it sees a GPU."""
+    return os.environ.get("GT_BACKEND") or ("pytorch" if sees_gpu() else "native")
+
+
+def sees_gpu() -> int:
+    """Count the GPUs that PyTorch sees; 0 where it is not installed.
+
+    Where there plainly is no GPU, PyTorch is not imported to find out.
+    """
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
+    driver = any(Path("/dev").glob("nvidia*")) or any(map(os.path.exists, _DRIVERS))
+    if hidden or not driver or find_spec("torch") is None:
+        return 0
+    import torch
+
+    return torch.cuda.device_count()

@@ -1,0 +1,264 @@
+"""What computes each operation with arrays: the lowerings that NumPy and JAX share.
+
+Both have the same functions by the same names; `xp` is `numpy` or `jax.numpy`. Operands come in
+the dtypes of `gt.engines.promotion`, attributes by their names. What is given back is brought
+into the dtype of the result afterwards.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from gt.engines.engine import (
+    Function,
+    Meta,
+    Operand,
+    Step,
+    division_by_zero,
+    negative_power,
+    out_of_range,
+)
+
+#: `require(fine, error)`: unless all values of `fine` hold, the step fails with `error()`.
+Require = Callable[[Any, Callable[[], Exception]], None]
+
+
+def arguments(step: Step, operands: tuple[Operand, ...]) -> dict[str, Any]:
+    """Give a lowering's arguments by name: the attributes but the dtype, which results get."""
+    given = {name: value for name, value in step.attributes.items() if name != "dtype"}
+    if step.operation == "pow":
+        given["by_number"] = not isinstance(operands[1], Meta)
+    return given
+
+
+def over(axes: Sequence[int], x: Any) -> tuple[int, ...]:
+    """Give the axes of a reduction: no names mean all of them, and a scalar has none."""
+    return tuple(axes) if axes and x.ndim else tuple(range(x.ndim))
+
+
+def region(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple:
+    """Give the slices that cut a region out."""
+    parts = zip(starts, sizes, steps, strict=True)
+    return tuple(slice(start, start + size * step, step) for start, size, step in parts)
+
+
+def rows(x: Any, index: Any, axis: int) -> tuple:
+    """Give the place of whole rows along an axis."""
+    return (slice(None),) * (axis % x.ndim) + (index,)
+
+
+def places(xp: Any, index: Any, axis: int) -> tuple:
+    """Give the place that each entry of a pointwise index names."""
+    if index.ndim == 0:
+        return ()
+    grid: list = []
+    for along, length in enumerate(index.shape):
+        line = xp.arange(length).reshape([-1 if at == along else 1 for at in range(index.ndim)])
+        grid.append(line)
+    grid[axis] = index
+    return tuple(grid)
+
+
+def lowerings(xp: Any, require: Require, whole_power: Function) -> dict[str, Function]:
+    """Give the lowerings of all primitives but erf and those that write into a copy.
+
+    `whole_power` raises integers to integers of 0 or more, of the same shape.
+    """
+    return {
+        **_create(xp),
+        **_elementwise(xp),
+        **_whole_numbers(xp, require, whole_power),
+        **_reduce(xp),
+        **_rearrange(xp),
+        **_index(xp, require),
+    }
+
+
+def _create(xp: Any) -> dict[str, Function]:
+    def full(value: Any, shape: Sequence[int]) -> Any:
+        return xp.broadcast_to(value.reshape(()), tuple(shape))
+
+    def arange(start: Any, step: Any, length: int) -> Any:
+        return start.reshape(()) + step.reshape(()) * xp.arange(length)
+
+    def linspace(start: Any, end: Any, length: int) -> Any:
+        """Count from both ends, so that both are exact."""
+        start, end = start.reshape(()), end.reshape(())
+        step, place = (end - start) / max(length - 1, 1), xp.arange(length)
+        return xp.where(2 * place < length, start + place * step, end - (length - 1 - place) * step)
+
+    return {
+        "full": full,
+        "arange": arange,
+        "linspace": linspace,
+        "eye": lambda rows, columns: xp.eye(rows, columns),
+    }
+
+
+def _elementwise(xp: Any) -> dict[str, Function]:
+    def rounding(function: Function) -> Function:
+        return lambda x: function(x) if x.dtype.kind == "f" else x
+
+    return {
+        "cast": lambda x: x,
+        "neg": xp.negative,
+        "abs": xp.abs,
+        # NaN has no sign.
+        "sign": lambda x: xp.where(x > 0, 1, xp.where(x < 0, -1, 0)),
+        "exp": xp.exp,
+        "log": xp.log,
+        "log1p": xp.log1p,
+        "expm1": xp.expm1,
+        "sqrt": xp.sqrt,
+        "rsqrt": lambda x: 1 / xp.sqrt(x),
+        "sin": xp.sin,
+        "cos": xp.cos,
+        "sigmoid": lambda x: 1 / (1 + xp.exp(-x)),
+        "tanh": xp.tanh,
+        # NaN is not at most 0, and stays.
+        "relu": lambda x: xp.where(x <= 0, xp.zeros_like(x), x),
+        "floor": rounding(xp.floor),
+        "ceil": rounding(xp.ceil),
+        "round": rounding(xp.round),
+        "logical_not": xp.logical_not,
+        "bitwise_not": xp.invert,
+        "isnan": xp.isnan,
+        "add": xp.add,
+        "sub": xp.subtract,
+        "mul": xp.multiply,
+        "div": xp.true_divide,
+        "maximum": xp.maximum,
+        "minimum": xp.minimum,
+        "bitwise_and": xp.bitwise_and,
+        "bitwise_or": xp.bitwise_or,
+        "bitwise_xor": xp.bitwise_xor,
+        "eq": xp.equal,
+        "ne": xp.not_equal,
+        "lt": xp.less,
+        "le": xp.less_equal,
+        "gt": xp.greater,
+        "ge": xp.greater_equal,
+        "logical_and": xp.logical_and,
+        "logical_or": xp.logical_or,
+        "logical_xor": xp.logical_xor,
+        "where": xp.where,
+        "clamp": lambda x, low, high: xp.minimum(xp.maximum(x, low), high),
+        "mul_add": lambda a, b, c: xp.add(a, xp.multiply(b, c)),
+    }
+
+
+def _whole_numbers(xp: Any, require: Require, whole_power: Function) -> dict[str, Function]:
+    """Arithmetic that integers do not always have a result for."""
+
+    def dividing(function: Function) -> Function:
+        def divide(a: Any, b: Any) -> Any:
+            if b.dtype.kind != "f" and 0 not in a.shape:
+                require(b != 0, division_by_zero)
+            return function(a, b)
+
+        return divide
+
+    def power(base: Any, exponent: Any, by_number: bool) -> Any:
+        if base.dtype.kind == "f":
+            return xp.power(base, exponent)
+        if by_number:
+            require(exponent >= 0, negative_power)
+        base, exponent = xp.broadcast_arrays(base, exponent)
+        below = exponent < 0
+        result = whole_power(base, xp.where(below, xp.zeros_like(exponent), exponent))
+        # Below 0 only 1 and -1 have a power that is whole; others give 0.
+        unit = xp.where(exponent % 2 == 0, base * base, base)
+        return xp.where(below, xp.where(xp.abs(base) == 1, unit, xp.zeros_like(base)), result)
+
+    return {
+        "floor_divide": dividing(xp.floor_divide),
+        "remainder": dividing(xp.remainder),
+        "pow": power,
+    }
+
+
+def _reduce(xp: Any) -> dict[str, Function]:
+    def reduction(function: Function) -> Function:
+        return lambda x, axes, keepdims: function(x, axis=over(axes, x), keepdims=keepdims)
+
+    def mean(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+        # That of nothing is NaN, without a word.
+        given = over(axes, x)
+        count = math.prod(x.shape[axis] for axis in given)
+        return x.sum(axis=given, keepdims=keepdims) / x.dtype.type(count)
+
+    def place_of(function: Function) -> Function:
+        def find(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+            return function(x, axis=axes[0] if axes and x.ndim else None, keepdims=keepdims)
+
+        return find
+
+    return {
+        "sum": reduction(xp.sum),
+        "mean": mean,
+        "prod": reduction(xp.prod),
+        "amax": reduction(xp.max),
+        "amin": reduction(xp.min),
+        "argmax": place_of(xp.argmax),
+        "argmin": place_of(xp.argmin),
+        "any": reduction(xp.any),
+        "all": reduction(xp.all),
+        "cumsum": lambda x, axis: xp.cumsum(x, axis=axis) if x.ndim else x,
+        "matmul": xp.matmul,
+    }
+
+
+def _rearrange(xp: Any) -> dict[str, Function]:
+    def triangle(function: Function) -> Function:
+        def cut(x: Any, diagonal: int) -> Any:
+            # Diagonals far outside are all alike, and may not fit an int32.
+            rows, columns = x.shape[-2:]
+            return function(x, k=min(max(diagonal, -rows), columns))
+
+        return cut
+
+    return {
+        "reshape": lambda x, shape: x.reshape(tuple(shape)),
+        "permute": lambda x, order: xp.transpose(x, tuple(order)),
+        "expand": lambda x, shape: xp.broadcast_to(x, tuple(shape)),
+        "place": lambda x: x,
+        "flip": lambda x, axes: xp.flip(x, axis=over(axes, x)),
+        "slice": lambda x, *varying, sizes, steps, starts=(): x[
+            region(varying or starts, sizes, steps)
+        ],
+        "cat": lambda *tensors, axis: xp.concatenate(tensors, axis=axis),
+        "tril": triangle(xp.tril),
+        "triu": triangle(xp.triu),
+    }
+
+
+def _index(xp: Any, require: Require) -> dict[str, Function]:
+    def gather(x: Any, index: Any, axis: int) -> Any:
+        below(require, index, x.shape[axis] if x.ndim else 1)
+        return x[places(xp, index, axis)]
+
+    def index_select(x: Any, index: Any, axis: int) -> Any:
+        below(require, index, x.shape[axis])
+        return xp.take(x, index, axis=axis)
+
+    def wrap_index(index: Any, length: int) -> Any:
+        fine = (index >= -length) & (index < length)
+        require(fine, partial(_culprit, index, fine, length))
+        return xp.where(index < 0, index + length, index)
+
+    return {"gather": gather, "index_select": index_select, "wrap_index": wrap_index}
+
+
+def below(require: Require, index: Any, length: int) -> None:
+    """Require an index to be on an axis of some length."""
+    if length == 0 and index.size > 0:
+        # Nothing can be computed instead, either.
+        raise out_of_range(int(index.reshape(-1)[0]), length)
+    fine = (index >= 0) & (index < length)
+    require(fine, partial(_culprit, index, fine, length))
+
+
+def _culprit(index: Any, fine: Any, length: int) -> Exception:
+    """Name the first entry that is not fine."""
+    return out_of_range(int(index.reshape(-1)[fine.reshape(-1).argmin()]), length)

@@ -1,0 +1,218 @@
+"""What an engine is: the one interface between a worker and what computes.
+
+A worker holds tensors as its engine makes them, without looking inside, and gives the engine
+whole plans: steps on tensors, whose operations, shapes and dtypes it has checked. To write an
+engine of one's own, subclass `Engine`, or one of the engines here, and name it `module:Class`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: A tensor as an engine holds it; only the engine looks inside.
+Tensor: TypeAlias = Any
+Number: TypeAlias = bool | int | float
+#: Takes the operands and gives the result.
+Function: TypeAlias = Callable[..., Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """A tensor's dtype, by its name in GT, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the values take."""
+        return math.prod(self.shape) * ITEM_BYTES[self.dtype]
+
+
+#: What stands for an operand: a tensor's meta, or the type of a Python number.
+Operand: TypeAlias = Meta | type
+
+ITEM_BYTES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation: which values it takes, with which attributes, and what it must give.
+
+    Of `slice` and `slice_assign` the attribute `starts` may vary from run to run: then it is
+    missing here, and its numbers are the last operands, one for each axis.
+    """
+
+    operation: str
+    operands: tuple[int, ...]
+    attributes: Mapping[str, Any]
+    output: Meta
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Steps, run one after another.
+
+    Values are numbered: the inputs first, then one for each step. An input is described by its
+    meta; a Python number by its type if it may be another each time, or by itself if it is always
+    the same. `outputs` are the numbers of the values that are given back. `prepared` is room for
+    what engines work out about the plan.
+    """
+
+    inputs: tuple[Operand | Number, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+    prepared: dict["Engine", Any] = field(default_factory=dict, init=False, repr=False)
+
+    def operands(self, step: Step) -> tuple[Operand, ...]:
+        """Describe a step's operands."""
+        return tuple(map(self._describe, step.operands))
+
+    def _describe(self, value: int) -> Operand:
+        if value >= len(self.inputs):
+            return self.steps[value - len(self.inputs)].output
+        given = self.inputs[value]
+        return given if isinstance(given, Meta | type) else type(given)
+
+    def last_uses(self) -> list[tuple[int, ...]]:
+        """Say for each step which values nobody needs after it."""
+        seen = set(self.outputs)
+        dead: list[tuple[int, ...]] = []
+        for number, step in reversed(list(enumerate(self.steps, len(self.inputs)))):
+            used = {number, *step.operands} - seen
+            seen |= used
+            dead.append(tuple(sorted(used)))
+        return dead[::-1]
+
+
+class StepError(RuntimeError):
+    """A step failed: `step` is its number in the plan, the text says why, in words for users."""
+
+    def __init__(self, step: int, reason: str):
+        super().__init__(reason)
+        self.step = step
+
+
+#: A function, the numbers of its operands, and of the values that are not needed after it.
+Stage: TypeAlias = tuple[Function, tuple[int, ...], tuple[int, ...]]
+
+
+class Engine:
+    """Holds tensors of its own kind and runs plans on them.
+
+    A subclass says at least how tensors come in and out (`create`, `read`, `describe`) and what
+    computes a step (`lowering`). Tensors are never written to: a result may share its memory
+    with an operand. An engine is used by one thread at a time, but another may `compile`.
+    """
+
+    name = "engine"
+    #: Whether to compile plans that come again and again, even if nobody has asked for it.
+    compiles_by_default = False
+    #: What computes an operation, by its name.
+    lowerings: Mapping[str, Function] = {}
+
+    def __init__(self, device: int = 0):
+        """Make an engine for one of the machine's GPUs, by its number; others ignore it."""
+
+    def lowers(self, operation: str) -> bool:
+        """Say whether steps may have this operation.
+
+        A composite that does not is expanded by the worker, which also makes random numbers.
+        """
+        return operation in self.lowerings
+
+    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
+        """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.
+
+        The data may be read-only, and may change after the call: it is copied.
+        """
+        raise NotImplementedError
+
+    def read(self, tensor: Tensor) -> Any:
+        """Give a tensor's values as `create` takes them: flat bytes in an object with the buffer
+        protocol. Waits until they are there.
+        """
+        raise NotImplementedError
+
+    def describe(self, tensor: Tensor) -> Meta:
+        """Say what a tensor really is; the worker compares it with the plan."""
+        raise NotImplementedError
+
+    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
+        """Give what computes a step on such operands, exactly as `step.output` says."""
+        raise NotImplementedError
+
+    def run(self, plan: Plan, values: list) -> list:
+        """Run a plan step by step on its inputs, tensors and numbers, and give its outputs.
+
+        The list is handed over: values are taken out of it after their last use, so that memory
+        is free for the next steps. Raises `StepError`, from what was wrong.
+        """
+        try:
+            for function, operands, dead in self.stages(plan):
+                values.append(function(*[values[operand] for operand in operands]))
+                for value in dead:
+                    values[value] = None
+        except Exception as error:
+            number = len(values) - len(plan.inputs)
+            step = plan.steps[number]
+            cause = self.cause(error, step, [values[operand] for operand in step.operands])
+            raise StepError(number, str(cause) or type(cause).__name__) from cause
+        return [values[output] for output in plan.outputs]
+
+    def compile(self, plan: Plan) -> Callable[[list], list] | None:
+        """Give a faster `run` of this plan, or None if there is nothing to gain.
+
+        It may take long, and may fail: the worker goes on with `run`. Numbers are inputs like
+        tensors: new ones compile nothing anew.
+        """
+        return None
+
+    def stages(self, plan: Plan) -> Sequence[Stage]:
+        """Give what to call for each step, worked out at the first time."""
+        stages = plan.prepared.get(self)
+        if stages is None:
+            stages = plan.prepared[self] = [
+                (self.lowering(step, plan.operands(step)), step.operands, dead)
+                for step, dead in zip(plan.steps, plan.last_uses(), strict=True)
+            ]
+        return stages
+
+    def cause(self, error: Exception, step: Step, operands: list) -> Exception:
+        """Give the reason why a step failed on these operands in GT's words, if it has some.
+
+        These are an `IndexError`, `ArithmeticError` or `MemoryError`, made below.
+        """
+        return out_of_memory(step.output) if isinstance(error, MemoryError) else error
+
+
+def out_of_range(index: int, length: int) -> IndexError:
+    """Make the error of an index beyond an axis."""
+    return IndexError(f"index {index} is out of range for an axis of length {length}")
+
+
+def division_by_zero() -> ZeroDivisionError:
+    """Make the error of whole numbers divided by zero."""
+    return ZeroDivisionError("integer division by zero")
+
+
+def negative_power() -> ArithmeticError:
+    """Make the error of whole numbers raised to a negative number."""
+    return ArithmeticError("integers to negative integer powers are not allowed")
+
+
+def out_of_memory(asked: Meta) -> MemoryError:
+    """Make the error of no room for a tensor."""
+    return MemoryError(f"out of memory: {asked.bytes} bytes asked for")

@@ -1,0 +1,136 @@
+"""The plain reference: NumPy, one operation after another."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gt.engines import arrays
+from gt.engines.engine import Engine, Function, Meta, Operand, Plan, Step
+from gt.engines.promotion import taken_as
+
+#: NumPy has no bfloat16: its bits are kept, in a dtype of their own. They can be moved as they
+#: are, and are widened to float32 to compute with.
+BFLOAT16 = np.dtype([("bfloat16", "u2")])
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    """Give bfloat16 as float32: the upper half of its bits."""
+    return np.asarray(x.view("u2").astype("u4") << 16).view("f4")
+
+
+def narrowed(x: np.ndarray) -> np.ndarray:
+    """Round float32 to the nearest bfloat16, halves to even; NaN stays NaN."""
+    bits = np.asarray(x, "f4").view("u4")
+    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), bits >> 16 | 0x40, nearest).astype("u2").view(BFLOAT16)
+
+
+def whole(x: np.ndarray) -> np.ndarray:
+    """Cut floats towards zero to int64; what is beyond its range becomes its end, NaN 0."""
+    low, high = -(2.0**63), 2.0**63
+    inside = np.where((x >= low) & (x < high), x, 0).astype("i8")
+    return np.where(x >= high, np.iinfo("i8").max, np.where(x < low, np.iinfo("i8").min, inside))
+
+
+def converted(value: Any, dtype: str) -> np.ndarray:
+    """Give an array or a number in a dtype, by the rules of the cast operation."""
+    x = np.asarray(value)
+    if x.dtype == (BFLOAT16 if dtype == "bfloat16" else dtype):
+        return x
+    if x.dtype == BFLOAT16:
+        x = widened(x)
+    if dtype == "bfloat16":
+        return narrowed(x.astype("f4"))
+    if x.dtype.kind == "f" and dtype.startswith(("int", "uint")):
+        x = whole(x)
+    return x.astype(dtype)
+
+
+def require(fine: np.ndarray, error: Callable[[], Exception]) -> None:
+    """Raise an error unless all is fine."""
+    if not fine.all():
+        raise error()
+
+
+def slice_assign(
+    x: np.ndarray, value: np.ndarray, *varying: Any, sizes: Any, steps: Any, starts: Any = ()
+) -> np.ndarray:
+    """Replace a region of a copy."""
+    out = x.copy()
+    out[arrays.region(varying or starts, sizes, steps)] = value
+    return out
+
+
+def scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
+    """Add to a copy, entry by entry."""
+    arrays.below(require, index, x.shape[axis] if x.ndim else 1)
+    out = x.copy()
+    np.add.at(out, arrays.places(np, index, axis), source)
+    return out
+
+
+def index_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
+    """Add to a copy, row by row."""
+    arrays.below(require, index, x.shape[axis])
+    out = x.copy()
+    np.add.at(out, arrays.rows(x, index, axis), source)
+    return out
+
+
+def index_copy(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
+    """Replace rows of a copy; of equal indices the last counts."""
+    arrays.below(require, index, x.shape[axis])
+    out = x.copy()
+    out[arrays.rows(x, index, axis)] = source
+    return out
+
+
+class NumPyEngine(Engine):
+    """Keeps tensors as NumPy's arrays."""
+
+    name = "numpy"
+    lowerings = {
+        **arrays.lowerings(np, require, whole_power=np.power),
+        "erf": lambda x: np.vectorize(math.erf, otypes=[float])(x),
+        "slice_assign": slice_assign,
+        "scatter_add": scatter_add,
+        "index_add": index_add,
+        "index_copy": index_copy,
+    }
+
+    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Give an array of these values."""
+        kept = BFLOAT16 if dtype == "bfloat16" else dtype
+        return np.frombuffer(data, kept).reshape(shape).copy()
+
+    def read(self, tensor: np.ndarray) -> np.ndarray:
+        """Give an array's values."""
+        return np.ascontiguousarray(tensor).reshape(-1).view("u1")
+
+    def describe(self, tensor: np.ndarray) -> Meta:
+        """Say what an array is."""
+        dtype = "bfloat16" if tensor.dtype == BFLOAT16 else tensor.dtype.name
+        return Meta(dtype, tensor.shape)
+
+    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
+        """Give what converts the operands, computes, and converts the result."""
+        function = partial(self.lowerings[step.operation], **arrays.arguments(step, operands))
+        dtypes, result = taken_as(step, operands), step.output.dtype
+
+        def compute(*values: Any) -> np.ndarray:
+            taken = [
+                np.asarray(value) if dtype is None else converted(value, dtype)
+                for value, dtype in zip(values, dtypes, strict=True)
+            ]
+            return converted(function(*taken), result)
+
+        return compute
+
+    def run(self, plan: Plan, values: list) -> list:
+        """Run a plan step by step."""
+        # Division by zero and the like give inf and NaN, silently.
+        with np.errstate(all="ignore"):
+            return super().run(plan, values)

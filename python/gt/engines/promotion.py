@@ -1,0 +1,100 @@
+"""In which dtype the operands of a step take part: GT's rules, the same on every engine.
+
+The 16-bit floats are computed in float32 and rounded when an operation is done. Python numbers
+are weak, and so are tensors without axes: they count only where they raise the category.
+"""
+
+from gt.engines.engine import Meta, Operand, Step
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+#: From the weakest to the strongest.
+_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", *_FLOATS)
+_NUMBERS = {bool: "bool", int: "int64", float: "float32"}
+#: Pairs of which neither contains the other.
+_BETWEEN = {
+    frozenset(("uint8", "int8")): "int16",
+    frozenset(("float16", "bfloat16")): "float32",
+}
+
+#: These ask something of values in the dtype that all operands are promoted to.
+QUESTIONS = frozenset(
+    "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor".split()
+)
+#: These give values as they were, in the dtype of the result.
+_MOVES = frozenset(
+    """full reshape permute expand place flip cat tril triu
+    gather index_select index_copy""".split()
+)
+#: Here the second operand is an index.
+_INDEXED = frozenset("gather scatter_add index_select index_add index_copy".split())
+
+
+def is_float(dtype: str) -> bool:
+    """Say whether a dtype is one of the floats."""
+    return dtype in _FLOATS
+
+
+def is_whole(dtype: str) -> bool:
+    """Say whether a dtype is one of the integers; bool is none of them."""
+    return dtype not in _FLOATS and dtype != "bool"
+
+
+def compute_dtype(dtype: str) -> str:
+    """Give the dtype in which values of a dtype are computed with."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def _category(dtype: str) -> int:
+    return 0 if dtype == "bool" else 1 if is_whole(dtype) else 2
+
+
+def _join(left: str, right: str) -> str:
+    if left == right:
+        return left
+    return _BETWEEN.get(frozenset((left, right))) or max(left, right, key=_ORDER.index)
+
+
+def promote(operands: tuple[Operand, ...]) -> str:
+    """Promote operands: tensors with axes decide, others only raise the category."""
+    levels: list[str | None] = [None, None, None]
+    for operand in operands:
+        if isinstance(operand, Meta):
+            level, dtype = (0 if operand.shape else 1), operand.dtype
+        else:
+            level, dtype = 2, _NUMBERS[operand]
+        seen = levels[level]
+        levels[level] = dtype if seen is None else _join(seen, dtype)
+    strong: str | None = None
+    for weak in levels:
+        if strong is None:
+            strong = weak
+        elif weak is not None and _category(weak) > _category(strong):
+            strong = _join(strong, weak)
+    return strong or "float32"
+
+
+def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...]:
+    """Give for each operand the dtype it is converted to first; None leaves it as it is."""
+    name, output = step.operation, step.output.dtype
+    if name == "cast":
+        return (None,)
+    if name in QUESTIONS:
+        return (compute_dtype(promote(operands)),) * len(operands)
+    if name == "where":
+        return ("bool", output, output)
+    if name in ("any", "all"):
+        return ("bool",)
+    if name in ("argmax", "argmin"):
+        return (compute_dtype(promote(operands)),)
+    if name == "arange":
+        whole = all(_category(promote((operand,))) < 2 for operand in operands)
+        return ("int64" if whole else "float64",) * 2
+    if name == "linspace":
+        return ("float64", "float64")
+    if name in ("slice", "slice_assign"):
+        tensors = 1 if name == "slice" else 2
+        return (output,) * tensors + ("int64",) * (len(operands) - tensors)
+    dtype = output if name in _MOVES else compute_dtype(output)
+    if name in _INDEXED:
+        return (dtype, "int64", dtype)[: len(operands)]
+    return (dtype,) * len(operands)

@@ -1,0 +1,124 @@
+"""Whole plans, compiled by Inductor.
+
+A plan is traced with the exact lowerings and given to Inductor as it is, without Dynamo: there is
+no Python to understand, nothing to guard, and nothing that could make it compile again. Numbers
+come in two tensors, one of floats and one of integers, so that their values are no part of the
+code. What steps require of values comes out as one more output.
+"""
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+# In this process alone: workers do not fork, and the machine's other cores have work.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+if cache := os.environ.get("GT_COMPILE_CACHE"):
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(cache, "inductor"))
+
+import torch
+from torch._guards import TracingContext, tracing
+from torch._inductor import config
+from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.virtualized import V
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from gt.engines.engine import Meta, Plan
+from gt.engines.pytorch.graphs import Captured, is_worth
+from gt.engines.pytorch.values import DTYPES, take_required
+
+if TYPE_CHECKING:
+    from gt.engines.pytorch.engine import PyTorchEngine
+
+_OPTIONS = {
+    "compile_threads": 1,
+    # Values are rounded to 16-bit floats where the plan says so, not only in memory.
+    "emulate_precision_casts": True,
+    # Its graphs keep outputs only until the next run; see `graphs`.
+    "triton.cudagraphs": False,
+}
+
+
+class CompiledPlan:
+    """Runs a plan in one go: takes the list of values and gives that of outputs."""
+
+    def __init__(self, engine: "PyTorchEngine", plan: Plan):
+        self._engine, self._plan = engine, plan
+        places = list(enumerate(plan.inputs))
+        self._tensors = [at for at, given in places if isinstance(given, Meta)]
+        self._floats = [at for at, given in places if given is float]
+        self._whole = [at for at, given in places if given in (int, bool)]
+        #: The values that the code computes, each once.
+        self._computed = sorted({at for at in plan.outputs if at >= len(plan.inputs)})
+        self._looks = False
+        self._code = self._compile()
+
+    def __call__(self, values: list) -> list:
+        """Run the plan."""
+        results = self._code(self._inputs(values))
+        if self._looks and not results[-1]:
+            # Step by step it is said what is wrong.
+            return self._engine.run(self._plan, values)
+        computed = dict(zip(self._computed, results, strict=False))
+        return [
+            computed[output] if output in computed else values[output]
+            for output in self._plan.outputs
+        ]
+
+    def _inputs(self, values: list) -> list[torch.Tensor]:
+        """Give what the code takes: the tensors, as it expects them to lie, and the numbers."""
+        inputs = [values[at].contiguous() for at in self._tensors]
+        for numbers, dtype in ((self._floats, torch.float64), (self._whole, torch.int64)):
+            if numbers:
+                row = torch.tensor([values[at] for at in numbers], dtype=dtype)
+                inputs.append(row.to(self._engine.device, non_blocking=True))
+        return inputs
+
+    def _compile(self) -> Any:
+        mode = FakeTensorMode()
+        with torch.no_grad(), mode:
+            examples = self._inputs(
+                [
+                    torch.empty(given.shape, dtype=DTYPES[given.dtype], device=self._engine.device)
+                    if isinstance(given, Meta)
+                    else 0
+                    for given in self._plan.inputs
+                ]
+            )
+            graph = make_fx(self._traced, decomposition_table=select_decomp_table())(*examples)
+        with (
+            V.set_fake_mode(mode),
+            tracing(TracingContext(mode)),
+            config.patch(_OPTIONS),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            code = compile_fx_inner(graph, examples)
+        if self._engine.device.type != "cuda" or not is_worth(self._plan):
+            return code
+        return Captured(
+            code,
+            [torch.zeros(x.shape, dtype=x.dtype, device=self._engine.device) for x in examples],
+        )
+
+    def _traced(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Compute the plan on what `_inputs` gives."""
+        plan, taken = self._plan, list(inputs)
+        values: list[Any] = list(plan.inputs)  # of which numbers that never change stay
+        for at in self._tensors:
+            values[at] = taken.pop(0)
+        for numbers in (self._floats, self._whole):
+            if numbers:
+                row = taken.pop(0)
+                for place, at in enumerate(numbers):
+                    values[at] = row[place]
+        take_required()
+        for step in plan.steps:
+            function = self._engine.exact(step, plan.operands(step))
+            values.append(function(*[values[operand] for operand in step.operands]))
+        outputs = [values[output] for output in self._computed]
+        if required := take_required():
+            self._looks = True
+            outputs.append(torch.stack([requirement.fine for requirement in required]).all())
+        return tuple(outputs)

@@ -1,0 +1,184 @@
+"""The engine: tensors in and out, and what computes a step."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from gt.engines.arrays import arguments
+from gt.engines.engine import (
+    Engine,
+    Function,
+    Meta,
+    Operand,
+    Plan,
+    Step,
+    StepError,
+    out_of_memory,
+)
+from gt.engines.promotion import is_float, taken_as
+from gt.engines.pytorch.direct import direct
+from gt.engines.pytorch.lowerings import LOWERINGS
+from gt.engines.pytorch.values import (
+    DTYPES,
+    NAMES,
+    begin_step,
+    converted,
+    fitting,
+    take_required,
+)
+
+#: Operations that fail for some values.
+_LOOKING = frozenset(
+    """gather scatter_add index_select index_add index_copy wrap_index
+    floor_divide remainder pow""".split()
+)
+
+
+class PyTorchEngine(Engine):
+    """Keeps tensors as PyTorch's, on a GPU where there is one.
+
+    `device` is a number among the GPUs that PyTorch sees, or a device's name. With `autocast`,
+    or GT_AUTOCAST, `bfloat16` or `float16`, products of float32 matrices are computed in that
+    dtype and given as float32.
+    """
+
+    name = "pytorch"
+    lowerings = LOWERINGS
+
+    def __init__(self, device: int | str | None = None, autocast: str | None = None):
+        if device is None or isinstance(device, int):
+            device = f"cuda:{device or 0}" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(device)
+        autocast = autocast or os.environ.get("GT_AUTOCAST") or None
+        if autocast not in (None, "bfloat16", "float16"):
+            raise ValueError(f"autocast is {autocast!r}, expected 'bfloat16' or 'float16'")
+        self.autocast = DTYPES[autocast] if autocast else None
+        # Compiling is slow, and mends what a GPU suffers from: many small operations.
+        self.compiles_by_default = self.device.type == "cuda"
+        #: Whether an operation itself finds values that it fails for, and says so at once.
+        self.finds_errors = self.device.type == "cpu"
+
+    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """Give a tensor of these values, on the engine's device."""
+        tensor = torch.empty(shape, dtype=DTYPES[dtype])
+        if tensor.numel():
+            tensor.reshape(-1).view(torch.uint8).numpy()[:] = np.frombuffer(data, "u1")
+        return tensor.to(self.device)
+
+    def read(self, tensor: torch.Tensor) -> np.ndarray:
+        """Give a tensor's values; waits for them."""
+        flat = tensor.detach().cpu().reshape(-1)
+        if len(flat) and flat.stride(0) != 1:
+            flat = flat.clone(memory_format=torch.contiguous_format)
+        return flat.view(torch.uint8).numpy() if len(flat) else np.empty(0, "u1")
+
+    def describe(self, tensor: torch.Tensor) -> Meta:
+        """Say what a tensor is."""
+        return Meta(NAMES[tensor.dtype], tuple(tensor.shape))
+
+    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
+        """Give what computes a step: one call of PyTorch's where it does."""
+        name = step.operation
+        exact = (
+            (name in _LOOKING and not self.finds_errors)
+            or (name == "matmul" and self.autocast is not None)
+            # A subclass has its own.
+            or self.lowerings[name] is not LOWERINGS.get(name)
+        )
+        function = None if exact else direct(step, operands, self._arguments(step, operands))
+        return function or self.exact(step, operands)
+
+    def exact(self, step: Step, operands: tuple[Operand, ...]) -> Function:
+        """Give what computes a step by GT's rules to the letter, and can be compiled."""
+        function = self.lowerings[step.operation]
+        if given := self._arguments(step, operands):
+            function = partial(function, **given)
+        taken = taken_as(step, operands)
+        if step.operation == "matmul":
+            # Products of 16-bit floats are summed in float32 as they are.
+            taken = (step.output.dtype,) * 2
+            if self.autocast and step.output.dtype == "float32":
+                taken = (NAMES[self.autocast],) * 2
+        into = [self._into(dtype) for dtype in taken]
+        if step.operation == "pow" and is_float(step.output.dtype):
+            # PyTorch is fast at powers by numbers that it knows.
+            into[1] = partial(_convert_tensor, into[1])
+        result, looks = DTYPES[step.output.dtype], step.operation in _LOOKING
+
+        def compute(*values: Any) -> torch.Tensor:
+            if looks:
+                begin_step(step)
+            given = [convert(value) for convert, value in zip(into, values, strict=True)]
+            return converted(function(*given), result)
+
+        return compute
+
+    def _arguments(self, step: Step, operands: tuple[Operand, ...]) -> dict[str, Any]:
+        given = arguments(step, operands)
+        if step.operation == "eye":
+            return {"n": given["rows"], "m": given["columns"], "device": self.device}
+        return given
+
+    def _into(self, name: str | None) -> Function:
+        """Give what brings a tensor or a number into a dtype."""
+        if name is None:
+            return lambda value: value
+        dtype, fit, device = DTYPES[name], fitting(name), self.device
+
+        def convert(value: Any) -> torch.Tensor:
+            if isinstance(value, torch.Tensor):
+                return converted(value, dtype)
+            return torch.scalar_tensor(fit(value), dtype=dtype, device=device)
+
+        return convert
+
+    def run(self, plan: Plan, values: list) -> list:
+        """Run a plan step by step, then look whether all values were as required."""
+        take_required()  # what a plan that failed has left
+        outputs = super().run(plan, values)
+        if required := take_required():
+            # One wait for a GPU, for all of the plan.
+            fine = torch.stack([requirement.fine for requirement in required]).tolist()
+            if not all(fine):
+                broken = required[fine.index(False)]
+                number = next(at for at, step in enumerate(plan.steps) if step is broken.step)
+                cause = broken.error()
+                raise StepError(number, str(cause)) from cause
+        return outputs
+
+    def compile(self, plan: Plan) -> Callable[[list], list] | None:
+        """Compile a plan as a whole by Inductor."""
+        if all(output < len(plan.inputs) for output in plan.outputs):
+            return None
+        # Inductor takes seconds to import.
+        from gt.engines.pytorch.compiled import CompiledPlan
+
+        return CompiledPlan(self, plan)
+
+    def cause(self, error: Exception, step: Step, operands: list) -> Exception:
+        """Say in GT's words why a step failed, not in PyTorch's."""
+        if isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error):
+            return out_of_memory(step.output)
+        if step.operation in _LOOKING:
+            # The exact form knows what it was.
+            metas = tuple(
+                self.describe(operand) if isinstance(operand, torch.Tensor) else type(operand)
+                for operand in operands
+            )
+            take_required()
+            try:
+                self.exact(step, metas)(*operands)
+            except Exception as found:
+                error = found
+            for requirement in take_required():
+                if not requirement.fine:
+                    return requirement.error()
+        return super().cause(error, step, operands)
+
+
+def _convert_tensor(convert: Function, value: Any) -> Any:
+    return convert(value) if isinstance(value, torch.Tensor) else value

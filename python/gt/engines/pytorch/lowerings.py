@@ -1,0 +1,320 @@
+"""What computes each operation with PyTorch: the exact form, on tensors in the right dtypes.
+
+No function writes to its operands, waits for a GPU or looks at values, so that all can be traced
+and compiled.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gt.engines.arrays import over, region
+from gt.engines.engine import Function, division_by_zero, negative_power
+from gt.engines.pytorch.values import below, culprit, require
+
+
+def full(value: Tensor, shape: Sequence[int]) -> Tensor:
+    """Repeat a number."""
+    return value.reshape(()).expand(tuple(shape))
+
+
+def arange(start: Tensor, step: Tensor, length: int) -> Tensor:
+    """Count in steps."""
+    return start.reshape(()) + step.reshape(()) * torch.arange(length, device=start.device)
+
+
+def linspace(start: Tensor, end: Tensor, length: int) -> Tensor:
+    """Count from both ends, so that both are exact."""
+    start, end = start.reshape(()), end.reshape(())
+    place = torch.arange(length, device=start.device)
+    step = (end - start) / max(length - 1, 1)
+    return torch.where(2 * place < length, start + place * step, end - (length - 1 - place) * step)
+
+
+def floor_divide(a: Tensor, b: Tensor) -> Tensor:
+    """Divide and round down; integers must not be divided by zero."""
+    if a.dtype.is_floating_point:
+        return _floor_divide_floats(a, b)
+    fits, minus = _divisor(a, b)
+    return torch.where(minus, -a, torch.div(a, fits, rounding_mode="floor"))
+
+
+def remainder(a: Tensor, b: Tensor) -> Tensor:
+    """Give what is left, with the sign of b; integers must not be divided by zero."""
+    if a.dtype.is_floating_point:
+        rest = torch.fmod(a, b)
+        return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    fits, _ = _divisor(a, b)
+    return torch.remainder(a, fits)
+
+
+def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
+    """By way of the exact remainder, as Python does."""
+    rest = torch.fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = torch.where((rest != 0) & ((b < 0) != (rest < 0)), quotient - 1, quotient)
+    floor = quotient.floor()
+    floor = torch.where(quotient - floor > 0.5, floor + 1, floor)
+    floor = torch.where(quotient == 0, torch.copysign(torch.zeros_like(floor), a / b), floor)
+    return torch.where(b == 0, a / b, floor)
+
+
+def _divisor(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Give a divisor that no processor stumbles over, and where it was -1: the lowest integer
+    divided by it leaves the range.
+    """
+    if 0 not in a.shape:
+        require(b != 0, division_by_zero)
+    minus = b == -1 if b.dtype.is_signed else torch.zeros_like(b, dtype=torch.bool)
+    return torch.where(minus | (b == 0), 1, b), minus
+
+
+def power(base: Tensor, exponent: Tensor, by_number: bool) -> Tensor:
+    """Raise to a power; integers not to a number below 0."""
+    if not base.dtype.is_floating_point and by_number:
+        require(exponent >= 0, negative_power)
+        exponent = exponent.clamp(min=0)
+    return torch.pow(base, exponent)
+
+
+def reduction(function: Function) -> Function:
+    """Let a reduction of PyTorch's take axes as GT names them."""
+    return lambda x, axes, keepdims: function(x, over(axes, x), keepdim=keepdims)
+
+
+def place_of(function: Function) -> Function:
+    """Let a search of PyTorch's take an axis as GT names it."""
+
+    def find(x: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
+        x = x.to(torch.uint8) if x.dtype is torch.bool else x
+        return function(x, axes[0] if axes and x.ndim else None, keepdim=keepdims)
+
+    return find
+
+
+def product(x: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
+    """Multiply along one axis after another."""
+    for axis in sorted((axis % x.ndim for axis in over(axes, x)), reverse=True):
+        x = torch.prod(x, axis, keepdim=keepdims)
+    return x
+
+
+def spread(root: bool) -> Function:
+    """Give the function of the variance, or of its square root."""
+    function = torch.std if root else torch.var
+
+    def compute(x: Tensor, axes: Sequence[int], keepdims: bool, correction: int) -> Tensor:
+        along = over(axes, x)
+        count = math.prod(x.shape[axis] for axis in along)
+        if count > correction:
+            return function(x, along, correction=correction, keepdim=keepdims)
+        # Nothing is left to divide by, of which PyTorch would warn.
+        total = torch.square(x - x.mean(along, keepdim=True)).sum(along, keepdim=keepdims)
+        return (total * math.inf).sqrt() if root else total * math.inf
+
+    return compute
+
+
+def logsumexp(x: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
+    """Take the logarithm of the sum of exponentials."""
+    return torch.logsumexp(x, over(axes, x), keepdim=keepdims) if x.ndim else x
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply matrices; GPUs have no products of integers, so these are sums there."""
+    if a.is_cuda and not a.dtype.is_floating_point:
+        # As many rows at a time as give some 2^26 products.
+        rows = max(1, (1 << 26) // max(1, a[..., :1, :].numel() * b.shape[-1]))
+        parts = [(part[..., None] * b[..., None, :, :]).sum(-2) for part in a.split(rows, -2)]
+        return torch.cat(parts, -2).to(a.dtype)
+    return torch.matmul(a, b)
+
+
+def cut(x: Tensor, *varying: Tensor, sizes: Sequence, steps: Sequence, starts: Sequence = ()):
+    """Give a region; one whose starts vary row by row, along one axis after another."""
+    if not varying:
+        return x[region(starts, sizes, steps)]
+    for axis, line in _lines(x, varying, sizes, steps):
+        x = torch.index_select(x, axis, line)
+    return x
+
+
+def slice_assign(
+    x: Tensor,
+    value: Tensor,
+    *varying: Tensor,
+    sizes: Sequence,
+    steps: Sequence,
+    starts: Sequence = (),
+) -> Tensor:
+    """Replace a region: within the slice of one axis the slice of the next, and back again."""
+    parts, lines = [x], _lines(x, varying, sizes, steps) if varying else []
+    for axis, line in lines:
+        parts.append(torch.index_select(parts[-1], axis, line))
+    axes = [] if varying else [at for at, size in enumerate(sizes) if size != x.shape[at]]
+    limits = [(at, starts[at], starts[at] + sizes[at] * steps[at], steps[at]) for at in axes]
+    for limit in limits:
+        parts.append(torch.ops.aten.slice(parts[-1], *limit))
+    out = value.expand(parts.pop().shape)
+    for limit in reversed(limits):
+        out = torch.slice_scatter(parts.pop(), out, *limit)
+    for axis, line in reversed(lines):
+        out = torch.index_copy(parts.pop(), axis, line, out)
+    return out
+
+
+def _lines(
+    x: Tensor, starts: Sequence[Tensor], sizes: Sequence, steps: Sequence
+) -> list[tuple[int, Tensor]]:
+    """Give the axes that are not taken whole, and the places that are taken there."""
+    lines = []
+    for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
+        if size != x.shape[axis]:
+            line = torch.arange(size, device=x.device) * step
+            last = x.shape[axis] - max(size - 1, 0) * step - 1
+            lines.append((axis, start.clamp(0, max(last, 0)) + line))
+    return lines
+
+
+def triangle(function: Function) -> Function:
+    """Let a triangle of PyTorch's take any diagonal."""
+
+    def cut(x: Tensor, diagonal: int) -> Tensor:
+        rows, columns = x.shape[-2:]
+        return function(x, min(max(diagonal, -rows), columns))
+
+    return cut
+
+
+def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """Give the values at an index."""
+    return torch.gather(x, axis, below(index, x.shape[axis] if x.ndim else 1))
+
+
+def scatter_add(x: Tensor, index: Tensor, source: Tensor, axis: int) -> Tensor:
+    """Add values at an index."""
+    return torch.scatter_add(x, axis, below(index, x.shape[axis] if x.ndim else 1), source)
+
+
+def index_select(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """Give rows."""
+    return torch.index_select(x, axis, below(index, x.shape[axis]))
+
+
+def index_add(x: Tensor, index: Tensor, source: Tensor, axis: int) -> Tensor:
+    """Add rows."""
+    return torch.index_add(x, axis, below(index, x.shape[axis]), source)
+
+
+def index_copy(x: Tensor, index: Tensor, source: Tensor, axis: int) -> Tensor:
+    """Replace rows; of equal indices the last counts, which GPUs need to be told."""
+    index = below(index, x.shape[axis])
+    if len(index) == 0:
+        return x
+    number = torch.arange(len(index), device=index.device)
+    last = torch.full((x.shape[axis],), -1, device=index.device)
+    last = torch.scatter_reduce(last, 0, index, number, "amax")
+    chosen = torch.index_select(source, axis, last.clamp(min=0))
+    row = [-1 if at == axis % x.ndim else 1 for at in range(x.ndim)]
+    return torch.where((last >= 0).reshape(row), chosen, x)
+
+
+def wrap_index(index: Tensor, length: int) -> Tensor:
+    """Count from the front."""
+    fine = (index >= -length) & (index < length)
+    require(fine, lambda: culprit(index, fine, length))
+    return torch.where(fine, torch.where(index < 0, index + length, index), 0)
+
+
+LOWERINGS: dict[str, Callable[..., Tensor]] = {
+    "full": full,
+    "arange": arange,
+    "linspace": linspace,
+    # There is no operand to tell the device by: the engine gives it.
+    "eye": torch.eye,
+    "cast": lambda x: x,
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "sign": torch.sign,
+    "exp": torch.exp,
+    "log": torch.log,
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "logical_not": torch.logical_not,
+    "bitwise_not": torch.bitwise_not,
+    "isnan": torch.isnan,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "floor_divide": floor_divide,
+    "remainder": remainder,
+    "pow": power,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "bitwise_and": torch.bitwise_and,
+    "bitwise_or": torch.bitwise_or,
+    "bitwise_xor": torch.bitwise_xor,
+    "eq": torch.eq,
+    "ne": torch.ne,
+    "lt": torch.lt,
+    "le": torch.le,
+    "gt": torch.gt,
+    "ge": torch.ge,
+    "logical_and": torch.logical_and,
+    "logical_or": torch.logical_or,
+    "logical_xor": torch.logical_xor,
+    "where": torch.where,
+    "clamp": lambda x, low, high: torch.minimum(torch.maximum(x, low), high),
+    "mul_add": lambda a, b, c: a + b * c,
+    "sum": reduction(torch.sum),
+    "mean": reduction(torch.mean),
+    "prod": product,
+    "amax": reduction(torch.amax),
+    "amin": reduction(torch.amin),
+    "argmax": place_of(torch.argmax),
+    "argmin": place_of(torch.argmin),
+    "var": spread(root=False),
+    "std": spread(root=True),
+    "any": reduction(torch.any),
+    "all": reduction(torch.all),
+    "cumsum": lambda x, axis: torch.cumsum(x, axis),
+    "matmul": matmul,
+    "reshape": lambda x, shape: torch.reshape(x, tuple(shape)),
+    "permute": lambda x, order: torch.permute(x, tuple(order)),
+    "expand": lambda x, shape: x.expand(tuple(shape)),
+    "place": lambda x: x,
+    "flip": lambda x, axes: torch.flip(x, over(axes, x)),
+    "slice": cut,
+    "slice_assign": slice_assign,
+    "cat": lambda *tensors, axis: torch.cat(tensors, axis),
+    "tril": triangle(torch.tril),
+    "triu": triangle(torch.triu),
+    "gather": gather,
+    "scatter_add": scatter_add,
+    "index_select": index_select,
+    "index_add": index_add,
+    "index_copy": index_copy,
+    "wrap_index": wrap_index,
+    "softmax": lambda x, axis: torch.softmax(x, axis),
+    "log_softmax": lambda x, axis: torch.log_softmax(x, axis),
+    "logsumexp": logsumexp,
+    "gelu": lambda x, tanh: functional.gelu(x, approximate="tanh" if tanh else "none"),
+    "silu": functional.silu,
+    # Above the threshold x itself is taken, which then is the result to all digits.
+    "softplus": lambda x: functional.softplus(x, threshold=40),
+}

@@ -1,0 +1,27 @@
+"""Engines are tried here on their own: where other tests compute makes no difference to them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from gt.engines import load
+
+HERE = Path(__file__).parent
+PACKAGES = {"numpy": "numpy", "jax": "jax", "pytorch": "torch"}
+
+
+def pytest_collection_modifyitems(items):
+    """Come last: JAX warns of every fork once it is imported."""
+    here = [item for item in items if item.path.parent == HERE]
+    items[:] = [item for item in items if item.path.parent != HERE] + here
+    if os.environ.get("GT_TEST_SERVER") or os.environ.get("GT_TEST_SHARDED"):
+        for item in here:
+            item.add_marker(pytest.mark.skip(reason="once is enough: embedded"))
+
+
+@pytest.fixture(scope="module", params=PACKAGES)
+def engine(request):
+    """Give each engine that is installed; with GT_TEST_ALL they all have to be."""
+    if not os.environ.get("GT_TEST_ALL"):
+        pytest.importorskip(PACKAGES[request.param], reason=f"{request.param}: make test-all")
+    return load(request.param)
