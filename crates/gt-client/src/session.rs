@@ -304,6 +304,13 @@ impl Session {
         }
     }
 
+    /// Says when sequences become hot paths from now on.
+    pub fn set_hot_paths(&self, settings: hotpath::Settings) {
+        let mut stream = self.0.lock();
+        stream.flush();
+        stream.detector = HotPathDetector::new(settings);
+    }
+
     /// What the hot path detector has done so far.
     pub fn hot_path_stats(&self) -> hotpath::Stats {
         self.0.lock().detector.get_stats()

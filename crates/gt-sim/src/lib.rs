@@ -11,4 +11,4 @@ mod chance;
 pub mod driver;
 mod world;
 
-pub use world::{Delays, World};
+pub use world::{Delays, Traffic, World};

@@ -1,7 +1,7 @@
 //! Dispatcher, workers, links and the clock.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
@@ -30,6 +30,24 @@ struct Flight {
 /// The dispatcher's end of every link.
 const DISPATCHER: PeerId = PeerId::NOBODY;
 
+/// Messages with commands, and their length on the wire.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    pub messages: u64,
+    pub commands: u64,
+    pub bytes: u64,
+}
+
+impl Traffic {
+    fn count(&mut self, message: &Message) {
+        if let Message::Stream(commands) = message {
+            self.messages += 1;
+            self.commands += commands.len() as u64;
+            self.bytes += commands.iter().map(|command| command.wire_bytes() as u64).sum::<u64>();
+        }
+    }
+}
+
 /// A whole cluster in one place.
 pub struct World {
     now: Duration,
@@ -41,6 +59,11 @@ pub struct World {
     worker_peers: BTreeMap<WorkerId, PeerId>,
     /// Bytes of tensors that workers have sent each other.
     pub pieces_bytes: u64,
+    /// Streams of commands sent by clients, and to workers.
+    pub from_clients: Traffic,
+    pub to_workers: Traffic,
+    /// How long the dispatcher has computed, by a real clock: for benchmarks alone.
+    pub dispatching: Duration,
     /// What clients have received and not taken yet.
     mailboxes: BTreeMap<PeerId, Vec<Message>>,
     flights: BTreeMap<Arrival, Flight>,
@@ -63,6 +86,9 @@ impl World {
             workers: BTreeMap::new(),
             worker_peers: BTreeMap::new(),
             pieces_bytes: 0,
+            from_clients: Traffic::default(),
+            to_workers: Traffic::default(),
+            dispatching: Duration::ZERO,
             mailboxes: BTreeMap::new(),
             flights: BTreeMap::new(),
             departures: 0,
@@ -111,6 +137,11 @@ impl World {
         let arrival = (self.now + delay).max(*link);
         *link = arrival;
         self.departures += 1;
+        if to == DISPATCHER && self.mailboxes.contains_key(&from) {
+            self.from_clients.count(&message);
+        } else if self.workers.contains_key(&to) {
+            self.to_workers.count(&message);
+        }
         self.flights.insert((arrival, self.departures), Flight { from, to, message });
     }
 
@@ -149,8 +180,10 @@ impl World {
         if flight.to == DISPATCHER {
             let role =
                 if self.workers.contains_key(&flight.from) { Role::Worker } else { Role::Client };
+            let start = Instant::now();
             self.dispatcher.handle(self.now, flight.from, role, flight.message);
             self.dispatcher.tick(self.now);
+            self.dispatching += start.elapsed();
             self.send_outbox();
         } else if let Some(worker) = self.workers.get_mut(&flight.to) {
             let mut out = Vec::new();

@@ -15,8 +15,8 @@ const WINDOW: u64 = 4;
 /// What is remembered of a stream.
 pub struct History {
     tokens: Vec<u64>,
-    /// How many tensors were alive when each token came.
-    alive: Vec<i32>,
+    /// How bad it is to begin a round with each token.
+    weights: Vec<i32>,
     /// How many tokens had come as ordinary commands before each.
     cold: Vec<u32>,
     /// How many tokens have come.
@@ -33,7 +33,7 @@ impl History {
     pub fn new() -> History {
         History {
             tokens: vec![0; CAPACITY],
-            alive: vec![0; CAPACITY],
+            weights: vec![0; CAPACITY],
             cold: vec![0; CAPACITY],
             count: 0,
             places: vec![(0, 0); PLACES],
@@ -46,14 +46,14 @@ impl History {
         self.tokens[number as usize % CAPACITY]
     }
 
-    /// Takes the next token, how many tensors are alive before it, and how many ordinary commands
+    /// Takes the next token, how bad it is to begin a round with it, and how many ordinary commands
     /// there were before it.
     #[inline]
-    pub fn push(&mut self, token: u64, alive: i32, cold: u64) {
+    pub fn push(&mut self, token: u64, weight: i32, cold: u64) {
         let at = self.count;
         self.cold[at as usize % CAPACITY] = cold as u32;
         self.tokens[at as usize % CAPACITY] = token;
-        self.alive[at as usize % CAPACITY] = alive;
+        self.weights[at as usize % CAPACITY] = weight;
         self.count += 1;
         if self.period != 0 && self.token(at - self.period) == token {
             self.run += 1;
@@ -81,34 +81,41 @@ impl History {
         }
     }
 
-    /// The period that has stood for `rounds` rounds on end, if there is one.
+    /// The period that has stood for `rounds` rounds on end, if there is one; of a short one so many
+    /// rounds together that they are of `shortest` tokens.
     #[inline]
-    pub fn period(&self, rounds: u64) -> Option<usize> {
-        let stands = self.period != 0 && self.run + WINDOW >= self.period * rounds;
-        stands.then_some(self.period as usize)
+    pub fn period(&self, rounds: u64, shortest: u64) -> Option<usize> {
+        if self.period == 0 {
+            return None;
+        }
+        let period = self.period * shortest.div_ceil(self.period);
+        (self.run + WINDOW >= period * rounds).then_some(period as usize)
     }
 
-    /// Whether this is the period, and the last token kept it.
+    /// Whether the stream repeats with this period, which the last token kept.
     #[inline]
     pub fn stands(&self, period: usize) -> bool {
-        self.period == period as u64
+        self.period != 0 && (period as u64).is_multiple_of(self.period)
     }
 
     /// How many of the last tokens came as ordinary commands.
     pub fn cold_in_last(&self, period: usize) -> u64 {
         let before = |number: u64| self.cold[number as usize % CAPACITY];
-        let (first, last) = (self.count - period as u64, self.count - 1);
+        let (first, last) = (self.count.saturating_sub(period as u64), self.count - 1);
         u64::from(before(last).wrapping_sub(before(first)))
     }
 
-    /// How many more tokens come before the round begins anew at the best place: where the fewest
-    /// tensors are alive.
+    /// How many more tokens come before the round begins anew at the best place: of least weight,
+    /// where every round is taken to add as much as the last.
     pub fn tokens_to_start(&self, period: usize) -> usize {
-        let last_round = self.count - period as u64..self.count;
-        let fewest = last_round
-            .min_by_key(|&number| self.alive[number as usize % CAPACITY])
-            .unwrap_or(self.count);
-        (fewest + period as u64 - self.count) as usize % period
+        let weight = |number: u64| i64::from(self.weights[number as usize % CAPACITY]);
+        let (period, last) = (period as u64, self.count - 1);
+        let first = self.count.saturating_sub(period);
+        let growth = weight(last) - weight(last.saturating_sub(period));
+        let level =
+            |number: &u64| weight(*number) * period as i64 - growth * (*number - first) as i64;
+        let best = (first..self.count).min_by_key(level).unwrap_or(self.count);
+        ((best + period - self.count) % period) as usize
     }
 }
 
@@ -126,9 +133,9 @@ mod tests {
         feed(&mut history, 100..150);
         feed(&mut history, 0..30);
         feed(&mut history, 0..30);
-        assert_eq!(history.period(2), None);
+        assert_eq!(history.period(2, 1), None);
         feed(&mut history, 0..30);
-        assert_eq!(history.period(2), Some(30));
+        assert_eq!(history.period(2, 1), Some(30));
     }
 
     #[test]
@@ -138,18 +145,18 @@ mod tests {
         for _ in 0..4 {
             feed(&mut history, round());
         }
-        assert_eq!(history.period(2), Some(60));
+        assert_eq!(history.period(2, 1), Some(60));
     }
 
     #[test]
     fn short_loops_and_what_never_repeats() {
         let mut history = History::new();
         feed(&mut history, 0..20_000);
-        assert_eq!(history.period(1), None);
+        assert_eq!(history.period(1, 1), None);
         feed(&mut history, [3; 12]);
-        assert_eq!(history.period(2), Some(1));
+        assert_eq!(history.period(2, 1), Some(1));
         feed(&mut history, (0..200).map(|i| i % 2));
-        assert_eq!(history.period(2), Some(2));
+        assert_eq!(history.period(2, 1), Some(2));
     }
 
     #[test]
@@ -161,7 +168,7 @@ mod tests {
                 history.push(token * 99_991, if token == 7 { 1 } else { 5 }, 0);
             }
         }
-        assert_eq!(history.period(2), Some(10));
+        assert_eq!(history.period(2, 1), Some(10));
         assert_eq!(history.tokens_to_start(10), 7);
         for token in 0..7u64 {
             history.push(token * 99_991, 5, 0);
@@ -176,6 +183,6 @@ mod tests {
         for _ in 0..4 {
             feed(&mut history, 0..1000);
         }
-        assert_eq!(history.period(2), Some(1000));
+        assert_eq!(history.period(2, 1), Some(1000));
     }
 }

@@ -26,6 +26,8 @@ use recording::{Recording, Round};
 const BROKEN: u32 = 4;
 /// and after so many that free other tensors than it says.
 const ODD: u32 = 4;
+/// A template has so many steps at least, where its loop is not left before.
+const SHORTEST: u64 = 16;
 /// A longer loop takes the place of the shorter ones inside it if it has at most so many steps,
 const ROUND: usize = 2048;
 /// or if more than one in so many of its commands belongs to none of them.
@@ -83,6 +85,8 @@ pub struct HotPathDetector {
     total: u64,
     cold: u64,
     alive: i32,
+    /// Whether all was sent since the last token.
+    flushed: bool,
     /// No recording begins before this many tokens,
     quiet_until: u64,
     /// and as many more after the next that comes to nothing.
@@ -118,8 +122,9 @@ impl HotPathDetector {
             total: 0,
             cold: 0,
             alive: 0,
+            flushed: false,
             quiet_until: 0,
-            patience: 64,
+            patience: 16,
             stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
         }
     }
@@ -169,6 +174,7 @@ impl HotPathDetector {
 
     /// Sends what is held back.
     pub fn flush(&mut self, out: &mut Vec<Command>) {
+        self.flushed = true;
         if let Some(pass) = &mut self.following {
             pass.send(known(&self.known, pass.number), out);
         }
@@ -187,7 +193,9 @@ impl HotPathDetector {
         let token = token.unwrap_or_else(|| {
             token::token(&command, Some(meta)).expect("it makes a tensor, and so has a token")
         });
-        self.history.push(token, self.alive, self.cold);
+        // A round best begins where the fewest tensors are alive, and where somebody has waited.
+        let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
+        self.history.push(token, weight, self.cold);
         self.total += 1;
         self.alive += 1;
         if self.recording.as_ref().is_some_and(Recording::is_complete) {
@@ -276,7 +284,7 @@ impl HotPathDetector {
     fn look_for_period(&mut self) {
         // The round that is recorded is the last of those that make it hot.
         let rounds = u64::from(self.settings.threshold.max(3) - 2);
-        let Some(period) = self.history.period(rounds) else { return };
+        let Some(period) = self.history.period(rounds, SHORTEST) else { return };
         if self.total < self.quiet_until || period > MAX_STEPS {
             return;
         }
