@@ -9,7 +9,7 @@ use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
 use gt::net::keys::Key;
-use gt::worker::{Work, Worker};
+use gt::worker::Work;
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 
@@ -86,11 +86,15 @@ fn run_worker(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores).max(1);
     let options = WorkerOptions { address, name, key_file, insecure, threads, peer_host };
-    let engine = Mutex::new(engine::PythonEngine::load(py, backend, 0)?);
+    let engine = engine::PythonEngine::load(py, backend, 0)?;
+    if let Some(engine) = &engine {
+        engine.watch().end_process_if_it_hangs(&options.name, backend);
+    }
+    let engine = Mutex::new(engine);
     let make = |name: String, threads: usize| -> Box<dyn Work> {
         match engine.lock().ok().and_then(|mut engine| engine.take()) {
-            Some(engine) => Box::new(Worker::new(name, engine)),
-            None => Box::new(Worker::new(name, gt::NativeEngine::new(threads))),
+            Some(engine) => gt::worker_on(name, engine),
+            None => gt::native_worker(name, threads),
         }
     };
     let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use gt::worker::{Work, Worker};
+use gt::worker::Work;
 use gt::{ClientError, Session, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -105,7 +105,7 @@ pub fn current() -> PyResult<Session> {
             let engines = Mutex::new(engines.into_iter());
             let next = |name: String, _: usize| -> Box<dyn Work> {
                 let engine = engines.lock().ok().and_then(|mut engines| engines.next());
-                Box::new(Worker::new(name, engine.expect("one for each worker")))
+                gt::worker_on(name, engine.expect("one for each worker"))
             };
             gt::embedded_with(workers, &next).py()?
         }

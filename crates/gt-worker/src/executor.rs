@@ -24,6 +24,22 @@ pub enum Out {
     Worker(WorkerId, Piece),
 }
 
+/// How a worker runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many instructions that follow one another are given to the engine at once; 1 for each by
+    /// itself.
+    pub batch_size: usize,
+    /// Whether an operation fails that makes a NaN of numbers that are none.
+    pub check_nan: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { batch_size: 1, check_nan: false }
+    }
+}
+
 /// A worker with any engine, as drivers see it.
 pub trait Work: Send {
     /// Runs the commands in order and puts answers onto `out`. What depends on other workers'
@@ -46,6 +62,7 @@ pub trait Work: Send {
 /// depend on it; the worker goes on.
 pub struct Worker<E: Engine> {
     pub(crate) engine: E,
+    pub(crate) options: Options,
     pub(crate) tensors: FxHashMap<TensorId, Slot<E::Tensor>>,
     pub(crate) stats: WorkerStats,
     pub(crate) exchanges: Exchanges<E::Tensor>,
@@ -74,6 +91,7 @@ impl<E: Engine> Worker<E> {
             WorkerStats { name, engine: engine.name().to_string(), ..WorkerStats::default() };
         Worker {
             engine,
+            options: Options::default(),
             tensors: FxHashMap::default(),
             stats,
             exchanges: Exchanges::default(),
@@ -85,6 +103,12 @@ impl<E: Engine> Worker<E> {
         }
     }
 
+    /// The same worker, to run otherwise.
+    pub fn with_options(mut self, options: Options) -> Worker<E> {
+        self.options = options;
+        self
+    }
+
     /// Runs commands from `start` until all are done, or one has to wait: gives where it stopped.
     pub(crate) fn run_from(
         &mut self,
@@ -92,11 +116,17 @@ impl<E: Engine> Worker<E> {
         commands: &[Command],
         out: &mut Vec<Out>,
     ) -> usize {
-        for (index, command) in commands.iter().enumerate().skip(start) {
+        let mut next = start;
+        while let Some(command) = commands.get(next) {
+            let index = next;
             if !self.exchanges.is_idle() && self.has_to_wait(command) {
                 return index;
             }
+            next += 1;
             match command {
+                Command::Run(_) if self.options.batch_size > 1 && self.exchanges.is_idle() => {
+                    next = index + self.run_batch(&commands[index..]);
+                }
                 Command::Run(instruction) => {
                     let rest = &commands[index + 1..];
                     let frees =
@@ -205,6 +235,7 @@ impl<E: Engine> Worker<E> {
             }
         }
         let operation = instruction.operation;
+        let given = if self.options.check_nan { Some(operands.clone()) } else { None };
         let meta = match operation.check(&metas, &instruction.attributes) {
             Ok(meta) => meta,
             Err(error) => {
@@ -218,12 +249,75 @@ impl<E: Engine> Worker<E> {
             composite::run(engine, operation, operands, &metas, attributes, meta)
         }));
         match result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic)))) {
-            Ok(tensor) => self.keep(instruction.output, tensor, meta),
+            Ok(tensor) => {
+                if let Some(reason) = given.and_then(|given| self.new_nan(&given, &tensor, meta)) {
+                    let failure = self.failure(instruction, &metas, reason);
+                    return self.fail(instruction.output, failure);
+                }
+                self.keep(instruction.output, tensor, meta);
+            }
             Err(error) => {
-                let failure = self.failure(instruction, &metas, error.to_string());
+                let reason = self.explain(&error);
+                let failure = self.failure(instruction, &metas, reason);
                 self.fail(instruction.output, failure);
             }
         }
+    }
+
+    /// Says where a result has a NaN that no operand has.
+    fn new_nan(
+        &mut self,
+        operands: &Operands<E::Tensor>,
+        result: &E::Tensor,
+        meta: Meta,
+    ) -> Option<String> {
+        if !meta.dtype.is_float() {
+            return None;
+        }
+        let engine = &mut self.engine;
+        let mut nan_in = |tensor: &E::Tensor| {
+            let data = engine.read(tensor).ok()?;
+            (0..data.shape.numel()).find(|&index| data.element(index).as_f64().is_nan())
+        };
+        let index = nan_in(result)?;
+        let is_nan = |operand: &Operand<E::Tensor>| match operand {
+            Operand::Tensor(tensor) => nan_in(tensor).is_some(),
+            Operand::Scalar(scalar) => scalar.as_f64().is_nan(),
+        };
+        if operands.iter().any(is_nan) {
+            return None;
+        }
+        Some(format!(
+            "the result has a NaN, first as element {index} of {}, and no operand has one (GT_CHECK_NAN)",
+            meta.shape.numel()
+        ))
+    }
+
+    /// What an engine says, and who holds most memory where there is none left.
+    fn explain(&self, error: &EngineError) -> String {
+        let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
+        let mut held: Vec<(u64, Meta, u32)> = self
+            .tensors
+            .iter()
+            .filter_map(|(id, slot)| match slot {
+                Slot::Ready { meta, .. } => Some((meta.bytes() as u64, *meta, id.split().0)),
+                _ => None,
+            })
+            .collect();
+        held.sort_unstable_by_key(|(bytes, _, session)| (std::cmp::Reverse(*bytes), *session));
+        let largest: Vec<String> = held
+            .iter()
+            .take(3)
+            .map(|(bytes, meta, session)| {
+                format!("{} {} of session {session} ({bytes} bytes)", meta.dtype, meta.shape)
+            })
+            .collect();
+        format!(
+            "{error}; {} tensors hold {} bytes, the largest are {}",
+            held.len(),
+            self.stats.bytes,
+            if largest.is_empty() { "none".to_string() } else { largest.join(", ") }
+        )
     }
 
     fn create(&mut self, output: TensorId, content: Content) {

@@ -22,4 +22,4 @@ mod scripts;
 mod templates;
 
 pub use engine::{Engine, EngineError};
-pub use executor::{Out, Work, Worker};
+pub use executor::{Options, Out, Work, Worker};

@@ -179,7 +179,8 @@ impl<E: Engine> Worker<E> {
                 is_done = false;
                 break;
             }
-            if part.is_exchange || !self.play_part(script, bindings, part) {
+            let plainly = part.is_exchange || self.options.check_nan;
+            if plainly || !self.play_part(script, bindings, part) {
                 let steps = &script.steps[part.steps.clone()];
                 let commands: Vec<Command> =
                     steps.iter().map(|step| step.command(bindings, play.transfer)).collect();

@@ -6,7 +6,7 @@
 //! failure at its operation.
 
 use gt_ir::template::{Freed, Pass, Place, Step, expand};
-use gt_ir::{Bindings, Definition, Invocation, Meta, Operand, Scalar, Template, TensorId};
+use gt_ir::{Bindings, Command, Definition, Invocation, Meta, Operand, Scalar, Template, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Engine;
@@ -132,7 +132,7 @@ impl<E: Engine> Worker<E> {
             known.freed = frees;
             self.stats.hot_instructions += u64::from(last.saturating_sub(first));
             let key = Key { first, last, freed, frees };
-            let is_run = first < last && self.run_plan(&mut known, key);
+            let is_run = first < last && !self.options.check_nan && self.run_plan(&mut known, key);
             if !is_run {
                 self.run_steps(&known, key, &invocation.others);
             } else {
@@ -140,6 +140,52 @@ impl<E: Engine> Worker<E> {
             }
         }
         self.templates.0.insert(name, known);
+    }
+
+    /// Runs the instructions at the beginning of a list as one plan, as many as a batch takes; gives
+    /// how many commands that were.
+    pub(crate) fn run_batch(&mut self, commands: &[Command]) -> usize {
+        let (mut steps, mut frees) = (Vec::new(), Vec::new());
+        let mut base = TensorId(0);
+        let mut count = 0;
+        for command in commands {
+            match command {
+                Command::Run(instruction) => {
+                    if steps.is_empty() {
+                        base = instruction.output;
+                    }
+                    let follows = instruction.output.0 == base.0 + steps.len() as u64;
+                    if steps.len() == self.options.batch_size || !follows {
+                        break;
+                    }
+                    steps.push(Some(instruction.clone()));
+                }
+                Command::Free(id) => frees.push(*id),
+                _ => break,
+            }
+            count += 1;
+        }
+        let definition = Definition { number: 0, base, steps, frees, compile: false };
+        let Ok((template, bindings)) = Template::new(&definition) else {
+            self.run_from_plainly(&commands[..count]);
+            return count;
+        };
+        let (first, last) = (0, template.len() as u32);
+        let key = Key { first, last, freed: 0, frees: template.frees.len() as u32 };
+        let others: Vec<TensorId> = definition
+            .frees
+            .iter()
+            .filter(|id| !(0..template.frees.len()).any(|at| template.freed(at, &bindings) == **id))
+            .copied()
+            .collect();
+        let (variants, seen) = (Vec::new(), Vec::new());
+        let mut known = Known { template, bindings, compile: false, variants, seen, freed: 0 };
+        if !self.options.check_nan && self.run_plan(&mut known, key) {
+            others.iter().for_each(|id| self.free(*id));
+        } else {
+            self.run_steps(&known, key, &others);
+        }
+        count
     }
 
     /// Runs a pass as a plan; says whether that was possible.
@@ -246,7 +292,14 @@ impl<E: Engine> Worker<E> {
         let (first, last) = (first as usize, last as usize);
         let pass = Pass { first, last, freed: freed as usize, frees: frees as usize, others };
         let commands = expand(&known.template, &known.bindings, pass);
-        self.run_from(0, &commands, &mut Vec::new());
+        self.run_from_plainly(&commands);
+    }
+
+    /// Runs instructions and frees, each by itself.
+    fn run_from_plainly(&mut self, commands: &[Command]) {
+        let batch_size = std::mem::replace(&mut self.options.batch_size, 1);
+        self.run_from(0, commands, &mut Vec::new());
+        self.options.batch_size = batch_size;
     }
 }
 

@@ -23,7 +23,7 @@ pub use gt_ir::{DType, Scalar, Shape, TensorData};
 pub use gt_net as net;
 pub use gt_worker as worker;
 
-pub use drivers::MakeWorker;
+pub use drivers::{MakeWorker, native_worker, worker_on};
 pub use gt_engine_native::NativeEngine;
 
 /// A session with dispatcher and `workers` workers in this process.

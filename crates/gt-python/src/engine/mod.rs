@@ -1,9 +1,11 @@
 //! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
 //!
 //! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
+//! - [`watch`]: what happens when an engine hangs.
 
 mod plan;
 mod program;
+mod watch;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +26,7 @@ use smallvec::SmallVec;
 use plan::Classes;
 pub use program::Program;
 use program::Settings;
+pub use watch::Watch;
 
 /// A Python object; it may be held and dropped without Python's lock.
 pub type Object = Arc<Py<PyAny>>;
@@ -51,6 +54,7 @@ pub struct PythonEngine {
     /// Random numbers are the same on every engine, as they are made by this one.
     native: NativeEngine,
     started: Instant,
+    watch: Watch,
 }
 
 impl PythonEngine {
@@ -77,7 +81,13 @@ impl PythonEngine {
             settings,
             native: NativeEngine::new(1),
             started: Instant::now(),
+            watch: Watch::new(),
         }))
+    }
+
+    /// Since when it is at work.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
     }
 
     fn is_random(operation: &Operation) -> bool {
@@ -112,6 +122,7 @@ impl Engine for PythonEngine {
     }
 
     fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
+        let _at_work = self.watch.begin();
         Python::attach(|py| {
             let bytes = PyBytes::new(py, &data.bytes);
             let shape = PyTuple::new(py, data.shape.dims())?;
@@ -123,6 +134,7 @@ impl Engine for PythonEngine {
     }
 
     fn read(&mut self, tensor: &Held) -> Result<TensorData, EngineError> {
+        let _at_work = self.watch.begin();
         Python::attach(|py| {
             let object = self.object.bind(py);
             let meta = tensor.meta;
@@ -186,7 +198,9 @@ impl Engine for PythonEngine {
             Some(program) => program,
             None => Program::new(&self.classes, &plan, Settings::plain()).map_err(explain)?,
         };
+        let at_work = self.watch.begin();
         let made = program.launch(&self.object, &self.classes, &mut given);
+        drop(at_work);
         self.singles.insert(key, program);
         made?.pop().ok_or_else(|| EngineError::Other("the engine gave nothing".into()))
     }
@@ -206,6 +220,7 @@ impl Engine for PythonEngine {
         let made = made.into_iter().map(|data| self.create(data).map(Given::Tensor));
         let mut given = inputs.to_vec();
         given.extend(made.collect::<Result<Vec<_>, _>>()?);
+        let _at_work = self.watch.begin();
         program.launch(&self.object, &self.classes, &mut given)
     }
 

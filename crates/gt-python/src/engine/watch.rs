@@ -1,0 +1,61 @@
+//! Ends a worker process whose engine does not come back: what waits for it fails then, and the
+//! server's other workers go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long one call of an engine may take if GT_ENGINE_TIMEOUT says nothing, in seconds.
+const TIMEOUT: f64 = 1800.0;
+
+/// Since when an engine is at work.
+#[derive(Clone)]
+pub struct Watch {
+    started: Instant,
+    /// Milliseconds after the start, plus 1; 0 while it is idle.
+    busy: Arc<AtomicU64>,
+}
+
+/// While this lives, the engine is at work.
+pub struct AtWork(Arc<AtomicU64>);
+
+impl Watch {
+    pub fn new() -> Watch {
+        Watch { started: Instant::now(), busy: Arc::default() }
+    }
+
+    pub fn begin(&self) -> AtWork {
+        self.busy.store(self.started.elapsed().as_millis() as u64 + 1, Ordering::Relaxed);
+        AtWork(Arc::clone(&self.busy))
+    }
+
+    /// Ends the process when one call takes longer than GT_ENGINE_TIMEOUT says.
+    pub fn end_process_if_it_hangs(&self, worker: &str, engine: &str) {
+        let given = std::env::var("GT_ENGINE_TIMEOUT").ok().and_then(|text| text.parse().ok());
+        let limit = Duration::try_from_secs_f64(given.unwrap_or(TIMEOUT)).unwrap_or(Duration::MAX);
+        let (watch, text) = (self.clone(), format!("gt worker: {worker}: the engine '{engine}'"));
+        let look = move || {
+            loop {
+                thread::sleep(Duration::from_millis(200));
+                let since = watch.busy.load(Ordering::Relaxed);
+                let now = watch.started.elapsed().as_millis() as u64 + 1;
+                if since != 0 && Duration::from_millis(now.saturating_sub(since)) > limit {
+                    eprintln!(
+                        "{text} has not come back for {:.0} s (GT_ENGINE_TIMEOUT); the worker ends",
+                        limit.as_secs_f64()
+                    );
+                    std::process::exit(3);
+                }
+            }
+        };
+        // Without a thread to look there is nobody to end it.
+        let _ = thread::Builder::new().name("gt-watch".into()).spawn(look);
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
