@@ -6,6 +6,7 @@ use gt_ir::shape::MAX_RANK;
 use crate::element::with_bits;
 use crate::simd::vectorized;
 use crate::tensor::{Strides, Tensor};
+use crate::threads::{Shared, Threads};
 
 /// Copies `length` bytes.
 ///
@@ -69,6 +70,20 @@ impl<const K: usize> Loops<K> {
             && self.dims[self.rank - 2] >= BLOCK
     }
 
+    /// Brings an axis along which the first tensor's elements follow one another next to the inner
+    /// loop, in which they do not: the two are best walked in tiles.
+    fn turn_towards_runs(&mut self) {
+        if self.rank < 3 || self.inner_stride(0).unsigned_abs() <= 1 {
+            return;
+        }
+        let before = self.rank - 2;
+        let run = (0..self.rank - 1).rev().find(|&axis| self.strides[0][axis] == 1);
+        if let Some(run) = run.filter(|&run| run != before && self.dims[run] >= BLOCK) {
+            self.dims.swap(run, before);
+            self.strides.iter_mut().for_each(|strides| strides.swap(run, before));
+        }
+    }
+
     /// How often the inner loop runs.
     pub fn rows(&self) -> usize {
         self.dims[..self.rank.max(1) - 1].iter().product()
@@ -110,6 +125,39 @@ impl<const K: usize> Loops<K> {
     }
 }
 
+/// Copies of fewer elements stay on one thread.
+const PARALLEL: usize = 1 << 16;
+
+/// As [`into`], over threads where there is much to copy.
+pub fn into_with(threads: &mut Threads, from: &Tensor, to: &mut Tensor) {
+    let count = threads.count();
+    if from.numel() < PARALLEL || count == 1 {
+        return into(from, to);
+    }
+    let shape = *from.shape();
+    let mut loops = Loops::new(&shape, &[from.strides(), to.strides()]);
+    loops.turn_towards_runs();
+    let size = from.dtype().size();
+    let (source, target) = (Shared(from.read()), Shared(to.write()));
+    // The first axis that has a part for each: the loops over it are cut, all others stay.
+    let Some(axis) = (0..loops.rank).find(|&axis| loops.dims[axis] >= count) else {
+        return into(from, to);
+    };
+    let length = loops.dims[axis];
+    let step = length.div_ceil(4 * count).next_multiple_of(if length > 64 { 16 } else { 1 });
+    threads.for_each(length.div_ceil(step), |piece| {
+        let start = piece * step;
+        let mut part = loops;
+        part.dims[axis] = step.min(length - start);
+        let at = |stride: isize| start as isize * stride * size as isize;
+        // SAFETY: the parts are disjoint, and within both tensors; the target is not shared.
+        unsafe {
+            let from = source.get().offset(at(loops.strides[0][axis]));
+            run(&part, from, target.get().offset(at(loops.strides[1][axis])), size);
+        }
+    });
+}
+
 /// Copies a tensor's values into another of the same shape and dtype, just made or writable.
 pub fn into(from: &Tensor, to: &mut Tensor) {
     debug_assert!(from.meta() == to.meta());
@@ -117,7 +165,8 @@ pub fn into(from: &Tensor, to: &mut Tensor) {
         return;
     }
     let shape = *from.shape();
-    let loops = Loops::new(&shape, &[from.strides(), to.strides()]);
+    let mut loops = Loops::new(&shape, &[from.strides(), to.strides()]);
+    loops.turn_towards_runs();
     let (source, target) = (from.read(), to.write());
     // SAFETY: both walk their own elements; the target is not shared, so they do not overlap.
     unsafe { run(&loops, source, target, from.dtype().size()) }

@@ -18,7 +18,7 @@ fn invalid(error: gt_ir::Error) -> EngineError {
 }
 
 pub fn reshape(
-    _: &mut Threads,
+    threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     output: Meta,
@@ -29,7 +29,7 @@ pub fn reshape(
     }
     match strides_after(&x, &output.shape) {
         Some(strides) => Ok(x.into_view(0, output.shape, strides)),
-        None => Ok(x.contiguous()?.with_shape(output.shape)),
+        None => Ok(x.contiguous_with(threads)?.with_shape(output.shape)),
     }
 }
 

@@ -59,7 +59,7 @@ fn along_axis<const LOG: bool>(
         order.swap(along, rank - 1);
         x = x.permute(&order);
     }
-    let x = x.contiguous()?;
+    let x = x.contiguous_with(threads)?;
     let mut out = Tensor::empty(x.meta())?;
     let length = x.shape().dims().last().copied().unwrap_or(1);
     if x.numel() > 0 {

@@ -10,6 +10,7 @@ use gt_worker::EngineError;
 use crate::buffer::Buffer;
 use crate::copy;
 use crate::element::{Element, with_element};
+use crate::threads::Threads;
 
 /// Elements to step for one further along each axis; negative where an axis is flipped, 0 where
 /// it is expanded.
@@ -209,6 +210,16 @@ impl Tensor {
         }
         let mut out = Tensor::empty(self.meta())?;
         copy::into(&self, &mut out);
+        Ok(out)
+    }
+
+    /// As [`Tensor::contiguous`], over threads where there is much to copy.
+    pub(crate) fn contiguous_with(self, threads: &mut Threads) -> Result<Tensor, EngineError> {
+        if self.is_contiguous() {
+            return Ok(self);
+        }
+        let mut out = Tensor::empty(self.meta())?;
+        copy::into_with(threads, &self, &mut out);
         Ok(out)
     }
 

@@ -7,6 +7,7 @@ use gt_worker::EngineError;
 use super::group::Space;
 use crate::element::{Element, with_bits, with_element};
 use crate::tensor::{Strides, Tensor};
+use crate::threads::Threads;
 
 /// Rows of elements, as a group sees them.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +86,7 @@ pub fn natural_split(shape: &Shape, tensors: &[&Tensor]) -> usize {
 
 /// The tensor, or a copy of it that can be read row by row.
 pub fn readable(
+    threads: &mut Threads,
     tensor: Tensor,
     shape: &Shape,
     split: Option<usize>,
@@ -101,9 +103,9 @@ pub fn readable(
     };
     match inner {
         Some(0 | 1) => Ok(tensor),
-        _ if inner.is_some() => tensor.contiguous(),
+        _ if inner.is_some() => tensor.contiguous_with(threads),
         // Even a contiguous tensor that repeats within rows is no run.
-        _ => tensor.expand(shape).contiguous(),
+        _ => tensor.expand(shape).contiguous_with(threads),
     }
 }
 

@@ -137,7 +137,9 @@ impl Values<'_> {
                         group.inputs.iter().filter(|other| other.source == input.source).count();
                     let tensor = self.take(value, unit, uses == 1);
                     Some(match input.space {
-                        Space::Full => readable(tensor, &group.shape, group.split)?,
+                        Space::Full => {
+                            readable(&mut engine.threads, tensor, &group.shape, group.split)?
+                        }
                         Space::Rows => tensor,
                     })
                 }
