@@ -1,9 +1,14 @@
-//! The memory of tensors: aligned for the widest vectors, small blocks kept for reuse.
+//! The memory of tensors: aligned for the widest vectors, blocks kept for reuse.
+//!
+//! Fresh memory is dear: the system clears it page by page when it is touched first, which takes
+//! longer than many an operation on it. So small blocks are kept by the thread that drops them, and
+//! large ones, up to a limit, for all.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use gt_worker::EngineError;
@@ -15,6 +20,10 @@ const ALIGN: usize = 64;
 /// them; at most [`KEPT_BYTES`] of each size.
 const CLASSES: usize = 11;
 const KEPT_BYTES: usize = 128 << 10;
+
+/// Larger blocks, up to this size, are kept for all threads: so many bytes together.
+const LARGEST_KEPT: usize = 64 << 20;
+const KEPT_LARGE: usize = 256 << 20;
 
 /// A block of memory that tensors share. It is written only while one tensor alone refers to
 /// it, or by the operation that makes it.
@@ -76,7 +85,10 @@ fn round(bytes: usize) -> Option<usize> {
     if bytes <= ALIGN << (CLASSES - 1) {
         return Some(bytes.max(ALIGN).next_power_of_two());
     }
-    let capacity = bytes.checked_next_multiple_of(ALIGN)?;
+    // Sizes that differ little share their blocks: at most an eighth is lost.
+    let step = (bytes.checked_next_power_of_two()? / 16).max(ALIGN);
+    let step = if bytes <= LARGEST_KEPT { step } else { ALIGN };
+    let capacity = bytes.checked_next_multiple_of(step)?;
     (capacity <= isize::MAX as usize - ALIGN).then_some(capacity)
 }
 
@@ -106,14 +118,55 @@ impl Drop for Kept {
     }
 }
 
+/// Large blocks that are kept, by capacity.
+struct Large {
+    blocks: BTreeMap<usize, Vec<usize>>,
+    bytes: usize,
+}
+
+static LARGE: Mutex<Large> = Mutex::new(Large { blocks: BTreeMap::new(), bytes: 0 });
+
+fn large() -> MutexGuard<'static, Large> {
+    LARGE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take_large(capacity: usize) -> Option<NonNull<u8>> {
+    let mut large = large();
+    let address = large.blocks.get_mut(&capacity)?.pop()?;
+    large.bytes -= capacity;
+    NonNull::new(address as *mut u8)
+}
+
+fn keep_large(block: NonNull<u8>, capacity: usize) -> bool {
+    let mut large = large();
+    if capacity > LARGEST_KEPT || large.bytes + capacity > KEPT_LARGE {
+        return false;
+    }
+    large.bytes += capacity;
+    large.blocks.entry(capacity).or_default().push(block.as_ptr() as usize);
+    true
+}
+
+/// Gives the large blocks that are kept back to the system.
+pub fn release_kept() {
+    let mut large = large();
+    for (capacity, blocks) in std::mem::take(&mut large.blocks) {
+        for address in blocks {
+            // SAFETY: `keep_large` put it here with this capacity.
+            unsafe { dealloc(address as *mut u8, layout(capacity)) }
+        }
+    }
+    large.bytes = 0;
+}
+
 fn take_kept(capacity: usize) -> Option<NonNull<u8>> {
-    let class = class(capacity)?;
+    let Some(class) = class(capacity) else { return take_large(capacity) };
     KEPT.try_with(|kept| kept.borrow_mut().0[class].pop()).ok().flatten()
 }
 
 /// Keeps a block for reuse, unless there are enough of its size or the thread is ending.
 fn keep(block: NonNull<u8>, capacity: usize) -> bool {
-    let Some(class) = class(capacity) else { return false };
+    let Some(class) = class(capacity) else { return keep_large(block, capacity) };
     KEPT.try_with(|kept| {
         let blocks = &mut kept.borrow_mut().0[class];
         let room = blocks.len() * capacity < KEPT_BYTES;

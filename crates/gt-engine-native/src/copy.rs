@@ -181,17 +181,54 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
         return with_bits!(size, T => unsafe { transpose::<T>(loops, from.cast(), to.cast()) });
     }
     let unit = size as isize;
-    loops.for_each_row(0..loops.rows(), |_, offsets| {
-        // SAFETY: `for_each_row` gives the offset of a row's first element.
-        unsafe {
-            let (from, to) = (from.offset(offsets[0] * unit), to.offset(offsets[1] * unit));
-            if source == 1 && target == 1 {
-                bytes(from, to, length * size);
-            } else {
-                with_bits!(size, T => row::<T>(from.cast(), source, to.cast(), target, length));
+    // The last two axes are walked here: rows may be short.
+    let (rows, steps) = match loops.rank {
+        0 | 1 => (1, [0, 0]),
+        rank => (loops.dims[rank - 2], [0, 1].map(|k| loops.strides[k][rank - 2] * unit)),
+    };
+    let outer = Loops { rank: loops.rank.max(1) - 1, ..*loops };
+    outer.for_each_row(0..outer.rows(), |_, offsets| {
+        for row in 0..rows as isize {
+            // SAFETY: `for_each_row` gives the offset of the first element of these rows.
+            unsafe {
+                let from = from.offset(offsets[0] * unit + row * steps[0]);
+                let to = to.offset(offsets[1] * unit + row * steps[1]);
+                if source == 1 && target == 1 && length * size <= SHORT {
+                    short(from, to, length * size);
+                } else if source == 1 && target == 1 {
+                    bytes(from, to, length * size);
+                } else {
+                    with_bits!(size, T => {
+                        crate::copy::row::<T>(from.cast(), source, to.cast(), target, length)
+                    });
+                }
             }
         }
     });
+}
+
+/// Runs up to this many bytes are copied without a call.
+const SHORT: usize = 256;
+
+/// Copies a short run, 16 bytes at a time.
+///
+/// # Safety
+/// Both ranges are valid and do not overlap.
+#[inline(always)]
+unsafe fn short(from: *const u8, to: *mut u8, length: usize) {
+    let mut at = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while at + 16 <= length {
+            let part = from.add(at).cast::<[u8; 16]>().read_unaligned();
+            to.add(at).cast::<[u8; 16]>().write_unaligned(part);
+            at += 16;
+        }
+        while at < length {
+            *to.add(at) = *from.add(at);
+            at += 1;
+        }
+    }
 }
 
 /// # Safety

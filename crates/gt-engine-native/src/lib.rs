@@ -151,6 +151,10 @@ impl Engine for NativeEngine {
         self.started.elapsed()
     }
 
+    fn release_memory(&mut self) {
+        buffer::release_kept();
+    }
+
     fn after_fork(&mut self) {
         self.threads.after_fork();
     }

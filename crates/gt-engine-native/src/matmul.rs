@@ -17,6 +17,9 @@ use crate::threads::{Shared, Threads};
 /// Products of fewer multiplications stay on one thread.
 const PARALLEL: usize = 1 << 20;
 
+/// A matrix is copied into rows if it is multiplied with so many rows or columns.
+const TURNED: usize = 128;
+
 /// The lengths of one product: rows x depth times depth x columns.
 #[derive(Clone, Copy)]
 struct Lengths {
@@ -53,6 +56,7 @@ pub fn matmul(
     let right = cast::to(threads, tensor(&mut operands, 1)?, dtype)?;
     let mut out = Tensor::empty(Meta::new(dtype, output.shape))?;
     let (left, right) = fold_batch(left, right);
+    let (left, right) = in_rows(threads, left, right)?;
     if output.shape.numel() > 0 {
         with_number!(dtype, T => all::<T>(threads, &left, &right, &mut out));
     }
@@ -69,6 +73,27 @@ fn fold_batch(left: Tensor, right: Tensor) -> (Tensor, Tensor) {
     let rows = left.shape().dims()[..rank - 1].iter().product();
     let tall = Shape::new(&[rows, depth]).expect("a reshape of a shape");
     (left.with_shape(tall), right)
+}
+
+/// Matrices whose columns are runs, copied into rows where that is little beside the product: gemm
+/// takes them as they are, but copies them slowly.
+fn in_rows(
+    threads: &mut Threads,
+    left: Tensor,
+    right: Tensor,
+) -> Result<(Tensor, Tensor), EngineError> {
+    let by_columns = |x: &Tensor| {
+        let rank = x.shape().rank();
+        let (row, column) = (x.strides()[rank - 2], x.strides()[rank - 1]);
+        row == 1 && column.unsigned_abs() > 1 && x.shape()[rank - 2] > 1
+    };
+    let rows = left.shape()[left.shape().rank() - 2];
+    let columns = right.shape()[right.shape().rank() - 1];
+    let turn = |threads: &mut Threads, x: Tensor, others: usize| {
+        if others >= TURNED && by_columns(&x) { x.contiguous_with(threads) } else { Ok(x) }
+    };
+    let right = turn(threads, right, rows)?;
+    Ok((turn(threads, left, columns)?, right))
 }
 
 /// Multiplies all matrices of the batch.

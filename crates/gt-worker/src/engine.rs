@@ -72,6 +72,9 @@ pub trait Engine: Send {
     /// A clock, for statistics alone.
     fn now(&self) -> Duration;
 
+    /// Gives back memory that is kept for reuse: a session has ended.
+    fn release_memory(&mut self) {}
+
     /// The process has forked, and this is the child: threads of the parent are not here.
     fn after_fork(&mut self) {}
 }

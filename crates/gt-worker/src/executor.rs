@@ -422,6 +422,7 @@ impl<E: Engine> Worker<E> {
         self.templates.end_session(session);
         self.scripts.end_session(session);
         self.tensors.shrink_to(1024);
+        self.engine.release_memory();
     }
 
     pub(crate) fn fail(&mut self, output: TensorId, failure: Arc<Failure>) {

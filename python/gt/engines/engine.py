@@ -180,6 +180,9 @@ class Engine:
         """
         return None
 
+    def release_memory(self) -> None:
+        """Give back memory that is kept for reuse: a session has ended."""
+
     def stages(self, plan: Plan) -> Sequence[Stage]:
         """Give what to call for each step, worked out at the first time."""
         stages = plan.prepared.get(self)

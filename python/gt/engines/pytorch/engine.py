@@ -76,6 +76,11 @@ class PyTorchEngine(Engine):
             flat = flat.clone(memory_format=torch.contiguous_format)
         return flat.view(torch.uint8).numpy() if len(flat) else np.empty(0, "u1")
 
+    def release_memory(self) -> None:
+        """Give the GPU's memory back that PyTorch keeps."""
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
     def describe(self, tensor: torch.Tensor) -> Meta:
         """Say what a tensor is."""
         return Meta(NAMES[tensor.dtype], tuple(tensor.shape))
