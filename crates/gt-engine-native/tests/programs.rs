@@ -320,6 +320,43 @@ fn programs_give_the_same_numbers() {
     }
 }
 
+/// As the gradient of a weight: matrices turned, multiplied and summed over the batch.
+#[test]
+fn products_are_summed_over_their_batch() {
+    let meta = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
+    for threads in [1, 2] {
+        let mut engine = NativeEngine::new(threads);
+        for (seed, (batch, turned)) in
+            [(1, false), (3, true), (5, false), (2, true)].into_iter().enumerate()
+        {
+            let dims: [&[usize]; 2] = if turned {
+                [&[batch, 40, 130], &[batch, 40, 9]]
+            } else {
+                [&[batch, 130, 40], &[batch, 9, 40]]
+            };
+            let inputs = dims.map(|dims| Input::Tensor { meta: meta(dims), dies: false });
+            let mut plan = Plan::new(inputs.to_vec());
+            let lowers = |_: &'static Operation| true;
+            let mut push = |operation, operands: &[u32], attributes: Attributes| {
+                let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
+                plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+            };
+            let order = || smallvec![Attribute::ints(&[0i64, 2, 1])];
+            let (left, right) = if turned {
+                (push(&s::PERMUTE, &[0], order()), 1)
+            } else {
+                (0, push(&s::PERMUTE, &[1], order()))
+            };
+            let product = push(&matmul::MATMUL, &[left, right], smallvec![]);
+            let product = if batch == 3 { push(&s::PERMUTE, &[product], order()) } else { product };
+            let over = smallvec![Attribute::ints(&[0i64]), Attribute::Bool(seed % 2 == 0)];
+            let sum = push(&r::SUM, &[product], over);
+            plan.outputs = vec![sum];
+            compare(&mut engine, &plan, &mut Dice::new(seed as u64)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn an_error_leaves_the_inputs_as_they_were() {
     let mut engine = NativeEngine::new(1);

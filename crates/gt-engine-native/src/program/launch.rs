@@ -9,8 +9,9 @@ use gt_worker::{Engine, EngineError};
 use super::access::{Access, Frame, TensorAccess, natural_split, readable};
 use super::group::{EndKind, Group, Space};
 use super::tiles::{self, Run};
-use super::{Program, Unit};
+use super::{Program, SummedProduct, Unit};
 use crate::NativeEngine;
+use crate::matmul;
 use crate::tensor::Tensor;
 
 /// The values of a run.
@@ -35,11 +36,20 @@ impl Program {
         for (index, unit) in self.units.iter().enumerate() {
             match unit {
                 Unit::Single(step) => {
-                    let step = &self.plan.steps[*step as usize];
+                    let of = &self.plan.steps[*step as usize];
+                    let operands = values.operands(of, index);
+                    let attributes = attributes(of, values.inputs);
+                    let made = engine.run(of.operation, operands, &attributes, of.output)?;
+                    values.keep_step(*step, made);
+                }
+                Unit::SummedProduct(SummedProduct { product, turn, sum }) => {
+                    let step = &self.plan.steps[*product as usize];
                     let operands = values.operands(step, index);
-                    let attributes = attributes(step, values.inputs);
-                    let made = engine.run(step.operation, operands, &attributes, step.output)?;
-                    values.put(unit, made);
+                    let output = self.plan.steps[*sum as usize].output;
+                    let made = matmul::summed(&mut engine.threads, operands)?;
+                    let made = if turn.is_some() { made.permute(&[1, 0]) } else { made };
+                    let made = made.with_ones(output.shape);
+                    values.keep_step(*sum, made);
                 }
                 Unit::Group(group) => values.run_group(engine, group, index)?,
             }
@@ -110,11 +120,9 @@ impl Values<'_> {
         }
     }
 
-    /// Keeps what a single step has made.
-    fn put(&mut self, unit: &Unit, tensor: Tensor) {
-        if let Unit::Single(step) = unit {
-            self.made[*step as usize] = Some(tensor);
-        }
+    /// Keeps what a step has made.
+    fn keep_step(&mut self, step: u32, tensor: Tensor) {
+        self.made[step as usize] = Some(tensor);
     }
 
     fn keep(&mut self, value: u32, tensor: Tensor) {
