@@ -49,6 +49,8 @@ $(VENV)/.compare: $(VENV)/.tools
 
 test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests that compare with them
 	GT_TEST_ALL=1 $(BIN)/python -m pytest tests
+	GT_BACKEND=numpy $(BIN)/python -m pytest tests --ignore tests/engines
+	GT_BACKEND=pytorch $(BIN)/python -m pytest tests --ignore tests/engines
 
 bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
 	$(BIN)/python benches/run.py --write docs/benchmarks.md

@@ -181,7 +181,8 @@ class Transformer(Training):
             self.data = made[:, :-1].reshape(-1), made[:, 1:].reshape(-1)
         self.parameters = [parameter(WORDS, WIDTH, scale=0.1), parameter(LENGTH, WIDTH, scale=0.1)]
         for _ in range(LAYERS):
-            for shape in ((3 * WIDTH, WIDTH), (WIDTH, WIDTH), (4 * WIDTH, WIDTH), (WIDTH, 4 * WIDTH)):
+            for outputs, inputs in ((3, 1), (1, 1), (4, 1), (1, 4)):
+                shape = outputs * WIDTH, inputs * WIDTH
                 self.parameters += [parameter(*shape, scale=0.05), parameter(shape[0], scale=0.01)]
             self.parameters += [parameter(WIDTH, scale=0.1) for _ in range(4)]
         super().__init__()

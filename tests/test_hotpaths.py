@@ -104,8 +104,15 @@ def test_the_threshold_and_the_switch():
 
 def test_the_log_shows_hot_paths(tmp_path):
     log = tmp_path / "gt.log"
-    loop = "x = gt.ones(4)\nfor i in range(60):\n    x = (x * 0.5).exp()\n    x = x + 1\nx.sum().item()"
-    assert run_python(f"import gt\n{loop}\n", GT_INSTRUCTION_LOG=str(log)).returncode == 0
+    program = (
+        "import gt\n"
+        "x = gt.ones(4)\n"
+        "for i in range(60):\n"
+        "    x = (x * 0.5).exp()\n"
+        "    x = x + 1\n"
+        "x.sum().item()\n"
+    )
+    assert run_python(program, GT_INSTRUCTION_LOG=str(log)).returncode == 0
     lines = log.read_text().splitlines()
     parts = [[part.strip() for part in line.split("|")] for line in lines]
     events = [(part[2], part[4]) for part in parts]

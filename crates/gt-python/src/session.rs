@@ -16,13 +16,13 @@ use crate::error::{IntoPython, to_python};
 
 struct Current {
     session: Option<Session>,
-    /// Workers of an embedded session, as asked for by `gpu_workers`.
-    workers: usize,
+    /// Workers of an embedded session, as asked for by `gpu_workers`; else one for each GPU.
+    workers: Option<usize>,
     /// As asked for by `manual_seed`.
     seed: Option<u64>,
 }
 
-static CURRENT: Mutex<Current> = Mutex::new(Current { session: None, workers: 1, seed: None });
+static CURRENT: Mutex<Current> = Mutex::new(Current { session: None, workers: None, seed: None });
 
 /// Whoever starts a session may load an engine, and needs Python's lock for it: others wait without.
 /// It is taken with Python's lock only, so that none has it at a fork who is not starting one.
@@ -98,7 +98,10 @@ pub fn current() -> PyResult<Session> {
     if let Some(session) = &current.session {
         return Ok(session.clone());
     }
-    let workers = current.workers;
+    let workers = match current.workers {
+        Some(workers) => workers,
+        None => Python::attach(engine::default_workers)?,
+    };
     let session = match engine::embedded_engines(workers)? {
         None => gt::embedded(workers).py()?,
         Some(engines) => {
@@ -217,7 +220,7 @@ fn gpu_workers(count: i64) -> PyResult<()> {
             session.describe()
         )));
     }
-    current.workers = count;
+    current.workers = Some(count);
     Ok(())
 }
 
