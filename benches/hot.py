@@ -1,0 +1,172 @@
+"""Measure hot paths beside PyTorch eager, torch.compile and JAX's jit, in one run.
+
+Writes the part "Hot paths" of docs/benchmarks.md. Rounds alternate between the sides; the table has
+medians over the rounds, and PyTorch against itself (A/A).
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from run import cluster
+
+HERE = Path(__file__).resolve().parent
+HEADING = "## Hot paths\n"
+
+#: name: (what it is, {side: at most this of which other side})
+WORK = {
+    "mlp": ("MLP 784-256-10, batch 64, SGD step", {"gt": "0.6 x eager, 0.9 x best", "tcp": "0.8 x"}),
+    "chain": ("6 elementwise operations and a sum, 1M floats", {"gt": "0.35 x eager, 1.0 x compile"}),
+    "small": ("MLP 64-64-10, batch 8, loss fetched every step", {"gt": "0.6 x eager"}),
+    "transformer": (
+        "transformer step: 4 layers, d 256, 8 heads, T 128, batch 8, AdamW",
+        {"gt": "1.0 x eager", "gt pytorch": "1.05 x compile"},
+    ),
+}
+
+SIDES = {
+    "eager": ("torch", {}),
+    "again": ("torch", {}),
+    "compile": ("compile", {}),
+    "jit": ("jit", {}),
+    "gt": ("gt", {}),
+    "gt cold": ("gt", {"GT_AUTO_COMPILE": "0"}),
+    "gt pytorch": ("gt", {"GT_BACKEND": "pytorch", "GT_AUTO_COMPILE": "1"}),
+    "tcp": (None, {}),
+}
+
+
+class Player:
+    """A benchmark process that runs rounds on demand."""
+
+    def __init__(self, side: str, threads: int, work: str, environment: dict[str, str]):
+        flags = "--xla_cpu_multi_thread_eigen=true"
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "hot_player.py", side, str(threads), work],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={
+                **os.environ,
+                **environment,
+                "OMP_NUM_THREADS": str(threads),
+                "XLA_FLAGS": flags,
+                "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            },
+        )
+        line = self.process.stdout.readline().split()
+        self.works = line[:1] == ["ready"]
+        #: Seconds to the end of the first use, compilation included.
+        self.first = float(line[1]) if self.works else float("nan")
+
+    def run(self) -> dict:
+        """Run one round, once the threads of the side before have stopped to look for work."""
+        time.sleep(0.25)
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+
+
+def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str]:
+    """Run one work on all sides; give the table's lines."""
+    address, processes = cluster(threads)
+    players = {}
+    for name in wanted:
+        side, environment = SIDES[name]
+        player = Player(side or address, threads, work, environment)
+        if player.works:
+            players[name] = player
+    results: dict[str, list] = {name: [] for name in players}
+    for _ in range(rounds):
+        for name, player in players.items():
+            results[name].append(player.run())
+    for player in players.values():
+        player.stop()
+    for process in processes:
+        process.terminate()
+        process.wait(timeout=20)
+    text, targets = WORK[work]
+    median = {
+        name: statistics.median(result["us"] for result in all_) for name, all_ in results.items()
+    }
+    cpu = {
+        name: statistics.median(result["cpu_us"] for result in all_)
+        for name, all_ in results.items()
+    }
+    best = min((median[side] for side in ("compile", "jit") if side in median), default=None)
+    lines = []
+    for name in wanted:
+        if name not in median:
+            lines.append(f"| {text} | {threads} | {name} | does not run | | | | | |")
+            continue
+        us = median[name]
+        to_best = f"{us / best:.2f} x" if best else ""
+        to_compile = f"{us / median['compile']:.2f} x" if "compile" in median else ""
+        lines.append(
+            f"| {text} | {threads} | {name} | {us:,.1f} us | **{us / median['eager']:.2f} x** | "
+            f"{to_compile} | {to_best} | {targets.get(name, '')} | {cpu[name]:,.0f} us | "
+            f"{players[name].first:.1f} s |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    """Measure, print, and write the page if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument("--work", choices=WORK, nargs="+", default=list(WORK))
+    parser.add_argument("--side", choices=SIDES, nargs="+", default=list(SIDES))
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    args = parser.parse_args()
+
+    import jax
+    import torch
+
+    lines = []
+    for threads in args.threads:
+        for work in args.work:
+            lines += measure(work, threads, args.rounds, args.side)
+    simulated = subprocess.run(
+        ["cargo", "run", "--quiet", "--release", "-p", "gt-sim", "--example", "hotpaths"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    part = f"""{HEADING}
+PyTorch {torch.__version__} eager (with its fused optimizers), torch.compile of loss and optimizer
+step, JAX {jax.__version__} jit of the whole step with donated buffers, and GT: on its native engine
+("gt"), with hot paths turned off ("gt cold"), on the PyTorch engine with compilation ("gt pytorch"),
+and on a server with a worker as processes of their own ("tcp"). Made by
+`python benches/hot.py --write docs/benchmarks.md`: {args.rounds} rounds in turn, medians. "best" is the
+better of torch.compile and jit. "first" is the time to the end of the first use, with compilation.
+
+| work | threads | side | time | of eager | of compile | of best | at most | CPU | first |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+{chr(10).join(lines)}
+
+What a pass of a loop takes once it is hot, counted in the simulation
+(`cargo run --release -p gt-sim --example hotpaths`):
+
+{simulated}"""
+    print(part)
+    if args.write:
+        before, _, after = args.write.read_text().partition(HEADING)
+        _, heading, rest = after.partition("\n## ")
+        args.write.write_text(before.rstrip() + "\n\n" + part.rstrip() + "\n" + heading + rest)
+
+
+if __name__ == "__main__":
+    main()
