@@ -12,10 +12,8 @@ use crate::element::with_bits;
 use crate::elementwise::Kernel;
 use crate::threads::{Shared, Threads};
 
-/// Elements in a tile, if rows allow it;
+/// Elements in a tile, if rows allow it: the few tiles in use fit into the fastest cache.
 const TILE: usize = 1024;
-/// and where all elements are folded: as many as a fold takes in one go.
-const FOLDED_TILE: usize = 4096;
 /// A group with more work than this many additions is split over threads,
 const PARALLEL: usize = 1 << 17;
 /// into pieces of about this many elements, whatever the number of threads.
@@ -45,10 +43,8 @@ impl Cut {
     fn new(run: &Run) -> Cut {
         let Frame { rows, columns, .. } = run.frame;
         let folds_rows = run.group.nodes.iter().any(|node| matches!(node.kind, Kind::Fold(_)));
-        let folds_all = run.group.ends.iter().any(|end| end.kind == EndKind::Total);
-        let tile = if folds_all && columns >= FOLDED_TILE { FOLDED_TILE } else { TILE };
-        let width = if folds_rows { columns } else { columns.min(tile) };
-        let height = if width < columns { 1 } else { (tile / columns).clamp(1, rows) };
+        let width = if folds_rows { columns } else { columns.min(TILE) };
+        let height = if width < columns { 1 } else { (TILE / columns).clamp(1, rows) };
         let across = columns.div_ceil(width);
         let tiles = rows.div_ceil(height) * across;
         let step = (PIECE / (width * height)).max(1);
