@@ -55,6 +55,7 @@ test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tes
 bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
 	$(BIN)/python benches/run.py --write docs/benchmarks.md
 	$(BIN)/python benches/sharding.py --write docs/benchmarks.md
+	$(BIN)/python benches/hot.py --write docs/benchmarks.md
 
 lint: build ## Check formatting, warnings and types
 	cargo fmt --all --check

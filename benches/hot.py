@@ -20,8 +20,14 @@ HEADING = "## Hot paths\n"
 
 #: name: (what it is, {side: at most this of which other side})
 WORK = {
-    "mlp": ("MLP 784-256-10, batch 64, SGD step", {"gt": "0.6 x eager, 0.9 x best", "tcp": "0.8 x"}),
-    "chain": ("6 elementwise operations and a sum, 1M floats", {"gt": "0.35 x eager, 1.0 x compile"}),
+    "mlp": (
+        "MLP 784-256-10, batch 64, SGD step",
+        {"gt": "0.6 x eager, 0.9 x best", "tcp": "0.8 x"},
+    ),
+    "chain": (
+        "6 elementwise operations and a sum, 1M floats",
+        {"gt": "0.35 x eager, 1.0 x compile"},
+    ),
     "small": ("MLP 64-64-10, batch 8, loss fetched every step", {"gt": "0.6 x eager"}),
     "transformer": (
         "transformer step: 4 layers, d 256, 8 heads, T 128, batch 8, AdamW",
