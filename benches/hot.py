@@ -153,11 +153,12 @@ def main() -> None:
     ).stdout
     part = f"""{HEADING}
 PyTorch {torch.__version__} eager (with its fused optimizers), torch.compile of loss and optimizer
-step, JAX {jax.__version__} jit of the whole step with donated buffers, and GT: on its native engine
-("gt"), with hot paths turned off ("gt cold"), on the PyTorch engine with compilation ("gt pytorch"),
-and on a server with a worker as processes of their own ("tcp"). Made by
-`python benches/hot.py --write docs/benchmarks.md`: {args.rounds} rounds in turn, medians. "best" is the
-better of torch.compile and jit. "first" is the time to the end of the first use, with compilation.
+step, JAX {jax.__version__} jit of the whole step with donated buffers, and GT: on its native
+engine ("gt"), with hot paths turned off ("gt cold"), on the PyTorch engine with compilation
+("gt pytorch"), and on a server with a worker as processes of their own ("tcp"). Made by
+`python benches/hot.py --write docs/benchmarks.md`: {args.rounds} rounds in turn, medians.
+"best" is the better of torch.compile and jit. "first" is the time to the end of the first use, with
+compilation.
 
 | work | threads | side | time | of eager | of compile | of best | at most | CPU | first |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
