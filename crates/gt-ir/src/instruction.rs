@@ -315,25 +315,18 @@ fn script_bytes(script: &Script) -> usize {
 
 fn play_bytes(play: &Play) -> usize {
     let base = play.bases[0].0;
-    let tensors: usize = play
-        .tensors
-        .iter()
-        .map(|(slot, id)| varint_bytes(u64::from(*slot)) + near_bytes(id.0, base))
-        .sum();
-    let numbers: usize = play
-        .numbers
-        .iter()
-        .map(|(slot, value)| varint_bytes(u64::from(*slot)) + scalar_bytes(*value))
-        .sum();
-    let counts = [
-        u64::from(play.session),
-        u64::from(play.script),
-        play.tensors.len() as u64,
-        play.numbers.len() as u64,
-        u64::from(play.weight),
-    ];
+    let counts = [u64::from(play.session), u64::from(play.script), u64::from(play.weight)];
     let counts: usize = counts.into_iter().map(varint_bytes).sum();
-    counts + near_bytes(base, 0) + near_bytes(play.bases[1].0, base) + 8 + tensors + numbers
+    let changes = changes_bytes(&play.tensors, &play.numbers, base);
+    counts + near_bytes(base, 0) + near_bytes(play.bases[1].0, base) + 8 + changes
+}
+
+/// Tensors and numbers that are others than predicted, each list after its length.
+fn changes_bytes(tensors: &[(u32, TensorId)], numbers: &[(u32, Scalar)], base: u64) -> usize {
+    let slot = |slot: u32| varint_bytes(u64::from(slot));
+    let names: usize = tensors.iter().map(|(at, id)| slot(*at) + near_bytes(id.0, base)).sum();
+    let values: usize = numbers.iter().map(|(at, value)| slot(*at) + scalar_bytes(*value)).sum();
+    varint_bytes(tensors.len() as u64) + names + varint_bytes(numbers.len() as u64) + values
 }
 
 fn definition_bytes(definition: &Definition) -> usize {
@@ -357,28 +350,17 @@ fn definition_bytes(definition: &Definition) -> usize {
 
 fn invocation_bytes(invocation: &Invocation) -> usize {
     let base = invocation.base.0;
-    let tensors: usize = invocation
-        .tensors
-        .iter()
-        .map(|(slot, id)| varint_bytes(u64::from(*slot)) + near_bytes(id.0, base))
-        .sum();
-    let numbers: usize = invocation
-        .numbers
-        .iter()
-        .map(|(slot, value)| varint_bytes(u64::from(*slot)) + scalar_bytes(*value))
-        .sum();
     let others: usize = invocation.others.iter().map(|id| near_bytes(id.0, base)).sum();
     let counts = [
         u64::from(invocation.template),
         u64::from(invocation.first),
         u64::from(invocation.last),
         u64::from(invocation.frees),
-        invocation.tensors.len() as u64,
-        invocation.numbers.len() as u64,
         invocation.others.len() as u64,
     ];
     let counts: usize = counts.into_iter().map(varint_bytes).sum();
-    counts + near_bytes(base, 0) + tensors + numbers + others
+    let changes = changes_bytes(&invocation.tensors, &invocation.numbers, base);
+    counts + near_bytes(base, 0) + changes + others
 }
 
 /// A number with its kind.

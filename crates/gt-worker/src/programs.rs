@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use gt_ir::TensorData;
 use gt_ir::message::{CompilationStats, Sequence};
+use gt_ir::{Meta, Scalar, TensorData, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::check::difference;
 use crate::engine::{Engine, EngineError, launch_plainly};
-use crate::executor::panic_text;
+use crate::executor::{Slot, Worker, panic_text};
 use crate::plan::{Given, Plan};
 
 /// How many programs are kept; those that were not used for longest go first.
@@ -174,6 +174,61 @@ impl<P: Send> Programs<P> {
             }
         };
         entries.iter().take(SHOWN).map(sequence).collect()
+    }
+}
+
+/// A tensor that a program is given.
+pub(crate) struct GivenTensor {
+    pub id: TensorId,
+    pub meta: Meta,
+    /// Nobody needs it afterwards.
+    pub dies: bool,
+}
+
+impl<E: Engine> Worker<E> {
+    /// Runs a program on tensors that are there, and keeps its outputs under their names. False if
+    /// it failed: then all is as it was.
+    pub(crate) fn launch(
+        &mut self,
+        program: u64,
+        given: &[GivenTensor],
+        numbers: impl Iterator<Item = Scalar>,
+        kept: impl Iterator<Item = (TensorId, Meta)>,
+    ) -> bool {
+        let tensor = |given: &GivenTensor| match self.tensors.get(&given.id) {
+            Some(Slot::Ready { tensor, .. }) => Given::Tensor(tensor.clone()),
+            _ => unreachable!("the program was chosen by what is there"),
+        };
+        let mut inputs: Vec<Given<E::Tensor>> = given.iter().map(tensor).collect();
+        inputs.extend(numbers.map(Given::Number));
+        // What dies is the program's alone.
+        let dying = || given.iter().filter(|given| given.dies);
+        for given in dying() {
+            self.tensors.remove(&given.id);
+        }
+        let Ok(outputs) = self.programs.launch(&mut self.engine, program, &mut inputs) else {
+            for (given, input) in given.iter().zip(inputs) {
+                if let (true, Given::Tensor(tensor)) = (given.dies, input) {
+                    let slot = Slot::Ready { tensor, meta: given.meta };
+                    self.tensors.insert(given.id, slot);
+                }
+            }
+            return false;
+        };
+        drop(inputs);
+        for given in dying() {
+            self.forget(given.meta);
+        }
+        for ((id, meta), tensor) in kept.zip(outputs) {
+            self.keep(id, tensor, meta);
+        }
+        true
+    }
+
+    /// Counts operations that were run as parts of a program.
+    pub(crate) fn count_compiled(&mut self, operations: u64) {
+        self.stats.operations_total += operations;
+        self.stats.operations_compiled += operations;
     }
 }
 

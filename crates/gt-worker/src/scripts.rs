@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 
 use crate::engine::Engine;
 use crate::executor::{Out, Slot, Worker};
-use crate::plan::{Given, Input, Plan};
+use crate::plan::{Input, Plan};
+use crate::programs::GivenTensor;
 
 /// The most shapes of what it is given for which a part is kept ready.
 const VARIANTS: usize = 4;
@@ -195,42 +196,22 @@ impl<E: Engine> Worker<E> {
     fn play_part(&mut self, script: &Script, bindings: &Bindings, part: &mut Part) -> bool {
         let Some(index) = self.script_variant(script, bindings, part) else { return false };
         let variant = &part.variants[index];
-        let mut inputs = Vec::with_capacity(variant.metas.len() + variant.numbers.len());
-        for name in &part.needs {
-            inputs.push(match self.tensors.get(&bindings.named(*name)) {
-                Some(Slot::Ready { tensor, .. }) => Given::Tensor(tensor.clone()),
-                _ => unreachable!("the variant was chosen by what is there"),
-            });
-        }
-        for name in &part.dying {
-            self.tensors.remove(&bindings.named(*name));
-        }
-        let numbers = variant.numbers.iter();
-        inputs.extend(numbers.map(|slot| Given::Number(bindings.number(*slot as usize))));
-        let outputs = self.programs.launch(&mut self.engine, variant.program, &mut inputs);
-        let dead = part.needs.iter().zip(&variant.metas).zip(inputs);
-        let dead = dead.filter(|((name, _), _)| part.dying.contains(name));
-        let Ok(outputs) = outputs else {
-            for ((name, meta), input) in dead {
-                if let Given::Tensor(tensor) = input {
-                    let slot = Slot::Ready { tensor, meta: *meta };
-                    self.tensors.insert(bindings.named(*name), slot);
-                }
-            }
+        let given = part.needs.iter().zip(&variant.metas).map(|(name, meta)| GivenTensor {
+            id: bindings.named(*name),
+            meta: *meta,
+            dies: part.dying.contains(name),
+        });
+        let given: Vec<GivenTensor> = given.collect();
+        let numbers = variant.numbers.iter().map(|slot| bindings.number(*slot as usize));
+        let kept = part.kept.iter().zip(&variant.kept);
+        let kept = kept.map(|(name, meta)| (bindings.named(*name), *meta));
+        if !self.launch(variant.program, &given, numbers, kept) {
             return false;
-        };
-        for ((_, meta), _) in dead {
-            self.forget(*meta);
-        }
-        for ((name, meta), tensor) in part.kept.iter().zip(&variant.kept).zip(outputs) {
-            self.keep(bindings.named(*name), tensor, *meta);
         }
         for name in &part.freed {
             self.free(bindings.named(*name));
         }
-        let operations = part.steps.len() as u64;
-        self.stats.operations_total += operations;
-        self.stats.operations_compiled += operations;
+        self.count_compiled(part.steps.len() as u64);
         true
     }
 

@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Engine;
 use crate::executor::{Slot, Worker};
-use crate::plan::{Given, Input, Plan};
+use crate::plan::{Input, Plan};
+use crate::programs::GivenTensor;
 
 /// The most ways of using one template that are kept ready.
 const VARIANTS: usize = 8;
@@ -71,7 +72,7 @@ struct Key {
 struct Variant {
     key: Key,
     /// The tensors that the plan is given.
-    tensors: Vec<GivenTensor>,
+    tensors: Vec<Needed>,
     /// The steps whose results are kept, in the order of the plan's outputs.
     kept: Vec<(u32, Meta)>,
     /// The kinds of the numbers that it is given after the tensors.
@@ -82,7 +83,8 @@ struct Variant {
     program: u64,
 }
 
-struct GivenTensor {
+#[derive(Clone, Copy)]
+struct Needed {
     place: Place,
     meta: Meta,
     dies: bool,
@@ -192,45 +194,24 @@ impl<E: Engine> Worker<E> {
     fn run_plan(&mut self, known: &mut Known, key: Key) -> bool {
         let Some(index) = self.variant(known, key) else { return false };
         let Known { template, bindings, variants, .. } = known;
-        let variant = &mut variants[index];
-        let mut inputs = Vec::with_capacity(variant.tensors.len() + variant.numbers.len());
-        for given in &variant.tensors {
-            let id = bindings.tensor_at(given.place);
-            inputs.push(match self.tensors.get(&id) {
-                Some(Slot::Ready { tensor, .. }) => Given::Tensor(tensor.clone()),
-                _ => unreachable!("the variant was chosen by what is there"),
-            });
-        }
-        // What dies is the plan's alone.
-        for given in variant.tensors.iter().filter(|given| given.dies) {
-            self.tensors.remove(&bindings.tensor_at(given.place));
-        }
+        let variant = &variants[index];
         let (first, last) = (key.first as usize, key.last as usize);
-        let numbers = template.new_numbers(first, last);
-        inputs.extend(numbers.map(|slot| Given::Number(bindings.number(slot))));
-        let Ok(outputs) = self.programs.launch(&mut self.engine, variant.program, &mut inputs)
-        else {
-            for (given, input) in variant.tensors.iter().zip(inputs) {
-                if let (true, Given::Tensor(tensor)) = (given.dies, input) {
-                    let slot = Slot::Ready { tensor, meta: given.meta };
-                    self.tensors.insert(bindings.tensor_at(given.place), slot);
-                }
-            }
+        let given = variant.tensors.iter().map(|given| {
+            let Needed { place, meta, dies } = *given;
+            GivenTensor { id: bindings.tensor_at(place), meta, dies }
+        });
+        let given: Vec<GivenTensor> = given.collect();
+        let numbers = template.new_numbers(first, last).map(|slot| bindings.number(slot));
+        let base = bindings.base().0;
+        let kept = variant.kept.iter();
+        let kept = kept.map(|&(step, meta)| (TensorId(base + u64::from(step)), meta));
+        if !self.launch(variant.program, &given, numbers, kept) {
             return false;
-        };
-        drop(inputs);
-        for given in variant.tensors.iter().filter(|given| given.dies) {
-            self.forget(given.meta);
-        }
-        let base = bindings.base();
-        for ((step, meta), tensor) in variant.kept.iter().zip(outputs) {
-            self.keep(TensorId(base.0 + u64::from(*step)), tensor, *meta);
         }
         for &free in &variant.freed {
             self.free(template.freed(free as usize, bindings));
         }
-        self.stats.operations_total += (last - first) as u64;
-        self.stats.operations_compiled += (last - first) as u64;
+        self.count_compiled((last - first) as u64);
         true
     }
 
@@ -273,9 +254,9 @@ impl<E: Engine> Worker<E> {
                 Freed::Outside(slot) => place == Place::Outside(slot),
                 Freed::Previous(_) => false,
             });
-            GivenTensor { place, meta, dies }
+            Needed { place, meta, dies }
         });
-        let tensors: Vec<GivenTensor> = tensors.collect();
+        let tensors: Vec<Needed> = tensors.collect();
         let (mut variant, mut plan) = plan(&self.engine, template, bindings, key, tensors)?;
         plan.compile = *compile;
         variant.program = self.programs.prepare(&mut self.engine, plan)?;
@@ -309,7 +290,7 @@ fn plan<E: Engine>(
     template: &Template,
     bindings: &Bindings,
     key: Key,
-    tensors: Vec<GivenTensor>,
+    tensors: Vec<Needed>,
 ) -> Option<(Variant, Plan)> {
     let (first, last) = (key.first as usize, key.last as usize);
     let given = tensors.iter().map(|given| Input::Tensor { meta: given.meta, dies: given.dies });
@@ -363,7 +344,7 @@ fn plan<E: Engine>(
     Some((Variant { key, tensors, kept, numbers, freed, program: 0 }, plan))
 }
 
-fn dies(tensors: &[GivenTensor], place: Place) -> bool {
+fn dies(tensors: &[Needed], place: Place) -> bool {
     tensors.iter().any(|given| given.dies && given.place == place)
 }
 

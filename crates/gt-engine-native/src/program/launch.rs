@@ -138,7 +138,8 @@ impl Values<'_> {
     ) -> Result<(), EngineError> {
         let mut tensors: Vec<Option<Tensor>> = Vec::with_capacity(group.inputs.len());
         for input in &group.inputs {
-            let value = tiles::value_of(input.source).filter(|&value| self.number(value).is_none());
+            let value =
+                input.source.tensor().copied().filter(|&value| self.number(value).is_none());
             tensors.push(match value {
                 Some(value) => {
                     let uses =

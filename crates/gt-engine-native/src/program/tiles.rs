@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 
-use gt_ir::Operand;
-
 use super::access::{Access, Frame, Tile, fill_number, fill_run};
 use super::fold::Folding;
 use super::group::{EndKind, From, Group, Kind, Space};
@@ -253,12 +251,4 @@ unsafe fn spread(tile: &Tile, from: *const u8, to: *mut u8, size: usize) {
             fill_run(to.cast::<T>().add(row * tile.columns), value, tile.columns);
         }
     });
-}
-
-/// The value of the plan that an input is, if it is one.
-pub fn value_of(source: gt_worker::plan::Source) -> Option<u32> {
-    match source {
-        Operand::Tensor(value) => Some(value),
-        Operand::Scalar(_) => None,
-    }
 }

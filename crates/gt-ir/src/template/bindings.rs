@@ -1,5 +1,7 @@
 //! What a pass is predicted to be, from the passes so far.
 
+use std::ops::Range;
+
 use super::{Invocation, Place, Step, Template, TemplateError, varying_attribute};
 use crate::instruction::{Attribute, Attributes, Operand, Operands, TensorId};
 use crate::scalar::Scalar;
@@ -219,33 +221,17 @@ impl Bindings {
             self.begin(base);
         }
         let (first, last) = (first as usize, last as usize);
-        let mut given = invocation.tensors.iter().peekable();
-        for slot in template.new_tensors(first, last) {
-            let id = match given.next_if(|(given, _)| *given as usize == slot) {
-                Some((_, id)) => *id,
-                None => self.predict_tensor(slot),
-            };
-            self.bind_tensor(slot, id);
-        }
-        let mut numbers = invocation.numbers.iter().peekable();
-        for slot in template.new_numbers(first, last) {
-            let value = match numbers.next_if(|(given, _)| *given as usize == slot) {
-                Some((_, value)) => *value,
-                None => self.predict_number(slot),
-            };
-            self.bind_number(slot, value);
-        }
-        if given.next().is_some() || numbers.next().is_some() {
-            return Err(TemplateError::Slot { number });
-        }
-        Ok(())
+        let (tensors, numbers) =
+            (template.new_tensors(first, last), template.new_numbers(first, last));
+        self.bind(tensors, &invocation.tensors, numbers, &invocation.numbers)
+            .ok_or(TemplateError::Slot { number })
     }
 
     /// The tensor at a place that is not a number's.
     pub fn tensor_at(&self, place: Place) -> TensorId {
         match place {
-            Place::Own(step) => TensorId(self.spaces[0].base.wrapping_add(u64::from(step))),
-            Place::Outside(slot) => self.tensors[slot as usize].id,
+            Place::Own(step) => self.named(Name::Own(step)),
+            Place::Outside(slot) => self.named(Name::Outside(slot)),
             Place::Number(_) => unreachable!("a number is no tensor"),
         }
     }
@@ -256,26 +242,36 @@ impl Bindings {
     /// It names slots that there are not.
     pub fn play(&mut self, play: &Play) -> Result<(), TemplateError> {
         self.begin_with(play.bases);
-        let mut given = play.tensors.iter().peekable();
-        for slot in 0..self.tensors.len() {
+        let (tensors, numbers) = self.lengths();
+        self.bind(0..tensors, &play.tensors, 0..numbers, &play.numbers)
+            .ok_or(TemplateError::Slot { number: play.script })
+    }
+
+    /// Binds slots as given, or as predicted; `None` if others are given.
+    fn bind(
+        &mut self,
+        tensors: Range<usize>,
+        given_tensors: &[(u32, TensorId)],
+        numbers: Range<usize>,
+        given_numbers: &[(u32, Scalar)],
+    ) -> Option<()> {
+        let mut given = given_tensors.iter().peekable();
+        for slot in tensors {
             let id = match given.next_if(|(given, _)| *given as usize == slot) {
                 Some((_, id)) => *id,
                 None => self.predict_tensor(slot),
             };
             self.bind_tensor(slot, id);
         }
-        let mut numbers = play.numbers.iter().peekable();
-        for slot in 0..self.numbers.len() {
-            let value = match numbers.next_if(|(given, _)| *given as usize == slot) {
+        let mut numbered = given_numbers.iter().peekable();
+        for slot in numbers {
+            let value = match numbered.next_if(|(given, _)| *given as usize == slot) {
                 Some((_, value)) => *value,
                 None => self.predict_number(slot),
             };
             self.bind_number(slot, value);
         }
-        if given.next().is_some() || numbers.next().is_some() {
-            return Err(TemplateError::Slot { number: play.script });
-        }
-        Ok(())
+        (given.next().is_none() && numbered.next().is_none()).then_some(())
     }
 
     /// An operand with these bindings.

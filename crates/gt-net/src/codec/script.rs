@@ -67,17 +67,7 @@ impl Encoder {
         self.head.varint(u64::from(play.script));
         self.bases(play.bases);
         self.head.u64(play.transfer.0);
-        self.head.varint(play.tensors.len() as u64);
-        let base = play.bases[0].0;
-        for (slot, id) in &play.tensors {
-            self.head.varint(u64::from(*slot));
-            self.head.near(id.0, base);
-        }
-        self.head.varint(play.numbers.len() as u64);
-        for (slot, value) in &play.numbers {
-            self.head.varint(u64::from(*slot));
-            self.scalar(*value);
-        }
+        self.changes(&play.tensors, &play.numbers, play.bases[0].0);
         self.head.varint(u64::from(play.weight));
     }
 

@@ -34,18 +34,28 @@ impl Encoder {
         self.head.varint(u64::from(invocation.first));
         self.head.varint(u64::from(invocation.last));
         self.head.varint(u64::from(invocation.frees));
-        self.head.varint(invocation.tensors.len() as u64);
-        for (slot, id) in &invocation.tensors {
+        self.changes(&invocation.tensors, &invocation.numbers, base);
+        self.head.varint(invocation.others.len() as u64);
+        invocation.others.iter().for_each(|id| self.head.near(id.0, base));
+    }
+
+    /// Tensors and numbers that are others than predicted, by slot.
+    pub(super) fn changes(
+        &mut self,
+        tensors: &[(u32, TensorId)],
+        numbers: &[(u32, Scalar)],
+        base: u64,
+    ) {
+        self.head.varint(tensors.len() as u64);
+        for (slot, id) in tensors {
             self.head.varint(u64::from(*slot));
             self.head.near(id.0, base);
         }
-        self.head.varint(invocation.numbers.len() as u64);
-        for (slot, value) in &invocation.numbers {
+        self.head.varint(numbers.len() as u64);
+        for (slot, value) in numbers {
             self.head.varint(u64::from(*slot));
             self.scalar(*value);
         }
-        self.head.varint(invocation.others.len() as u64);
-        invocation.others.iter().for_each(|id| self.head.near(id.0, base));
     }
 
     /// A number, after its kind.
