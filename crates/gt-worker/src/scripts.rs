@@ -211,7 +211,10 @@ impl<E: Engine> Worker<E> {
         for name in &part.freed {
             self.free(bindings.named(*name));
         }
-        self.count_compiled(part.steps.len() as u64);
+        // Frees are no operations.
+        let steps = script.steps[part.steps.clone()].iter();
+        let operations = steps.filter(|step| matches!(step, ScriptStep::Run { .. })).count();
+        self.count_compiled(operations as u64);
         true
     }
 

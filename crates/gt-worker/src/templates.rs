@@ -211,7 +211,8 @@ impl<E: Engine> Worker<E> {
         for &free in &variant.freed {
             self.free(template.freed(free as usize, bindings));
         }
-        self.count_compiled((last - first) as u64);
+        // What was made from data is no operation.
+        self.count_compiled(template.steps[first..last].iter().flatten().count() as u64);
         true
     }
 
