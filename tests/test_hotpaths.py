@@ -69,6 +69,8 @@ def test_compiled_engines_train_alike():
 
 
 def test_the_statistics_tell():
+    # NumPy runs a plan as it runs its operations: there is nothing to check.
+    compiles = os.environ.get("GT_BACKEND") != "numpy"
     script = (
         "stats = list(gt.debug.get_worker_stats().values())[0]\n"
         "hot, compiled = stats['hotpath'], stats['compilation']\n"
@@ -82,7 +84,8 @@ def test_the_statistics_tell():
         "top = hot['top_sequences'][0]\n"
         "assert top['repetitions'] > 5 and top['length'] > 20, top\n"
         "assert compiled['cache_size'] >= 1 and compiled['cache_hits'] > 20\n"
-        "assert compiled['failures'] == 0 and compiled['checked'] >= 1, compiled\n"
+        "assert compiled['failures'] == 0, compiled\n"
+        f"assert compiled['checked'] >= {int(compiles)}, compiled\n"
         "gt.debug.print_worker_stats()\n"
     )
     done = run_python(TRAIN.format(steps=40) + script)
