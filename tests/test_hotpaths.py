@@ -69,8 +69,8 @@ def test_compiled_engines_train_alike():
 
 
 def test_the_statistics_tell():
-    # NumPy runs a plan as it runs its operations: there is nothing to check.
-    compiles = os.environ.get("GT_BACKEND") != "numpy"
+    # Others do not compile unasked on a processor: there is nothing to check.
+    compiles = os.environ.get("GT_BACKEND", "native") == "native"
     script = (
         "stats = list(gt.debug.get_worker_stats().values())[0]\n"
         "hot, compiled = stats['hotpath'], stats['compilation']\n"

@@ -63,61 +63,6 @@ pub fn matmul(
     cast::to(threads, out, output.dtype)
 }
 
-/// The sum of all products of a batch: one product, of the matrices side by side times those one
-/// below the other. The operands have the same batch and dtype, a float's.
-pub fn summed(
-    threads: &mut Threads,
-    mut operands: Operands<Tensor>,
-) -> Result<Tensor, EngineError> {
-    let (left, right) = (tensor(&mut operands, 0)?, tensor(&mut operands, 1)?);
-    let dtype = left.dtype();
-    let rank = left.shape().rank();
-    // The summed axis is one run where the batch follows on it.
-    let left = joined(threads, left, rank - 1)?;
-    let right = joined(threads, right, rank - 2)?;
-    let matrix = Shape::new(&[left.shape()[0], right.shape()[1]]).expect("two lengths of shapes");
-    let mut out = Tensor::empty(Meta::new(dtype, matrix))?;
-    let (left, right) = in_rows(threads, left, right)?;
-    with_number!(dtype, T => all::<T>(threads, &left, &right, &mut out));
-    Ok(out)
-}
-
-/// A batch of matrices as one: `axis`, one of the last two, continues through the batch.
-fn joined(threads: &mut Threads, x: Tensor, axis: usize) -> Result<Tensor, EngineError> {
-    let rank = x.shape().rank();
-    let other = 2 * rank - 3 - axis;
-    // The batch, then the axis itself, as one axis; after it or before it the other.
-    let mut order: smallvec::SmallVec<[usize; 8]> = (0..rank - 2).collect();
-    order.push(axis);
-    let follows = |x: &Tensor| {
-        let (shape, strides) = (x.shape(), x.strides());
-        order.windows(2).all(|pair| {
-            shape[pair[0]] == 1 || strides[pair[0]] == strides[pair[1]] * shape[pair[1]] as isize
-        })
-    };
-    let x = if follows(&x) {
-        x
-    } else {
-        // Copied so that it does.
-        let mut turned = order.clone();
-        turned.push(other);
-        let copy = x.permute(&turned).contiguous_with(threads)?;
-        let mut back = turned.clone();
-        turned.iter().enumerate().for_each(|(to, &from)| back[from] = to);
-        copy.permute(&back)
-    };
-    let length: usize = order.iter().map(|&axis| x.shape()[axis]).product();
-    let (step, across) = (x.strides()[axis], x.strides()[other]);
-    let (dims, steps) = if axis < other {
-        ([length, x.shape()[other]], [step, across])
-    } else {
-        ([x.shape()[other], length], [across, step])
-    };
-    let mut strides = [0; gt_ir::shape::MAX_RANK];
-    strides[..2].copy_from_slice(&steps);
-    Ok(x.into_view(0, Shape::new(&dims).expect("as many elements"), strides))
-}
-
 /// A batch of matrices times one matrix is one taller matrix times it.
 fn fold_batch(left: Tensor, right: Tensor) -> (Tensor, Tensor) {
     let rank = left.shape().rank();

@@ -177,12 +177,6 @@ impl Tensor {
         self
     }
 
-    /// A view of the same axes after others of length 1.
-    pub(crate) fn with_ones(self, shape: Shape) -> Tensor {
-        let strides = self.strides_in(&shape);
-        self.into_view(0, shape, strides)
-    }
-
     /// A view with length-1 axes repeated and new ones in front, as broadcasting does.
     pub(crate) fn expand(&self, shape: &Shape) -> Tensor {
         self.view(0, *shape, self.strides_in(shape))

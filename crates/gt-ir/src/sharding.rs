@@ -5,10 +5,10 @@
 //! factor in the output gives a shard of it; one that is missing there gives partial results,
 //! which are to be combined.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::call::{Call, Meta};
-use crate::instruction::Attributes;
+use crate::instruction::{Attribute, Attributes};
 use crate::shape::{MAX_RANK, Shape, axes, axis};
 
 /// How partial results become the whole.
@@ -98,6 +98,34 @@ impl Block {
             block.starts[axis] -= outer.starts[axis];
         }
         block
+    }
+
+    /// Starts, sizes and steps of a slice that takes it.
+    pub fn region(&self) -> Attributes {
+        let rank = self.shape.rank();
+        smallvec![
+            Attribute::dims(&self.starts[..rank]),
+            Attribute::dims(&self.shape),
+            Attribute::ints(&vec![1i64; rank]),
+        ]
+    }
+
+    /// The axis along which blocks follow one another and make up a whole, if they do.
+    pub fn stacked_axis(blocks: &[Block], whole: Shape) -> Option<usize> {
+        let rank = whole.rank();
+        let first = blocks.first()?;
+        let axis = (0..rank).find(|&axis| first.shape[axis] != whole[axis])?;
+        let mut end = 0;
+        for block in blocks {
+            let fits = (0..rank).all(|other| {
+                other == axis || (block.starts[other], block.shape[other]) == (0, whole[other])
+            });
+            if !fits || block.starts[axis] != end {
+                return None;
+            }
+            end += block.shape[axis];
+        }
+        (end == whole[axis]).then_some(axis)
     }
 }
 

@@ -51,7 +51,7 @@ pub trait Engine: Send {
         output: Meta,
     ) -> Result<Self::Tensor, EngineError>;
 
-    /// Makes a plan ready.
+    /// Makes a plan ready; all of its steps are needed for its outputs.
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
     /// Runs a plan; gives its outputs in order. Inputs that die may be taken, but only once

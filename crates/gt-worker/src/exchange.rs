@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gt_ir::exchange::{Origin, Source};
-use gt_ir::instruction::{Attribute, Attributes, Operands};
+use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::message::Failure;
 use gt_ir::ops::{binary, create, shape};
 use gt_ir::sharding::{Block, Reduction};
@@ -237,7 +237,7 @@ impl<E: Engine> Worker<E> {
         }
         let operands: Operands<E::Tensor> = smallvec![Operand::Tensor(tensor.clone())];
         let output = Meta::new(meta.dtype, block.shape);
-        self.guarded(|engine| engine.run(&shape::SLICE, operands, &region(block), output))
+        self.guarded(|engine| engine.run(&shape::SLICE, operands, &block.region(), output))
     }
 
     /// Calls the engine; a panic in it becomes an error.
@@ -301,16 +301,6 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// Starts, sizes and steps of a slice.
-fn region(block: &Block) -> Attributes {
-    let rank = block.shape.rank();
-    smallvec![
-        Attribute::dims(&block.starts[..rank]),
-        Attribute::dims(&block.shape),
-        Attribute::ints(&vec![1i64; rank]),
-    ]
-}
-
 /// The output of an exchange from its parts.
 fn assemble<E: Engine>(
     engine: &mut E,
@@ -335,7 +325,8 @@ fn assemble<E: Engine>(
     {
         return parts.next().ok_or_else(nothing);
     }
-    if let Some(axis) = joined_axis(sources, meta) {
+    let blocks: Vec<Block> = sources.iter().map(|source| source.at).collect();
+    if let Some(axis) = Block::stacked_axis(&blocks, meta.shape) {
         let operands: Operands<E::Tensor> = parts.map(Operand::Tensor).collect();
         return engine.run(&shape::CAT, operands, &smallvec![Attribute::Int(axis as i64)], meta);
     }
@@ -345,32 +336,13 @@ fn assemble<E: Engine>(
     for (source, part) in sources.iter().zip(parts) {
         let operands: Operands<E::Tensor> =
             smallvec![Operand::Tensor(whole), Operand::Tensor(part)];
-        whole = engine.run(&shape::SLICE_ASSIGN, operands, &region(&source.at), meta)?;
+        whole = engine.run(&shape::SLICE_ASSIGN, operands, &source.at.region(), meta)?;
     }
     Ok(whole)
 }
 
 fn nothing() -> EngineError {
     EngineError::Other("an exchange without sources".into())
-}
-
-/// The axis along which the sources follow one another, if they do.
-fn joined_axis(sources: &[Source], meta: Meta) -> Option<usize> {
-    let rank = meta.shape.rank();
-    let first = sources.first()?.at;
-    let axis = (0..rank).find(|&axis| first.shape[axis] != meta.shape[axis])?;
-    let mut end = 0;
-    for source in sources {
-        let fits = (0..rank).all(|other| {
-            other == axis
-                || (source.at.starts[other], source.at.shape[other]) == (0, meta.shape[other])
-        });
-        if !fits || source.at.starts[axis] != end {
-            return None;
-        }
-        end += source.at.shape[axis];
-    }
-    (end == meta.shape[axis]).then_some(axis)
 }
 
 /// The operation that combines two parts. Bools are combined by logic: `or` is the largest.

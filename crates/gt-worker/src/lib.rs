@@ -4,7 +4,7 @@
 //! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
 //! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat;
 //!   [`scripts`]: this worker's part of such a one.
-//! - [`programs`]: plans made ready, found by their [`key`], and [`check`]ed.
+//! - [`programs`]: plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed.
 //! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
@@ -19,6 +19,7 @@ mod key;
 pub mod plan;
 mod programs;
 mod scripts;
+mod simplify;
 mod templates;
 
 pub use engine::{Engine, EngineError};

@@ -40,6 +40,13 @@ pub struct Step {
     pub output: Meta,
 }
 
+impl Step {
+    /// The values that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = u32> {
+        self.operands.iter().filter_map(Operand::tensor).chain(&self.varying).copied()
+    }
+}
+
 /// What a plan is given at one run.
 #[derive(Clone)]
 pub enum Given<T> {
@@ -88,8 +95,7 @@ impl Plan {
     pub fn last_uses(&self) -> Vec<Option<u32>> {
         let mut last = vec![None; self.values()];
         for (index, step) in self.steps.iter().enumerate() {
-            let operands = step.operands.iter().filter_map(Operand::tensor);
-            for &value in operands.chain(&step.varying) {
+            for value in step.reads() {
                 last[value as usize] = Some(index as u32);
             }
         }

@@ -11,6 +11,7 @@ use crate::check::difference;
 use crate::engine::{Engine, EngineError, launch_plainly};
 use crate::executor::{Slot, Worker, panic_text};
 use crate::plan::{Given, Plan};
+use crate::simplify::simplify;
 
 /// How many programs are kept; those that were not used for longest go first.
 const MOST: usize = 256;
@@ -62,7 +63,7 @@ impl<P: Send> Programs<P> {
         }
         self.stats.cache_misses += 1;
         let (start, last_uses) = (engine.now(), plan.last_uses());
-        let prepared = catch_unwind(AssertUnwindSafe(|| engine.prepare(&plan)));
+        let prepared = catch_unwind(AssertUnwindSafe(|| engine.prepare(&simplify(&plan))));
         let prepared = prepared.unwrap_or_else(|panic| Err(other(&*panic)));
         self.stats.compile_time += engine.now().saturating_sub(start);
         let Ok(program) = prepared else {

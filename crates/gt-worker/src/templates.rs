@@ -5,6 +5,7 @@
 //! pass is run operation by operation from the same inputs: that gives the same numbers, and every
 //! failure at its operation.
 
+use gt_ir::ops::create::FULL;
 use gt_ir::template::{Freed, Pass, Place, Step, expand};
 use gt_ir::{Bindings, Command, Definition, Invocation, Meta, Operand, Scalar, Template, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -52,11 +53,21 @@ struct Known {
     bindings: Bindings,
     /// Whether somebody asked for it to be compiled.
     compile: bool,
+    /// The numbers that are part of a plan for as long as they stay as they are, by slot.
+    structure: Vec<(u32, Scalar)>,
     variants: Vec<Variant>,
     /// Ways of use that have come once; most of them do not come again.
     seen: Vec<Key>,
     /// How many of the frees of the current pass are done.
     freed: u32,
+}
+
+impl Known {
+    fn new(template: Template, bindings: Bindings, compile: bool) -> Known {
+        let structure = structure(&template, &bindings);
+        let (variants, seen) = (Vec::new(), Vec::new());
+        Known { template, bindings, compile, structure, variants, seen, freed: 0 }
+    }
 }
 
 /// Which steps of a template are run, and which of its frees are done.
@@ -71,6 +82,8 @@ struct Key {
 /// One way of using a template.
 struct Variant {
     key: Key,
+    /// How many numbers were part of the plan.
+    structure: usize,
     /// The tensors that the plan is given.
     tensors: Vec<Needed>,
     /// The steps whose results are kept, in the order of the plan's outputs.
@@ -88,6 +101,22 @@ struct Needed {
     place: Place,
     meta: Meta,
     dies: bool,
+}
+
+/// The numbers of a pass that engines gain by knowing: the places of slices, and what tensors are
+/// filled with.
+fn structure(template: &Template, bindings: &Bindings) -> Vec<(u32, Scalar)> {
+    let mut slots = Vec::new();
+    for step in template.steps.iter().flatten() {
+        slots.extend((0..varying_count(step)).map(|offset| step.varying + offset));
+        if step.operation.id == FULL.id {
+            slots.extend(step.operands.iter().filter_map(|place| match place {
+                Place::Number(slot) => Some(*slot),
+                _ => None,
+            }));
+        }
+    }
+    slots.into_iter().map(|slot| (slot, bindings.number(slot as usize))).collect()
 }
 
 /// The tensors that steps are given: from outside the pass, of an earlier part of it, or made from
@@ -116,8 +145,7 @@ impl<E: Engine> Worker<E> {
         // The dispatcher has checked it.
         if let Ok((template, bindings)) = Template::new(definition) {
             let compile = definition.compile;
-            let (variants, seen) = (Vec::new(), Vec::new());
-            let known = Known { template, bindings, compile, variants, seen, freed: 0 };
+            let known = Known::new(template, bindings, compile);
             let name = (definition.base.split().0, definition.number);
             self.templates.0.insert(name, Box::new(known));
             self.stats.unique_sequences += 1;
@@ -180,8 +208,7 @@ impl<E: Engine> Worker<E> {
             .filter(|id| !(0..template.frees.len()).any(|at| template.freed(at, &bindings) == **id))
             .copied()
             .collect();
-        let (variants, seen) = (Vec::new(), Vec::new());
-        let mut known = Known { template, bindings, compile: false, variants, seen, freed: 0 };
+        let mut known = Known::new(template, bindings, false);
         if !self.options.check_nan && self.run_plan(&mut known, key) {
             others.iter().for_each(|id| self.free(*id));
         } else {
@@ -218,7 +245,8 @@ impl<E: Engine> Worker<E> {
 
     /// The way of using a template that fits the tensors there are; made ready if there is none.
     fn variant(&mut self, known: &mut Known, key: Key) -> Option<usize> {
-        let Known { template, bindings, compile, variants, seen, .. } = known;
+        let Known { template, bindings, compile, structure, variants, seen, .. } = known;
+        structure.retain(|(slot, value)| bindings.number(*slot as usize).same_bits(*value));
         let (first, last) = (key.first as usize, key.last as usize);
         let numbers = template.new_numbers(first, last);
         let there = |place: Place| match self.tensors.get(&bindings.tensor_at(place)) {
@@ -227,6 +255,7 @@ impl<E: Engine> Worker<E> {
         };
         let fits = |variant: &Variant| {
             variant.key == key
+                && variant.structure == structure.len()
                 && variant.tensors.iter().all(|given| there(given.place) == Some(given.meta))
                 && numbers.clone().zip(&variant.numbers).all(|(slot, kind)| {
                     std::mem::discriminant(&bindings.number(slot)) == std::mem::discriminant(kind)
@@ -258,7 +287,8 @@ impl<E: Engine> Worker<E> {
             Needed { place, meta, dies }
         });
         let tensors: Vec<Needed> = tensors.collect();
-        let (mut variant, mut plan) = plan(&self.engine, template, bindings, key, tensors)?;
+        let (mut variant, mut plan) =
+            plan(&self.engine, template, bindings, structure, key, tensors)?;
         plan.compile = *compile;
         variant.program = self.programs.prepare(&mut self.engine, plan)?;
         if variants.len() >= VARIANTS {
@@ -290,6 +320,7 @@ fn plan<E: Engine>(
     engine: &E,
     template: &Template,
     bindings: &Bindings,
+    structure: &[(u32, Scalar)],
     key: Key,
     tensors: Vec<Needed>,
 ) -> Option<(Variant, Plan)> {
@@ -303,13 +334,20 @@ fn plan<E: Engine>(
         values.insert(given.place, value as u32);
     }
     let number = |slot: u32| (tensors.len() + (slot as usize - slots.start)) as u32;
+    let fixed: FxHashMap<u32, Scalar> = structure.iter().copied().collect();
     for (index, step) in template.steps[first..last].iter().enumerate() {
         let Some(step) = step else { continue };
         let operands = step.operands.iter().map(|place| match place {
-            Place::Number(slot) => Operand::Tensor(number(*slot)),
+            Place::Number(slot) => match fixed.get(slot) {
+                Some(value) => Operand::Scalar(*value),
+                None => Operand::Tensor(number(*slot)),
+            },
             place => Operand::Tensor(values[place]),
         });
-        let varying = (0..varying_count(step)).map(|offset| number(step.varying + offset));
+        // An attribute varies as a whole or not at all.
+        let slots = step.varying..step.varying + varying_count(step);
+        let is_fixed = slots.clone().all(|slot| fixed.contains_key(&slot));
+        let varying = slots.filter(|_| !is_fixed).map(&number);
         let attributes = bindings.attributes(step);
         let lowers = |operation| engine.lowers(operation);
         let (operands, varying) = (operands.collect(), varying.collect());
@@ -342,7 +380,8 @@ fn plan<E: Engine>(
             kept.push((step, *plan.meta(value).tensor()?));
         }
     }
-    Some((Variant { key, tensors, kept, numbers, freed, program: 0 }, plan))
+    let structure = structure.len();
+    Some((Variant { key, structure, tensors, kept, numbers, freed, program: 0 }, plan))
 }
 
 fn dies(tensors: &[Needed], place: Place) -> bool {

@@ -60,14 +60,8 @@ fn slice(streams: &mut Streams, from: &Copy, to: &Copy, meta: Meta, line: Source
             continue;
         }
         let block = need.within(&outer);
-        let axes = block.shape.rank();
-        let attributes: Attributes = smallvec![
-            Attribute::dims(&block.starts[..axes]),
-            Attribute::dims(&block.shape),
-            Attribute::ints(&vec![1i64; axes]),
-        ];
         let operands = smallvec![Operand::Tensor(from.id)];
-        streams.push(worker, instruction(&shape::SLICE, to.id, operands, attributes, line));
+        streams.push(worker, instruction(&shape::SLICE, to.id, operands, block.region(), line));
     }
 }
 

@@ -1,18 +1,15 @@
 //! From a plan to its units.
 
 use gt_ir::ops::binary::POW;
-use gt_ir::ops::matmul::MATMUL;
-use gt_ir::ops::reduce::SUM;
-use gt_ir::ops::shape::PERMUTE;
 use gt_ir::shape::axes;
 use gt_ir::{DType, Meta, Operand, Shape};
 use gt_worker::plan::{Input, Plan, Source, Step};
 use rustc_hash::FxHashMap;
 
+use super::Unit;
 use super::fold::{Folding, folding};
 use super::group::{End, EndKind, From, Group, GroupInput, Kind, Node, Output, Space};
 use super::micro::{Micro, micro};
-use super::{SummedProduct, Unit};
 
 /// Rows longer than this are folded by themselves: a tile holds whole ones.
 const LONGEST_ROW: usize = 8192;
@@ -23,99 +20,11 @@ const MOST_NODES: usize = 256;
 
 /// Cuts a plan into units, in an order in which each finds what it needs.
 pub fn units(plan: &Plan) -> Vec<Unit> {
-    let needed = needed(plan);
-    let summed = summed_products(plan, &needed);
     let mut builder = Builder { plan, drafts: Vec::new(), homes: vec![Home::Given; plan.values()] };
     for (index, step) in plan.steps.iter().enumerate() {
-        let index = index as u32;
-        if let Some(summed) = summed.iter().find(|summed| summed.sum == index) {
-            builder.summed_product(*summed);
-        } else if needed[plan.inputs.len() + index as usize]
-            && !summed.iter().any(|of| of.product == index || of.turn == Some(index))
-        {
-            builder.step(index, step);
-        }
+        builder.step(index as u32, step);
     }
-    builder.finish(&needed)
-}
-
-/// Which values are outputs, or needed for one.
-fn needed(plan: &Plan) -> Vec<bool> {
-    let mut needed = vec![false; plan.values()];
-    plan.outputs.iter().for_each(|&value| needed[value as usize] = true);
-    for (index, step) in plan.steps.iter().enumerate().rev() {
-        if needed[plan.inputs.len() + index] {
-            reads(step).for_each(|value| needed[value as usize] = true);
-        }
-    }
-    needed
-}
-
-/// Sums over all batch axes of products that nothing else reads, as gradients of weights are.
-fn summed_products(plan: &Plan, needed: &[bool]) -> Vec<SummedProduct> {
-    let mut uses = vec![0; plan.values()];
-    plan.outputs.iter().for_each(|&value| uses[value as usize] += 1);
-    for (index, step) in plan.steps.iter().enumerate() {
-        if needed[plan.inputs.len() + index] {
-            reads(step).for_each(|value| uses[value as usize] += 1);
-        }
-    }
-    // The step that makes a step's first operand, if for that alone.
-    let maker = |step: &Step| {
-        let value = *step.operands.first().and_then(Operand::tensor)? as usize;
-        let made = value.checked_sub(plan.inputs.len())?;
-        (uses[value] == 1).then_some(made as u32)
-    };
-    let mut found = Vec::new();
-    for (index, step) in plan.steps.iter().enumerate() {
-        if step.operation.id != SUM.id || !needed[plan.inputs.len() + index] {
-            continue;
-        }
-        let Some(mut product) = maker(step) else { continue };
-        let turn = Some(product).filter(|&turn| turns(&plan.steps[turn as usize]));
-        if let Some(turn) = turn {
-            let Some(before) = maker(&plan.steps[turn as usize]) else { continue };
-            product = before;
-        }
-        let made = &plan.steps[product as usize];
-        let rank = made.output.shape.rank();
-        let batch = (0..rank.saturating_sub(2)).map(|axis| axis as i64);
-        let sums_batch = gt_ir::operation::ints(&step.attributes, 0).iter().copied().eq(batch);
-        if sums_batch && rank > 2 && is_plain_product(plan, made) {
-            found.push(SummedProduct { product, turn, sum: index as u32 });
-        }
-    }
-    found
-}
-
-/// Whether a step exchanges the last two axes.
-fn turns(step: &Step) -> bool {
-    let rank = step.output.shape.rank();
-    step.operation.id == PERMUTE.id && rank > 2 && {
-        let order = gt_ir::operation::ints(&step.attributes, 0);
-        let last = rank as i64;
-        order.iter().copied().eq((0..last - 2).chain([last - 1, last - 2]))
-    }
-}
-
-/// Whether a step multiplies floats of equal batches.
-fn is_plain_product(plan: &Plan, step: &Step) -> bool {
-    let Meta { dtype, shape } = step.output;
-    let metas = || step.operands.iter().filter_map(Operand::tensor).map(|&value| plan.meta(value));
-    step.operation.id == MATMUL.id
-        && shape.numel() > 0
-        && matches!(dtype, DType::F32 | DType::F64)
-        && metas().filter_map(|meta| meta.tensor().copied()).all(|meta| {
-            meta.dtype == dtype
-                && meta.shape.rank() == shape.rank()
-                && meta.shape[..shape.rank() - 2] == shape[..shape.rank() - 2]
-                && meta.shape.numel() > 0
-        })
-}
-
-/// The values that a step reads.
-pub fn reads(step: &Step) -> impl Iterator<Item = u32> {
-    step.operands.iter().filter_map(Operand::tensor).chain(&step.varying).copied()
+    builder.finish()
 }
 
 /// For each unit, the values that are not needed after it. Outputs are needed to the end.
@@ -124,9 +33,7 @@ pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
     for (index, unit) in units.iter().enumerate() {
         let mut uses = |value: u32| last[value as usize] = Some(index);
         match unit {
-            Unit::Single(step) | Unit::SummedProduct(SummedProduct { product: step, .. }) => {
-                reads(&plan.steps[*step as usize]).for_each(&mut uses);
-            }
+            Unit::Single(step) => plan.steps[*step as usize].reads().for_each(&mut uses),
             Unit::Group(group) => {
                 let sources = group.inputs.iter().filter_map(|input| input.source.tensor());
                 sources.for_each(|&value| uses(value));
@@ -168,7 +75,6 @@ impl Home {
 
 enum Draft {
     Single(u32),
-    SummedProduct(SummedProduct),
     Group(Box<GroupDraft>),
 }
 
@@ -196,15 +102,9 @@ impl Builder<'_> {
         }
     }
 
-    fn summed_product(&mut self, summed: SummedProduct) {
-        let value = self.plan.inputs.len() + summed.sum as usize;
-        self.homes[value] = Home::Unit(self.drafts.len());
-        self.drafts.push(Draft::SummedProduct(summed));
-    }
-
     /// The group in which the last of a step's operands is made, if all of them can be had there.
     fn group_of_last(&self, step: &Step) -> Option<usize> {
-        let homes = || reads(step).map(|value| self.homes[value as usize]);
+        let homes = || step.reads().map(|value| self.homes[value as usize]);
         let last = homes().filter_map(Home::unit).max()?;
         let within = homes().all(|home| home != Home::Unit(last));
         let Draft::Group(draft) = &self.drafts[last] else { return None };
@@ -289,11 +189,11 @@ impl Builder<'_> {
         let fits = |group: &Group| group.split.is_none_or(|known| known == split);
         let joined = self.group_of_last(step).filter(|&unit| match &self.drafts[unit] {
             Draft::Group(draft) => draft.group.shape == meta.shape,
-            Draft::Single(_) | Draft::SummedProduct(_) => false,
+            Draft::Single(_) => false,
         });
         let group = joined.and_then(|unit| match &self.drafts[unit] {
             Draft::Group(draft) => Some(&draft.group),
-            Draft::Single(_) | Draft::SummedProduct(_) => None,
+            Draft::Single(_) => None,
         });
         if is_last && split == 0 {
             return joined.is_some_and(|unit| {
@@ -362,16 +262,12 @@ impl Builder<'_> {
     }
 
     /// The units, once it is known which values are needed outside of the groups that make them.
-    fn finish(self, needed: &[bool]) -> Vec<Unit> {
+    fn finish(self) -> Vec<Unit> {
         let Builder { plan, drafts, homes } = self;
         let mut unit_of_step = vec![usize::MAX; plan.steps.len()];
         for (unit, draft) in drafts.iter().enumerate() {
             match draft {
                 Draft::Single(step) => unit_of_step[*step as usize] = unit,
-                Draft::SummedProduct(of) => {
-                    let steps = [Some(of.product), of.turn, Some(of.sum)];
-                    steps.iter().flatten().for_each(|&step| unit_of_step[step as usize] = unit);
-                }
                 Draft::Group(draft) => {
                     draft.steps.iter().for_each(|&step| unit_of_step[step as usize] = unit);
                 }
@@ -381,10 +277,7 @@ impl Builder<'_> {
         plan.outputs.iter().for_each(|&value| outside[value as usize] = true);
         let mut last_unit = vec![0; plan.values()];
         for (index, step) in plan.steps.iter().enumerate() {
-            if !needed[plan.inputs.len() + index] {
-                continue;
-            }
-            for value in reads(step) {
+            for value in step.reads() {
                 let unit = unit_of_step[index];
                 last_unit[value as usize] = unit.max(last_unit[value as usize]);
                 outside[value as usize] |= homes[value as usize].unit() != Some(unit);
@@ -393,7 +286,6 @@ impl Builder<'_> {
         plan.outputs.iter().for_each(|&value| last_unit[value as usize] = usize::MAX);
         let finished = drafts.into_iter().enumerate().map(|(unit, draft)| match draft {
             Draft::Single(step) => Unit::Single(step),
-            Draft::SummedProduct(summed) => Unit::SummedProduct(summed),
             // One operation alone is run as without a plan.
             Draft::Group(draft) if draft.steps.len() == 1 => Unit::Single(draft.steps[0]),
             Draft::Group(draft) => {

@@ -9,9 +9,8 @@ use gt_worker::{Engine, EngineError};
 use super::access::{Access, Frame, TensorAccess, natural_split, readable};
 use super::group::{EndKind, Group, Space};
 use super::tiles::{self, Run};
-use super::{Program, SummedProduct, Unit};
+use super::{Program, Unit};
 use crate::NativeEngine;
-use crate::matmul;
 use crate::tensor::Tensor;
 
 /// The values of a run.
@@ -41,15 +40,6 @@ impl Program {
                     let attributes = attributes(of, values.inputs);
                     let made = engine.run(of.operation, operands, &attributes, of.output)?;
                     values.keep_step(*step, made);
-                }
-                Unit::SummedProduct(SummedProduct { product, turn, sum }) => {
-                    let step = &self.plan.steps[*product as usize];
-                    let operands = values.operands(step, index);
-                    let output = self.plan.steps[*sum as usize].output;
-                    let made = matmul::summed(&mut engine.threads, operands)?;
-                    let made = if turn.is_some() { made.permute(&[1, 0]) } else { made };
-                    let made = made.with_ones(output.shape);
-                    values.keep_step(*sum, made);
                 }
                 Unit::Group(group) => values.run_group(engine, group, index)?,
             }

@@ -38,18 +38,7 @@ pub struct Program {
 enum Unit {
     /// A step of the plan by itself.
     Single(u32),
-    /// A product of batches of matrices, and the sum over the batch, as one product.
-    SummedProduct(SummedProduct),
     Group(Box<Group>),
-}
-
-/// A sum over all batch axes of a product, by the places of both.
-#[derive(Clone, Copy)]
-struct SummedProduct {
-    product: u32,
-    /// The step between them, if the last two axes are exchanged there.
-    turn: Option<u32>,
-    sum: u32,
 }
 
 impl Program {
@@ -59,7 +48,7 @@ impl Program {
         let dying = build::dying(&plan, &units);
         let fails = |unit: &Unit| match unit {
             Unit::Single(step) => micro::can_fail(&plan.steps[*step as usize]),
-            Unit::SummedProduct(_) | Unit::Group(_) => false,
+            Unit::Group(_) => false,
         };
         let safe_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
         Program { plan, units, dying, checked: false, safe_from }

@@ -36,6 +36,9 @@ _OF_FLOATS: dict[str, Function] = {
 }
 #: These do not round a number to a 16-bit float first; of `where` GT asks it.
 _KEEPS_NUMBER = frozenset("add sub mul div where".split())
+#: These round 16-bit floats on the way: `rsqrt` where values do not lie one after another, the
+#: others where there are many.
+_ROUNDS_TWICE = frozenset(("rsqrt", "softmax", "log_softmax"))
 #: Functions of operands in the dtype of the result, be it a 16-bit float.
 _SAME: dict[str, Function] = {
     name: LOWERINGS[name]
@@ -52,6 +55,8 @@ def direct(
     Of what looks at values, PyTorch's own checks are relied on, which it makes on CPUs.
     """
     name, output = step.operation, step.output.dtype
+    if name in _ROUNDS_TWICE and output in _HALVES:
+        return None
     if name in _PROMOTING:
         return _promoting(_PROMOTING[name], step, operands)
     if name in _OF_FLOATS and all(not isinstance(o, Meta) or is_float(o.dtype) for o in operands):

@@ -1,0 +1,258 @@
+//! Plans made simpler, for whichever engine: the same values from less work.
+//!
+//! - [`products`]: a product summed over its batch, as the gradient of a layer's weight, is one
+//!   product of longer matrices.
+//! - [`joins`]: zeros with parts put into them and added up, as the gradients of slices, are the
+//!   parts side by side.
+//!
+//! What nothing needs is left out.
+
+mod joins;
+mod products;
+
+use gt_ir::{Attributes, Operand, Operation};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::plan::{Plan, Source, Step};
+
+/// The same plan with less to do.
+pub fn simplify(plan: &Plan) -> Plan {
+    let plan = without_the_unneeded(plan);
+    let found = Found { products: products::find(&plan), joins: joins::find(&plan) };
+    if found.products.is_empty() && found.joins.is_empty() {
+        return plan;
+    }
+    without_the_unneeded(&rewrite(&plan, &found))
+}
+
+/// What is computed in another way, by the step that gives it.
+struct Found {
+    products: FxHashMap<usize, products::Summed>,
+    joins: FxHashMap<usize, joins::Joined>,
+}
+
+fn rewrite(plan: &Plan, found: &Found) -> Plan {
+    let mut writer = Writer::new(plan);
+    for (index, step) in plan.steps.iter().enumerate() {
+        let value = if let Some(summed) = found.products.get(&index) {
+            products::write(&mut writer, summed, step.output)
+        } else if let Some(joined) = found.joins.get(&index) {
+            joins::write(&mut writer, joined, step.output)
+        } else {
+            writer.copy(step)
+        };
+        writer.values.push(value);
+    }
+    writer.finish(plan)
+}
+
+fn without_the_unneeded(plan: &Plan) -> Plan {
+    let needed = needed(plan);
+    let mut writer = Writer::new(plan);
+    for (index, step) in plan.steps.iter().enumerate() {
+        let is_needed = needed[plan.inputs.len() + index];
+        // A step that is left out is never asked for.
+        let value = if is_needed { writer.copy(step) } else { u32::MAX };
+        writer.values.push(value);
+    }
+    writer.finish(plan)
+}
+
+/// Which values are outputs, or needed for one.
+fn needed(plan: &Plan) -> Vec<bool> {
+    let mut needed = vec![false; plan.values()];
+    plan.outputs.iter().for_each(|&value| needed[value as usize] = true);
+    for (index, step) in plan.steps.iter().enumerate().rev() {
+        if needed[plan.inputs.len() + index] {
+            step.reads().for_each(|value| needed[value as usize] = true);
+        }
+    }
+    needed
+}
+
+/// A plan on its way to be another one.
+struct Writer {
+    plan: Plan,
+    /// The new plan's values, by those of the old one.
+    values: Vec<u32>,
+}
+
+impl Writer {
+    fn new(plan: &Plan) -> Writer {
+        let mut new = Plan::new(plan.inputs.clone());
+        new.compile = plan.compile;
+        Writer { values: (0..plan.inputs.len() as u32).collect(), plan: new }
+    }
+
+    /// Adds a step as it was.
+    fn copy(&mut self, step: &Step) -> u32 {
+        let new = |value: &u32| self.values[*value as usize];
+        let operands = step.operands.iter().map(|source| source.map(new)).collect();
+        let varying = step.varying.iter().map(new).collect();
+        self.plan.steps.push(Step { operands, varying, ..step.clone() });
+        self.plan.values() as u32 - 1
+    }
+
+    /// Adds an operation on values of the new plan.
+    fn push(&mut self, operation: &'static Operation, operands: &[u32], given: Attributes) -> u32 {
+        let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
+        let value = self.plan.push(&|_| true, operation, operands, given, SmallVec::new());
+        value.expect("what it stands for was valid")
+    }
+
+    fn finish(mut self, old: &Plan) -> Plan {
+        self.plan.outputs = old.outputs.iter().map(|&value| self.values[value as usize]).collect();
+        self.plan
+    }
+}
+
+/// How steps of a plan hang together.
+struct Links<'a> {
+    plan: &'a Plan,
+    uses: Vec<u32>,
+}
+
+impl<'a> Links<'a> {
+    fn new(plan: &'a Plan) -> Links<'a> {
+        let mut uses = vec![0; plan.values()];
+        let read = plan.steps.iter().flat_map(Step::reads);
+        plan.outputs.iter().copied().chain(read).for_each(|value| uses[value as usize] += 1);
+        Links { plan, uses }
+    }
+
+    /// The step that makes a value, with its place.
+    fn maker(&self, source: &Source) -> Option<(usize, &'a Step)> {
+        let place = (*source.tensor()? as usize).checked_sub(self.plan.inputs.len())?;
+        Some((place, &self.plan.steps[place]))
+    }
+
+    /// The same, if nothing else needs the value.
+    fn only_maker(&self, source: &Source) -> Option<(usize, &'a Step)> {
+        let is_only = self.uses[*source.tensor()? as usize] == 1;
+        self.maker(source).filter(|_| is_only)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Input;
+    use gt_ir::instruction::Attribute;
+    use gt_ir::ops::{binary, create, matmul, reduce, shape};
+    use gt_ir::{DType, Meta, Scalar, Shape};
+    use smallvec::smallvec;
+
+    fn meta(dims: &[usize]) -> Meta {
+        Meta::new(DType::F32, Shape::new(dims).unwrap())
+    }
+
+    fn plan(inputs: &[&[usize]]) -> Plan {
+        let input = |dims: &&[usize]| Input::Tensor { meta: meta(dims), dies: false };
+        Plan::new(inputs.iter().map(input).collect())
+    }
+
+    fn push(plan: &mut Plan, of: &'static Operation, operands: &[u32], given: Attributes) -> u32 {
+        let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
+        plan.push(&|_| true, of, operands, given, SmallVec::new()).unwrap()
+    }
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.steps.iter().map(|step| step.operation.name).collect()
+    }
+
+    fn sum(plan: &mut Plan, value: u32, axes: &[i64], keepdims: bool) -> u32 {
+        let given = smallvec![Attribute::ints(axes), Attribute::Bool(keepdims)];
+        push(plan, &reduce::SUM, &[value], given)
+    }
+
+    fn turn(plan: &mut Plan, value: u32) -> u32 {
+        push(plan, &shape::PERMUTE, &[value], smallvec![Attribute::ints(&[0, 2, 1])])
+    }
+
+    #[test]
+    fn a_product_summed_over_its_batch_is_one_product() {
+        let mut given = plan(&[&[4, 5, 2], &[4, 5, 3]]);
+        let turned = turn(&mut given, 0);
+        let product = push(&mut given, &matmul::MATMUL, &[turned, 1], smallvec![]);
+        let last = sum(&mut given, product, &[0], false);
+        given.outputs = vec![last];
+        let simple = simplify(&given);
+        assert_eq!(names(&simple), ["reshape", "reshape", "permute", "matmul"]);
+        assert_eq!(*simple.meta(simple.outputs[0]).tensor().unwrap(), meta(&[2, 3]));
+
+        // Turned afterwards, and with the summed axis kept.
+        let mut given = plan(&[&[4, 5, 2], &[4, 5, 3]]);
+        let turned = turn(&mut given, 0);
+        let product = push(&mut given, &matmul::MATMUL, &[turned, 1], smallvec![]);
+        let back = turn(&mut given, product);
+        let last = sum(&mut given, back, &[0], true);
+        given.outputs = vec![last];
+        let simple = simplify(&given);
+        assert!(names(&simple).contains(&"matmul") && !names(&simple).contains(&"sum"));
+        assert_eq!(*simple.meta(simple.outputs[0]).tensor().unwrap(), meta(&[1, 3, 2]));
+    }
+
+    #[test]
+    fn a_product_that_is_needed_otherwise_stays() {
+        let mut given = plan(&[&[4, 5, 2], &[4, 5, 3]]);
+        let turned = turn(&mut given, 0);
+        let product = push(&mut given, &matmul::MATMUL, &[turned, 1], smallvec![]);
+        let last = sum(&mut given, product, &[0], false);
+        given.outputs = vec![last, product];
+        assert_eq!(names(&simplify(&given)), ["permute", "matmul", "sum"]);
+        // Another axis than the batch.
+        given.outputs.clear();
+        let rows = sum(&mut given, product, &[1], false);
+        given.outputs = vec![rows];
+        assert_eq!(names(&simplify(&given)), ["permute", "matmul", "sum"]);
+    }
+
+    /// Zeros of 6 by 2 with a part put into them.
+    fn padded(plan: &mut Plan, value: u32, start: i64, rows: i64) -> u32 {
+        let attributes =
+            smallvec![Attribute::dims(&meta(&[6, 2]).shape), Attribute::DType(DType::F32)];
+        let zero = smallvec![Operand::Scalar(Scalar::Int(0))];
+        let zeros = plan.push(&|_| true, &create::FULL, zero, attributes, smallvec![]).unwrap();
+        let region = [[start, 0], [rows, 2], [1, 1]].map(|ints| Attribute::ints(&ints));
+        push(plan, &shape::SLICE_ASSIGN, &[zeros, value], region.into_iter().collect())
+    }
+
+    fn of_slices(places: &[(i64, i64)]) -> Vec<String> {
+        let inputs: Vec<[usize; 2]> = places.iter().map(|&(_, rows)| [rows as usize, 2]).collect();
+        let inputs: Vec<&[usize]> = inputs.iter().map(|dims| &dims[..]).collect();
+        let mut given = plan(&inputs);
+        let mut total = None;
+        for (value, &(start, rows)) in places.iter().enumerate() {
+            let part = padded(&mut given, value as u32, start, rows);
+            total = Some(match total {
+                Some(total) => push(&mut given, &binary::ADD, &[total, part], smallvec![]),
+                None => part,
+            });
+        }
+        given.outputs = vec![total.unwrap()];
+        names(&simplify(&given)).into_iter().map(String::from).collect()
+    }
+
+    #[test]
+    fn gradients_of_slices_are_put_side_by_side() {
+        assert_eq!(of_slices(&[(2, 2), (0, 2), (4, 2)]), ["cat"]);
+        // There is a gap.
+        assert_eq!(of_slices(&[(0, 2), (3, 3)]), ["full", "slice_assign", "slice_assign"]);
+        // Two overlap.
+        let both = ["full", "slice_assign", "full", "slice_assign", "add"];
+        assert_eq!(of_slices(&[(0, 4), (3, 3)]), both);
+    }
+
+    #[test]
+    fn what_nothing_needs_is_left_out() {
+        let mut given = plan(&[&[4, 5, 2]]);
+        let turned = turn(&mut given, 0);
+        sum(&mut given, turned, &[0], false);
+        let last = sum(&mut given, turned, &[1], false);
+        given.outputs = vec![last, 0];
+        let simple = simplify(&given);
+        assert_eq!(names(&simple), ["permute", "sum"]);
+        assert_eq!(simple.outputs, [2, 0]);
+    }
+}
