@@ -11,8 +11,15 @@ pub trait Fold<T> {
     type Total: Copy + Send;
     const START: T;
     const START_TOTAL: Self::Total;
+    /// Whether runs without NaN are folded faster by [`Fold::push_number`].
+    const LOOKS_FOR_NAN: bool = false;
 
     fn push(folded: T, x: T) -> T;
+    /// The same where neither is NaN.
+    #[inline(always)]
+    fn push_number(folded: T, x: T) -> T {
+        Self::push(folded, x)
+    }
     fn total(total: Self::Total, folded: T) -> Self::Total;
     fn merge(total: Self::Total, other: Self::Total) -> Self::Total;
     /// The result of folding `count` elements.
@@ -29,11 +36,6 @@ pub struct All;
 
 /// Folds whose totals are of the elements' own type.
 macro_rules! plain {
-    ($name:ident, $bound:ident, $start:ident, $function:ident) => {
-        impl<T: $bound> Fold<T> for $name {
-            plain!(methods T, T::$start, $function);
-        }
-    };
     ($name:ident for $type:ty, $start:expr, $function:ident) => {
         impl Fold<$type> for $name {
             plain!(methods $type, $start, $function);
@@ -63,8 +65,24 @@ macro_rules! plain {
     };
 }
 
-plain!(Largest, Number, LOWEST, larger);
-plain!(Smallest, Number, HIGHEST, smaller);
+/// Extremes. That of two numbers is one instruction, but that takes no care of NaN.
+macro_rules! extreme {
+    ($name:ident, $start:ident, $function:ident, $is_before:tt) => {
+        impl<T: Number> Fold<T> for $name {
+            plain!(methods T, T::$start, $function);
+
+            const LOOKS_FOR_NAN: bool = true;
+
+            #[inline(always)]
+            fn push_number(folded: T, x: T) -> T {
+                if folded $is_before x { folded } else { x }
+            }
+        }
+    };
+}
+
+extreme!(Largest, LOWEST, larger, >);
+extreme!(Smallest, HIGHEST, smaller, <);
 plain!(Sum for i64, 0, plus);
 plain!(Product for i64, 1, times);
 plain!(Any for Bool, Bool(0), plus);
@@ -132,6 +150,14 @@ pub fn row<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
 
 #[inline(always)]
 fn block_of_row<T: Number, F: Fold<T>>(block: &[T]) -> T {
+    if F::LOOKS_FOR_NAN && !block.iter().fold(false, |any, x| any | x.is_nan()) {
+        return block_by::<T, F>(block, F::push_number);
+    }
+    block_by::<T, F>(block, F::push)
+}
+
+#[inline(always)]
+fn block_by<T: Number, F: Fold<T>>(block: &[T], push: impl Fn(T, T) -> T + Copy) -> T {
     let mut folded = F::START;
     let chunks = block.chunks_exact(LANES);
     let rest = chunks.remainder();
@@ -139,20 +165,20 @@ fn block_of_row<T: Number, F: Fold<T>>(block: &[T]) -> T {
         let mut lanes = [F::START; LANES];
         for chunk in chunks {
             for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = F::push(*lane, *x);
+                *lane = push(*lane, *x);
             }
         }
         let mut width = LANES / 2;
         while width > 0 {
             for i in 0..width {
-                lanes[i] = F::push(lanes[i], lanes[i + width]);
+                lanes[i] = push(lanes[i], lanes[i + width]);
             }
             width /= 2;
         }
         folded = lanes[0];
     }
     for x in rest {
-        folded = F::push(folded, *x);
+        folded = push(folded, *x);
     }
     folded
 }

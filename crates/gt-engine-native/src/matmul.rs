@@ -93,7 +93,10 @@ fn in_rows(
         if others >= TURNED && by_columns(&x) { x.contiguous_with(threads) } else { Ok(x) }
     };
     let right = turn(threads, right, rows)?;
-    Ok((turn(threads, left, columns)?, right))
+    // A product of long matrices is turned instead.
+    let depth = left.shape()[left.shape().rank() - 1];
+    let left = if columns < depth { left } else { turn(threads, left, columns)? };
+    Ok((left, right))
 }
 
 /// Multiplies all matrices of the batch.
@@ -203,7 +206,7 @@ unsafe fn product<T: Number>(
 ) {
     let Lengths { rows, depth, columns } = lengths;
     if matches!(T::DTYPE, DType::F32 | DType::F64) && depth > 0 {
-        if is_better_turned(lengths, b)
+        if is_better_turned(lengths, a, b)
             && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>())
         {
             let turned = buffer.data().cast::<T>();
@@ -226,11 +229,20 @@ unsafe fn product<T: Number>(
 }
 
 /// Whether gemm is faster at the result column by column. Row by row it copies a right operand
-/// whose columns are runs (a transposed weight) into rows; that costs more than to turn a small
-/// result.
-fn is_better_turned<T>(lengths: Lengths, b: Matrix<T>) -> bool {
+/// whose columns are runs (a transposed weight) into rows, and a left one slowly; that costs more
+/// than to turn a small result.
+fn is_better_turned<T>(lengths: Lengths, a: Matrix<T>, b: Matrix<T>) -> bool {
     let Lengths { rows, depth, columns } = lengths;
+    if is_turned_left(lengths, a) {
+        return true;
+    }
     b.row == 1 && b.column != 1 && rows > 1 && rows * (columns + depth) < depth * columns
+}
+
+/// Whether the left operand's columns are runs, and the result is the smaller one to turn.
+fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
+    let Lengths { rows, depth, columns } = lengths;
+    a.row == 1 && a.column != 1 && rows > 1 && (TURNED..depth).contains(&columns)
 }
 
 /// One product of floats, its result at the steps given for rows and columns.
