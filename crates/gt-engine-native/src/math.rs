@@ -289,9 +289,7 @@ fn erf(x: f32) -> f32 {
     let size = x.abs();
     let z = x * x;
     let mut near = -6.000_455e-4f32;
-    for factor in
-        [4.995_052e-3, -2.676_788_6e-2, 1.128_185_1e-1, -3.761_249_7e-1, 1.283_791_5e-1]
-    {
+    for factor in [4.995_052e-3, -2.676_788_6e-2, 1.128_185_1e-1, -3.761_249_7e-1, 1.283_791_5e-1] {
         near = near.mul_add(z, factor);
     }
     let t = if size > 4.0 { 4.0 } else { size };

@@ -12,13 +12,19 @@ const PLACES: usize = 1 << 11;
 /// So many tokens together are looked up.
 const WINDOW: u64 = 4;
 
+/// What is remembered of a token.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    token: u64,
+    /// How bad it is to begin a round with it.
+    weight: i32,
+    /// How many tokens had come as ordinary commands before it.
+    cold: u32,
+}
+
 /// What is remembered of a stream.
 pub struct History {
-    tokens: Vec<u64>,
-    /// How bad it is to begin a round with each token.
-    weights: Vec<i32>,
-    /// How many tokens had come as ordinary commands before each.
-    cold: Vec<u32>,
+    seen: Vec<Seen>,
     /// How many tokens have come.
     count: u64,
     /// Where a window of tokens was seen last: its hash, and the number of its last token.
@@ -32,9 +38,7 @@ pub struct History {
 impl History {
     pub fn new() -> History {
         History {
-            tokens: vec![0; CAPACITY],
-            weights: vec![0; CAPACITY],
-            cold: vec![0; CAPACITY],
+            seen: vec![Seen::default(); CAPACITY],
             count: 0,
             places: vec![(0, 0); PLACES],
             period: 0,
@@ -42,8 +46,12 @@ impl History {
         }
     }
 
+    fn seen(&self, number: u64) -> &Seen {
+        &self.seen[number as usize % CAPACITY]
+    }
+
     fn token(&self, number: u64) -> u64 {
-        self.tokens[number as usize % CAPACITY]
+        self.seen(number).token
     }
 
     /// Takes the next token, how bad it is to begin a round with it, and how many ordinary commands
@@ -51,9 +59,7 @@ impl History {
     #[inline]
     pub fn push(&mut self, token: u64, weight: i32, cold: u64) {
         let at = self.count;
-        self.cold[at as usize % CAPACITY] = cold as u32;
-        self.tokens[at as usize % CAPACITY] = token;
-        self.weights[at as usize % CAPACITY] = weight;
+        self.seen[at as usize % CAPACITY] = Seen { token, weight, cold: cold as u32 };
         self.count += 1;
         if self.period != 0 && self.token(at - self.period) == token {
             self.run += 1;
@@ -71,8 +77,8 @@ impl History {
             .fold(token, |hash, back| hash ^ self.token(at - back).rotate_left(back as u32 * 17));
         let window = window.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = &mut self.places[(window >> 32) as usize % PLACES];
-        let (seen, before) = std::mem::replace(place, (window as u32, at as u32));
-        if self.period == 0 && seen == window as u32 {
+        let (hash, before) = std::mem::replace(place, (window as u32, at as u32));
+        if self.period == 0 && hash == window as u32 {
             // Numbers wrap at 32 bits; what is too far back is not in memory any more.
             let distance = u64::from((at as u32).wrapping_sub(before));
             if distance > 0 && distance < CAPACITY as u64 && distance < self.count {
@@ -100,7 +106,7 @@ impl History {
 
     /// How many of the last tokens came as ordinary commands.
     pub fn cold_in_last(&self, period: usize) -> u64 {
-        let before = |number: u64| self.cold[number as usize % CAPACITY];
+        let before = |number: u64| self.seen(number).cold;
         let (first, last) = (self.count.saturating_sub(period as u64), self.count - 1);
         u64::from(before(last).wrapping_sub(before(first)))
     }
@@ -108,7 +114,7 @@ impl History {
     /// How many more tokens come before the round begins anew at the best place: of least weight,
     /// where every round is taken to add as much as the last.
     pub fn tokens_to_start(&self, period: usize) -> usize {
-        let weight = |number: u64| i64::from(self.weights[number as usize % CAPACITY]);
+        let weight = |number: u64| i64::from(self.seen(number).weight);
         let (period, last) = (period as u64, self.count - 1);
         let first = self.count.saturating_sub(period);
         let growth = weight(last) - weight(last.saturating_sub(period));

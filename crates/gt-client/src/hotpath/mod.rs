@@ -162,7 +162,9 @@ impl HotPathDetector {
                 if made.region != self.region {
                     self.leave_region(made.region, out);
                 }
-                self.step(command, made.meta, out);
+                if self.step(&command, made.meta, out) {
+                    out.push(command);
+                }
             }
             _ => {
                 // Whatever else it is, it comes after all that was issued before it.
@@ -185,13 +187,13 @@ impl HotPathDetector {
         self.following.as_ref().is_some_and(Following::is_pending)
     }
 
-    /// Takes a command that makes a tensor.
+    /// Takes a command that makes a tensor; says whether it is sent itself.
     #[inline]
-    fn step(&mut self, command: Command, meta: Meta, out: &mut Vec<Command>) {
-        let token = self.follow(&command, meta, out);
+    fn step(&mut self, command: &Command, meta: Meta, out: &mut Vec<Command>) -> bool {
+        let token = self.follow(command, meta, out);
         let is_hot = token.is_some();
         let token = token.unwrap_or_else(|| {
-            token::token(&command, Some(meta)).expect("it makes a tensor, and so has a token")
+            token::token(command, Some(meta)).expect("it makes a tensor, and so has a token")
         });
         // A round best begins where the fewest tensors are alive, and where somebody has waited.
         let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
@@ -201,7 +203,7 @@ impl HotPathDetector {
         if self.recording.as_ref().is_some_and(Recording::is_complete) {
             self.learn(out);
         }
-        let is_hot = is_hot || self.start(token, &command, meta);
+        let is_hot = is_hot || self.start(token, command, meta);
         self.cold += u64::from(!is_hot);
         if self.recording.is_none() && self.region != 0 && !self.in_region && !is_hot {
             self.recording = Some(Recording::of_region());
@@ -209,7 +211,7 @@ impl HotPathDetector {
         self.in_region = self.region != 0;
         match &mut self.recording {
             Some(recording) => {
-                recording.step(token, &command, meta, &self.history);
+                recording.step(token, command, meta, &self.history);
             }
             None => self.look_for_period(),
         }
@@ -217,9 +219,7 @@ impl HotPathDetector {
             self.recording = None;
         }
         // Data goes by itself, before the pass that uses it.
-        if !is_hot || matches!(command, Command::Create { .. }) {
-            out.push(command);
-        }
+        !is_hot || matches!(command, Command::Create { .. })
     }
 
     /// A region ends, and another may begin: what was recorded of it is a template.

@@ -24,18 +24,21 @@ pub fn token(command: &Command, meta: Option<Meta>) -> Option<u64> {
 fn instruction_token(instruction: &Instruction, meta: Option<Meta>) -> u64 {
     let operation = instruction.operation;
     let mut hash = Hash::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
-    hash.eat(u64::from(instruction.signal));
     if let Some(meta) = &meta {
         hash.meta(meta);
     }
+    // A word holds many: distances and kinds are small.
+    let mut operands = u64::from(instruction.signal);
     for operand in &instruction.operands {
-        hash.eat(match operand {
+        let operand = match operand {
             Operand::Tensor(id) => instruction.output.0.wrapping_sub(id.0).min(NEAR),
-            Operand::Scalar(Scalar::Bool(_)) => 1 << 32,
-            Operand::Scalar(Scalar::Int(_)) => 2 << 32,
-            Operand::Scalar(Scalar::Float(_)) => 3 << 32,
-        });
+            Operand::Scalar(Scalar::Bool(_)) => NEAR + 1,
+            Operand::Scalar(Scalar::Int(_)) => NEAR + 2,
+            Operand::Scalar(Scalar::Float(_)) => NEAR + 3,
+        };
+        operands = operands.rotate_left(5) ^ operand;
     }
+    hash.eat(operands);
     if instruction.attributes.is_empty() {
         return hash.finish();
     }
@@ -70,8 +73,11 @@ impl Hash {
 
     #[inline]
     fn meta(&mut self, meta: &Meta) {
-        self.eat((meta.dtype as u64) << 8 | meta.shape.rank() as u64);
-        meta.shape.dims().iter().for_each(|&dim| self.eat(dim as u64));
+        let mut word = (meta.dtype as u64) << 8 | meta.shape.rank() as u64;
+        for dim in meta.shape.dims() {
+            word = word.rotate_left(24) ^ *dim as u64;
+        }
+        self.eat(word);
     }
 
     fn finish(mut self) -> u64 {
