@@ -94,6 +94,38 @@ def test_the_statistics_tell():
         assert word in done.stdout
 
 
+@pytest.mark.parametrize("backend", ["native", "pytorch", "jax"])
+def test_compiled_code_can_be_read(backend, tmp_path):
+    if backend != "native":
+        pytest.importorskip("torch" if backend == "pytorch" else "jax")
+    environment = {
+        "GT_BACKEND": backend,
+        "GT_COMPILE": "1",
+        "GT_DEBUG_COMPILE": "1",
+        "GT_SAVE_COMPILED_CODE": str(tmp_path / "code"),
+    }
+    done = run_python(
+        "import gt\n"
+        "x = gt.ones(64, 64)\n"
+        "for _ in range(60):\n"
+        "    x = ((x * 0.5 + 1).tanh() @ x).sigmoid()\n"
+        "x.sum().item()\n",
+        **environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "gt: compiled" in done.stderr and "operations (mul" in done.stderr, done.stderr
+    files = list((tmp_path / "code").iterdir())
+    assert files and all(file.name.startswith(f"{backend}-") for file in files)
+    text = "".join(file.read_text() for file in files)
+    assert "= tanh(%" in text and "outputs: %" in text
+    assert {"native": "tile by tile", "pytorch": "def call(", "jax": "HloModule"}[backend] in text
+
+    # A folder that cannot be made is told, and changes nothing else.
+    environment["GT_SAVE_COMPILED_CODE"] = os.devnull
+    done = run_python(TRAIN.format(steps=9) + SHOW, **environment)
+    assert done.returncode == 0 and "GT_SAVE_COMPILED_CODE is to name a folder" in done.stderr
+
+
 def test_the_threshold_and_the_switch():
     count = (
         "stats = list(gt.debug.get_worker_stats().values())[0]\n"

@@ -2,6 +2,8 @@
 //! stream that never repeats, with and without the detector. Nothing is computed: commands go
 //! nowhere. Rounds alternate; medians.
 
+#![allow(clippy::disallowed_methods, reason = "it measures")]
+
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 

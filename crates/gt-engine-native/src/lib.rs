@@ -53,10 +53,14 @@ use crate::table::Lowering;
 pub use crate::tensor::Tensor;
 use crate::threads::Threads;
 
+/// Told of a plan made ready: the plan, what came of it, and how long that took.
+type Listener = Box<dyn Fn(&gt_worker::plan::Plan, &Program, Duration) + Send>;
+
 /// The native engine.
 pub struct NativeEngine {
     threads: Threads,
     started: Instant,
+    listener: Option<Listener>,
 }
 
 impl NativeEngine {
@@ -66,7 +70,15 @@ impl NativeEngine {
         // A setting of gemm's for the whole process, which nobody else uses: small batches
         // multiply some 5 % faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
-        NativeEngine { threads: Threads::new(threads), started: Instant::now() }
+        NativeEngine { threads: Threads::new(threads), started: Instant::now(), listener: None }
+    }
+
+    /// Tells a listener of every plan that is made ready.
+    pub fn when_prepared(
+        self,
+        listener: impl Fn(&gt_worker::plan::Plan, &Program, Duration) + Send + 'static,
+    ) -> NativeEngine {
+        NativeEngine { listener: Some(Box::new(listener)), ..self }
     }
 }
 
@@ -125,7 +137,12 @@ impl Engine for NativeEngine {
     }
 
     fn prepare(&mut self, plan: &gt_worker::plan::Plan) -> Result<Program, EngineError> {
-        Ok(Program::new(plan.clone()))
+        let started = Instant::now();
+        let program = Program::new(plan.clone());
+        if let Some(listener) = &self.listener {
+            listener(plan, &program, started.elapsed());
+        }
+        Ok(program)
     }
 
     fn launch(

@@ -5,6 +5,7 @@
 //! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat;
 //!   [`scripts`]: this worker's part of such a one.
 //! - [`programs`]: plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed.
+//! - [`listing`]: plans as text.
 //! - [`exchange`]: tensors made of pieces from other workers.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
@@ -16,6 +17,7 @@ pub mod engine;
 mod exchange;
 pub mod executor;
 mod key;
+mod listing;
 pub mod plan;
 mod programs;
 mod scripts;

@@ -9,8 +9,10 @@
 //! ```
 //!
 //! - [`drivers`]: join clients, dispatcher and workers, in this process or over a network.
+//! - [`compiled`]: what engines have compiled, for those who want to know.
 //! - Everything a program uses comes from the client: [`Tensor`], [`Session`], [`nn`], [`optim`].
 
+pub mod compiled;
 pub mod drivers;
 
 pub use drivers::network::client::connect;

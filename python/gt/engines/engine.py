@@ -176,7 +176,8 @@ class Engine:
         """Give a faster `run` of this plan, or None if there is nothing to gain.
 
         It may take long, and may fail: the worker goes on with `run`. Numbers are inputs like
-        tensors: new ones compile nothing anew.
+        tensors: new ones compile nothing anew. If what is given has `code`, a text or a function
+        that gives one, GT_SAVE_COMPILED_CODE keeps it.
         """
         return None
 

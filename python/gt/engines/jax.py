@@ -236,6 +236,7 @@ class JAXEngine(Engine):
                 return self.run(plan, values)
             return outputs
 
+        run.code = compiled.as_text  # type: ignore[attr-defined]
         return run
 
     def cause(self, error: Exception, step: Step, operands: list) -> Exception:

@@ -80,7 +80,6 @@ enum Draft {
 
 struct GroupDraft {
     group: Group,
-    steps: Vec<u32>,
     /// The nodes that are values of the plan.
     values: FxHashMap<u32, u16>,
 }
@@ -137,7 +136,7 @@ impl Builder<'_> {
         if micro.result != step.output.dtype {
             node = draft.cast(From::Node(node), micro.result, step.output.dtype, space);
         }
-        draft.steps.push(index);
+        draft.group.steps.push(index);
         draft.values.insert(value, node);
         self.homes[value as usize] = Home::Node { unit, node };
         true
@@ -210,7 +209,7 @@ impl Builder<'_> {
             let dtype = folding.dtype;
             let node = draft.push(Node { kind, inputs, arity: 1, space: Space::Rows, dtype });
             draft.group.cost += 1;
-            draft.steps.push(index);
+            draft.group.steps.push(index);
             draft.values.insert(value, node);
             self.homes[value as usize] = Home::Node { unit, node };
             return true;
@@ -240,7 +239,7 @@ impl Builder<'_> {
         let from = draft.read(self.plan, &self.homes, unit, source, folding.dtype, Space::Full);
         draft.group.ends.push(End { folding, from, kind, value, meta: step.output });
         draft.group.cost += 1;
-        draft.steps.push(index);
+        draft.group.steps.push(index);
         self.homes[value as usize] = Home::Unit(unit);
         true
     }
@@ -248,6 +247,7 @@ impl Builder<'_> {
     fn open(&mut self, shape: Shape) -> usize {
         let group = Group {
             shape,
+            steps: Vec::new(),
             split: None,
             inputs: Vec::new(),
             nodes: Vec::new(),
@@ -256,7 +256,7 @@ impl Builder<'_> {
             cost: 0,
         };
         let values = FxHashMap::default();
-        let draft = GroupDraft { group, steps: Vec::new(), values };
+        let draft = GroupDraft { group, values };
         self.drafts.push(Draft::Group(Box::new(draft)));
         self.drafts.len() - 1
     }
@@ -269,7 +269,7 @@ impl Builder<'_> {
             match draft {
                 Draft::Single(step) => unit_of_step[*step as usize] = unit,
                 Draft::Group(draft) => {
-                    draft.steps.iter().for_each(|&step| unit_of_step[step as usize] = unit);
+                    draft.group.steps.iter().for_each(|&step| unit_of_step[step as usize] = unit);
                 }
             }
         }
@@ -287,9 +287,11 @@ impl Builder<'_> {
         let finished = drafts.into_iter().enumerate().map(|(unit, draft)| match draft {
             Draft::Single(step) => Unit::Single(step),
             // One operation alone is run as without a plan.
-            Draft::Group(draft) if draft.steps.len() == 1 => Unit::Single(draft.steps[0]),
+            Draft::Group(draft) if draft.group.steps.len() == 1 => {
+                Unit::Single(draft.group.steps[0])
+            }
             Draft::Group(draft) => {
-                let GroupDraft { mut group, values, .. } = *draft;
+                let GroupDraft { mut group, values } = *draft;
                 let mut kept: Vec<(u32, u16)> =
                     values.into_iter().filter(|(value, _)| outside[*value as usize]).collect();
                 kept.sort_unstable();

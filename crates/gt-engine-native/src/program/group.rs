@@ -10,6 +10,8 @@ use super::micro::Micro;
 /// before `split` number the rows, those from it on the elements of a row.
 pub struct Group {
     pub shape: Shape,
+    /// The steps of the plan that it does.
+    pub steps: Vec<u32>,
     /// Where rows end; `None` as long as nothing depends on it.
     pub split: Option<usize>,
     pub inputs: Vec<GroupInput>,

@@ -8,13 +8,14 @@
 //! - [`micro`]: what an operation does to a tile; [`fold`]: the same of reductions.
 //! - [`build`]: from a plan to its units; [`group`]: what a group is.
 //! - [`access`]: how a tile of a tensor is read; [`tiles`]: a group run tile by tile.
-//! - [`launch`]: a program run.
+//! - [`launch`]: a program run; [`listing`]: one as text.
 
 mod access;
 mod build;
 mod fold;
 mod group;
 mod launch;
+mod listing;
 mod micro;
 mod tiles;
 

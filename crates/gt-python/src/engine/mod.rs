@@ -205,7 +205,8 @@ impl Engine for PythonEngine {
         }
         let mut program = match self.singles.remove(&key) {
             Some(program) => program,
-            None => Program::new(&self.classes, &plan, Settings::plain()).map_err(explain)?,
+            None => Program::new(&self.classes, &self.name, &plan, Settings::plain())
+                .map_err(explain)?,
         };
         let at_work = self.watch.begin();
         let made = program.launch(&self.object, &self.classes, &mut given);
@@ -215,7 +216,8 @@ impl Engine for PythonEngine {
     }
 
     fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
-        let mut program = Program::new(&self.classes, plan, self.settings).map_err(explain)?;
+        let mut program =
+            Program::new(&self.classes, &self.name, plan, self.settings).map_err(explain)?;
         program.start_compiling(&self.object);
         Ok(program)
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
+use gt::compiled::Reports;
 use gt::ir::instruction::Operands;
 use gt::ir::{Meta, Operand, Scalar, TensorData};
 use gt::worker::plan::{Given, Plan, Step};
@@ -22,8 +23,6 @@ const TIMEOUT: f64 = 300.0;
 pub struct Settings {
     mode: Mode,
     timeout: Duration,
-    /// Whether GT_DEBUG_COMPILE wants to know what is compiled.
-    tells: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,12 +51,12 @@ impl Settings {
         };
         let timeout = variable("GT_COMPILE_TIMEOUT").parse().unwrap_or(TIMEOUT);
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
-        Ok(Settings { mode, timeout, tells: variable("GT_DEBUG_COMPILE") == "1" })
+        Ok(Settings { mode, timeout })
     }
 
     /// For plans of a single operation.
     pub fn plain() -> Settings {
-        Settings { mode: Mode::Never, timeout: Duration::ZERO, tells: false }
+        Settings { mode: Mode::Never, timeout: Duration::ZERO }
     }
 }
 
@@ -79,6 +78,8 @@ enum State {
 pub struct Program {
     translation: Translation,
     plan: Plan,
+    /// Its engine's.
+    name: String,
     state: State,
     settings: Settings,
     /// Whether its outputs were found to be what the plan says.
@@ -86,12 +87,18 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn new(classes: &Classes, plan: &Plan, settings: Settings) -> PyResult<Program> {
+    pub fn new(
+        classes: &Classes,
+        name: &str,
+        plan: &Plan,
+        settings: Settings,
+    ) -> PyResult<Program> {
         let is_random = |step: &Step| PythonEngine::is_random(step.operation);
         let translation = Python::attach(|py| classes.translate(py, plan, is_random))?;
         Ok(Program {
             translation,
             plan: plan.clone(),
+            name: name.to_string(),
             state: State::Plain,
             settings,
             is_verified: false,
@@ -134,7 +141,6 @@ impl Program {
         let State::Compiling { outcome, since } = &self.state else { return };
         let taken = since.elapsed();
         let made = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let seconds = taken.as_secs_f64();
         self.state = match made {
             None if taken < self.settings.timeout => return,
             None => {
@@ -150,28 +156,33 @@ impl Program {
             }
             Some(Ok(None)) => State::Plain,
             Some(Ok(Some(code))) => {
-                if self.settings.tells {
-                    eprintln!("gt: compiled {} in {seconds:.1} s", self.describe());
-                }
+                self.report(&code, taken);
                 self.is_verified = false;
                 State::Fresh(Arc::new(code))
             }
         };
     }
 
+    /// Tells who wants to know; compiled code has its text, or what gives it, as `code`.
+    fn report(&self, compiled: &Py<PyAny>, taken: Duration) {
+        let reports = Reports::from_env();
+        if !reports.are_wanted() {
+            return;
+        }
+        let code: Option<String> = Python::attach(|py| {
+            let code = compiled.bind(py).getattr("code").ok()?;
+            let code = if code.is_callable() { code.call0().ok()? } else { code };
+            code.extract().ok()
+        });
+        let kind = if self.name == "pytorch" { "py" } else { "txt" };
+        reports.tell(&self.name, &self.plan, &code.unwrap_or_default(), kind, taken);
+    }
+
     fn warn(&self, what: &str) {
         eprintln!(
             "gt: warning: to compile {} {what}\n  it is run operation by operation",
-            self.describe()
+            self.plan.summary()
         );
-    }
-
-    /// `12 operations (matmul add relu ...)`
-    fn describe(&self) -> String {
-        let names: Vec<&str> =
-            self.plan.steps.iter().map(|step| step.operation.name).take(6).collect();
-        let more = if self.plan.steps.len() > 6 { " ..." } else { "" };
-        format!("{} operations ({}{more})", self.plan.steps.len(), names.join(" "))
     }
 
     /// Whether it is compiled, and not compared yet.

@@ -8,6 +8,8 @@ mod sharding;
 use gt_engine_native::NativeEngine;
 use gt_worker::{Engine, Options, Work, Worker};
 
+use crate::compiled::Reports;
+
 /// Makes a worker of a name, which may use some threads for one large operation.
 pub type MakeWorker<'a> = &'a dyn Fn(String, usize) -> Box<dyn Work>;
 
@@ -25,5 +27,5 @@ where
 
 /// A worker on the native engine.
 pub fn native_worker(name: String, threads: usize) -> Box<dyn Work> {
-    worker_on(name, NativeEngine::new(threads))
+    worker_on(name, Reports::from_env().listen(NativeEngine::new(threads)))
 }

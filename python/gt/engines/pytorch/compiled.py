@@ -52,6 +52,8 @@ class CompiledPlan:
         #: The values that the code computes, each once.
         self._computed = sorted({at for at in plan.outputs if at >= len(plan.inputs)})
         self._looks = False
+        #: What Inductor has written.
+        self.code = ""
         self._code = self._compile()
 
     def __call__(self, values: list) -> list:
@@ -95,6 +97,7 @@ class CompiledPlan:
         ):
             warnings.simplefilter("ignore")
             code = compile_fx_inner(graph, examples)
+        self.code = getattr(code, "source_code", "")
         if self._engine.device.type != "cuda" or not is_worth(self._plan):
             return code
         return Captured(

@@ -1,0 +1,29 @@
+//! A program as text, for people: what is run at once.
+
+use std::fmt;
+
+use super::{Program, Unit};
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for unit in &self.units {
+            match unit {
+                Unit::Single(step) => writeln!(f, "{}", self.plan.line(*step as usize))?,
+                Unit::Group(group) => {
+                    let kept: Vec<String> = group
+                        .outputs
+                        .iter()
+                        .map(|output| output.value)
+                        .chain(group.ends.iter().map(|end| end.value))
+                        .map(|value| format!("%{value}"))
+                        .collect();
+                    writeln!(f, "tile by tile over {}, keeping {}:", group.shape, kept.join(" "))?;
+                    for step in &group.steps {
+                        writeln!(f, "    {}", self.plan.line(*step as usize))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
