@@ -6,7 +6,7 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
-from processes import embedded_only
+from processes import embedded_only, run_python
 
 
 @pytest.mark.parametrize(
@@ -182,3 +182,20 @@ def test_limits_of_dtypes_fit():
         limits = np.iinfo(dtype)
         assert gt.tensor([limits.min, limits.max], dtype=dtype).tolist() == [limits.min, limits.max]
     assert gt.tensor([255.9, -0.9], dtype="uint8").tolist() == [255, 0]
+
+
+def test_without_memory_the_largest_holders_are_named():
+    done = run_python(
+        "import gt\n"
+        "small, large = gt.ones(10), gt.ones(1000, 1000)\n"
+        "try:\n"
+        "    gt.zeros(1 << 24, 1 << 22).exp().sum().item()\n"
+        "except gt.WorkerError as error:\n"
+        "    print(error)\n"
+        "print((large.sum() + small.sum()).item())\n"
+    )
+    said, goes_on = done.stdout.strip().rsplit("\n", 1)
+    assert f": out of memory: {4 << 46} bytes asked for" in said, said
+    held = "float32 (1000, 1000) of session 1 (4000000 bytes), float32 (10,)"
+    assert "the largest are float32" in said and held in said and "issued at <string>:5" in said, said
+    assert float(goes_on) == 1000010

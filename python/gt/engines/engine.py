@@ -217,6 +217,14 @@ def negative_power() -> ArithmeticError:
     return ArithmeticError("integers to negative integer powers are not allowed")
 
 
-def out_of_memory(asked: Meta) -> MemoryError:
+class OutOfMemory(MemoryError):
+    """There is no room for a tensor of so many bytes; GT adds who holds most."""
+
+    def __init__(self, bytes: int):
+        super().__init__(f"out of memory: {bytes} bytes asked for")
+        self.bytes = bytes
+
+
+def out_of_memory(asked: Meta) -> OutOfMemory:
     """Make the error of no room for a tensor."""
-    return MemoryError(f"out of memory: {asked.bytes} bytes asked for")
+    return OutOfMemory(asked.bytes)

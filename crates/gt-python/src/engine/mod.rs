@@ -17,7 +17,7 @@ use gt::ir::ops::create::{RAND, RANDINT, RANDN};
 use gt::ir::{Attributes, Meta, Operand, Operation, TensorData, ops};
 use gt::worker::plan::{Given, Input, Plan, Step};
 use gt::worker::{Engine, EngineError};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rustc_hash::FxHashMap;
@@ -258,6 +258,11 @@ impl Engine for PythonEngine {
 pub fn explain(error: PyErr) -> EngineError {
     Python::attach(|py| {
         let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
+        if cause.is_instance_of::<PyMemoryError>(py)
+            && let Ok(bytes) = cause.value(py).getattr("bytes").and_then(|bytes| bytes.extract())
+        {
+            return EngineError::OutOfMemory { bytes };
+        }
         let known = ["IndexError", "ZeroDivisionError", "ArithmeticError", "MemoryError"];
         let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
         let mut text = error.value(py).to_string();
