@@ -8,7 +8,7 @@
 //! - [`explain`]: notes of what is planned, for who asks.
 //! - [`run`]: one instruction with all of these; [`expand`]: a composite as several;
 //!   [`slice`]: a part of what is cut.
-//! - [`passes`]: what was planned before, played again.
+//! - [`passes`]: what was planned before, played again; [`touches`]: what it concerns.
 //! - [`local`]: each worker's part of an instruction; [`emit`]: of a move.
 
 mod emit;
@@ -25,6 +25,7 @@ mod slice;
 mod strategy;
 mod streams;
 mod tensors;
+mod touches;
 
 use std::sync::Arc;
 

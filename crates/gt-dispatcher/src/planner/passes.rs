@@ -8,14 +8,15 @@
 use std::sync::Arc;
 
 use gt_ir::script::{Name, Play, Script, ScriptOperand, ScriptStep};
-use gt_ir::template::{Pass, Place, varying_attribute};
+use gt_ir::template::{Pass, Place};
 use gt_ir::{Bindings, Command, Instruction, Operand, Template, TensorId, TransferId, WorkerId};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::Planner;
 use super::layout::Layout;
 use super::streams::Streams;
 use super::tensors::{Copy, Origin, Tensors, There};
+use super::touches::{Span, Touches};
 
 /// The most passes of a session that are noted.
 const MOST: usize = 32;
@@ -24,6 +25,8 @@ const MOST: usize = 32;
 #[derive(Default)]
 pub struct Passes {
     noted: Vec<Noted>,
+    /// What they touch, worked out once.
+    touches: FxHashMap<Span, Arc<Touches>>,
     clock: u64,
 }
 
@@ -55,11 +58,7 @@ struct Noted {
 /// Which steps of which template, and all else that planning depends on.
 #[derive(Clone, PartialEq)]
 struct Key {
-    template: u32,
-    first: usize,
-    last: usize,
-    freed: usize,
-    frees: usize,
+    span: Span,
     cluster: u64,
     strict: Option<u64>,
     signals: u64,
@@ -116,49 +115,9 @@ pub struct PassAtHand<'a> {
 }
 
 impl PassAtHand<'_> {
-    /// The tensors that the pass uses or frees, as clients name them, without those it makes.
-    fn touched(&self) -> Vec<TensorId> {
+    fn span(&self) -> Span {
         let Pass { first, last, freed, frees, .. } = self.pass;
-        let mut known = FxHashSet::default();
-        let mut touched = Vec::new();
-        let mut touch = |id: TensorId| {
-            if known.insert(id) {
-                touched.push(id);
-            }
-        };
-        let is_made = |own: usize| own >= first && self.template.steps[own].is_some();
-        for step in self.template.steps[first..last].iter().flatten() {
-            for &place in &step.operands {
-                match place {
-                    Place::Own(own) if is_made(own as usize) => {}
-                    Place::Number(_) => {}
-                    place => touch(self.bindings.tensor_at(place)),
-                }
-            }
-        }
-        let base = self.bindings.base().0;
-        for index in freed..frees {
-            let id = self.template.freed(index, self.bindings);
-            let own = id.0.wrapping_sub(base) as usize;
-            if !(own < last && is_made(own)) {
-                touch(id);
-            }
-        }
-        touched
-    }
-
-    /// The numbers that are attributes: they decide how an instruction is planned.
-    fn fixed(&self) -> Vec<(usize, i64)> {
-        let mut fixed = Vec::new();
-        for step in self.template.steps[self.pass.first..self.pass.last].iter().flatten() {
-            if varying_attribute(step.operation).is_some() {
-                let count =
-                    gt_ir::template::varying_numbers(step.operation, &step.attributes).len();
-                let slots = step.varying as usize..step.varying as usize + count;
-                fixed.extend(slots.map(|slot| (slot, self.bindings.number(slot).as_i64())));
-            }
-        }
-        fixed
+        Span { template: self.number, first, last, freed, frees }
     }
 }
 
@@ -189,12 +148,13 @@ impl Planner {
             return Err(None);
         }
         let key = self.key(tensors, at_hand);
-        let touched = at_hand.touched();
+        let touches = passes.touches(at_hand);
+        let touched = touches.tensors(at_hand);
         let mut there = Vec::with_capacity(touched.len());
         for &id in &touched {
             there.push(tensors.get(id).map_err(|_| None)?);
         }
-        let fixed = at_hand.fixed();
+        let fixed = touches.fixed(at_hand.bindings);
         let fits = |noted: &Noted| {
             noted.key == key
                 && noted.fixed == fixed
@@ -233,13 +193,8 @@ impl Planner {
     }
 
     fn key(&self, tensors: &Tensors, at_hand: &PassAtHand) -> Key {
-        let Pass { first, last, freed, frees, .. } = at_hand.pass;
         Key {
-            template: at_hand.number,
-            first,
-            last,
-            freed,
-            frees,
+            span: at_hand.span(),
             cluster: self.cluster.version,
             strict: tensors.strict,
             signals: tensors.signals_version,
@@ -266,6 +221,15 @@ impl Planner {
 }
 
 impl Passes {
+    /// What a pass touches.
+    fn touches(&mut self, at_hand: &PassAtHand) -> Arc<Touches> {
+        if self.touches.len() > MOST {
+            self.touches.clear();
+        }
+        let touches = self.touches.entry(at_hand.span());
+        Arc::clone(touches.or_insert_with(|| Arc::new(Touches::of(at_hand))))
+    }
+
     /// A number for a pass: that of the one that was not used for longest, if there are many.
     fn free_number(&self) -> u32 {
         if self.noted.len() < MOST {
@@ -277,7 +241,8 @@ impl Passes {
 
     /// A template is another one from now on.
     pub fn forget(&mut self, template: u32) {
-        self.noted.retain(|noted| noted.key.template != template);
+        self.noted.retain(|noted| noted.key.span.template != template);
+        self.touches.retain(|span, _| span.template != template);
     }
 }
 
