@@ -21,7 +21,7 @@ mod listing;
 pub mod plan;
 mod programs;
 mod scripts;
-mod simplify;
+pub mod simplify;
 mod templates;
 
 pub use engine::{Engine, EngineError};

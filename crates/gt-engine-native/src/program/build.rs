@@ -74,6 +74,8 @@ impl Home {
 }
 
 enum Draft {
+    /// It was taken in by a later one.
+    Gone,
     Single(u32),
     Group(Box<GroupDraft>),
 }
@@ -82,6 +84,8 @@ struct GroupDraft {
     group: Group,
     /// The nodes that are values of the plan.
     values: FxHashMap<u32, u16>,
+    /// Whether another unit reads one of them.
+    is_read: bool,
 }
 
 struct Builder<'a> {
@@ -98,6 +102,15 @@ impl Builder<'_> {
         if !fused {
             self.homes[value as usize] = Home::Unit(self.drafts.len());
             self.drafts.push(Draft::Single(index));
+        }
+        let unit = self.homes[value as usize].unit();
+        for read in step.reads() {
+            if let Home::Node { unit: home, .. } = self.homes[read as usize]
+                && Some(home) != unit
+                && let Draft::Group(draft) = &mut self.drafts[home]
+            {
+                draft.is_read = true;
+            }
         }
     }
 
@@ -116,6 +129,7 @@ impl Builder<'_> {
         let shape = step.output.shape;
         let joined = self.group_of_last(step).filter(|&unit| self.accepts(unit, step));
         let unit = joined.unwrap_or_else(|| self.open(shape));
+        self.gather(unit, step);
         let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("it is a group") };
         let space = if shape == draft.group.shape { Space::Full } else { Space::Rows };
         let is_power = step.operation.id == POW.id;
@@ -140,6 +154,40 @@ impl Builder<'_> {
         draft.values.insert(value, node);
         self.homes[value as usize] = Home::Node { unit, node };
         true
+    }
+
+    /// Takes earlier groups that a step reads into its own, if nothing else has read them yet: their
+    /// results need not go through memory.
+    fn gather(&mut self, unit: usize, step: &Step) {
+        for value in step.reads() {
+            let Home::Node { unit: home, .. } = self.homes[value as usize] else { continue };
+            let [Draft::Group(earlier), Draft::Group(draft)] =
+                [&self.drafts[home], &self.drafts[unit]]
+            else {
+                continue;
+            };
+            let nodes = earlier.group.nodes.len() + draft.group.nodes.len();
+            if home == unit
+                || earlier.is_read
+                || nodes > MOST_NODES
+                || step.output.shape != draft.group.shape
+                || !draft.group.takes(&earlier.group)
+            {
+                continue;
+            }
+            let Draft::Group(earlier) = std::mem::replace(&mut self.drafts[home], Draft::Gone)
+            else {
+                unreachable!("it was a group a line ago")
+            };
+            let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("likewise") };
+            let GroupDraft { group, values, .. } = *earlier;
+            let offset = draft.group.take_in(group);
+            for (value, node) in values {
+                let node = node + offset;
+                draft.values.insert(value, node);
+                self.homes[value as usize] = Home::Node { unit, node };
+            }
+        }
     }
 
     /// Whether a group can compute an elementwise step.
@@ -188,11 +236,11 @@ impl Builder<'_> {
         let fits = |group: &Group| group.split.is_none_or(|known| known == split);
         let joined = self.group_of_last(step).filter(|&unit| match &self.drafts[unit] {
             Draft::Group(draft) => draft.group.shape == meta.shape,
-            Draft::Single(_) => false,
+            Draft::Single(_) | Draft::Gone => false,
         });
         let group = joined.and_then(|unit| match &self.drafts[unit] {
             Draft::Group(draft) => Some(&draft.group),
-            Draft::Single(_) => None,
+            Draft::Single(_) | Draft::Gone => None,
         });
         if is_last && split == 0 {
             return joined.is_some_and(|unit| {
@@ -256,7 +304,7 @@ impl Builder<'_> {
             cost: 0,
         };
         let values = FxHashMap::default();
-        let draft = GroupDraft { group, values };
+        let draft = GroupDraft { group, values, is_read: false };
         self.drafts.push(Draft::Group(Box::new(draft)));
         self.drafts.len() - 1
     }
@@ -267,6 +315,7 @@ impl Builder<'_> {
         let mut unit_of_step = vec![usize::MAX; plan.steps.len()];
         for (unit, draft) in drafts.iter().enumerate() {
             match draft {
+                Draft::Gone => {}
                 Draft::Single(step) => unit_of_step[*step as usize] = unit,
                 Draft::Group(draft) => {
                     draft.group.steps.iter().for_each(|&step| unit_of_step[step as usize] = unit);
@@ -284,14 +333,15 @@ impl Builder<'_> {
             }
         }
         plan.outputs.iter().for_each(|&value| last_unit[value as usize] = usize::MAX);
-        let finished = drafts.into_iter().enumerate().map(|(unit, draft)| match draft {
-            Draft::Single(step) => Unit::Single(step),
+        let finished = drafts.into_iter().enumerate().filter_map(|(unit, draft)| match draft {
+            Draft::Gone => None,
+            Draft::Single(step) => Some(Unit::Single(step)),
             // One operation alone is run as without a plan.
             Draft::Group(draft) if draft.group.steps.len() == 1 => {
-                Unit::Single(draft.group.steps[0])
+                Some(Unit::Single(draft.group.steps[0]))
             }
             Draft::Group(draft) => {
-                let GroupDraft { mut group, values } = *draft;
+                let GroupDraft { mut group, values, .. } = *draft;
                 let mut kept: Vec<(u32, u16)> =
                     values.into_iter().filter(|(value, _)| outside[*value as usize]).collect();
                 kept.sort_unstable();
@@ -301,7 +351,7 @@ impl Builder<'_> {
                     let replaces = replaced(plan, &group, node, meta, &dies);
                     group.outputs.push(Output { node, value, meta, replaces });
                 }
-                Unit::Group(Box::new(group))
+                Some(Unit::Group(Box::new(group)))
             }
         });
         finished.collect()
@@ -393,12 +443,7 @@ impl GroupDraft {
             _ => wanted,
         };
         let input = GroupInput { source, dtype: given, space };
-        let known = self.group.inputs.iter().position(|other| *other == input);
-        let index = known.unwrap_or_else(|| {
-            self.group.inputs.push(input);
-            self.group.inputs.len() - 1
-        });
-        let from = From::Input(index as u16);
+        let from = From::Input(self.group.input(input));
         if given == wanted { from } else { From::Node(self.cast(from, given, wanted, space)) }
     }
 

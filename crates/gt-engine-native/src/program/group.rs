@@ -102,4 +102,41 @@ impl Group {
         let dims = self.shape.dims();
         (dims[..split].iter().product(), dims[split..].iter().product())
     }
+
+    /// Whether it may take in another group.
+    pub fn takes(&self, other: &Group) -> bool {
+        let fits = self.split.is_none() || other.split.is_none() || self.split == other.split;
+        fits && self.shape == other.shape && other.ends.is_empty()
+    }
+
+    /// Takes in the nodes of a group that reads none of its own; gives the number from which theirs
+    /// go on.
+    pub fn take_in(&mut self, other: Group) -> u16 {
+        let offset = self.nodes.len() as u16;
+        let inputs: Vec<u16> = other.inputs.into_iter().map(|input| self.input(input)).collect();
+        let moved = |from: From| match from {
+            From::Input(input) => From::Input(inputs[input as usize]),
+            From::Node(node) => From::Node(node + offset),
+        };
+        for mut node in other.nodes {
+            node.inputs[..node.arity].iter_mut().for_each(|from| *from = moved(*from));
+            if let Kind::Power(exponent) = &mut node.kind {
+                *exponent = inputs[*exponent as usize];
+            }
+            self.nodes.push(node);
+        }
+        self.steps.extend(other.steps);
+        self.split = self.split.or(other.split);
+        self.cost += other.cost;
+        offset
+    }
+
+    /// The number of an input, which is added if there is none like it.
+    pub fn input(&mut self, input: GroupInput) -> u16 {
+        let known = self.inputs.iter().position(|other| *other == input);
+        known.unwrap_or_else(|| {
+            self.inputs.push(input);
+            self.inputs.len() - 1
+        }) as u16
+    }
 }
