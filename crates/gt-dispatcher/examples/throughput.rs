@@ -20,6 +20,7 @@ fn hello(role: Role) -> Message {
         name: role.name().into(),
         machine: String::new(),
         endpoint: String::new(),
+        fabric: None,
     })
 }
 

@@ -259,7 +259,7 @@ impl Dispatcher {
                 let worker = self.pool.add(peer, hello);
                 (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
                 self.note(now, Event::WorkerRecv, &welcome.name, format_args!("connected"));
-                self.planner.set_workers(self.pool.numbers());
+                self.planner.set_workers(self.pool.numbers(), self.pool.fabrics());
                 self.give_homes();
                 self.plan_sessions();
             }
@@ -397,7 +397,7 @@ impl Dispatcher {
             worker: lost.name.clone(),
             line: SourceId::default(),
         });
-        self.planner.set_workers(self.pool.numbers());
+        self.planner.set_workers(self.pool.numbers(), self.pool.fabrics());
         for worker in self.pool.iter() {
             let message = Message::WorkerLost { worker: lost.id, name: lost.name.clone() };
             self.outbox.push((worker.peer, message));

@@ -168,7 +168,11 @@ fn exchange_details(f: &mut std::fmt::Formatter<'_>, exchange: &Exchange) -> std
         Origin::Worker(worker) => Some(worker),
         Origin::Own(_) => None,
     });
-    write!(f, " to=[{}] from=[{}]", workers(to), workers(from.collect()))
+    write!(f, " to=[{}] from=[{}]", workers(to), workers(from.collect()))?;
+    match &exchange.joint {
+        Some(joint) => write!(f, " by={}", joint.kind),
+        None => Ok(()),
+    }
 }
 
 struct Details<'a>(&'a Command);

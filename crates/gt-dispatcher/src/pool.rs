@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use gt_ir::WorkerId;
 use gt_ir::message::Hello;
+use gt_ir::{Fabric, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
+use crate::planner::Fabrics;
 
 pub(crate) struct WorkerState {
     pub peer: PeerId,
@@ -17,6 +18,8 @@ pub(crate) struct WorkerState {
     pub machine: String,
     /// Where other workers reach it.
     pub endpoint: String,
+    /// Where its engine joins others.
+    fabric: Option<Fabric>,
     /// The weight of all commands it has not reported done.
     pub in_flight: u64,
     /// Of which batches these are, oldest first; 0 for the dispatcher's own.
@@ -37,7 +40,7 @@ impl Pool {
     /// Takes a worker in, by another name if its own is taken. Its number is its name, if that is
     /// a number nobody has; or else the first that is free.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
-        let Hello { mut name, machine, endpoint, .. } = hello;
+        let Hello { mut name, machine, endpoint, fabric, .. } = hello;
         let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
         if taken(&name) {
             // Errors and statistics are to tell them apart.
@@ -57,6 +60,7 @@ impl Pool {
             name,
             machine,
             endpoint,
+            fabric,
             in_flight: 0,
             owners: VecDeque::new(),
             sessions: 0,
@@ -102,6 +106,17 @@ impl Pool {
             self.workers.iter().map(|worker| (worker.number, worker.id)).collect();
         numbers.sort_unstable();
         numbers
+    }
+
+    /// The workers whose engines join others.
+    pub fn fabrics(&self) -> Fabrics {
+        let mut fabrics = Fabrics::default();
+        for worker in &self.workers {
+            if let Some(fabric) = &worker.fabric {
+                fabrics.add(worker.id, &worker.name, &worker.machine, fabric);
+            }
+        }
+        fabrics
     }
 
     /// Gives a session to the worker with the fewest, the first of equals.

@@ -10,16 +10,16 @@ use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::signal::Shard;
 use gt_ir::{
-    Attribute, Attributes, Command, DType, Instruction, Operand, Operation, RequestId, Scalar,
-    SourceId, TensorId, ops,
+    Attribute, Attributes, Command, DType, Fabric, Instruction, Operand, Operation, RequestId,
+    Scalar, SourceId, TensorId, ops,
 };
 
 const CLIENT: PeerId = PeerId(100);
 
-fn hello(role: Role, name: String) -> Message {
+fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
-    let (machine, endpoint) = (String::new(), String::new());
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint })
+    let (machine, endpoint) = ("machine".to_string(), String::new());
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric })
 }
 
 /// A client's program, written down as commands.
@@ -74,15 +74,21 @@ impl Program {
 
 /// Compares the log of a program on `workers` workers with the text of this name.
 fn check(name: &str, workers: u64, program: Program) {
+    check_on(name, vec![None; workers as usize], program);
+}
+
+/// As [`check`], on workers with these fabrics.
+fn check_on(name: &str, workers: Vec<Option<Fabric>>, program: Program) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = Arc::clone(&lines);
     let log = Log::new(Box::new(move |line| sink.lock().unwrap().push(line.to_string())));
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), Some(log));
-    for worker in 0..workers {
-        let message = hello(Role::Worker, format!("w{worker}"));
-        dispatcher.handle(Duration::ZERO, PeerId(1 + worker), Role::Worker, message);
+    for (worker, fabric) in workers.into_iter().enumerate() {
+        let message = hello(Role::Worker, format!("w{worker}"), fabric);
+        dispatcher.handle(Duration::ZERO, PeerId(1 + worker as u64), Role::Worker, message);
     }
-    dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, hello(Role::Client, "client".into()));
+    let message = hello(Role::Client, "client".into(), None);
+    dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, message);
     let stream = Message::Stream(program.commands);
     dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, stream);
     let got = lines.lock().unwrap().join("\n") + "\n";
@@ -140,4 +146,24 @@ fn another_scope_moves_its_input_there() {
     let y = program.run(&ops::unary::RELU, &[x], &[]);
     program.fetch(y);
     check("pipeline.txt", 3, program);
+}
+
+/// What the third worker takes part in goes in pieces: its engine joins nobody.
+#[test]
+fn engines_move_what_they_can_themselves() {
+    let fabric = |worker| {
+        let (kind, store) = ("gloo/2.15".into(), format!("127.0.0.1:{worker}"));
+        Some(Fabric { kind, local: true, store, device: String::new() })
+    };
+    let mut program = Program::default();
+    program.mean(1, "two", Shard::row(Some(vec![0, 1]), Some(0)));
+    program.mean(2, "three", Shard::row(Some(vec![0, 1, 2]), Some(0)));
+    for signal in [1, 2] {
+        program.signal = signal;
+        let x = program.ones(&[6, 3]);
+        let sum =
+            program.run(&ops::reduce::SUM, &[x], &[Attribute::ints(&[0]), Attribute::Bool(false)]);
+        program.run(&ops::unary::EXP, &[sum], &[]);
+    }
+    check_on("joint.txt", vec![fabric(0), fabric(1), None], program);
 }

@@ -5,8 +5,10 @@
 //! reduce-scatter, all-to-all, broadcast, send and receive differ in which blocks go where.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::data::Content;
+use crate::fabric::Joint;
 use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::operation::Meta;
@@ -96,6 +98,8 @@ pub struct Exchange {
     pub sources: Vec<Source>,
     /// How blocks for the same place are combined; otherwise each place is filled once.
     pub reduction: Option<Reduction>,
+    /// With whom the engine carries it out; without, pieces go from worker to worker.
+    pub joint: Option<Arc<Joint>>,
     /// The line that needed it, for errors.
     pub line: SourceId,
 }
@@ -115,7 +119,8 @@ pub enum Origin {
     Worker(WorkerId),
 }
 
-/// A block on its way from one worker to another.
+/// A block on its way from one worker to another. In a joint exchange it is a member's word that
+/// it is ready: see [`crate::fabric::ready`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub transfer: TransferId,

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::data::Content;
 use crate::dtype::DType;
 use crate::exchange::{Exchange, Origin};
+use crate::fabric::Joint;
 use crate::operation::Operation;
 use crate::scalar::Scalar;
 use crate::script::{Name, Play, Script, ScriptOperand, ScriptStep};
@@ -394,7 +395,13 @@ fn exchange_bytes(exchange: &Exchange) -> usize {
         .sum();
     let input = 1 + exchange.input.map_or(0, |_| 8);
     let output = 1 + exchange.output.map_or(0, |(_, meta)| 8 + 2 + 8 * meta.shape.rank());
-    8 + 4 + 1 + input + output + 4 + sends + 4 + sources + 1 + 4
+    let joint = 1 + exchange.joint.as_deref().map_or(0, joint_bytes);
+    8 + 4 + 1 + input + output + 4 + sends + 4 + sources + 1 + joint + 4
+}
+
+fn joint_bytes(joint: &Joint) -> usize {
+    let members: usize = joint.members.iter().map(|member| 4 + 4 + member.name.len()).sum();
+    4 + joint.kind.len() + 4 + joint.store.len() + 4 + members + 1 + 4
 }
 
 fn instruction_bytes(instruction: &Instruction, last: u64) -> usize {

@@ -6,7 +6,7 @@
 //! - [`instruction`]: one use of an operation, and the other commands of a stream.
 //! - [`template`]: sequences of instructions that repeat, told once and then invoked.
 //! - [`script`]: what each worker does of them.
-//! - [`exchange`]: data that workers send each other.
+//! - [`exchange`]: data that workers send each other; [`fabric`]: that their engines do.
 //! - [`explain`]: what a planner has decided, for people.
 //! - [`message`]: what clients, the dispatcher and workers say to each other.
 //! - [`modifier`]: the trait of whatever transforms a stream.
@@ -20,6 +20,7 @@ pub mod dtype;
 pub mod error;
 pub mod exchange;
 pub mod explain;
+pub mod fabric;
 pub mod instruction;
 pub mod message;
 pub mod modifier;
@@ -37,6 +38,7 @@ pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};
 pub use exchange::{Exchange, Piece, TransferId, WorkerId};
+pub use fabric::{Fabric, Joint};
 pub use instruction::{
     Attribute, Attributes, Command, Instruction, Operand, RequestId, SourceId, TensorId,
 };

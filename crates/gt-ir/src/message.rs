@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::data::Content;
 use crate::exchange::{Piece, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
+use crate::fabric::Fabric;
 use crate::instruction::{Command, RequestId, SourceId, TensorId};
 use crate::operation::Meta;
 
@@ -76,6 +77,8 @@ pub struct Hello {
     pub machine: String,
     /// Where a worker takes pieces from others; empty where they need no address.
     pub endpoint: String,
+    /// Where a worker's engine joins others, if it does.
+    pub fabric: Option<Fabric>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
 use gt_ir::exchange::{Collective, Exchange, Origin, Source};
+use gt_ir::fabric::{Fabric, Joint, Member, Way};
 use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::operation::SampleOperand;
 use gt_ir::script::{Name, Play, Script, ScriptOperand, ScriptStep};
@@ -67,8 +68,21 @@ fn exchange() -> Exchange {
         output: Some((TensorId(9), Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
         sources: vec![from_own, from_other],
         reduction: Some(Reduction::Max),
+        joint: None,
         line: SourceId(5),
     }
+}
+
+fn joint_exchange(way: Way) -> Exchange {
+    let member = |worker: u32| Member { worker: WorkerId(worker), name: format!("w{worker}") };
+    let (kind, store) = ("gloo/2.15".into(), "127.0.0.1:4444".into());
+    let joint = Joint { kind, store, members: vec![member(3), member(4)], way };
+    Exchange { joint: Some(Arc::new(joint)), ..exchange() }
+}
+
+fn fabric() -> Fabric {
+    let (kind, store) = ("nccl/2.15".into(), "10.0.0.7:4444".into());
+    Fabric { kind, local: false, store, device: "GPU-7".into() }
 }
 
 fn commands() -> Vec<Command> {
@@ -94,6 +108,8 @@ fn commands() -> Vec<Command> {
         Command::Signal { number: 8, name: "läyer".into(), shard: None },
         Command::Signal { number: 9, name: "grid".into(), shard: Some(grid()) },
         Command::Exchange(Box::new(exchange())),
+        Command::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
+        Command::Exchange(Box::new(joint_exchange(Way::AllToAll))),
         Command::Stats { request: RequestId(9) },
         Command::Describe { session: 3 },
         Command::Define(Box::new(definition())),
@@ -125,7 +141,7 @@ fn script() -> Script {
     let (output, source) = (Name::Own(300), SourceId(7));
     let run = ScriptStep::Run { operation, output, operands, attributes, source };
     let exchange = ScriptStep::Exchange {
-        exchange: Box::new(exchange()),
+        exchange: Box::new(joint_exchange(Way::AllReduce)),
         transfer: 9,
         input: Some(Name::Made(4)),
         output: None,
@@ -183,6 +199,7 @@ fn messages() -> Vec<Message> {
             name: "n".into(),
             machine: "m".into(),
             endpoint: "tcp://h:1".into(),
+            fabric: Some(fabric()),
         }),
         Message::Welcome(Welcome { session: 1, name: "w".into(), window: 2, machine: "m".into() }),
         Message::Stream(commands()),

@@ -6,9 +6,11 @@
 //!
 //! - [`World`]: dispatcher, workers, links and the clock.
 //! - [`driver`]: lets a real client session run in it.
+//! - [`fabric`]: engines that join each other.
 
 mod chance;
 pub mod driver;
+pub mod fabric;
 mod world;
 
 pub use world::{Delays, Traffic, World};

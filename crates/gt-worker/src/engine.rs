@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use gt_ir::fabric::{Joint, Way};
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::template::varying_attribute;
-use gt_ir::{Attributes, Meta, Operand, Operation, TensorData};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 
 use crate::plan::{Given, Input, Plan, Step};
 
@@ -77,6 +78,40 @@ pub trait Engine: Send {
 
     /// The process has forked, and this is the child: threads of the parent are not here.
     fn after_fork(&mut self) {}
+
+    /// Moves data with the engines of other workers, which all make the same call; waits for
+    /// them. Gives a tensor for each of [`Joining::gets`].
+    ///
+    /// # Errors
+    /// What went wrong; whoever else is in the call may wait until it gives up.
+    fn join(&mut self, _part: Joining<Self::Tensor>) -> Result<Vec<Self::Tensor>, EngineError> {
+        Err(EngineError::Other(format!("the engine '{}' joins no others", self.name())))
+    }
+
+    /// Whether [`Engine::join`] adds up numbers of a dtype: the same on all that can join. Other
+    /// parts are only moved, and combined by each worker for itself.
+    fn adds(&self, _dtype: DType) -> bool {
+        false
+    }
+
+    /// A worker is gone: nobody waits for it in a group any more.
+    fn leave(&mut self, _worker: WorkerId) {}
+}
+
+/// What an engine does of a joint exchange.
+pub struct Joining<'a, T> {
+    pub joint: &'a Joint,
+    /// As the joint says, or without combining.
+    pub way: Way,
+    /// This worker's place among the members.
+    pub rank: usize,
+    /// How often the group was given up, and is to be made anew.
+    pub epoch: u64,
+    /// Blocks with the ranks of who gets them. One block for all stands once, with this worker's
+    /// own rank. Where blocks are combined, this worker's own is among them.
+    pub gives: Vec<(usize, T)>,
+    /// What comes from which rank. Where it is combined, only that, with this worker's own rank.
+    pub gets: Vec<(usize, Meta)>,
 }
 
 /// The attributes of a step in a run with these inputs.

@@ -20,11 +20,14 @@ use smallvec::smallvec;
 
 use crate::engine::{Engine, EngineError};
 use crate::executor::{Out, Slot, Worker, panic_text};
+use crate::joint::Joints;
 
-type Part<T> = Result<T, Arc<Failure>>;
+pub(crate) type Part<T> = Result<T, Arc<Failure>>;
 
 /// The exchanges of a worker that wait for pieces.
 pub(crate) struct Exchanges<T> {
+    /// Those that the engine carries out.
+    pub joints: Joints<T>,
     open: FxHashMap<TransferId, Open<T>>,
     /// Pieces whose exchange has not begun here.
     early: FxHashMap<TransferId, Vec<Piece>>,
@@ -45,6 +48,7 @@ struct Open<T> {
 impl<T> Default for Exchanges<T> {
     fn default() -> Self {
         Exchanges {
+            joints: Joints::default(),
             open: FxHashMap::default(),
             early: FxHashMap::default(),
             lost: Vec::new(),
@@ -57,17 +61,23 @@ impl<T> Default for Exchanges<T> {
 impl<T> Exchanges<T> {
     /// Whether no tensor is pending.
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.joints.is_empty()
     }
 
     /// Forgets what a session's exchanges wait for. Their pieces, which may still come, are
     /// dropped.
     pub fn end_session(&mut self, session: u32) {
+        self.joints.end_session(session);
         self.open.retain(|transfer, _| transfer.session() != session);
         self.early.retain(|transfer, _| transfer.session() != session);
         let generation = self.begun.remove(&session).map_or(0, TransferId::generation);
         let ended = self.ended.entry(session).or_default();
         *ended = (*ended).max(generation);
+    }
+
+    /// What has come for an exchange that begins only now.
+    pub fn take_early(&mut self, transfer: TransferId) -> Vec<Piece> {
+        self.early.remove(&transfer).unwrap_or_default()
     }
 
     /// Whether a piece comes too late: its exchange, or its session, is over.
@@ -83,6 +93,9 @@ impl<E: Engine> Worker<E> {
     /// Sends this worker's pieces, and makes the output if it has all it needs for it.
     pub(crate) fn begin_exchange(&mut self, exchange: &Exchange, out: &mut Vec<Out>) {
         self.exchanges.begun.insert(exchange.transfer.session(), exchange.transfer);
+        if let Some(joint) = &exchange.joint {
+            return self.begin_joint(exchange, joint, out);
+        }
         let input = self.exchange_input(exchange);
         for (to, block) in &exchange.sends {
             let result = match &input {
@@ -106,15 +119,19 @@ impl<E: Engine> Worker<E> {
         let transfer = exchange.transfer;
         self.exchanges.open.insert(transfer, Open { exchange: Box::new(exchange.clone()), parts });
         self.tensors.insert(output, Slot::Pending);
-        for piece in self.exchanges.early.remove(&transfer).unwrap_or_default() {
+        for piece in self.exchanges.take_early(transfer) {
             self.place(piece);
         }
         self.finish_if_complete(transfer);
     }
 
     /// Takes a piece; says whether a tensor is complete with it.
-    pub(crate) fn take_piece(&mut self, piece: Piece) -> bool {
+    pub(crate) fn take_piece(&mut self, piece: Piece, out: &mut Vec<Out>) -> bool {
         let transfer = piece.transfer;
+        if self.exchanges.joints.has(transfer) {
+            self.exchanges.joints.hear(piece);
+            return self.take_turns(out);
+        }
         if self.exchanges.is_over(transfer) {
             return false;
         }
@@ -127,8 +144,9 @@ impl<E: Engine> Worker<E> {
     }
 
     /// What waits for pieces of a lost worker has failed.
-    pub(crate) fn lose_peer(&mut self, worker: WorkerId, name: &str) {
+    pub(crate) fn lose_peer(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>) {
         self.exchanges.lost.push((worker, name.to_string()));
+        self.lose_member(worker, out);
         let mut touched: Vec<TransferId> = self.exchanges.open.keys().copied().collect();
         touched.sort_unstable();
         for transfer in touched {
@@ -153,6 +171,7 @@ impl<E: Engine> Worker<E> {
 
     /// A session is about to end: what it waits for need not come.
     pub(crate) fn abandon(&mut self, session: u32) {
+        self.exchanges.joints.end_session(session);
         let open = self.exchanges.open.keys().copied();
         let mut own: Vec<TransferId> = open.filter(|id| id.session() == session).collect();
         own.sort_unstable();
@@ -167,7 +186,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn exchange_input(&self, exchange: &Exchange) -> Part<(E::Tensor, Meta)> {
+    pub(crate) fn exchange_input(&self, exchange: &Exchange) -> Part<(E::Tensor, Meta)> {
         let Some(input) = exchange.input else {
             return Err(self.exchange_failure(exchange, "it has no input".into()));
         };
@@ -183,13 +202,13 @@ impl<E: Engine> Worker<E> {
     }
 
     /// The failure of a part that a lost worker does not send any more.
-    fn lost_part(&self, worker: WorkerId, exchange: &Exchange) -> Option<Arc<Failure>> {
+    pub(crate) fn lost_part(&self, worker: WorkerId, exchange: &Exchange) -> Option<Arc<Failure>> {
         let (_, name) = self.exchanges.lost.iter().find(|(lost, _)| *lost == worker)?;
         let reason = format!("the worker '{name}', which held a part of the tensor, was lost");
         Some(self.exchange_failure(exchange, reason))
     }
 
-    fn exchange_failure(&self, exchange: &Exchange, reason: String) -> Arc<Failure> {
+    pub(crate) fn exchange_failure(&self, exchange: &Exchange, reason: String) -> Arc<Failure> {
         Arc::new(Failure {
             operation: exchange.collective.name().to_string(),
             reason,
@@ -226,7 +245,7 @@ impl<E: Engine> Worker<E> {
         part.map_err(|error| self.exchange_failure(exchange, error.to_string()))
     }
 
-    fn take_block(
+    pub(crate) fn take_block(
         &mut self,
         tensor: &E::Tensor,
         meta: Meta,
@@ -241,7 +260,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Calls the engine; a panic in it becomes an error.
-    fn guarded<T>(
+    pub(crate) fn guarded<T>(
         &mut self,
         call: impl FnOnce(&mut E) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
@@ -283,21 +302,26 @@ impl<E: Engine> Worker<E> {
         }
         let Open { exchange, parts } =
             self.exchanges.open.remove(&transfer).expect("it was there a line ago");
-        let (output, meta) = exchange.output.expect("only exchanges with an output are opened");
+        let parts = parts.into_iter().flatten().collect();
+        self.finish_exchange(&exchange, parts);
+        true
+    }
+
+    /// Makes an exchange's output from its parts.
+    pub(crate) fn finish_exchange(&mut self, exchange: &Exchange, parts: Part<Vec<E::Tensor>>) {
+        let Some((output, meta)) = exchange.output else { return };
         // Freed while it was pending?
         if !matches!(self.tensors.get(&output), Some(Slot::Pending)) {
-            return true;
+            return;
         }
-        let parts: Result<Vec<E::Tensor>, Arc<Failure>> = parts.into_iter().flatten().collect();
         let made = parts.and_then(|parts| {
-            self.guarded(|engine| assemble(engine, &exchange, parts, meta))
-                .map_err(|error| self.exchange_failure(&exchange, error.to_string()))
+            self.guarded(|engine| assemble(engine, exchange, parts, meta))
+                .map_err(|error| self.exchange_failure(exchange, error.to_string()))
         });
         match made {
             Ok(tensor) => self.keep(output, tensor, meta),
             Err(failure) => self.fail(output, failure),
         }
-        true
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::{Command, Content, Instruction, Meta, Operand, Piece, SourceId, TensorId, WorkerId};
+use gt_ir::{
+    Command, Content, Instruction, Joint, Meta, Operand, Piece, SourceId, TensorId, WorkerId,
+};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -51,6 +53,13 @@ pub trait Work: Send {
 
     /// Another worker is gone: what waits for its pieces fails.
     fn lose(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>);
+
+    /// The joint exchange that is due: all its members are ready. The driver is to send all that
+    /// was put onto `out`, which others may wait for, and then have the worker [`Work::join`].
+    fn due(&self) -> Option<&Joint>;
+
+    /// Carries out what is due, together with the other members, for which it waits.
+    fn join(&mut self, out: &mut Vec<Out>);
 
     fn stats(&self) -> WorkerStats;
 
@@ -469,13 +478,22 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn receive(&mut self, piece: Piece, out: &mut Vec<Out>) {
-        if self.take_piece(piece) {
+        if self.take_piece(piece, out) {
             self.resume(out);
         }
     }
 
     fn lose(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>) {
-        self.lose_peer(worker, name);
+        self.lose_peer(worker, name, out);
+        self.resume(out);
+    }
+
+    fn due(&self) -> Option<&Joint> {
+        self.exchanges.joints.due()
+    }
+
+    fn join(&mut self, out: &mut Vec<Out>) {
+        self.join_members(out);
         self.resume(out);
     }
 

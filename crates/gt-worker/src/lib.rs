@@ -6,7 +6,7 @@
 //!   [`scripts`]: this worker's part of such a one.
 //! - [`programs`]: plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed.
 //! - [`listing`]: plans as text.
-//! - [`exchange`]: tensors made of pieces from other workers.
+//! - [`exchange`]: tensors made of pieces from other workers; [`joint`]: of what their engines send.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
 //! A worker knows neither clients nor sharding: ids, tensors and operations are all it sees.
@@ -16,6 +16,7 @@ mod composite;
 pub mod engine;
 mod exchange;
 pub mod executor;
+mod joint;
 mod key;
 mod listing;
 pub mod plan;
@@ -24,5 +25,5 @@ mod scripts;
 pub mod simplify;
 mod templates;
 
-pub use engine::{Engine, EngineError};
+pub use engine::{Engine, EngineError, Joining};
 pub use executor::{Options, Out, Work, Worker};

@@ -9,6 +9,7 @@ use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{Attributes, Command, Meta, Operand, Operation, Scalar, SourceId, TensorId, WorkerId};
 use smallvec::smallvec;
 
+use super::fabrics::Fabrics;
 use super::moves::{Stage, StageKind, sources};
 use super::streams::Streams;
 use super::tensors::{Copy, Tensors};
@@ -17,6 +18,7 @@ use super::tensors::{Copy, Tensors};
 pub fn stage(
     tensors: &mut Tensors,
     streams: &mut Streams,
+    fabrics: &Fabrics,
     from: &Copy,
     stage: &Stage,
     meta: Meta,
@@ -28,12 +30,16 @@ pub fn stage(
         StageKind::Zeros { mesh_axis } => zeros(streams, from, &to, meta, mesh_axis, line),
         StageKind::Blocks(collective) => {
             let parts = |rank: usize| sources(&from.layout, &to.layout, meta.shape, rank);
-            exchange(tensors, streams, from, &to, meta, collective, None, line, parts);
+            let mut made = exchange(tensors, from, &to, meta, collective, None, line, parts);
+            fabrics.join(&mut made);
+            push(streams, made);
         }
         StageKind::Combine { mesh_axis, reduction, collective } => {
             let parts = |rank: usize| combined(from, &to, meta, mesh_axis, rank);
             let reduction = Some(reduction);
-            exchange(tensors, streams, from, &to, meta, collective, reduction, line, parts);
+            let mut made = exchange(tensors, from, &to, meta, collective, reduction, line, parts);
+            fabrics.join(&mut made);
+            push(streams, made);
         }
     }
     to
@@ -112,11 +118,16 @@ fn combined(
     }
 }
 
+fn push(streams: &mut Streams, parts: Vec<Exchange>) {
+    for part in parts {
+        streams.push(part.worker, Command::Exchange(Box::new(part)));
+    }
+}
+
 /// Each worker's part of an exchange in which rank `rank` of the target gets `parts(rank)`.
 #[allow(clippy::too_many_arguments, reason = "they are all that an exchange is")]
 fn exchange(
     tensors: &mut Tensors,
-    streams: &mut Streams,
     from: &Copy,
     to: &Copy,
     meta: Meta,
@@ -124,7 +135,7 @@ fn exchange(
     reduction: Option<Reduction>,
     line: SourceId,
     parts: impl Fn(usize) -> Vec<(usize, Block)>,
-) {
+) -> Vec<Exchange> {
     let transfer = tensors.transfer();
     let (source_mesh, target_mesh) = (&from.layout.mesh, &to.layout.mesh);
     let mut sends: Vec<Vec<(WorkerId, Block)>> = vec![Vec::new(); source_mesh.size()];
@@ -152,7 +163,7 @@ fn exchange(
             (to.id, Meta::new(meta.dtype, shape))
         });
         let sources = rank.map(|rank| receives[rank].clone()).unwrap_or_default();
-        Command::Exchange(Box::new(Exchange {
+        Exchange {
             transfer,
             worker,
             collective,
@@ -161,21 +172,24 @@ fn exchange(
             output,
             sources,
             reduction,
+            joint: None,
             line,
-        }))
+        }
     };
+    let mut made = Vec::with_capacity(source_mesh.size().max(target_mesh.size()));
     for (rank, &worker) in source_mesh.workers.iter().enumerate() {
         let target = target_mesh.rank_of(worker);
         let sends = std::mem::take(&mut sends[rank]);
         if target.is_some() || !sends.is_empty() {
-            streams.push(worker, part(worker, sends, target));
+            made.push(part(worker, sends, target));
         }
     }
     for (rank, &worker) in target_mesh.workers.iter().enumerate() {
         if source_mesh.rank_of(worker).is_none() {
-            streams.push(worker, part(worker, Vec::new(), Some(rank)));
+            made.push(part(worker, Vec::new(), Some(rank)));
         }
     }
+    made
 }
 
 /// The number that changes nothing when it is combined.

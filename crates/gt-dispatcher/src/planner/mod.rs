@@ -9,11 +9,13 @@
 //! - [`run`]: one instruction with all of these; [`expand`]: a composite as several;
 //!   [`slice`]: a part of what is cut.
 //! - [`passes`]: what was planned before, played again; [`touches`]: what it concerns.
-//! - [`local`]: each worker's part of an instruction; [`emit`]: of a move.
+//! - [`local`]: each worker's part of an instruction; [`emit`]: of a move; [`fabrics`]: which moves
+//!   engines make themselves.
 
 mod emit;
 mod expand;
 mod explain;
+mod fabrics;
 mod layout;
 mod local;
 mod meshes;
@@ -33,6 +35,7 @@ use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::message::Failure;
 use gt_ir::{Command, Content, Instruction, Meta, SourceId, TensorData, TensorId, WorkerId};
 
+pub use fabrics::Fabrics;
 pub use layout::{Layout, Mesh, Placement};
 pub use passes::{PassAtHand, Passes};
 pub use scope::{Cluster, Scope};
@@ -76,9 +79,9 @@ impl Planner {
     }
 
     /// The workers have changed.
-    pub fn set_workers(&mut self, workers: Vec<(u32, WorkerId)>) {
+    pub fn set_workers(&mut self, workers: Vec<(u32, WorkerId)>, fabrics: Fabrics) {
         let version = self.cluster.version + 1;
-        self.cluster = Cluster { workers, version };
+        self.cluster = Cluster { workers, fabrics, version };
     }
 
     /// Lets a session's tensors begin at a worker.

@@ -312,7 +312,8 @@ impl Planner {
             if let Some(notes) = &mut tensors.notes {
                 notes.moved(&self.cluster, meta, &copy.layout, step, reason);
             }
-            let next = emit::stage(tensors, streams, &copy, step, meta, line);
+            let fabrics = &self.cluster.fabrics;
+            let next = emit::stage(tensors, streams, fabrics, &copy, step, meta, line);
             if index > 0 {
                 super::tensors::free_copy(&copy, streams);
             }

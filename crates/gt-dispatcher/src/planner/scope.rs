@@ -6,6 +6,7 @@ use gt_ir::signal::Shard;
 use gt_ir::{Meta, WorkerId};
 use smallvec::SmallVec;
 
+use super::fabrics::Fabrics;
 use super::layout::{Layout, Mesh, Placement};
 use super::meshes::Meshes;
 
@@ -13,6 +14,7 @@ use super::meshes::Meshes;
 #[derive(Clone, Default)]
 pub struct Cluster {
     pub workers: Vec<(u32, WorkerId)>,
+    pub fabrics: Fabrics,
     /// Grows with every change.
     pub version: u64,
 }

@@ -12,7 +12,7 @@ use gt_ir::{
 };
 
 use super::Result;
-use super::exchange::{decode_exchange, decode_meta, decode_shard};
+use super::exchange::{decode_exchange, decode_fabric, decode_meta, decode_shard};
 use super::explain::{decode_explanation, decode_placed};
 use crate::wire::{DecodeError, Reader};
 
@@ -34,6 +34,7 @@ impl Decoder<'_> {
                 name: self.head.text()?,
                 machine: self.head.text()?,
                 endpoint: self.head.text()?,
+                fabric: if self.bool()? { Some(decode_fabric(&mut self.head)?) } else { None },
             }),
             2 => Message::Welcome(Welcome {
                 session: self.head.u32()?,

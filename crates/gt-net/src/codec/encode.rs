@@ -4,7 +4,7 @@ use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{Attribute, Attributes, Command, Content, Instruction, Operand};
 
-use super::exchange::{encode_exchange, encode_meta, encode_shard};
+use super::exchange::{encode_exchange, encode_fabric, encode_meta, encode_shard};
 use super::explain::{encode_explanation, encode_placed};
 use super::{DATA_FRAME, INLINE};
 use crate::wire::Writer;
@@ -27,6 +27,10 @@ impl Encoder {
                 self.head.text(&hello.name);
                 self.head.text(&hello.machine);
                 self.head.text(&hello.endpoint);
+                self.head.u8(u8::from(hello.fabric.is_some()));
+                if let Some(fabric) = &hello.fabric {
+                    encode_fabric(&mut self.head, fabric);
+                }
             }
             Message::Welcome(welcome) => {
                 self.head.u8(2);

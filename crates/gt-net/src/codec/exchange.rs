@@ -1,6 +1,9 @@
 //! The records of signals and of exchanges between workers.
 
+use std::sync::Arc;
+
 use gt_ir::exchange::{Collective, Exchange, Origin, Source};
+use gt_ir::fabric::{Fabric, Joint, Member, Way};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{DType, Meta, Shape, SourceId, TensorId, TransferId, WorkerId};
@@ -132,7 +135,66 @@ pub fn encode_exchange(out: &mut Writer, exchange: &Exchange) {
         REDUCTIONS.iter().position(|other| *other == reduction).map(|code| code as u8 + 1)
     });
     out.u8(reduction.unwrap_or(0));
+    out.u8(u8::from(exchange.joint.is_some()));
+    if let Some(joint) = &exchange.joint {
+        encode_joint(out, joint);
+    }
     out.u32(exchange.line.0);
+}
+
+fn encode_joint(out: &mut Writer, joint: &Joint) {
+    out.text(&joint.kind);
+    out.text(&joint.store);
+    out.u32(joint.members.len() as u32);
+    for member in &joint.members {
+        out.u32(member.worker.0);
+        out.text(&member.name);
+    }
+    let (way, root) = match joint.way {
+        Way::AllReduce => (0, 0),
+        Way::ReduceScatter => (1, 0),
+        Way::AllGather => (2, 0),
+        Way::Broadcast { root } => (3, root),
+        Way::AllToAll => (4, 0),
+    };
+    out.u8(way);
+    out.u32(root);
+}
+
+fn decode_joint(from: &mut Reader) -> Result<Joint> {
+    let (kind, store) = (from.text()?, from.text()?);
+    let count = from.u32()? as usize;
+    let count = from.count(count, 8)?;
+    let member =
+        |from: &mut Reader| Ok(Member { worker: WorkerId(from.u32()?), name: from.text()? });
+    let members = (0..count).map(|_| member(from)).collect::<Result<Vec<_>>>()?;
+    let (way, root) = (from.u8()?, from.u32()?);
+    let way = match way {
+        0 => Way::AllReduce,
+        1 => Way::ReduceScatter,
+        2 => Way::AllGather,
+        3 if (root as usize) < members.len() => Way::Broadcast { root },
+        4 => Way::AllToAll,
+        code => return Err(bad("a way", code)),
+    };
+    Ok(Joint { kind, store, members, way })
+}
+
+pub fn encode_fabric(out: &mut Writer, fabric: &Fabric) {
+    out.text(&fabric.kind);
+    out.u8(u8::from(fabric.local));
+    out.text(&fabric.store);
+    out.text(&fabric.device);
+}
+
+pub fn decode_fabric(from: &mut Reader) -> Result<Fabric> {
+    let kind = from.text()?;
+    let local = match from.u8()? {
+        0 => false,
+        1 => true,
+        code => return Err(bad("a bool", code)),
+    };
+    Ok(Fabric { kind, local, store: from.text()?, device: from.text()? })
 }
 
 pub fn decode_exchange(from: &mut Reader) -> Result<Exchange> {
@@ -175,6 +237,22 @@ pub fn decode_exchange(from: &mut Reader) -> Result<Exchange> {
             Some(*reduction.ok_or_else(|| bad("a reduction", code))?)
         }
     };
+    let joint = match from.u8()? {
+        0 => None,
+        1 => Some(Arc::new(decode_joint(from)?)),
+        code => return Err(bad("a choice", code)),
+    };
     let line = SourceId(from.u32()?);
-    Ok(Exchange { transfer, worker, collective, input, sends, output, sources, reduction, line })
+    Ok(Exchange {
+        transfer,
+        worker,
+        collective,
+        input,
+        sends,
+        output,
+        sources,
+        reduction,
+        joint,
+        line,
+    })
 }

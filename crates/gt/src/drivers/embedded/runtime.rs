@@ -83,8 +83,9 @@ impl Runtime {
         shard_from_environment(&mut dispatcher);
         let hello = |role, name: String| {
             let (version, schema) = (PROTOCOL_VERSION, schema());
-            let (machine, endpoint) = (String::new(), String::new());
-            Message::Hello(Hello { version, schema, role, name, machine, endpoint })
+            // Workers in one process move tensors by handing them over.
+            let (machine, endpoint, fabric) = (String::new(), String::new(), None);
+            Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric })
         };
         let mut seats = Vec::new();
         for number in 0..workers {

@@ -34,7 +34,7 @@ fn join(
     insecure: bool,
 ) -> Result<(DealerLink, Welcome), NetError> {
     let key = find_key(address, key_file, insecure)?;
-    greet(address, role, name, key.as_ref(), insecure, String::new())
+    greet(address, key.as_ref(), insecure, introduction(role, name))
 }
 
 /// The key for a server: `key_file` or `GT_KEY` if given, else the one that the server made, if
@@ -52,26 +52,29 @@ fn find_key(
     }
 }
 
-/// Connects with a key; `endpoint` is where a worker takes pieces.
-fn greet(
-    address: &Address,
-    role: Role,
-    name: &str,
-    key: Option<&Key>,
-    insecure: bool,
-    endpoint: String,
-) -> Result<(DealerLink, Welcome), NetError> {
-    let mut link = DealerLink::connect(address, role, key, CONNECT_LIMIT)
-        .map_err(|error| although_insecure(error, insecure))?;
-    let hello = Message::Hello(Hello {
+/// What a process says of itself. A worker adds how others reach it.
+fn introduction(role: Role, name: &str) -> Hello {
+    Hello {
         version: PROTOCOL_VERSION,
         schema: schema(),
         role,
         name: name.to_string(),
         machine: shm::machine_token(),
-        endpoint,
-    });
-    link.send(&codec::encode(&hello))?;
+        endpoint: String::new(),
+        fabric: None,
+    }
+}
+
+/// Connects with a key, and says hello.
+fn greet(
+    address: &Address,
+    key: Option<&Key>,
+    insecure: bool,
+    hello: Hello,
+) -> Result<(DealerLink, Welcome), NetError> {
+    let mut link = DealerLink::connect(address, hello.role, key, CONNECT_LIMIT)
+        .map_err(|error| although_insecure(error, insecure))?;
+    link.send(&codec::encode(&Message::Hello(hello)))?;
     let lost = |reason: String| NetError::Lost { address: address.to_string(), reason };
     let frames = link.receive(CONNECT_LIMIT, Wakeup::None)?;
     let frames = frames.ok_or_else(|| lost("it does not answer".into()))?;

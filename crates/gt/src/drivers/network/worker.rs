@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gt_ir::message::{Message, Role};
-use gt_ir::{Command, Piece, RequestId, WorkerId};
+use gt_ir::message::{Hello, Message, Role};
+use gt_ir::{Command, Fabric, Piece, RequestId, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
@@ -26,6 +26,8 @@ pub struct WorkerOptions {
     pub threads: usize,
     /// Where other workers reach this one; by default its address on the way to the server.
     pub peer_host: Option<String>,
+    /// Where its engine joins those of others, if it does.
+    pub fabric: Option<Fabric>,
 }
 
 /// The longest wait, after which the caller is asked whether to go on.
@@ -47,14 +49,12 @@ impl WorkerProcess {
         let address = &options.address;
         let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
         let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
-        let (link, welcome) = super::greet(
-            address,
-            Role::Worker,
-            &options.name,
-            key.as_ref(),
-            options.insecure,
-            peers.endpoint().to_string(),
-        )?;
+        let hello = Hello {
+            endpoint: peers.endpoint().to_string(),
+            fabric: options.fabric.clone(),
+            ..super::introduction(Role::Worker, &options.name)
+        };
+        let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, hello)?;
         Ok(WorkerProcess {
             link,
             neighbours: Neighbours::new(WorkerId(welcome.session), peers),
@@ -110,7 +110,16 @@ impl WorkerProcess {
             }
             _ => {}
         }
-        out.into_iter().try_for_each(|out| match out {
+        self.send_all(&mut out)?;
+        while self.core.due().is_some() {
+            self.core.join(&mut out);
+            self.send_all(&mut out)?;
+        }
+        Ok(())
+    }
+
+    fn send_all(&mut self, out: &mut Vec<Out>) -> Result<(), NetError> {
+        out.drain(..).try_for_each(|out| match out {
             Out::Dispatcher(message) => self.answer(message),
             Out::Worker(to, piece) => self.pass(to, piece),
         })

@@ -1,0 +1,276 @@
+//! Which workers' engines can move data together, and what they then do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gt_ir::exchange::Origin;
+use gt_ir::fabric::{Fabric, Joint, Member, Way};
+use gt_ir::sharding::Block;
+use gt_ir::{Exchange, WorkerId};
+
+/// The workers whose engines join others.
+#[derive(Clone, Default)]
+pub struct Fabrics(BTreeMap<WorkerId, Place>);
+
+#[derive(Clone)]
+struct Place {
+    name: String,
+    machine: String,
+    fabric: Fabric,
+}
+
+impl Fabrics {
+    pub fn add(&mut self, worker: WorkerId, name: &str, machine: &str, fabric: &Fabric) {
+        let (name, machine) = (name.to_string(), machine.to_string());
+        self.0.insert(worker, Place { name, machine, fabric: fabric.clone() });
+    }
+
+    /// Has engines carry out an exchange, of which these are all workers' parts. Workers that
+    /// nothing connects are groups of their own; a group of which one cannot join the others
+    /// sends pieces.
+    pub fn join(&self, parts: &mut [Exchange]) {
+        if self.0.is_empty() {
+            return;
+        }
+        for group in groups(parts) {
+            let members: Vec<&Exchange> = group.iter().map(|&index| &parts[index]).collect();
+            if let Some(joint) = self.joint(&members) {
+                let joint = Arc::new(joint);
+                for index in group {
+                    parts[index].joint = Some(Arc::clone(&joint));
+                }
+            }
+        }
+    }
+
+    /// How the engines of a group carry out its parts; `None` if they cannot.
+    fn joint(&self, parts: &[&Exchange]) -> Option<Joint> {
+        let places = parts.iter().map(|part| self.0.get(&part.worker));
+        let places: Vec<&Place> = places.collect::<Option<_>>()?;
+        let first = places[0];
+        let mut devices = BTreeSet::new();
+        let fits = places.iter().all(|place| {
+            let (ours, theirs) = (&first.fabric, &place.fabric);
+            let near = !first.machine.is_empty() && first.machine == place.machine;
+            let reaches = if ours.local { theirs.local && near } else { !theirs.local };
+            let has_own_device =
+                theirs.device.is_empty() || devices.insert((&place.machine, &theirs.device));
+            ours.kind == theirs.kind && reaches && has_own_device
+        });
+        if !fits {
+            return None;
+        }
+        let member = |(part, place): (&&Exchange, &&Place)| Member {
+            worker: part.worker,
+            name: place.name.clone(),
+        };
+        Some(Joint {
+            kind: first.fabric.kind.clone(),
+            store: first.fabric.store.clone(),
+            members: parts.iter().zip(&places).map(member).collect(),
+            way: way(parts),
+        })
+    }
+}
+
+/// The parts that something goes between, each group in the order of its workers.
+fn groups(parts: &[Exchange]) -> Vec<Vec<usize>> {
+    let places = parts.iter().enumerate().map(|(index, part)| (part.worker, index));
+    let places: BTreeMap<WorkerId, usize> = places.collect();
+    // Each part begins as a group of its own, and goes over to that of whom it sends to.
+    let mut group_of: Vec<usize> = (0..parts.len()).collect();
+    for (index, part) in parts.iter().enumerate() {
+        for (to, _) in &part.sends {
+            let Some(&to) = places.get(to) else { continue };
+            let (old, new) = (group_of[index], group_of[to]);
+            if old != new {
+                group_of.iter_mut().filter(|group| **group == old).for_each(|group| *group = new);
+            }
+        }
+    }
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for &index in places.values() {
+        groups.entry(group_of[index]).or_default().push(index);
+    }
+    groups.into_values().filter(|group| group.len() > 1).collect()
+}
+
+/// What goes between the members of a group.
+fn way(parts: &[&Exchange]) -> Way {
+    let reaches_all = |part: &&Exchange| {
+        let to: BTreeSet<WorkerId> = part.sends.iter().map(|(to, _)| *to).collect();
+        part.sends.len() == parts.len() - 1 && to.len() == part.sends.len()
+    };
+    let is_same = |part: &&Exchange| part.sends.windows(2).all(|two| two[0].1 == two[1].1);
+    let mut senders = parts.iter().enumerate().filter(|(_, part)| !part.sends.is_empty());
+    if let (Some((root, part)), None) = (senders.next(), senders.next()) {
+        let all_get_it = reaches_all(part) && is_same(part);
+        return if all_get_it { Way::Broadcast { root: root as u32 } } else { Way::AllToAll };
+    }
+    let length = parts[0].sends.first().map_or(0, |(_, block)| block.shape.numel());
+    let is_even =
+        |part: &&Exchange| part.sends.iter().all(|(_, block)| block.shape.numel() == length);
+    if !parts.iter().all(|part| reaches_all(part) && is_even(part)) {
+        return Way::AllToAll;
+    }
+    let is_combined = |part: &&Exchange| {
+        let own = own_blocks(part);
+        part.reduction.is_some()
+            && part.output.is_some()
+            && part.sources.len() == parts.len()
+            && own.len() == 1
+            && own[0].shape.numel() == length
+    };
+    let is_one_block = |part: &&Exchange| is_same(part) && own_blocks(part)[0] == part.sends[0].1;
+    match parts.iter().all(is_combined) {
+        true if parts.iter().all(is_one_block) => Way::AllReduce,
+        true => Way::ReduceScatter,
+        false if parts.iter().all(is_same) => Way::AllGather,
+        false => Way::AllToAll,
+    }
+}
+
+/// What a worker takes of its own input.
+fn own_blocks(part: &Exchange) -> Vec<Block> {
+    let own = part.sources.iter().filter_map(|source| match &source.from {
+        Origin::Own(block) => Some(*block),
+        Origin::Worker(_) => None,
+    });
+    own.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::exchange::{Collective, Source};
+    use gt_ir::sharding::Reduction;
+    use gt_ir::{DType, Meta, Shape, SourceId, TensorId, TransferId};
+
+    use super::*;
+
+    fn fabrics(workers: u32, change: impl Fn(u32, &mut Place)) -> Fabrics {
+        let mut fabrics = Fabrics::default();
+        for worker in 0..workers {
+            let (kind, device) = ("gloo/1".to_string(), format!("device {worker}"));
+            let fabric = Fabric { kind, local: true, store: format!("host:{worker}"), device };
+            fabrics.add(WorkerId(worker), &format!("w{worker}"), "machine", &fabric);
+            change(worker, fabrics.0.get_mut(&WorkerId(worker)).expect("it was added a line ago"));
+        }
+        fabrics
+    }
+
+    fn rows(first: usize, count: usize) -> Block {
+        let mut block = Block::whole(Shape::new(&[count, 3]).unwrap());
+        block.starts[0] = first;
+        block
+    }
+
+    /// The part of a worker that gives each of `to` these rows, and keeps `own`.
+    fn part(worker: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> Exchange {
+        let at = own.unwrap_or_else(|| rows(0, 1));
+        let others = from.iter().map(|&worker| Origin::Worker(WorkerId(worker)));
+        let sources = own.map(Origin::Own).into_iter().chain(others);
+        Exchange {
+            transfer: TransferId(1),
+            worker: WorkerId(worker),
+            collective: Collective::Send,
+            input: Some(TensorId(1)),
+            sends: to.iter().map(|&(to, block)| (WorkerId(to), block)).collect(),
+            output: Some((TensorId(2), Meta::new(DType::F32, at.shape))),
+            sources: sources.map(|from| Source { from, at }).collect(),
+            reduction: None,
+            joint: None,
+            line: SourceId::default(),
+        }
+    }
+
+    fn ways(fabrics: &Fabrics, mut parts: Vec<Exchange>) -> Vec<Option<Way>> {
+        fabrics.join(&mut parts);
+        parts.iter().map(|part| part.joint.as_ref().map(|joint| joint.way)).collect()
+    }
+
+    fn sums(mut parts: Vec<Exchange>) -> Vec<Exchange> {
+        parts.iter_mut().for_each(|part| part.reduction = Some(Reduction::Sum));
+        parts
+    }
+
+    #[test]
+    fn even_exchanges_are_collectives() {
+        let fabrics = fabrics(3, |_, _| {});
+        let whole = rows(0, 6);
+        let everyone = |worker: u32, block: &dyn Fn(u32) -> Block| {
+            let others: Vec<u32> = (0..3).filter(|&other| other != worker).collect();
+            let to: Vec<(u32, Block)> = others.iter().map(|&other| (other, block(other))).collect();
+            part(worker, &to, Some(block(worker)), &others)
+        };
+        let all = |block: &dyn Fn(u32, u32) -> Block| {
+            (0..3).map(|worker| everyone(worker, &|other| block(worker, other))).collect()
+        };
+        let thirds = |_, other| rows(2 * other as usize, 2);
+        assert_eq!(ways(&fabrics, sums(all(&|_, _| whole))), [Some(Way::AllReduce); 3]);
+        assert_eq!(ways(&fabrics, sums(all(&thirds))), [Some(Way::ReduceScatter); 3]);
+        assert_eq!(ways(&fabrics, all(&|_, _| rows(0, 2))), [Some(Way::AllGather); 3]);
+        assert_eq!(ways(&fabrics, all(&thirds)), [Some(Way::AllToAll); 3]);
+        // Uneven ones are not.
+        let uneven = |_, other| rows(2 * other as usize, 1 + usize::from(other == 0));
+        assert_eq!(ways(&fabrics, sums(all(&uneven))), [Some(Way::AllToAll); 3]);
+        let uneven = |worker, _| rows(0, 1 + usize::from(worker == 0));
+        assert_eq!(ways(&fabrics, all(&uneven)), [Some(Way::AllToAll); 3]);
+    }
+
+    #[test]
+    fn what_one_gives_all_others_is_a_broadcast() {
+        let fabrics = fabrics(3, |_, _| {});
+        let whole = rows(0, 6);
+        let parts = |second: Block| {
+            let giver = part(2, &[(0, whole), (1, second)], None, &[]);
+            vec![giver, part(0, &[], None, &[2]), part(1, &[], None, &[2])]
+        };
+        // Ranks follow the workers' numbers, whoever gives.
+        assert_eq!(ways(&fabrics, parts(whole)), [Some(Way::Broadcast { root: 2 }); 3]);
+        assert_eq!(ways(&fabrics, parts(rows(0, 1))), [Some(Way::AllToAll); 3]);
+    }
+
+    /// Rows of a grid of workers are groups of their own; who only keeps its own is in none.
+    #[test]
+    fn who_is_not_connected_is_not_in_the_group() {
+        let fabrics = fabrics(5, |_, _| {});
+        let whole = rows(0, 6);
+        let pair = |worker, other| part(worker, &[(other, whole)], Some(whole), &[other]);
+        let alone = part(4, &[], Some(whole), &[]);
+        let mut parts = vec![pair(0, 2), pair(1, 3), pair(2, 0), pair(3, 1), alone];
+        fabrics.join(&mut parts);
+        let members = |part: &Exchange| {
+            let joint = part.joint.as_ref()?;
+            Some(joint.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
+        };
+        let groups: Vec<_> = parts.iter().map(members).collect();
+        let (even, odd) = (Some(vec![0, 2]), Some(vec![1, 3]));
+        assert_eq!(groups, [even.clone(), odd.clone(), even, odd, None]);
+        assert_eq!(parts[1].joint.as_ref().unwrap().store, "host:1");
+    }
+
+    #[test]
+    fn engines_that_cannot_join_send_pieces() {
+        let whole = rows(0, 6);
+        let pair = || {
+            let half = |worker, other| part(worker, &[(other, whole)], Some(whole), &[other]);
+            vec![half(0, 1), half(1, 0)]
+        };
+        let joins = |change: &dyn Fn(u32, &mut Place)| {
+            ways(&fabrics(2, change), pair()) == [Some(Way::AllGather); 2]
+        };
+        assert!(joins(&|_, _| {}));
+        assert!(!joins(&|worker, place| place.fabric.kind = format!("gloo/{worker}")));
+        assert!(!joins(&|worker, place| place.machine = format!("machine {worker}")));
+        assert!(!joins(&|_, place| place.machine = String::new()));
+        assert!(!joins(&|worker, place| place.fabric.local = worker == 0));
+        assert!(!joins(&|_, place| place.fabric.device = "the same".into()));
+        assert_eq!(ways(&fabrics(1, |_, _| {}), pair()), [None; 2]);
+        // A network has many machines, with devices of equal names.
+        assert!(joins(&|worker, place| {
+            place.machine = format!("machine {worker}");
+            place.fabric.local = false;
+            place.fabric.device = "0".into();
+        }));
+    }
+}

@@ -1,0 +1,244 @@
+//! Engines that join each other, as PyTorch's do by NCCL or Gloo: a call waits until all members
+//! of the group have made it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use gt_engine_native::{NativeEngine, Program, Tensor};
+use gt_ir::fabric::{Fabric, Way};
+use gt_ir::instruction::Operands;
+use gt_ir::ops::binary::ADD;
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
+use gt_worker::plan::{Given, Plan};
+use gt_worker::{Engine, EngineError, Joining};
+
+/// How long a call waits in real time; in a test that passes, none does.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the engines of a world meet.
+#[derive(Default)]
+pub struct Hub {
+    meetings: Mutex<Meetings>,
+    arrival: Condvar,
+}
+
+#[derive(Default)]
+struct Meetings {
+    open: BTreeMap<Call, Meeting>,
+    /// How many calls the members of groups have completed.
+    completed: u64,
+    /// The member whose next call fails.
+    unlucky: Option<WorkerId>,
+    /// Whether somebody is missing who will not come.
+    is_hopeless: bool,
+}
+
+/// The members, how often their group was made anew, and how many calls there were before.
+type Call = (Vec<WorkerId>, u64, u64);
+
+struct Meeting {
+    way: Way,
+    /// What each member gives, once it is there.
+    gives: Vec<Option<Vec<(usize, Tensor)>>>,
+    /// Members that have taken what they get.
+    left: usize,
+    is_broken: bool,
+}
+
+fn lock(mutex: &Mutex<Meetings>) -> MutexGuard<'_, Meetings> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Hub {
+    /// How a worker of the world introduces itself.
+    pub fn fabric(worker: u64) -> Fabric {
+        let (kind, store) = ("hub/1".to_string(), format!("hub:{worker}"));
+        Fabric { kind, local: false, store, device: format!("device {worker}") }
+    }
+
+    /// How many calls were completed, each by all of its members.
+    pub fn completed(&self) -> u64 {
+        lock(&self.meetings).completed
+    }
+
+    /// Lets the next call of a worker fail, and so that of all who are in it.
+    pub fn fail_next(&self, worker: WorkerId) {
+        lock(&self.meetings).unlucky = Some(worker);
+    }
+
+    /// Says whether those who wait are to give up: somebody will not come.
+    pub(crate) fn set_hopeless(&self, is_hopeless: bool) {
+        lock(&self.meetings).is_hopeless = is_hopeless;
+    }
+
+    /// What a member gets in a call, once all have given.
+    fn meet(&self, call: Call, part: &Joining<Tensor>) -> Result<Vec<Gives>, EngineError> {
+        let failed = |reason: &str| EngineError::Other(reason.to_string());
+        let mut meetings = lock(&self.meetings);
+        let members = part.joint.members.len();
+        let is_unlucky = meetings.unlucky == Some(part.joint.members[part.rank].worker);
+        if is_unlucky {
+            meetings.unlucky = None;
+        }
+        let meeting = meetings.open.entry(call.clone()).or_insert_with(|| Meeting {
+            way: part.way,
+            gives: vec![None; members],
+            left: 0,
+            is_broken: false,
+        });
+        assert_eq!(meeting.way, part.way, "all members must do the same");
+        if is_unlucky {
+            meeting.is_broken = true;
+            self.arrival.notify_all();
+            return Err(failed("a cable was pulled"));
+        }
+        meeting.gives[part.rank] = Some(part.gives.clone());
+        self.arrival.notify_all();
+        loop {
+            let hopeless = meetings.is_hopeless;
+            let meeting = meetings.open.get_mut(&call).expect("it is open until all have left");
+            if meeting.gives.iter().all(Option::is_some) {
+                let gives = meeting.gives.iter().flatten().cloned().collect();
+                meeting.left += 1;
+                if meeting.left == members {
+                    meetings.open.remove(&call);
+                    meetings.completed += 1;
+                }
+                return Ok(gives);
+            }
+            if meeting.is_broken {
+                return Err(failed("another member has left"));
+            }
+            if hopeless {
+                return Err(failed("another member has not come"));
+            }
+            let (guard, waited) = self
+                .arrival
+                .wait_timeout(meetings, PATIENCE)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            meetings = guard;
+            assert!(!waited.timed_out(), "a member hangs in a call: {call:?}");
+        }
+    }
+}
+
+/// What one member gives, see [`Joining::gives`].
+type Gives = Vec<(usize, Tensor)>;
+
+/// GT's own engine, which joins others in a hub.
+pub struct JoiningEngine {
+    native: NativeEngine,
+    hub: Arc<Hub>,
+    /// The epoch of each group, and how many calls it has had.
+    groups: BTreeMap<Vec<WorkerId>, (u64, u64)>,
+}
+
+impl JoiningEngine {
+    pub fn new(hub: Arc<Hub>) -> JoiningEngine {
+        JoiningEngine { native: NativeEngine::new(1), hub, groups: BTreeMap::new() }
+    }
+
+    fn sum(&mut self, parts: Vec<Tensor>, whole: Meta) -> Result<Tensor, EngineError> {
+        let mut parts = parts.into_iter();
+        let first = parts.next().expect("a group has members");
+        parts.try_fold(first, |total, part| {
+            let operands: Operands<Tensor> =
+                [Operand::Tensor(total), Operand::Tensor(part)].into_iter().collect();
+            self.native.run(&ADD, operands, &Attributes::new(), whole)
+        })
+    }
+}
+
+impl Engine for JoiningEngine {
+    type Tensor = Tensor;
+    type Program = Program;
+
+    fn name(&self) -> &str {
+        "joining"
+    }
+
+    fn lowers(&self, operation: &'static Operation) -> bool {
+        self.native.lowers(operation)
+    }
+
+    fn create(&mut self, data: TensorData) -> Result<Tensor, EngineError> {
+        self.native.create(data)
+    }
+
+    fn read(&mut self, tensor: &Tensor) -> Result<TensorData, EngineError> {
+        self.native.read(tensor)
+    }
+
+    fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Tensor>,
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Tensor, EngineError> {
+        self.native.run(operation, operands, attributes, output)
+    }
+
+    fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
+        self.native.prepare(plan)
+    }
+
+    fn launch(
+        &mut self,
+        program: &mut Program,
+        inputs: &mut [Given<Tensor>],
+    ) -> Result<Vec<Tensor>, EngineError> {
+        self.native.launch(program, inputs)
+    }
+
+    fn is_unchecked(&mut self, program: &mut Program) -> bool {
+        self.native.is_unchecked(program)
+    }
+
+    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+        self.native.judge(program, wrong);
+    }
+
+    fn now(&self) -> Duration {
+        self.native.now()
+    }
+
+    fn join(&mut self, part: Joining<Tensor>) -> Result<Vec<Tensor>, EngineError> {
+        let members: Vec<WorkerId> =
+            part.joint.members.iter().map(|member| member.worker).collect();
+        let (epoch, calls) = self.groups.entry(members.clone()).or_default();
+        if *epoch < part.epoch {
+            (*epoch, *calls) = (part.epoch, 0);
+        }
+        *calls += 1;
+        let given = self.hub.clone().meet((members, part.epoch, *calls), &part)?;
+        let of = |rank: usize, place: usize| given[rank][place].1.clone();
+        match part.way {
+            Way::AllReduce => {
+                let parts = (0..given.len()).map(|rank| of(rank, 0)).collect();
+                Ok(vec![self.sum(parts, part.gets[0].1)?])
+            }
+            Way::ReduceScatter => {
+                let parts = (0..given.len()).map(|rank| of(rank, part.rank)).collect();
+                Ok(vec![self.sum(parts, part.gets[0].1)?])
+            }
+            Way::AllGather | Way::Broadcast { .. } => {
+                Ok(part.gets.iter().map(|(from, _)| of(*from, 0)).collect())
+            }
+            Way::AllToAll => {
+                let mut taken = vec![0; given.len()];
+                let got = part.gets.iter().map(|(from, _)| {
+                    let mut mine = given[*from].iter().filter(|(to, _)| *to == part.rank);
+                    taken[*from] += 1;
+                    mine.nth(taken[*from] - 1).expect("who is to get it is given it").1.clone()
+                });
+                Ok(got.collect())
+            }
+        }
+    }
+
+    fn adds(&self, dtype: DType) -> bool {
+        dtype.is_float()
+    }
+}
