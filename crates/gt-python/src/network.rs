@@ -85,8 +85,15 @@ fn run_worker(
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores).max(1);
-    let options = WorkerOptions { address, name, key_file, insecure, threads, peer_host };
-    let engine = engine::PythonEngine::load(py, backend, 0)?;
+    let mut engine = engine::PythonEngine::load(py, backend, 0)?;
+    let fabric = match &mut engine {
+        Some(engine) => engine.join_others(py)?,
+        None => {
+            engine::join_nobody(py)?;
+            None
+        }
+    };
+    let options = WorkerOptions { address, name, key_file, insecure, threads, peer_host, fabric };
     if let Some(engine) = &engine {
         engine.watch().end_process_if_it_hangs(&options.name, backend);
     }

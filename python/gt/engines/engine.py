@@ -8,7 +8,10 @@ engine of one's own, subclass `Engine`, or one of the engines here, and name it 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from gt.engines.collectives import Collectives, Settings
 
 #: A tensor as an engine holds it; only the engine looks inside.
 Tensor: TypeAlias = Any
@@ -178,6 +181,13 @@ class Engine:
         It may take long, and may fail: the worker goes on with `run`. Numbers are inputs like
         tensors: new ones compile nothing anew. If what is given has `code`, a text or a function
         that gives one, GT_SAVE_COMPILED_CODE keeps it.
+        """
+        return None
+
+    def collectives(self, settings: "Settings") -> "Collectives | None":
+        """Give how tensors move between this engine and those of other workers, if it knows.
+
+        Worker processes ask once. Raises `ValueError` if the settings ask for what is not there.
         """
         return None
 

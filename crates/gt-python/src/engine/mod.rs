@@ -1,8 +1,10 @@
 //! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
 //!
 //! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
+//! - [`collectives`]: what an engine does together with those of other workers.
 //! - [`watch`]: what happens when an engine hangs.
 
+mod collectives;
 mod plan;
 mod program;
 mod watch;
@@ -14,15 +16,16 @@ use bytes::Bytes;
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
 use gt::ir::ops::create::{RAND, RANDINT, RANDN};
-use gt::ir::{Attributes, Meta, Operand, Operation, TensorData, ops};
+use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, TensorData, WorkerId, ops};
 use gt::worker::plan::{Given, Input, Plan, Step};
-use gt::worker::{Engine, EngineError};
+use gt::worker::{Engine, EngineError, Joining};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use collectives::Collectives;
 use plan::Classes;
 pub use program::Program;
 use program::Settings;
@@ -51,6 +54,8 @@ pub struct PythonEngine {
     /// Single operations as plans.
     singles: FxHashMap<Vec<u8>, Program>,
     settings: Settings,
+    /// How it joins other workers' engines, if it does.
+    collectives: Option<Collectives>,
     /// Random numbers are the same on every engine, as they are made by this one.
     native: NativeEngine,
     started: Instant,
@@ -79,10 +84,17 @@ impl PythonEngine {
             classes: Arc::new(Classes::new(py)?),
             singles: FxHashMap::default(),
             settings,
+            collectives: None,
             native: NativeEngine::new(1),
             started: Instant::now(),
             watch: Watch::new(),
         }))
+    }
+
+    /// Lets it join the engines of other workers, if GT_COLLECTIVES wants that; gives where.
+    pub fn join_others(&mut self, py: Python<'_>) -> PyResult<Option<Fabric>> {
+        self.collectives = Collectives::agreed(py, Some(&self.object), &self.name)?;
+        Ok(self.collectives.as_ref().map(|collectives| collectives.fabric().clone()))
     }
 
     /// Since when it is at work.
@@ -107,6 +119,11 @@ pub fn default_workers(py: Python<'_>) -> PyResult<usize> {
     }
     let gpus: usize = py.import("gt.engines")?.call_method0("sees_gpu")?.extract()?;
     Ok(gpus.max(1))
+}
+
+/// Refuses what GT_COLLECTIVES asks of GT's own engine, which joins no others.
+pub fn join_nobody(py: Python<'_>) -> PyResult<()> {
+    Collectives::agreed(py, None, "native").map(drop)
 }
 
 /// The engines of embedded workers; `None` if they are native.
@@ -251,6 +268,25 @@ impl Engine for PythonEngine {
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
+
+    fn join(&mut self, part: Joining<Held>) -> Result<Vec<Held>, EngineError> {
+        let Some(collectives) = &self.collectives else {
+            return Err(EngineError::Other(format!("the engine '{}' joins no others", self.name)));
+        };
+        let _at_work = self.watch.begin();
+        Python::attach(|py| collectives.join(py, &self.object, &self.classes, &part))
+            .map_err(explain)
+    }
+
+    fn adds(&self, dtype: DType) -> bool {
+        self.collectives.as_ref().is_some_and(|collectives| collectives.adds(dtype))
+    }
+
+    fn leave(&mut self, worker: WorkerId) {
+        if let Some(collectives) = &self.collectives {
+            Python::attach(|py| collectives.leave(py, worker));
+        }
+    }
 }
 
 /// What a Python exception says, in words for users: an engine's own words where it knows what is
@@ -263,7 +299,13 @@ pub fn explain(error: PyErr) -> EngineError {
         {
             return EngineError::OutOfMemory { bytes };
         }
-        let known = ["IndexError", "ZeroDivisionError", "ArithmeticError", "MemoryError"];
+        let known = [
+            "IndexError",
+            "ZeroDivisionError",
+            "ArithmeticError",
+            "MemoryError",
+            "ConnectionError",
+        ];
         let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
         let mut text = error.value(py).to_string();
         if text.is_empty() {

@@ -43,7 +43,8 @@ impl Classes {
         Ok(Meta::new(dtype, shape))
     }
 
-    fn to_meta<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
+    /// A meta as an engine is given it.
+    pub fn to_meta<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
         let shape = PyTuple::new(py, meta.shape.dims())?;
         self.meta.bind(py).call1((meta.dtype.name(), shape))
     }

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from gt.engines.arrays import arguments
+from gt.engines.collectives import Collectives, Settings
 from gt.engines.engine import (
     Engine,
     Function,
@@ -75,6 +76,29 @@ class PyTorchEngine(Engine):
         if len(flat) and flat.stride(0) != 1:
             flat = flat.clone(memory_format=torch.contiguous_format)
         return flat.view(torch.uint8).numpy() if len(flat) else np.empty(0, "u1")
+
+    def collectives(self, settings: Settings) -> Collectives | None:
+        """Give NCCL between GPUs, or Gloo between processors, where it is asked for."""
+        fitting = "nccl" if self.device.type == "cuda" else "gloo"
+        if settings.kind not in ("auto", fitting):
+            raise ValueError(
+                f"GT_COLLECTIVES is '{settings.kind}', but this worker computes on "
+                f"{self.device.type}: expected {fitting}, auto or off"
+            )
+        if not _has_collectives(fitting):
+            if settings.kind == "auto":
+                return None
+            raise ValueError(
+                f"GT_COLLECTIVES is '{fitting}', but this PyTorch ({torch.__version__}) was built "
+                "without it: expected auto or off"
+            )
+        # What goes by Gloo is not encrypted, and on one machine shared memory does as well.
+        if settings.kind == "auto" and fitting == "gloo":
+            return None
+        # Not every PyTorch has what it imports.
+        from gt.engines.pytorch.collectives import TorchCollectives
+
+        return TorchCollectives(self.device, settings)
 
     def release_memory(self) -> None:
         """Give the GPU's memory back that PyTorch keeps."""
@@ -183,6 +207,11 @@ class PyTorchEngine(Engine):
                 if not requirement.fine:
                     return requirement.error()
         return super().cause(error, step, operands)
+
+
+def _has_collectives(backend: str) -> bool:
+    distributed = torch.distributed
+    return distributed.is_available() and getattr(distributed, f"is_{backend}_available")()
 
 
 def _convert_tensor(convert: Function, value: Any) -> Any:

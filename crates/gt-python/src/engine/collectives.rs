@@ -1,0 +1,108 @@
+//! Engines that join those of other workers: see `gt.engines.collectives` for what they are asked.
+
+use std::sync::Arc;
+
+use gt::ir::fabric::{Fabric, Way};
+use gt::ir::{DType, WorkerId};
+use gt::worker::Joining;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::plan::Classes;
+use super::{Held, Object};
+
+/// The `Collectives` of an engine.
+pub struct Collectives {
+    object: Object,
+    group: Py<PyAny>,
+    fabric: Fabric,
+    adds: Vec<DType>,
+}
+
+impl Collectives {
+    /// What GT_COLLECTIVES and an engine (of this name; `None` for GT's own) agree on.
+    pub fn agreed(
+        py: Python<'_>,
+        engine: Option<&Object>,
+        name: &str,
+    ) -> PyResult<Option<Collectives>> {
+        let module = py.import("gt.engines.collectives")?;
+        let engine = engine.map(|engine| engine.bind(py));
+        let object = module.call_method1("agreed", (engine, name))?;
+        if object.is_none() {
+            return Ok(None);
+        }
+        let text = |name: &str| object.getattr(name)?.extract::<String>();
+        let fabric = Fabric {
+            kind: text("kind")?.replace(char::is_whitespace, "_"),
+            local: object.getattr("local")?.extract()?,
+            store: text("store")?,
+            device: text("device")?,
+        };
+        let added = object.getattr("adds")?;
+        let adds = DType::ALL.into_iter().map(|dtype| Ok((dtype, added.contains(dtype.name())?)));
+        let adds = adds.collect::<PyResult<Vec<_>>>()?;
+        Ok(Some(Collectives {
+            group: module.getattr("Group")?.unbind(),
+            fabric,
+            adds: adds.into_iter().filter(|(_, added)| *added).map(|(dtype, _)| dtype).collect(),
+            object: Arc::new(object.unbind()),
+        }))
+    }
+
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    pub fn adds(&self, dtype: DType) -> bool {
+        self.adds.contains(&dtype)
+    }
+
+    /// Calls `join`; gives what came, which is as it was expected.
+    pub fn join(
+        &self,
+        py: Python<'_>,
+        engine: &Object,
+        classes: &Classes,
+        part: &Joining<Held>,
+    ) -> PyResult<Vec<Held>> {
+        let members = part.joint.members.iter();
+        let numbers = PyTuple::new(py, members.clone().map(|member| member.worker.0))?;
+        let names = PyTuple::new(py, members.map(|member| &member.name))?;
+        let store = &part.joint.store;
+        let group = self.group.bind(py).call1((store, numbers, names, part.rank, part.epoch))?;
+        let root = match part.way {
+            Way::Broadcast { root } => Some(root),
+            _ => None,
+        };
+        let gives = PyList::empty(py);
+        for (to, tensor) in &part.gives {
+            gives.append((to, tensor.object.bind(py)))?;
+        }
+        let gets = PyList::empty(py);
+        for (from, meta) in &part.gets {
+            gets.append((from, classes.to_meta(py, meta)?))?;
+        }
+        let given = (group, part.way.name(), root, gives, gets);
+        let made: Vec<Py<PyAny>> = self.object.bind(py).call_method1("join", given)?.extract()?;
+        let mut held = Vec::with_capacity(made.len());
+        for (object, (_, meta)) in made.into_iter().zip(&part.gets) {
+            let described = engine.bind(py).call_method1("describe", (&object,))?;
+            let found = classes.meta(&described)?;
+            if found != *meta {
+                return Err(PyValueError::new_err(format!(
+                    "join gave {} {}, expected {} {}",
+                    found.dtype, found.shape, meta.dtype, meta.shape
+                )));
+            }
+            held.push(Held { object: Arc::new(object), meta: *meta });
+        }
+        Ok(held)
+    }
+
+    pub fn leave(&self, py: Python<'_>, worker: WorkerId) {
+        // What goes wrong with that is of no consequence.
+        drop(self.object.bind(py).call_method1("leave", (worker.0,)));
+    }
+}
