@@ -13,6 +13,7 @@ import socket
 import struct
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as distributed
@@ -91,7 +92,8 @@ class TorchCollectives(Collectives):
             if way == "broadcast":
                 return processes.broadcast(root, gives, gets)
             return getattr(processes, way)(gives, gets)
-        except RuntimeError as error:
+        except Exception as error:
+            # Whatever it was, the others are not to wait for this one.
             self._close(group.members)
             raise ConnectionError(
                 f"{_said(error)}\n  it waited for {group.others()}, "
@@ -116,19 +118,20 @@ class TorchCollectives(Collectives):
             )
         name = f"gt/{'-'.join(map(str, group.members))}/{group.epoch}"
         made = self._make(distributed.PrefixStore(name, store), group.rank, len(group.members))
-        processes = Processes(made, self._device, group.rank, len(group.members))
+        processes = Processes(made, self._device, len(group.members))
         self._groups[group.members] = (group.epoch, processes)
         return processes
 
-    def _make(self, store: distributed.Store, rank: int, size: int) -> distributed.Backend:
+    def _make(self, store: distributed.Store, rank: int, size: int) -> Any:
         if self._backend == "nccl":
             options = distributed.ProcessGroupNCCL.Options()
             options._timeout = self._timeout
             return distributed.ProcessGroupNCCL(store, rank, size, options)
-        options = distributed.ProcessGroupGloo._Options()
+        gloo: Any = distributed.ProcessGroupGloo
+        options = gloo._Options()
         options._timeout = self._timeout
-        options._devices = [distributed.ProcessGroupGloo.create_device(hostname=self._address)]
-        return distributed.ProcessGroupGloo(store, rank, size, options)
+        options._devices = [gloo.create_device(hostname=self._address)]
+        return gloo(store, rank, size, options)
 
     def _close(self, members: tuple[int, ...]) -> None:
         if known := self._groups.pop(members, None):
@@ -139,12 +142,12 @@ class TorchCollectives(Collectives):
 class Processes:
     """A group's collectives, on tensors that may lie in memory in any way."""
 
-    def __init__(self, made: distributed.Backend, device: torch.device, rank: int, size: int):
+    def __init__(self, made: Any, device: torch.device, size: int):
         self._made = made
         self._device = device
-        self._rank = rank
         self._size = size
-        self.abort = made.abort
+        # Older ones close when nobody refers to them.
+        self.abort = getattr(made, "abort", lambda: None)
 
     def all_reduce(self, gives: list, gets: list) -> list[torch.Tensor]:
         """Add up everybody's tensor."""
@@ -171,7 +174,7 @@ class Processes:
 
     def broadcast(self, root: int | None, gives: list, gets: list) -> list[torch.Tensor]:
         """Give one rank's tensor to all others."""
-        options = distributed.BroadcastOptions()
+        options: Any = distributed.BroadcastOptions()
         options.rootRank, options.rootTensor = root, 0
         room = _as_bytes(gives[0][1]) if gives else self._room(gets[0][1].bytes)
         self._made.broadcast([room], options).wait()
