@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from gt.engines import load
+from gt.engines import Engine, load
 from gt.engines.collectives import Group, Settings, agreed
 from gt.engines.engine import ITEM_BYTES, Meta
 
@@ -168,6 +168,19 @@ def test_settings(monkeypatch):
     for kind in ("auto", "off"):
         monkeypatch.setenv("GT_COLLECTIVES", kind)
         assert agreed(None, "native") is None
+
+
+def test_what_nobody_asked_for_may_fail(monkeypatch, capsys):
+    class Broken(Engine):
+        def collectives(self, settings):
+            raise RuntimeError("no driver")
+
+    monkeypatch.setenv("GT_COLLECTIVES", "auto")
+    assert agreed(Broken(), "broken") is None
+    assert capsys.readouterr().err == "gt worker: it joins no others (GT_COLLECTIVES): no driver\n"
+    monkeypatch.setenv("GT_COLLECTIVES", "nccl")
+    with pytest.raises(RuntimeError, match="no driver"):
+        agreed(Broken(), "broken")
 
 
 def test_what_pytorch_agrees_to(torch):

@@ -8,6 +8,7 @@ which network, GT_COLLECTIVES_TIMEOUT for how long one waits for the others.
 
 import math
 import os
+import sys
 from dataclasses import dataclass
 
 from gt.engines.engine import Engine, Meta, Tensor
@@ -108,10 +109,17 @@ class Collectives:
 def agreed(engine: Engine | None, name: str) -> Collectives | None:
     """Give the collectives of an engine, if the user and it want some; GT's own has none.
 
-    Raises `ValueError` if the user asks for what it has not.
+    Raises `ValueError` if the user asks for what it has not. What nobody has asked for may fail.
     """
     settings = Settings.from_environment()
-    made = engine.collectives(settings) if engine and settings.kind != "off" else None
+    made = None
+    if engine and settings.kind != "off":
+        try:
+            made = engine.collectives(settings)
+        except Exception as error:
+            if settings.kind != "auto" or isinstance(error, ValueError):
+                raise
+            print(f"gt worker: it joins no others (GT_COLLECTIVES): {error}", file=sys.stderr)
     if made is None and settings.kind not in ("auto", "off"):
         raise ValueError(
             f"GT_COLLECTIVES is '{settings.kind}', but the engine '{name}' has no collectives; "

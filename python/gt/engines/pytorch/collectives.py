@@ -58,8 +58,9 @@ class TorchCollectives(Collectives):
         self.adds = _EXACT
         if self._backend == "nccl":
             self.adds |= {"float16", "bfloat16"}
-            # NCCL takes one process for each GPU, and its interface from the environment.
-            self.device = str(torch.cuda.get_device_properties(device).uuid)
+            # NCCL takes one process for each GPU, and its interface from the environment. What an
+            # older PyTorch does not tell apart is taken for one GPU.
+            self.device = str(getattr(torch.cuda.get_device_properties(device), "uuid", device))
             os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={settings.interface or 'lo'}")
         self._own = self._listen()
         self.store = f"{self._address}:{self._own.port}"
