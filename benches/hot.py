@@ -7,6 +7,7 @@ medians over the rounds, and PyTorch against itself (A/A).
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -128,6 +129,12 @@ def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str
     return lines
 
 
+def example(package: str, name: str) -> str:
+    """Run an example of a Rust package; give what it prints."""
+    command = ["cargo", "run", "--quiet", "--release", "-p", package, "--example", name]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def main() -> None:
     """Measure, print, and write the page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -135,7 +142,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page to write")
     parser.add_argument("--work", choices=WORK, nargs="+", default=list(WORK))
     parser.add_argument("--side", choices=SIDES, nargs="+", default=list(SIDES))
-    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     args = parser.parse_args()
 
     import jax
@@ -145,12 +152,7 @@ def main() -> None:
     for threads in args.threads:
         for work in args.work:
             lines += measure(work, threads, args.rounds, args.side)
-    simulated = subprocess.run(
-        ["cargo", "run", "--quiet", "--release", "-p", "gt-sim", "--example", "hotpaths"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    simulated, detector = example("gt-sim", "hotpaths"), example("gt-client", "detector")
     part = f"""{HEADING}
 PyTorch {torch.__version__} eager (with its fused optimizers), torch.compile of loss and optimizer
 step, JAX {jax.__version__} jit of the whole step with donated buffers, and GT: on its native
@@ -167,12 +169,19 @@ compilation.
 What a pass of a loop takes once it is hot, counted in the simulation
 (`cargo run --release -p gt-sim --example hotpaths`):
 
-{simulated}"""
+{simulated}
+What it costs to look for hot paths in a stream that never repeats, in Rust's client without Python
+(`cargo run --release -p gt-client --example detector`):
+
+{detector}"""
     print(part)
     if args.write:
         before, _, after = args.write.read_text().partition(HEADING)
-        _, heading, rest = after.partition("\n## ")
-        args.write.write_text(before.rstrip() + "\n\n" + part.rstrip() + "\n" + heading + rest)
+        # What the table says stays.
+        rest = re.search(r"\n###? .*", after, re.DOTALL)
+        args.write.write_text(
+            before.rstrip() + "\n\n" + part.rstrip() + "\n" + (rest.group() if rest else "")
+        )
 
 
 if __name__ == "__main__":

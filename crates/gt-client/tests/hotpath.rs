@@ -22,6 +22,9 @@ struct Receiver {
 impl Receiver {
     fn take(&mut self, command: Command) {
         match command {
+            Command::Define(definition) if definition.steps.is_empty() => {
+                self.templates.remove(&definition.number);
+            }
             Command::Define(definition) => {
                 let (template, bindings) = Template::new(&definition).expect("valid");
                 self.templates.insert(definition.number, (template, bindings, 0));

@@ -25,7 +25,7 @@ struct Known {
 }
 
 impl Templates {
-    /// Learns a template.
+    /// Learns a template, or forgets one.
     ///
     /// # Errors
     /// It is not one that a client would send.
@@ -34,8 +34,13 @@ impl Templates {
         if number >= MAX_TEMPLATES {
             return Err(TemplateError::Unknown { number });
         }
-        let (template, bindings) = Template::new(definition)?;
         let replaced = self.known.get(&number).map_or(0, |known| known.template.len());
+        if definition.steps.is_empty() {
+            self.known.remove(&number);
+            self.steps -= replaced;
+            return Ok(());
+        }
+        let (template, bindings) = Template::new(definition)?;
         let steps = self.steps - replaced + template.len();
         if steps > MAX_ALL_STEPS {
             return Err(TemplateError::Length { steps });

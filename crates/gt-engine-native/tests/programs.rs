@@ -172,8 +172,17 @@ fn grow(plan: &mut Plan, dice: &mut Dice) -> bool {
 }
 
 fn random_plan(dice: &mut Dice) -> Plan {
-    let (rows, columns) =
-        dice.pick(&[(3, 5), (64, 10), (1, 7), (33, 257), (5, 1), (130, 1100), (2, 9000)]);
+    let (rows, columns) = dice.pick(&[
+        (3, 5),
+        (64, 10),
+        (1, 7),
+        (33, 257),
+        (5, 1),
+        (130, 1100),
+        (2, 9000),
+        (6, 6),
+        (40, 40),
+    ]);
     let shapes: [&[usize]; 8] = [
         &[rows, columns],
         &[rows, columns],

@@ -176,6 +176,7 @@ fn end_process(py: Python<'_>) {
     }
     EXITING.store(true, Ordering::SeqCst);
     disconnect(py);
+    py.detach(engine::close_engines);
 }
 
 /// Waits for room in the window, if there is none; called before each instruction.

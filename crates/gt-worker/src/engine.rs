@@ -56,7 +56,8 @@ pub trait Engine: Send {
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
     /// Runs a plan; gives its outputs in order. Inputs that die may be taken, but only once
-    /// nothing can go wrong any more: after an error all are there as they were.
+    /// nothing can go wrong any more but for want of memory: after any other error all are there as
+    /// they were.
     fn launch(
         &mut self,
         program: &mut Self::Program,

@@ -303,7 +303,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// What an engine says, and who holds most memory where there is none left.
-    fn explain(&self, error: &EngineError) -> String {
+    pub(crate) fn explain(&self, error: &EngineError) -> String {
         let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
         let mut held: Vec<(u64, Meta, u32)> = self
             .tensors

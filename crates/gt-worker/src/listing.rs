@@ -25,7 +25,7 @@ impl Plan {
         for (spec, attribute) in operation.attributes.iter().zip(attributes) {
             if spec.varies && !varying.is_empty() {
                 let values: Vec<String> = varying.iter().map(|value| format!("%{value}")).collect();
-                given.push(format!("{}=({})", spec.name, values.join(", ")));
+                given.push(format!("{}=[{}]", spec.name, values.join(",")));
             } else {
                 given.push(format!("{}={attribute}", spec.name));
             }
@@ -99,7 +99,7 @@ mod tests {
 %1: an integer
 %2: an integer
 %3 = add(%0, 0.5) float32 (2, 3)
-%4 = slice(%3, starts=(%1, %2), sizes=(1, 2), steps=(1, 1)) float32 (1, 2)
+%4 = slice(%3, starts=[%1,%2], sizes=[1,2], steps=[1,1]) float32 (1, 2)
 outputs: %4
 ";
         assert_eq!(plan.to_string(), expected);

@@ -102,6 +102,28 @@ impl Plan {
         last
     }
 
+    /// Whether the attributes that vary are valid in a run with these inputs. All else was looked at
+    /// when the plan was made.
+    ///
+    /// # Errors
+    /// What an operation's inference says.
+    pub fn check_varying<T>(&self, inputs: &[Given<T>]) -> gt_ir::Result<()> {
+        for step in self.steps.iter().filter(|step| !step.varying.is_empty()) {
+            let metas = self.metas(&step.operands);
+            step.operation.check(&metas, &crate::engine::attributes(step, inputs))?;
+        }
+        Ok(())
+    }
+
+    /// What operands are, for inference.
+    fn metas(&self, operands: &[Source]) -> SmallVec<[Operand<Meta>; 3]> {
+        let meta = |source: &Source| match source {
+            Operand::Tensor(value) => self.meta(*value),
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+        };
+        operands.iter().map(meta).collect()
+    }
+
     /// Adds an operation; one that the engine does not take, as what it consists of. Gives its
     /// value.
     ///
@@ -115,13 +137,7 @@ impl Plan {
         attributes: Attributes,
         varying: SmallVec<[u32; 2]>,
     ) -> gt_ir::Result<u32> {
-        let metas: SmallVec<[Operand<Meta>; 3]> = operands
-            .iter()
-            .map(|source| match source {
-                Operand::Tensor(value) => self.meta(*value),
-                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
-            })
-            .collect();
+        let metas = self.metas(&operands);
         let output = operation.check(&metas, &attributes)?;
         if let Body::Composite(body) = operation.body
             && !lowers(operation)

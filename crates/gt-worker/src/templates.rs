@@ -140,13 +140,17 @@ fn given_tensors(template: &Template, first: usize, last: usize) -> Vec<Place> {
 }
 
 impl<E: Engine> Worker<E> {
-    /// Learns a template.
+    /// Learns a template, or forgets one.
     pub(crate) fn define(&mut self, definition: &Definition) {
+        let name = (definition.base.split().0, definition.number);
+        if definition.steps.is_empty() {
+            self.templates.0.remove(&name);
+            return;
+        }
         // The dispatcher has checked it.
         if let Ok((template, bindings)) = Template::new(definition) {
             let compile = definition.compile;
             let known = Known::new(template, bindings, compile);
-            let name = (definition.base.split().0, definition.number);
             self.templates.0.insert(name, Box::new(known));
             self.stats.unique_sequences += 1;
         }

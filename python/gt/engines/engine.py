@@ -136,10 +136,10 @@ class Engine:
         """
         return operation in self.lowerings
 
-    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
+    def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
         """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.
 
-        The data may be read-only, and may change after the call: it is copied.
+        The data is the tensor's own from now on: it may share the memory.
         """
         raise NotImplementedError
 

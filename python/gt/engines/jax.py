@@ -187,7 +187,7 @@ class JAXEngine(Engine):
         devices = jax.local_devices()
         self.device = devices[device % len(devices)]
 
-    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> jax.Array:
+    def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> jax.Array:
         """Give an array of these values."""
         # JAX may keep the memory that it is given.
         values = np.frombuffer(data, jnp.dtype(dtype)).reshape(shape).copy()

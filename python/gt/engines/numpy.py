@@ -101,10 +101,10 @@ class NumPyEngine(Engine):
         "index_copy": index_copy,
     }
 
-    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Give an array of these values."""
         kept = BFLOAT16 if dtype == "bfloat16" else dtype
-        return np.frombuffer(data, kept).reshape(shape).copy()
+        return np.frombuffer(data, kept).reshape(shape)
 
     def read(self, tensor: np.ndarray) -> np.ndarray:
         """Give an array's values."""

@@ -15,7 +15,7 @@ mod recording;
 mod token;
 
 use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
-use gt_ir::{Command, Meta, Template};
+use gt_ir::{Command, Definition, Meta, Template};
 use rustc_hash::FxHashMap;
 
 use following::{Following, Known};
@@ -256,7 +256,7 @@ impl HotPathDetector {
         let (number, is_bad) = (known.number, known.broken >= BROKEN || known.odd >= ODD);
         self.following = None;
         if is_bad {
-            self.forget(number);
+            self.forget(number, out);
             self.be_patient();
         }
         None
@@ -308,7 +308,7 @@ impl HotPathDetector {
         };
         let Round { tokens, metas, mut definition } = round;
         definition.compile |= self.settings.compile;
-        self.make_room(definition.steps.len());
+        self.make_room(definition.steps.len(), out);
         let free = self.known.iter().position(Option::is_none);
         let number = free.unwrap_or(self.known.len()) as u32;
         definition.number = number;
@@ -346,7 +346,7 @@ impl HotPathDetector {
     }
 
     /// Forgets the templates that were not used for longest, until one of so many steps has room.
-    fn make_room(&mut self, steps: usize) {
+    fn make_room(&mut self, steps: usize, out: &mut Vec<Command>) {
         loop {
             let all: usize = self.known.iter().flatten().map(|known| known.template.len()).sum();
             let count = self.known.iter().flatten().count();
@@ -361,13 +361,14 @@ impl HotPathDetector {
                 .filter(|known| Some(known.number) != followed)
                 .min_by_key(|known| known.used);
             let Some(number) = oldest.map(|known| known.number) else { return };
-            self.forget(number);
+            self.forget(number, out);
         }
     }
 
-    /// Forgets a template. Others do so when another one takes its number.
-    fn forget(&mut self, number: u32) {
+    /// Forgets a template, here and where it was sent to: there is room for so many steps in all.
+    fn forget(&mut self, number: u32, out: &mut Vec<Command>) {
         let Some(known) = self.known[number as usize].take() else { return };
+        out.push(Command::Define(Box::new(Definition::forgetting(number))));
         if let Some(numbers) = self.starts.get_mut(&known.tokens[0]) {
             numbers.retain(|other| *other != number);
             if numbers.is_empty() {

@@ -103,6 +103,7 @@ impl Builder<'_> {
             self.homes[value as usize] = Home::Unit(self.drafts.len());
             self.drafts.push(Draft::Single(index));
         }
+        // Only now: the step itself may have taken in a group that it reads.
         let unit = self.homes[value as usize].unit();
         for read in step.reads() {
             if let Home::Node { unit: home, .. } = self.homes[read as usize]
@@ -172,6 +173,7 @@ impl Builder<'_> {
                 || nodes > MOST_NODES
                 || step.output.shape != draft.group.shape
                 || !draft.group.takes(&earlier.group)
+                || !self.reads_as_made(home, step)
             {
                 continue;
             }
@@ -196,9 +198,15 @@ impl Builder<'_> {
         let group = &draft.group;
         let shape = step.output.shape;
         let is_full = shape == group.shape;
-        if !is_full && group.split.map(|split| kept(group.shape, split)) != Some(shape) {
-            return false;
-        }
+        let is_row = || group.split.map(|split| kept(group.shape, split)) == Some(shape);
+        (is_full || is_row()) && self.reads_as_made(unit, step)
+    }
+
+    /// Whether a step reads what a group makes in the way it is made: an element for each row is
+    /// one for all of the row, and not one for each column, as it is when the folded axes are gone.
+    fn reads_as_made(&self, unit: usize, step: &Step) -> bool {
+        let Draft::Group(draft) = &self.drafts[unit] else { return false };
+        let group = &draft.group;
         step.operands.iter().filter_map(Operand::tensor).all(|value| {
             let Home::Node { unit: home, node } = self.homes[*value as usize] else { return true };
             if home != unit {
@@ -206,7 +214,7 @@ impl Builder<'_> {
             }
             let meta = self.plan.meta(*value).tensor().copied().expect("a node makes a tensor");
             match group.nodes[node as usize].space {
-                Space::Full => is_full,
+                Space::Full => step.output.shape == group.shape,
                 Space::Rows => {
                     let split = group.split.expect("where there are rows they end somewhere");
                     meta.shape == kept(group.shape, split)

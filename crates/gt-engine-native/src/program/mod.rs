@@ -31,7 +31,7 @@ pub struct Program {
     dying: Vec<Vec<u32>>,
     /// Whether it was compared with its operations one by one.
     checked: bool,
-    /// From which unit on nothing can fail, so that inputs may be overwritten.
+    /// From which unit on nothing can fail but for want of memory, so that inputs may be overwritten.
     safe_from: usize,
 }
 

@@ -5,7 +5,6 @@
 //! another pass: it says only what differs from what [`Bindings`] predict from the passes so far.
 //! In a training loop these predict everything: parameters are outputs of the pass before, and
 //! the numbers of a pass follow from those of the last.
-
 //!
 //! - [`build`]: from a definition to its template; [`bindings`]: what is predicted;
 //!   [`expand`]: a pass as ordinary commands.
@@ -37,12 +36,21 @@ pub struct Definition {
     pub number: u32,
     /// The tensors of the pass are named from here on, one for each step.
     pub base: TensorId,
-    /// `None` stands for a tensor that was made from data.
+    /// `None` stands for a tensor that was made from data. Without steps, the template of that
+    /// number is forgotten.
     pub steps: Vec<Option<Instruction>>,
     /// What was freed in the meantime, in order.
     pub frees: Vec<TensorId>,
     /// Whether somebody asked for it to be compiled.
     pub compile: bool,
+}
+
+impl Definition {
+    /// What has a template forgotten.
+    pub fn forgetting(number: u32) -> Definition {
+        let base = TensorId(0);
+        Definition { number, base, steps: Vec::new(), frees: Vec::new(), compile: false }
+    }
 }
 
 /// Another pass of a template, or a part of one.

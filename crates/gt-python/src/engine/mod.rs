@@ -2,9 +2,11 @@
 //!
 //! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
 //! - [`collectives`]: what an engine does together with those of other workers.
-//! - [`watch`]: what happens when an engine hangs.
+//! - [`compiler`]: compilation in the background.
+//! - [`watch`]: what happens when an engine hangs, or the process ends.
 
 mod collectives;
+mod compiler;
 mod plan;
 mod program;
 mod watch;
@@ -19,9 +21,10 @@ use gt::ir::ops::create::{RAND, RANDINT, RANDN};
 use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, TensorData, WorkerId, ops};
 use gt::worker::plan::{Given, Input, Plan, Step};
 use gt::worker::{Engine, EngineError, Joining};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -29,7 +32,7 @@ use collectives::Collectives;
 use plan::Classes;
 pub use program::Program;
 use program::Settings;
-pub use watch::Watch;
+pub use watch::{Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
 pub type Object = Arc<Py<PyAny>>;
@@ -150,9 +153,10 @@ impl Engine for PythonEngine {
     fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
         let _at_work = self.watch.begin();
         Python::attach(|py| {
-            let bytes = PyBytes::new(py, &data.bytes);
             let shape = PyTuple::new(py, data.shape.dims())?;
-            let given = (bytes, data.dtype.name(), shape);
+            // Without a copy, if nobody else has the values.
+            let values = PyArray1::from_vec(py, data.bytes.into());
+            let given = (PyMemoryView::from(&values)?, data.dtype.name(), shape);
             let object = Arc::new(self.object.bind(py).call_method1("create", given)?.unbind());
             Ok(Held { object, meta: Meta::new(data.dtype, data.shape) })
         })
@@ -233,6 +237,7 @@ impl Engine for PythonEngine {
     }
 
     fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
+        let _at_work = self.watch.begin();
         let mut program =
             Program::new(&self.classes, &self.name, plan, self.settings).map_err(explain)?;
         program.start_compiling(&self.object);

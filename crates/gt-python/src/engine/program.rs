@@ -1,6 +1,6 @@
 //! A plan made ready for a Python engine: run plainly, or compiled once that is done.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
@@ -12,6 +12,7 @@ use gt::worker::{Engine, EngineError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use super::compiler;
 use super::plan::{Classes, Translation, number};
 use super::{Held, Object, PythonEngine, explain};
 
@@ -67,7 +68,8 @@ enum State {
     Plain,
     Compiling {
         outcome: Outcome,
-        since: Instant,
+        /// Since when; others may be compiled before it.
+        begun: Arc<OnceLock<Instant>>,
     },
     /// Compiled, and not compared with the plain run yet.
     Fresh(Object),
@@ -118,7 +120,10 @@ impl Program {
         let outcome: Outcome = Arc::default();
         let (engine, result) = (Arc::clone(engine), Arc::clone(&outcome));
         let plan = Python::attach(|py| self.translation.plan.clone_ref(py));
+        let begun = Arc::new(OnceLock::new());
+        let begins = Arc::clone(&begun);
         let compile = move || {
+            let _ = begins.set(Instant::now());
             let made = Python::attach(|py| {
                 let compiled = engine.bind(py).call_method1("compile", (plan,));
                 let compiled = compiled.map_err(|error| explain(error).to_string())?;
@@ -126,11 +131,11 @@ impl Program {
             });
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         };
-        self.state = State::Compiling { outcome, since: Instant::now() };
+        self.state = State::Compiling { outcome, begun };
         let now = self.settings.mode == Mode::First || self.plan.compile;
         if now {
             compile();
-        } else if std::thread::Builder::new().name("gt-compile".into()).spawn(compile).is_err() {
+        } else if !compiler::later(Box::new(compile)) {
             self.state = State::Plain;
         }
         self.look();
@@ -138,12 +143,13 @@ impl Program {
 
     /// Looks whether the compilation is done, or has taken too long.
     fn look(&mut self) {
-        let State::Compiling { outcome, since } = &self.state else { return };
-        let taken = since.elapsed();
+        let State::Compiling { outcome, begun } = &self.state else { return };
+        let taken = begun.get().map_or(Duration::ZERO, Instant::elapsed);
         let made = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.state = match made {
             None if taken < self.settings.timeout => return,
             None => {
+                compiler::give_up();
                 self.warn(&format!(
                     "takes longer than {:.0} s",
                     self.settings.timeout.as_secs_f64()

@@ -1,13 +1,50 @@
-//! Ends a worker process whose engine does not come back: what waits for it fails then, and the
-//! server's other workers go on.
+//! Who is in an engine: a worker process ends if its engine does not come back (what waits for it
+//! fails then, and the server's other workers go on), and a process that ends waits until all
+//! threads have left.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
+
+use super::compiler;
 
 /// How long one call of an engine may take if GT_ENGINE_TIMEOUT says nothing, in seconds.
 const TIMEOUT: f64 = 1800.0;
+
+/// How long the end of a process waits for threads in engines.
+const LAST: Duration = Duration::from_secs(5);
+
+/// How many threads are in an engine.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// The thread that ends the process, once it does.
+static ENDING: OnceLock<ThreadId> = OnceLock::new();
+
+/// Keeps all other threads out of engines from now on: Python stops a thread of its own at the end by
+/// unwinding it, and a library in between that does not expect it aborts the process.
+pub fn close_engines() {
+    let _ = ENDING.set(thread::current().id());
+    compiler::stop();
+    let since = Instant::now();
+    while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < LAST {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether the process is about to end.
+pub fn is_ending() -> bool {
+    ENDING.get().is_some()
+}
+
+fn enter() {
+    INSIDE.fetch_add(1, Ordering::SeqCst);
+    if ENDING.get().is_some_and(|ending| *ending != thread::current().id()) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        loop {
+            thread::park();
+        }
+    }
+}
 
 /// Since when an engine is at work.
 #[derive(Clone)]
@@ -26,6 +63,7 @@ impl Watch {
     }
 
     pub fn begin(&self) -> AtWork {
+        enter();
         self.busy.store(self.started.elapsed().as_millis() as u64 + 1, Ordering::Relaxed);
         AtWork(Arc::clone(&self.busy))
     }
@@ -57,5 +95,6 @@ impl Watch {
 impl Drop for AtWork {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
 }

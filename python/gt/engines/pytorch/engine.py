@@ -63,12 +63,11 @@ class PyTorchEngine(Engine):
         #: Whether an operation itself finds values that it fails for, and says so at once.
         self.finds_errors = self.device.type == "cpu"
 
-    def create(self, data: memoryview | bytes, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+    def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
         """Give a tensor of these values, on the engine's device."""
-        tensor = torch.empty(shape, dtype=DTYPES[dtype])
-        if tensor.numel():
-            tensor.reshape(-1).view(torch.uint8).numpy()[:] = np.frombuffer(data, "u1")
-        return tensor.to(self.device)
+        if not len(data):
+            return torch.empty(shape, dtype=DTYPES[dtype], device=self.device)
+        return torch.frombuffer(data, dtype=DTYPES[dtype]).reshape(shape).to(self.device)
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
         """Give a tensor's values; waits for them."""

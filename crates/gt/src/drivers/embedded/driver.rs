@@ -32,6 +32,9 @@ impl EmbeddedDriver {
     }
 
     fn check_open(&self) -> Result<()> {
+        if let Some(reason) = self.runtime.refused() {
+            return Err(ClientError::Connection(format!("the session has ended: {reason}")));
+        }
         if self.runtime.is_closed() {
             return Err(ClientError::Connection("the session is closed".into()));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub struct Runtime {
     closing: AtomicBool,
     session: Mutex<Option<Weak<dyn Outbox>>>,
     answers: Mutex<FxHashMap<RequestId, Message>>,
+    /// Why the dispatcher has ended the session.
+    refused: OnceLock<String>,
     /// Threads that wait for an answer or for room in the window.
     sleepers: Mutex<Vec<Thread>>,
     /// The user's threads that are at work here, and whether they are kept from it; see
@@ -119,6 +121,7 @@ impl Runtime {
             closing: AtomicBool::new(false),
             session: Mutex::new(None),
             answers: Mutex::default(),
+            refused: OnceLock::new(),
             sleepers: Mutex::default(),
             visitors: AtomicUsize::new(0),
             held: AtomicBool::new(false),
@@ -138,6 +141,11 @@ impl Runtime {
 
     pub fn attach(&self, outbox: Weak<dyn Outbox>) {
         *lock(&self.session) = Some(outbox);
+    }
+
+    /// Why the dispatcher has ended the session, if it has.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.get().map(String::as_str)
     }
 
     /// Takes commands of the session.
@@ -316,6 +324,10 @@ impl Runtime {
             | Message::Explained { request, .. }
             | Message::Located { request, .. } => {
                 lock(&self.answers).insert(request, message);
+                self.wake_sleepers();
+            }
+            Message::Goodbye { reason } => {
+                let _ = self.refused.set(reason);
                 self.wake_sleepers();
             }
             _ => {}
