@@ -43,7 +43,8 @@ def put(engine: Engine, values, dtype: str | None = None):
     if dtype is None and not isinstance(values, np.ndarray):
         return values
     dtype = dtype or values.dtype.name
-    return engine.create(to_bytes(values, dtype), dtype, np.shape(values))
+    data = memoryview(bytearray(to_bytes(values, dtype)))
+    return engine.create(data, dtype, np.shape(values))
 
 
 def get(engine: Engine, tensor) -> np.ndarray:

@@ -91,13 +91,6 @@ def test_values_come_in_and_out(engine, dtype, shape):
     assert bytes(engine.read(tensor)) == to_bytes(values, dtype)
 
 
-def test_data_is_copied(engine):
-    data = bytearray(to_bytes(np.arange(4), "int64"))
-    tensor = engine.create(memoryview(data).toreadonly(), "int64", (4,))
-    data[:] = bytes(len(data))
-    assert get(engine, tensor).tolist() == [0, 1, 2, 3]
-
-
 def test_views_are_read_in_row_major_order(engine):
     x = np.arange(6.0).reshape(2, 3)
     builder, plan = one_step("permute", x, output=Meta("float64", (3, 2)), order=[1, 0])

@@ -13,6 +13,7 @@
 
 pub mod config;
 pub mod driver;
+pub mod environment;
 pub mod error;
 pub mod hotpath;
 mod nearest;

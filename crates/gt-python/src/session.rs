@@ -130,7 +130,7 @@ pub fn waiting<T: Send>(
     wait: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> gt::Result<T>,
 ) -> PyResult<T> {
     let mut raised = None;
-    let result = py.detach(|| {
+    let (result, _inside) = py.detach(|| {
         let mut interrupt = || match Python::attach(|py| py.check_signals()) {
             Ok(()) => false,
             Err(error) => {
@@ -138,7 +138,8 @@ pub fn waiting<T: Send>(
                 true
             }
         };
-        wait(&mut interrupt)
+        // With Python's lock comes what was left to be dropped, engines' tensors among it.
+        (wait(&mut interrupt), engine::Inside::enter())
     });
     match (result, raised) {
         (Err(ClientError::Interrupted), Some(error)) => Err(error),

@@ -322,8 +322,9 @@ impl<E: Engine> Worker<E> {
             })
             .collect();
         format!(
-            "{error}; {} tensors hold {} bytes, the largest are {}",
+            "{error}; {} tensor{} hold {} bytes, the largest are {}",
             held.len(),
+            if held.len() == 1 { "" } else { "s" },
             self.stats.bytes,
             if largest.is_empty() { "none".to_string() } else { largest.join(", ") }
         )

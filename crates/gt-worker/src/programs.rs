@@ -40,8 +40,9 @@ struct Entry<P> {
     launches: u64,
     /// How often it was compared with its operations one by one.
     checks: u64,
-    /// How long the plan takes operation by operation, and all launches took together.
-    plain: Duration,
+    /// How much less the program took than its operations one by one when they were compared, both
+    /// for the first time, and how long all launches took together.
+    saved: Duration,
     taken: Duration,
 }
 
@@ -86,9 +87,9 @@ impl<P: Send> Programs<P> {
         let number = self.next;
         self.next += 1;
         self.numbers.insert(key.clone(), number);
-        let (launches, checks, plain, taken) = (0, 0, Duration::ZERO, Duration::ZERO);
+        let (launches, checks, saved, taken) = (0, 0, Duration::ZERO, Duration::ZERO);
         let used = self.clock;
-        let entry = Entry { key, plan, last_uses, program, used, launches, checks, plain, taken };
+        let entry = Entry { key, plan, last_uses, program, used, launches, checks, saved, taken };
         self.entries.insert(number, entry);
         Some(number)
     }
@@ -130,12 +131,13 @@ impl<P: Send> Programs<P> {
             plain.iter().map(|tensor| engine.read(tensor)).collect::<Result<Vec<_>, _>>()
         }));
         let plain = plain.unwrap_or_else(|panic| Err(other(&*panic)))?;
-        entry.plain = engine.now().saturating_sub(start);
+        let plainly = engine.now().saturating_sub(start);
         // Neither may the inputs be gone if the program turns out wrong.
         let mut given = inputs.to_vec();
         let start = engine.now();
         let made = run(engine, &mut entry.program, &mut given);
-        entry.taken += engine.now().saturating_sub(start);
+        let taken = engine.now().saturating_sub(start);
+        entry.taken += taken;
         let wrong = match &made {
             // That says nothing about the program.
             Err(EngineError::OutOfMemory { .. }) => return made,
@@ -149,6 +151,7 @@ impl<P: Send> Programs<P> {
         engine.judge(&mut entry.program, wrong.as_deref());
         match (wrong, made) {
             (None, Ok(made)) => {
+                entry.saved = plainly.saturating_sub(taken);
                 self.stats.checked += 1;
                 Ok(made)
             }
@@ -166,10 +169,10 @@ impl<P: Send> Programs<P> {
 
     /// What there is, what it took and what it has saved.
     pub fn stats(&self) -> CompilationStats {
-        let saved = self.entries.values().map(|entry| {
-            let plainly = entry.plain.saturating_mul(entry.launches.try_into().unwrap_or(u32::MAX));
-            plainly.saturating_sub(entry.taken)
-        });
+        let saved = self
+            .entries
+            .values()
+            .map(|entry| entry.saved.saturating_mul(entry.launches.try_into().unwrap_or(u32::MAX)));
         let cache_size = self.entries.len() as u64;
         CompilationStats { cache_size, time_saved: saved.sum(), ..self.stats }
     }

@@ -26,6 +26,8 @@ struct Known {
     script: Script,
     bindings: Bindings,
     parts: Vec<Part>,
+    /// How many operations it has; frees are none.
+    operations: u64,
     /// The part at which the pass under way waits.
     waits_at: Option<usize>,
 }
@@ -149,8 +151,10 @@ impl<E: Engine> Worker<E> {
     /// Learns a script.
     pub(crate) fn learn_script(&mut self, script: &Script) {
         let parts = parts(script);
-        let known =
-            Known { bindings: script.bindings(), script: script.clone(), parts, waits_at: None };
+        let is_run = |step: &&ScriptStep| matches!(step, ScriptStep::Run { .. });
+        let operations = script.steps.iter().filter(is_run).count() as u64;
+        let bindings = script.bindings();
+        let known = Known { script: script.clone(), bindings, parts, operations, waits_at: None };
         self.scripts.0.insert((script.session, script.number), Box::new(known));
         self.stats.unique_sequences += 1;
     }
@@ -162,7 +166,7 @@ impl<E: Engine> Worker<E> {
         let start = match known.waits_at.take() {
             Some(part) => part,
             None if known.bindings.play(play).is_ok() => {
-                self.stats.hot_instructions += u64::from(play.weight);
+                self.stats.hot_instructions += known.operations;
                 0
             }
             None => known.parts.len(),

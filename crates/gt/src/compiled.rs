@@ -7,6 +7,8 @@ use std::time::Duration;
 use gt_engine_native::NativeEngine;
 use gt_worker::plan::Plan;
 
+use crate::environment;
+
 /// Who is told of compiled plans.
 #[derive(Clone, Debug)]
 pub struct Reports {
@@ -20,7 +22,7 @@ impl Reports {
     /// As the environment says.
     pub fn from_env() -> Reports {
         let folder = std::env::var_os("GT_SAVE_COMPILED_CODE").filter(|path| !path.is_empty());
-        let tells = std::env::var("GT_DEBUG_COMPILE").is_ok_and(|value| value == "1");
+        let tells = environment::switch("GT_DEBUG_COMPILE") == Some(true);
         Reports { tells, folder: folder.map(PathBuf::from) }
     }
 
@@ -38,7 +40,7 @@ impl Reports {
             } else {
                 format!("{seconds:.1} s")
             };
-            eprintln!("gt: compiled {} in {time}", plan.summary());
+            eprintln!("gt: compiled {} in {time} ({engine})", plan.summary());
         }
         let Some(folder) = &self.folder else { return };
         // Equal plans have one file, also in another run.

@@ -17,8 +17,8 @@ pub mod drivers;
 
 pub use drivers::network::client::connect;
 pub use gt_client::{
-    CallbackError, ClientError, Result, Session, Tensor, config, grad_enabled, nn, no_grad, optim,
-    set_grad_enabled, signal, source, tape, tensor,
+    CallbackError, ClientError, Result, Session, Tensor, config, environment, grad_enabled, nn,
+    no_grad, optim, set_grad_enabled, signal, source, tape, tensor,
 };
 pub use gt_ir as ir;
 pub use gt_ir::{DType, Scalar, Shape, TensorData};

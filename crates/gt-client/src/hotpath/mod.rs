@@ -18,10 +18,13 @@ use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
 use gt_ir::{Command, Definition, Meta, Template};
 use rustc_hash::FxHashMap;
 
+use crate::environment;
 use following::{Following, Known};
 use history::History;
 use recording::{Recording, Round};
 
+/// How often a sequence comes at least before it is hot: to see that it repeats takes as many.
+const FEWEST: u64 = 3;
 /// After so many broken passes in a row a template is forgotten,
 const BROKEN: u32 = 4;
 /// and after so many that free other tensors than it says.
@@ -55,15 +58,11 @@ pub struct Settings {
 impl Settings {
     /// As GT_AUTO_COMPILE, GT_COMPILE and GT_HOTPATH_THRESHOLD say.
     pub fn from_env() -> Settings {
-        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|given| given == value);
-        let forced = is("GT_COMPILE", "1");
-        let threshold = std::env::var("GT_HOTPATH_THRESHOLD").ok();
-        let threshold = threshold.and_then(|text| text.parse().ok()).unwrap_or(3);
-        Settings {
-            enabled: forced || !is("GT_AUTO_COMPILE", "0"),
-            threshold: if forced { 2 } else { threshold },
-            compile: forced,
-        }
+        let compile = environment::switch("GT_COMPILE") == Some(true);
+        let enabled = compile || environment::switch("GT_AUTO_COMPILE") != Some(false);
+        let threshold = environment::count("GT_HOTPATH_THRESHOLD").unwrap_or(FEWEST);
+        let threshold = threshold.clamp(FEWEST, u64::from(u32::MAX)) as u32;
+        Settings { enabled, threshold, compile }
     }
 }
 
@@ -283,7 +282,7 @@ impl HotPathDetector {
     #[inline]
     fn look_for_period(&mut self) {
         // The round that is recorded is the last of those that make it hot.
-        let rounds = u64::from(self.settings.threshold.max(3) - 2);
+        let rounds = u64::from(self.settings.threshold).max(FEWEST) - 2;
         let Some(period) = self.history.period(rounds, SHORTEST) else { return };
         if self.total < self.quiet_until || period > MAX_STEPS {
             return;

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,66 +13,79 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// How long the end of the process waits for a compilation that is told to stop.
-const LAST: Duration = Duration::from_secs(60);
+const LAST: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread's queue, and the process that it is in: a child has no such thread.
-static QUEUE: Mutex<Option<(u32, Sender<Job>)>> = Mutex::new(None);
+/// The thread.
+struct Compiler {
+    queue: Sender<Job>,
+    /// Python's number of it while it compiles; 0 while it does not, and [`BEGINNING`] before it
+    /// knows its number.
+    compiling: Arc<AtomicU64>,
+    /// The process that it is in: a child has no such thread.
+    process: u32,
+}
 
-/// Python's number of the thread while it compiles; 0 while it does not,
-static COMPILING: AtomicU64 = AtomicU64::new(0);
-/// and this before it knows its number.
 const BEGINNING: u64 = u64::MAX;
+
+static COMPILER: Mutex<Option<Compiler>> = Mutex::new(None);
+
+fn lock() -> MutexGuard<'static, Option<Compiler>> {
+    COMPILER.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Has the thread do something, after all else that it was given; false if there is no thread.
 pub fn later(job: Job) -> bool {
-    let mut queue = QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut compiler = lock();
     let process = std::process::id();
-    let job = match &*queue {
-        Some((owner, sender)) if *owner == process => match sender.send(job) {
+    let job = match &*compiler {
+        Some(known) if known.process == process => match known.queue.send(job) {
             Ok(()) => return true,
             Err(unsent) => unsent.0,
         },
         _ => job,
     };
-    let (sender, receiver) = channel();
-    let thread = thread::Builder::new().name("gt-compile".into()).spawn(move || work(&receiver));
-    if thread.is_err() || sender.send(job).is_err() {
+    let (queue, jobs) = channel();
+    let compiling = Arc::new(AtomicU64::new(0));
+    let number = Arc::clone(&compiling);
+    let thread =
+        thread::Builder::new().name("gt-compile".into()).spawn(move || work(&jobs, &number));
+    if thread.is_err() || queue.send(job).is_err() {
         return false;
     }
-    *queue = Some((process, sender));
+    *compiler = Some(Compiler { queue, compiling, process });
     true
 }
 
 /// Leaves a compilation that does not end to itself: what comes next gets another thread.
 pub fn give_up() {
-    *QUEUE.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *lock() = None;
 }
 
-fn work(jobs: &Receiver<Job>) {
+fn work(jobs: &Receiver<Job>, compiling: &AtomicU64) {
     while let Ok(job) = jobs.recv() {
-        COMPILING.store(BEGINNING, Ordering::SeqCst);
+        compiling.store(BEGINNING, Ordering::SeqCst);
         if super::watch::is_ending() {
-            return COMPILING.store(0, Ordering::SeqCst);
+            return compiling.store(0, Ordering::SeqCst);
         }
         let thread = Python::attach(|py| {
             let number = py.import("threading")?.call_method0("get_ident")?.extract::<u64>();
-            number.inspect(|number| COMPILING.store(*number, Ordering::SeqCst))
+            number.inspect(|number| compiling.store(*number, Ordering::SeqCst))
         });
         if thread.is_ok() && !super::watch::is_ending() {
             job();
         }
-        COMPILING.store(0, Ordering::SeqCst);
+        compiling.store(0, Ordering::SeqCst);
     }
 }
 
 /// Stops the compilation at work, and waits until it has: an exception is raised in its code.
 pub fn stop() {
-    give_up();
+    let Some(Compiler { compiling, .. }) = lock().take() else { return };
     let (since, mut told) = (Instant::now(), 0);
     while since.elapsed() < LAST {
-        match COMPILING.load(Ordering::SeqCst) {
+        match compiling.load(Ordering::SeqCst) {
             0 => return,
             thread if thread != BEGINNING && thread != told => {
                 raise_exit(thread);

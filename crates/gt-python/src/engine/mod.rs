@@ -22,7 +22,7 @@ use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, TensorData, Wo
 use gt::worker::plan::{Given, Input, Plan, Step};
 use gt::worker::{Engine, EngineError, Joining};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 use rustc_hash::FxHashMap;
@@ -32,7 +32,7 @@ use collectives::Collectives;
 use plan::Classes;
 pub use program::Program;
 use program::Settings;
-pub use watch::{Watch, close_engines};
+pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
 pub type Object = Arc<Py<PyAny>>;
@@ -303,6 +303,11 @@ pub fn explain(error: PyErr) -> EngineError {
             && let Ok(bytes) = cause.value(py).getattr("bytes").and_then(|bytes| bytes.extract())
         {
             return EngineError::OutOfMemory { bytes };
+        }
+        if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+            // It is the user's, who waits: it comes again where that is noticed.
+            let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+            return EngineError::Other("interrupted by Ctrl-C".into());
         }
         let known = [
             "IndexError",

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
 use gt::compiled::Reports;
+use gt::environment;
 use gt::ir::instruction::Operands;
 use gt::ir::{Meta, Operand, Scalar, TensorData};
 use gt::worker::plan::{Given, Plan, Step};
@@ -16,8 +17,8 @@ use super::compiler;
 use super::plan::{Classes, Translation, number};
 use super::{Held, Object, PythonEngine, explain};
 
-/// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing, in seconds.
-const TIMEOUT: f64 = 300.0;
+/// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What is compiled, and when.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,17 +42,16 @@ impl Settings {
     /// As the environment says: GT_COMPILE=1 compiles everything at once, GT_AUTO_COMPILE decides
     /// about plans that nobody asked for; by default the engine does.
     pub fn new(engine: &Bound<'_, PyAny>) -> PyResult<Settings> {
-        let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let helps: bool = engine.getattr("compiles_by_default")?.extract()?;
-        let mode = match (variable("GT_COMPILE").as_str(), variable("GT_AUTO_COMPILE").as_str()) {
-            ("1", _) => Mode::First,
-            (_, "0") => Mode::Never,
-            (_, "1") => Mode::Background,
+        let switches = ["GT_COMPILE", "GT_AUTO_COMPILE"].map(environment::switch);
+        let mode = match switches {
+            [Some(true), _] => Mode::First,
+            [_, Some(false)] => Mode::Never,
+            [_, Some(true)] => Mode::Background,
             _ if helps => Mode::Background,
             _ => Mode::Asked,
         };
-        let timeout = variable("GT_COMPILE_TIMEOUT").parse().unwrap_or(TIMEOUT);
-        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
+        let timeout = environment::seconds("GT_COMPILE_TIMEOUT").unwrap_or(TIMEOUT);
         Ok(Settings { mode, timeout })
     }
 
@@ -132,13 +132,14 @@ impl Program {
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         };
         self.state = State::Compiling { outcome, begun };
-        let now = self.settings.mode == Mode::First || self.plan.compile;
-        if now {
-            compile();
-        } else if !compiler::later(Box::new(compile)) {
+        if !compiler::later(Box::new(compile)) {
             self.state = State::Plain;
         }
         self.look();
+        while self.settings.mode == Mode::First && matches!(self.state, State::Compiling { .. }) {
+            std::thread::sleep(Duration::from_millis(1));
+            self.look();
+        }
     }
 
     /// Looks whether the compilation is done, or has taken too long.
@@ -241,6 +242,7 @@ impl Program {
                 State::Fresh(code) | State::Compiled(code) => Some(Arc::clone(code)),
                 _ => None,
             };
+            let mut failed = None;
             if let Some(code) = code {
                 let values = self.values(py, given);
                 match code.bind(py).call1((values,)).and_then(|made| self.outputs(made)) {
@@ -248,14 +250,18 @@ impl Program {
                     Err(error) if matches!(self.state, State::Fresh(_)) => {
                         return Err(explain(error));
                     }
-                    // What is wrong with the values is said by the plain run.
-                    Err(_) => {}
+                    Err(error) => failed = Some(error),
                 }
             }
             let values = self.values(py, given);
             let plan = self.translation.plan.bind(py);
             let made = engine.bind(py).call_method1("run", (plan, values)).map_err(explain)?;
             let outputs = self.outputs(made).map_err(explain)?;
+            if let Some(error) = failed {
+                // It was not the values: they are fine for the plain run.
+                self.warn(&format!("gave code that fails: {}", explain(error)));
+                self.state = State::Plain;
+            }
             self.verified(py, engine, classes, outputs)
         })
     }

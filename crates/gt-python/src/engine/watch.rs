@@ -7,10 +7,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use gt::environment;
+
 use super::compiler;
 
-/// How long one call of an engine may take if GT_ENGINE_TIMEOUT says nothing, in seconds.
-const TIMEOUT: f64 = 1800.0;
+/// How long one call of an engine may take if GT_ENGINE_TIMEOUT says nothing.
+const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// How long the end of a process waits for threads in engines.
 const LAST: Duration = Duration::from_secs(5);
@@ -29,6 +31,8 @@ pub fn close_engines() {
     while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < LAST {
         thread::sleep(Duration::from_millis(1));
     }
+    // Those on their way come to their next wait.
+    thread::sleep(Duration::from_millis(5));
 }
 
 /// Whether the process is about to end.
@@ -36,13 +40,27 @@ pub fn is_ending() -> bool {
     ENDING.get().is_some()
 }
 
-fn enter() {
-    INSIDE.fetch_add(1, Ordering::SeqCst);
-    if ENDING.get().is_some_and(|ending| *ending != thread::current().id()) {
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
-        loop {
-            thread::park();
+/// A thread that is in an engine, or drops what is an engine's; the end of the process waits for it.
+pub struct Inside(());
+
+impl Inside {
+    /// Comes back only if the process is not about to end.
+    pub fn enter() -> Inside {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(());
+        if ENDING.get().is_some_and(|ending| *ending != thread::current().id()) {
+            drop(inside);
+            loop {
+                thread::park();
+            }
         }
+        inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -55,7 +73,7 @@ pub struct Watch {
 }
 
 /// While this lives, the engine is at work.
-pub struct AtWork(Arc<AtomicU64>);
+pub struct AtWork(Arc<AtomicU64>, Inside);
 
 impl Watch {
     pub fn new() -> Watch {
@@ -63,15 +81,14 @@ impl Watch {
     }
 
     pub fn begin(&self) -> AtWork {
-        enter();
+        let inside = Inside::enter();
         self.busy.store(self.started.elapsed().as_millis() as u64 + 1, Ordering::Relaxed);
-        AtWork(Arc::clone(&self.busy))
+        AtWork(Arc::clone(&self.busy), inside)
     }
 
     /// Ends the process when one call takes longer than GT_ENGINE_TIMEOUT says.
     pub fn end_process_if_it_hangs(&self, worker: &str, engine: &str) {
-        let given = std::env::var("GT_ENGINE_TIMEOUT").ok().and_then(|text| text.parse().ok());
-        let limit = Duration::try_from_secs_f64(given.unwrap_or(TIMEOUT)).unwrap_or(Duration::MAX);
+        let limit = environment::seconds("GT_ENGINE_TIMEOUT").unwrap_or(TIMEOUT);
         let (watch, text) = (self.clone(), format!("gt worker: {worker}: the engine '{engine}'"));
         let look = move || {
             loop {
@@ -95,6 +112,5 @@ impl Watch {
 impl Drop for AtWork {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
 }

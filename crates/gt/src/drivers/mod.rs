@@ -9,6 +9,7 @@ use gt_engine_native::NativeEngine;
 use gt_worker::{Engine, Options, Work, Worker};
 
 use crate::compiled::Reports;
+use crate::environment;
 
 /// Makes a worker of a name, which may use some threads for one large operation.
 pub type MakeWorker<'a> = &'a dyn Fn(String, usize) -> Box<dyn Work>;
@@ -19,9 +20,9 @@ where
     E::Tensor: 'static,
     E::Program: 'static,
 {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let batch_size = variable("GT_WORKER_BATCH_SIZE").parse().unwrap_or(1);
-    let options = Options { batch_size, check_nan: variable("GT_CHECK_NAN") == "1" };
+    let batch_size = environment::count("GT_WORKER_BATCH_SIZE").unwrap_or(1) as usize;
+    let check_nan = environment::switch("GT_CHECK_NAN") == Some(true);
+    let options = Options { batch_size, check_nan };
     Box::new(Worker::new(name, engine).with_options(options))
 }
 
