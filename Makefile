@@ -81,4 +81,4 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all bench lint docs fuzz clean
+.PHONY: help build demo test test-all soak bench lint docs fuzz clean

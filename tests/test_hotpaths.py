@@ -126,6 +126,51 @@ def test_compiled_code_can_be_read(backend, tmp_path):
     assert done.returncode == 0 and "GT_SAVE_COMPILED_CODE is to name a folder" in done.stderr
 
 
+@pytest.mark.parametrize("backend", ["native", "numpy", "pytorch", "jax"])
+def test_a_program_may_end_while_it_is_compiled(backend):
+    if backend in ("pytorch", "jax"):
+        pytest.importorskip("torch" if backend == "pytorch" else "jax")
+    program = (
+        "import gt\n"
+        "for number in range(20):\n"
+        "    for step in range(6): x = gt.ones(4, 4 + number).exp().sum(-1).tanh()\n"
+        "    x.sum().item()\n"
+    )
+    done = run_python(program, GT_BACKEND=backend, GT_AUTO_COMPILE="1")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("GT_AUTO_COMPILE", "maybe", "0 or 1"),
+        ("GT_COMPILE", "-1", "0 or 1"),
+        ("GT_CHECK_NAN", "si", "0 or 1"),
+        ("GT_DEBUG_COMPILE", "2", "0 or 1"),
+        ("GT_HOTPATH_THRESHOLD", "abc", "a whole number from 1 on"),
+        ("GT_WORKER_BATCH_SIZE", "0", "a whole number from 1 on"),
+    ],
+)
+def test_a_variable_that_cannot_be_understood_is_told(name, value, expected):
+    done = run_python("import gt\nprint(gt.ones(2).sum().item())\n", **{name: value})
+    said = f"gt: warning: {name} is '{value}', expected {expected}: it is ignored\n"
+    assert (done.stdout, done.stderr) == ("2.0\n", said)
+
+
+def test_a_scope_is_compiled_however_far_back_its_tensors_are():
+    program = (
+        "import gt\n"
+        "gt.register_config('hot', gt.SignalConfig(compile=True))\n"
+        "x, w = gt.ones(4, 4), gt.ones(4, 4)\n"
+        "for step in range(3):\n"
+        "    with gt.signal.context('hot'):\n"
+        "        y = ((x @ w).relu() * 2 + 1).sum()\n"
+        "    y.item()\n"
+        "print(list(gt.debug.get_worker_stats().values())[0]['hotpath']['hot_instructions'])\n"
+    )
+    assert run_python(program).stdout == "10\n"
+
+
 def test_the_threshold_and_the_switch():
     count = (
         "stats = list(gt.debug.get_worker_stats().values())[0]\n"

@@ -2,7 +2,7 @@
 
 use gt_client::hotpath::{HotPathDetector, Made, Settings};
 use gt_ir::ops::{binary, shape, unary};
-use gt_ir::template::{Pass, expand};
+use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, Pass, expand};
 use gt_ir::{
     Attribute, Attributes, Bindings, Command, Content, DType, Instruction, Meta, Operand,
     Operation, RequestId, Scalar, Shape, SourceId, Template, TensorData, TensorId,
@@ -28,6 +28,8 @@ impl Receiver {
             Command::Define(definition) => {
                 let (template, bindings) = Template::new(&definition).expect("valid");
                 self.templates.insert(definition.number, (template, bindings, 0));
+                let steps: usize = self.templates.values().map(|(known, ..)| known.len()).sum();
+                assert!(steps <= MAX_ALL_STEPS && self.templates.len() <= MAX_TEMPLATES as usize);
             }
             Command::Invoke(invocation) => {
                 let known = self.templates.get_mut(&invocation.template).expect("defined");
@@ -283,6 +285,24 @@ fn run_part(issuer: &mut Issuer, tensors: &mut Vec<u64>, part: &Part) {
             issuer.free(id);
         }
     }
+}
+
+#[test]
+fn whoever_receives_templates_never_holds_too_many() {
+    let mut issuer = Issuer::new();
+    // One of them takes the place of several.
+    let loops = (0..11).map(|number| (number, 6000)).chain([(11, 16_000), (12, 40)]);
+    for (number_of_loop, length) in loops {
+        let x = issuer.create(4);
+        for _ in 0..5 {
+            let mut y = x;
+            for step in 0..length {
+                y = issuer.add(number_of_loop * 100_000 + step, y, number(1.0));
+            }
+            issuer.fetch(y);
+        }
+    }
+    assert!(issuer.finish().passes > 12);
 }
 
 proptest! {

@@ -1,14 +1,19 @@
 //! Random plans, run as programs and operation by operation: the same numbers.
 
 use gt_engine_native::NativeEngine;
+use gt_ir::instruction::Instruction;
+use gt_ir::message::Message;
 use gt_ir::ops::{binary as b, compare as c, matmul, nn, reduce as r, shape as s, ternary as t};
 use gt_ir::ops::{create, index, unary as u};
 use gt_ir::philox::Stream;
-use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
+use gt_ir::{
+    Attribute, Attributes, Command, Content, DType, Definition, Invocation, Meta, Operand,
+    Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId,
+};
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{Given, Input, Plan, Source};
 use gt_worker::simplify::simplify;
-use gt_worker::{Engine, EngineError};
+use gt_worker::{Engine, EngineError, Out, Work, Worker};
 use smallvec::{SmallVec, smallvec};
 
 /// Draws from a stream of random numbers.
@@ -364,6 +369,80 @@ fn products_are_summed_over_their_batch() {
             let sum = push(&r::SUM, &[product], over);
             plan.outputs = vec![sum];
             compare(&mut engine, &plan, &mut Dice::new(seed as u64)).unwrap();
+        }
+    }
+}
+
+/// A sum over rows without its axis broadcasts along them: it stands for columns then.
+#[test]
+fn what_rows_give_is_read_as_it_broadcasts() {
+    for keepdims in [false, true] {
+        let shape = Shape::new(&[6, 6]).unwrap();
+        let input = Input::Tensor { meta: Meta::new(DType::F32, shape), dies: false };
+        let mut plan = Plan::new(vec![input; 2]);
+        let lowers = |_: &'static Operation| true;
+        let mut push = |operation, operands: &[Source], attributes: Attributes| {
+            let operands = operands.iter().copied().collect();
+            plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+        };
+        let (value, two) = (Operand::Tensor, Operand::Scalar(Scalar::Float(2.0)));
+        let y = push(&b::MUL, &[value(0), two], smallvec![]);
+        let over = smallvec![Attribute::ints(&[1i64]), Attribute::Bool(keepdims)];
+        let sums = push(&r::SUM, &[value(y)], over);
+        let z = push(&b::MUL, &[value(1), two], smallvec![]);
+        let both = push(&b::ADD, &[value(z), value(sums)], smallvec![]);
+        let last = push(&b::MUL, &[value(both), two], smallvec![]);
+        plan.outputs = vec![last];
+        compare(&mut NativeEngine::new(1), &plan, &mut Dice::new(5)).unwrap();
+    }
+}
+
+/// A start beyond the tensor is an error, also where the plan was made with another.
+#[test]
+fn starts_are_looked_at_in_every_pass() {
+    let slice = |output: u64, start: i64| Instruction {
+        operation: &s::SLICE,
+        output: TensorId(output),
+        operands: smallvec![Operand::Tensor(TensorId(1))],
+        attributes: [[start], [4], [1]].map(|ints| Attribute::ints(&ints)).into_iter().collect(),
+        source: SourceId::default(),
+        signal: 0,
+    };
+    let mut worker = Worker::new("w".into(), NativeEngine::new(1));
+    let bytes: Vec<u8> = (0..16).flat_map(|x| (x as f32).to_ne_bytes()).collect();
+    let data = TensorData::new(DType::F32, Shape::new(&[16]).unwrap(), bytes.into()).unwrap();
+    let steps = vec![Some(slice(100, 0)), Some(slice(101, 4))];
+    let base = TensorId(100);
+    let definition = Definition { number: 0, base, steps, frees: vec![], compile: false };
+    let mut commands = vec![
+        Command::Create { output: TensorId(1), content: Content::Data(data), signal: 0 },
+        Command::Define(Box::new(definition)),
+    ];
+    for (pass, start) in [0i64, 1, 2, 5, 12, 13, 1 << 40, -1, 3].into_iter().enumerate() {
+        let base = TensorId(200 + 10 * pass as u64);
+        let invocation = Invocation {
+            template: 0,
+            base,
+            first: 0,
+            last: 2,
+            tensors: vec![(0, TensorId(1))],
+            numbers: vec![(0, Scalar::Int(start)), (1, Scalar::Int(4))],
+            frees: 0,
+            others: vec![],
+        };
+        let (request, line) = (RequestId(pass as u64), SourceId::default());
+        commands.push(Command::Invoke(Box::new(invocation)));
+        commands.push(Command::Fetch { request, tensor: base, shared: false, line });
+        let mut out = Vec::new();
+        worker.handle(&mut commands, &mut out);
+        let result = out.into_iter().find_map(|out| match out {
+            Out::Dispatcher(Message::Value { result, .. }) => Some(result),
+            _ => None,
+        });
+        match result.expect("an answer") {
+            Ok(Content::Data(data)) => assert_eq!(data.element(0).as_f64(), start as f64),
+            Ok(_) => panic!("there is no shared memory"),
+            Err(failure) => assert!(!(0..=12).contains(&start), "{failure:?}"),
         }
     }
 }

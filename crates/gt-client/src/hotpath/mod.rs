@@ -15,7 +15,7 @@ mod recording;
 mod token;
 
 use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
-use gt_ir::{Command, Definition, Meta, Template};
+use gt_ir::{Command, Definition, Meta, Template, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::environment;
@@ -80,6 +80,8 @@ pub struct HotPathDetector {
     region: u32,
     /// Whether the region has begun with an earlier command.
     in_region: bool,
+    /// Its first tensor.
+    oldest: TensorId,
     /// How many tokens have come, and how many of them as ordinary commands.
     total: u64,
     cold: u64,
@@ -118,6 +120,7 @@ impl HotPathDetector {
             starts: FxHashMap::default(),
             region: 0,
             in_region: false,
+            oldest: TensorId(0),
             total: 0,
             cold: 0,
             alive: 0,
@@ -189,10 +192,16 @@ impl HotPathDetector {
     /// Takes a command that makes a tensor; says whether it is sent itself.
     #[inline]
     fn step(&mut self, command: &Command, meta: Meta, out: &mut Vec<Command>) -> bool {
+        if self.region == 0 {
+            self.oldest = TensorId(0);
+        } else if !self.in_region {
+            self.oldest = made_by(command);
+        }
         let token = self.follow(command, meta, out);
         let is_hot = token.is_some();
         let token = token.unwrap_or_else(|| {
-            token::token(command, Some(meta)).expect("it makes a tensor, and so has a token")
+            token::token(command, Some(meta), self.oldest)
+                .expect("it makes a tensor, and so has a token")
         });
         // A round best begins where the fewest tensors are alive, and where somebody has waited.
         let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
@@ -380,6 +389,15 @@ impl HotPathDetector {
     fn be_patient(&mut self) {
         self.quiet_until = self.total + self.patience;
         self.patience = (self.patience * 2).min(1 << 20);
+    }
+}
+
+/// The tensor that a command makes.
+fn made_by(command: &Command) -> TensorId {
+    match command {
+        Command::Run(instruction) => instruction.output,
+        Command::Create { output, .. } => *output,
+        _ => TensorId(0),
     }
 }
 

@@ -1,16 +1,16 @@
 //! What makes two commands alike: all but the names of tensors, and numbers.
 
 use gt_ir::template::varying_attribute;
-use gt_ir::{Attribute, Command, Instruction, Meta, Operand, Scalar};
+use gt_ir::{Attribute, Command, Instruction, Meta, Operand, Scalar, TensorId};
 
 /// Operands up to this far back count by their distance.
 const NEAR: u64 = 16;
 
 /// A hash of what makes an instruction or a tensor from data what it is; `None` for commands that
-/// make no tensor.
-pub fn token(command: &Command, meta: Option<Meta>) -> Option<u64> {
+/// make no tensor. How far back tensors older than `oldest` are does not count.
+pub fn token(command: &Command, meta: Option<Meta>, oldest: TensorId) -> Option<u64> {
     match command {
-        Command::Run(instruction) => Some(instruction_token(instruction, meta)),
+        Command::Run(instruction) => Some(instruction_token(instruction, meta, oldest)),
         Command::Create { content, signal, .. } => {
             let mut hash = Hash::new(1);
             hash.eat(u64::from(*signal));
@@ -21,7 +21,7 @@ pub fn token(command: &Command, meta: Option<Meta>) -> Option<u64> {
     }
 }
 
-fn instruction_token(instruction: &Instruction, meta: Option<Meta>) -> u64 {
+fn instruction_token(instruction: &Instruction, meta: Option<Meta>, oldest: TensorId) -> u64 {
     let operation = instruction.operation;
     let mut hash = Hash::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
     if let Some(meta) = &meta {
@@ -31,6 +31,7 @@ fn instruction_token(instruction: &Instruction, meta: Option<Meta>) -> u64 {
     let mut operands = u64::from(instruction.signal);
     for operand in &instruction.operands {
         let operand = match operand {
+            Operand::Tensor(id) if *id < oldest => NEAR,
             Operand::Tensor(id) => instruction.output.0.wrapping_sub(id.0).min(NEAR),
             Operand::Scalar(Scalar::Bool(_)) => NEAR + 1,
             Operand::Scalar(Scalar::Int(_)) => NEAR + 2,
