@@ -78,7 +78,8 @@ def test_the_statistics_tell():
         "    'hot_sequences', 'hot_threshold', 'top_sequences'}, hot\n"
         "assert hot['hot_instructions'] > 0.8 * hot['total_instructions'], hot\n"
         "assert hot['hot_threshold'] == 3 and hot['hot_sequences'] >= 1\n"
-        "assert 0 < stats['operations']['compiled'] <= stats['operations']['total']\n"
+        "compiled_operations = stats['operations']['compiled']\n"
+        f"assert {int(compiles)} <= compiled_operations <= stats['operations']['total']\n"
         "total, eager = stats['operations']['total'], stats['operations']['eager']\n"
         "assert total == stats['operations']['compiled'] + eager\n"
         "top = hot['top_sequences'][0]\n"
@@ -152,7 +153,8 @@ def test_a_program_may_end_while_it_is_compiled(backend):
     ],
 )
 def test_a_variable_that_cannot_be_understood_is_told(name, value, expected):
-    done = run_python("import gt\nprint(gt.ones(2).sum().item())\n", **{name: value})
+    program = "import gt\nprint(gt.ones(2).sum().item())\n"
+    done = run_python(program, **{"GT_BACKEND": "native", name: value})
     said = f"gt: warning: {name} is '{value}', expected {expected}: it is ignored\n"
     assert (done.stdout, done.stderr) == ("2.0\n", said)
 
@@ -174,12 +176,12 @@ def test_a_scope_is_compiled_however_far_back_its_tensors_are():
 def test_the_threshold_and_the_switch():
     count = (
         "stats = list(gt.debug.get_worker_stats().values())[0]\n"
-        "print(stats['hotpath']['hot_instructions'] > 0, stats['operations']['compiled'] > 0)\n"
+        "print(stats['hotpath']['hot_instructions'] > 0)\n"
     )
     program = TRAIN.format(steps=9) + count
-    assert run_python(program).stdout == "True True\n"
-    assert run_python(program, GT_AUTO_COMPILE="0").stdout == "False False\n"
-    assert run_python(program, GT_HOTPATH_THRESHOLD="50").stdout == "False False\n"
+    assert run_python(program).stdout == "True\n"
+    assert run_python(program, GT_AUTO_COMPILE="0").stdout == "False\n"
+    assert run_python(program, GT_HOTPATH_THRESHOLD="50").stdout == "False\n"
 
 
 def test_the_log_shows_hot_paths(tmp_path):
@@ -219,7 +221,7 @@ def test_a_scope_that_is_to_be_compiled_is_one_from_its_second_time_on():
         "    if round == 1: x = x / 3\n"
         "print(round, x.sum().item() > 0)\n"
         "stats = list(gt.debug.get_worker_stats().values())[0]\n"
-        "print(stats['operations']['compiled'], stats['hotpath']['hot_sequences'])\n"
+        "print(stats['hotpath']['hot_instructions'], stats['hotpath']['hot_sequences'])\n"
     )
     assert run_python(program).stdout == "3 True\n12 1\n"
 

@@ -67,6 +67,17 @@ pub trait Engine: Send {
     /// Whether a program would run now what was never compared with its operations one by one.
     fn is_unchecked(&mut self, program: &mut Self::Program) -> bool;
 
+    /// Whether a program is more than its operations run one by one.
+    fn is_compiled(&self, program: &Self::Program) -> bool {
+        let _ = program;
+        true
+    }
+
+    /// How long programs were compiled in the background, and how often that has failed.
+    fn background(&self) -> (Duration, u64) {
+        (Duration::ZERO, 0)
+    }
+
     /// The comparison's result: what is wrong, if anything. Then the program is run plainly from
     /// now on.
     fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>);

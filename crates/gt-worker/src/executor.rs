@@ -499,10 +499,14 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn stats(&self) -> WorkerStats {
+        let mut compilation = self.programs.stats();
+        let (time, failures) = self.engine.background();
+        compilation.compile_time += time;
+        compilation.failures += failures;
         WorkerStats {
             hot_sequences: (self.templates.len() + self.scripts.len()) as u64,
             top_sequences: self.programs.top_sequences(),
-            compilation: self.programs.stats(),
+            compilation,
             ..self.stats.clone()
         }
     }

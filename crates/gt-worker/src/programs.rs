@@ -162,6 +162,11 @@ impl<P: Send> Programs<P> {
         }
     }
 
+    /// Whether a program is more than its operations one by one.
+    fn is_compiled<E: Engine<Program = P>>(&self, engine: &E, number: u64) -> bool {
+        self.entries.get(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
+    }
+
     /// A program's operations, in words.
     fn summary(&self, number: u64) -> String {
         self.entries.get(&number).map_or_else(String::new, |entry| entry.plan.summary())
@@ -209,11 +214,12 @@ pub(crate) struct GivenTensor {
 }
 
 impl<E: Engine> Worker<E> {
-    /// Runs a program on tensors that are there, and keeps its outputs under their names. False if
+    /// Runs a program of so many operations on tensors that are there, and keeps its outputs under their names. False if
     /// it failed: then all is as it was.
     pub(crate) fn launch(
         &mut self,
         program: u64,
+        operations: u64,
         given: &[GivenTensor],
         numbers: impl Iterator<Item = Scalar>,
         kept: impl Iterator<Item = (TensorId, Meta)>,
@@ -243,6 +249,10 @@ impl<E: Engine> Worker<E> {
         }
         for ((id, meta), tensor) in kept.zip(outputs) {
             self.keep(id, tensor, meta);
+        }
+        self.stats.operations_total += operations;
+        if self.programs.is_compiled(&self.engine, program) {
+            self.stats.operations_compiled += operations;
         }
         true
     }
@@ -275,12 +285,6 @@ impl<E: Engine> Worker<E> {
             };
             self.tensors.insert(given.id, slot);
         }
-    }
-
-    /// Counts operations that were run as parts of a program.
-    pub(crate) fn count_compiled(&mut self, operations: u64) {
-        self.stats.operations_total += operations;
-        self.stats.operations_compiled += operations;
     }
 }
 

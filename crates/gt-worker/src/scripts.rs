@@ -209,16 +209,15 @@ impl<E: Engine> Worker<E> {
         let numbers = variant.numbers.iter().map(|slot| bindings.number(*slot as usize));
         let kept = part.kept.iter().zip(&variant.kept);
         let kept = kept.map(|(name, meta)| (bindings.named(*name), *meta));
-        if !self.launch(variant.program, &given, numbers, kept) {
+        // Frees are no operations.
+        let steps = script.steps[part.steps.clone()].iter();
+        let operations = steps.filter(|step| matches!(step, ScriptStep::Run { .. })).count() as u64;
+        if !self.launch(variant.program, operations, &given, numbers, kept) {
             return false;
         }
         for name in &part.freed {
             self.free(bindings.named(*name));
         }
-        // Frees are no operations.
-        let steps = script.steps[part.steps.clone()].iter();
-        let operations = steps.filter(|step| matches!(step, ScriptStep::Run { .. })).count();
-        self.count_compiled(operations as u64);
         true
     }
 

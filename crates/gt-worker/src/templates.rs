@@ -236,14 +236,14 @@ impl<E: Engine> Worker<E> {
         let base = bindings.base().0;
         let kept = variant.kept.iter();
         let kept = kept.map(|&(step, meta)| (TensorId(base + u64::from(step)), meta));
-        if !self.launch(variant.program, &given, numbers, kept) {
+        // What was made from data is no operation.
+        let operations = template.steps[first..last].iter().flatten().count() as u64;
+        if !self.launch(variant.program, operations, &given, numbers, kept) {
             return false;
         }
         for &free in &variant.freed {
             self.free(template.freed(free as usize, bindings));
         }
-        // What was made from data is no operation.
-        self.count_compiled(template.steps[first..last].iter().flatten().count() as u64);
         true
     }
 

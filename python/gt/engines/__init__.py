@@ -10,9 +10,19 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from gt.engines.engine import Engine
+from gt.engines.engine import Engine, Meta, OutOfMemory, Plan, Step, StepError
 
-__all__ = ["Engine", "default", "load", "sees_gpu"]
+__all__ = [
+    "Engine",
+    "Meta",
+    "OutOfMemory",
+    "Plan",
+    "Step",
+    "StepError",
+    "default",
+    "load",
+    "sees_gpu",
+]
 
 #: By its name, where an engine is, and what has to be installed for it.
 _ENGINES = {

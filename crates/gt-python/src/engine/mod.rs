@@ -31,7 +31,7 @@ use smallvec::SmallVec;
 use collectives::Collectives;
 use plan::Classes;
 pub use program::Program;
-use program::Settings;
+use program::{Settings, Tally};
 pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
@@ -57,6 +57,7 @@ pub struct PythonEngine {
     /// Single operations as plans.
     singles: FxHashMap<Vec<u8>, Program>,
     settings: Settings,
+    tally: Arc<Tally>,
     /// How it joins other workers' engines, if it does.
     collectives: Option<Collectives>,
     /// Random numbers are the same on every engine, as they are made by this one.
@@ -87,6 +88,7 @@ impl PythonEngine {
             classes: Arc::new(Classes::new(py)?),
             singles: FxHashMap::default(),
             settings,
+            tally: Arc::default(),
             collectives: None,
             native: NativeEngine::new(1),
             started: Instant::now(),
@@ -226,7 +228,7 @@ impl Engine for PythonEngine {
         }
         let mut program = match self.singles.remove(&key) {
             Some(program) => program,
-            None => Program::new(&self.classes, &self.name, &plan, Settings::plain())
+            None => Program::new(&self.classes, &self.name, &self.tally, &plan, Settings::plain())
                 .map_err(explain)?,
         };
         let at_work = self.watch.begin();
@@ -238,8 +240,8 @@ impl Engine for PythonEngine {
 
     fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
         let _at_work = self.watch.begin();
-        let mut program =
-            Program::new(&self.classes, &self.name, plan, self.settings).map_err(explain)?;
+        let mut program = Program::new(&self.classes, &self.name, &self.tally, plan, self.settings)
+            .map_err(explain)?;
         program.start_compiling(&self.object);
         Ok(program)
     }
@@ -259,6 +261,14 @@ impl Engine for PythonEngine {
 
     fn is_unchecked(&mut self, program: &mut Program) -> bool {
         program.is_fresh()
+    }
+
+    fn is_compiled(&self, program: &Program) -> bool {
+        program.is_compiled()
+    }
+
+    fn background(&self) -> (Duration, u64) {
+        self.tally.get()
     }
 
     fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {

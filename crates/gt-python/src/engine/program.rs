@@ -1,5 +1,6 @@
 //! A plan made ready for a Python engine: run plainly, or compiled once that is done.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,20 @@ impl Settings {
     }
 }
 
+/// What compilations have taken, and how often they came to nothing.
+#[derive(Default)]
+pub struct Tally {
+    nanoseconds: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Tally {
+    pub fn get(&self) -> (Duration, u64) {
+        let time = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
+        (time, self.failures.load(Ordering::Relaxed))
+    }
+}
+
 /// What a compilation in another thread has come to.
 type Outcome = Arc<Mutex<Option<Result<Option<Py<PyAny>>, String>>>>;
 
@@ -80,8 +95,9 @@ enum State {
 pub struct Program {
     translation: Translation,
     plan: Plan,
-    /// Its engine's.
+    /// Its engine's name, and the tally of its compilations.
     name: String,
+    tally: Arc<Tally>,
     state: State,
     settings: Settings,
     /// Whether its outputs were found to be what the plan says.
@@ -92,6 +108,7 @@ impl Program {
     pub fn new(
         classes: &Classes,
         name: &str,
+        tally: &Arc<Tally>,
         plan: &Plan,
         settings: Settings,
     ) -> PyResult<Program> {
@@ -101,6 +118,7 @@ impl Program {
             translation,
             plan: plan.clone(),
             name: name.to_string(),
+            tally: Arc::clone(tally),
             state: State::Plain,
             settings,
             is_verified: false,
@@ -151,6 +169,7 @@ impl Program {
             None if taken < self.settings.timeout => return,
             None => {
                 compiler::give_up();
+                self.failed();
                 self.warn(&format!(
                     "takes longer than {:.0} s",
                     self.settings.timeout.as_secs_f64()
@@ -158,16 +177,28 @@ impl Program {
                 State::Plain
             }
             Some(Err(reason)) => {
+                self.failed();
                 self.warn(&format!("failed: {reason}"));
                 State::Plain
             }
             Some(Ok(None)) => State::Plain,
             Some(Ok(Some(code))) => {
+                let nanoseconds = taken.as_nanos() as u64;
+                self.tally.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
                 self.report(&code, taken);
                 self.is_verified = false;
                 State::Fresh(Arc::new(code))
             }
         };
+    }
+
+    fn failed(&self) {
+        self.tally.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether compiled code is run.
+    pub fn is_compiled(&self) -> bool {
+        matches!(self.state, State::Fresh(_) | State::Compiled(_))
     }
 
     /// Tells who wants to know; compiled code has its text, or what gives it, as `code`.
@@ -259,6 +290,7 @@ impl Program {
             let outputs = self.outputs(made).map_err(explain)?;
             if let Some(error) = failed {
                 // It was not the values: they are fine for the plain run.
+                self.failed();
                 self.warn(&format!("gave code that fails: {}", explain(error)));
                 self.state = State::Plain;
             }
