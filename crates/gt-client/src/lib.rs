@@ -6,6 +6,7 @@
 //! - [`tape`]: gradients, which are more instructions.
 //! - [`signal`]: named scopes.
 //! - [`config`]: what signals mean, in YAML.
+//! - [`environment`]: what environment variables say.
 //! - [`source`]: which line of the user's program issued what.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!
