@@ -1,28 +1,18 @@
 //! Loops on many workers: the same numbers with templates and without, and a message for each pass.
 
-use std::sync::{Arc, Mutex};
+mod common;
 
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
-use gt_client::{Session, Tensor, no_grad, signal, source};
-use gt_dispatcher::Limits;
+use gt_client::{Tensor, no_grad, source};
+use gt_ir::SourceId;
 use gt_ir::signal::Shard;
-use gt_ir::{DType, Shape, SourceId};
-use gt_sim::{Delays, Traffic, World, driver};
+use gt_sim::{Traffic, driver};
 
-const FAST: Delays = Delays { least: 1, most: 1 };
-const WILD: Delays = Delays { least: 1, most: 20_000 };
+use common::{FAST, Shared, WILD, randn, world};
 
 const HOT: Settings = Settings { enabled: true, threshold: 3, compile: false };
 const COLD: Settings = Settings { enabled: false, ..HOT };
-
-type Shared = Arc<Mutex<World>>;
-
-fn world(seed: u64, workers: usize, delays: Delays) -> Shared {
-    let mut world = World::new(seed, workers, delays, Limits::default());
-    world.settle();
-    Arc::new(Mutex::new(world))
-}
 
 fn register(name: &str, axis: Option<i64>) {
     let shard = Some(Shard::row(None, axis));
@@ -30,15 +20,10 @@ fn register(name: &str, axis: Option<i64>) {
 }
 
 fn within<T>(scope: Option<&str>, body: impl FnOnce() -> T) -> T {
-    let Some(scope) = scope else { return body() };
-    signal::enter(scope, None).unwrap();
-    let result = body();
-    signal::exit(scope).unwrap();
-    result
-}
-
-fn randn(session: &Session, dims: &[usize]) -> Tensor {
-    Tensor::randn(session, Shape::new(dims).unwrap(), DType::F32).unwrap()
+    match scope {
+        Some(scope) => common::within(scope, body),
+        None => body(),
+    }
 }
 
 /// How a model is trained: where its data and its parameters lie, and when its loss is looked at.

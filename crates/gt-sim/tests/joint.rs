@@ -1,21 +1,20 @@
 //! Exchanges that engines carry out together: the same numbers as in pieces, errors for all
 //! members alike, and nobody who waits forever.
 
+mod common;
+
 use std::sync::{Arc, Mutex};
 
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
-use gt_client::{Session, Tensor, no_grad, signal};
+use gt_client::{Session, Tensor, no_grad};
 use gt_dispatcher::{Limits, PeerId};
 use gt_ir::signal::Shard;
-use gt_ir::{DType, Shape, WorkerId};
+use gt_ir::{DType, WorkerId};
 use gt_sim::fabric::Hub;
 use gt_sim::{Delays, World, driver};
 
-const FAST: Delays = Delays { least: 1, most: 1 };
-const WILD: Delays = Delays { least: 1, most: 20_000 };
-
-type Shared = Arc<Mutex<World>>;
+use common::{FAST, Shared, WILD, randn, within, world};
 
 /// A world whose engines join each other, and where they do.
 fn joining(seed: u64, workers: usize, delays: Delays) -> (Shared, Arc<Hub>) {
@@ -26,26 +25,9 @@ fn joining(seed: u64, workers: usize, delays: Delays) -> (Shared, Arc<Hub>) {
     (Arc::new(Mutex::new(world)), hub)
 }
 
-fn apart(seed: u64, workers: usize) -> Shared {
-    let mut world = World::new(seed, workers, FAST, Limits::default());
-    world.settle();
-    Arc::new(Mutex::new(world))
-}
-
 fn register(name: &str, workers: Option<Vec<u32>>, axis: Option<i64>) {
     let shard = Some(Shard::row(workers, axis));
     registry::register(name, SignalConfig { shard, ..SignalConfig::default() });
-}
-
-fn within<T>(scope: &str, body: impl FnOnce() -> T) -> T {
-    signal::enter(scope, None).unwrap();
-    let result = body();
-    signal::exit(scope).unwrap();
-    result
-}
-
-fn randn(session: &Session, dims: &[usize]) -> Tensor {
-    Tensor::randn(session, Shape::new(dims).unwrap(), DType::F32).unwrap()
 }
 
 /// Steps of training with a batch of odd length in parts, and its losses.
@@ -85,7 +67,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
 #[test]
 fn training_gives_the_numbers_that_pieces_give() {
     for workers in [2, 3, 4] {
-        let want = train(&driver::connect(&apart(1, workers)).0, 20);
+        let want = train(&driver::connect(&world(1, workers, FAST)).0, 20);
         for seed in 0..10 {
             let (world, hub) = joining(seed, workers, WILD);
             let (session, _) = driver::connect(&world);
@@ -142,7 +124,7 @@ fn every_movement_of_every_dtype_is_exact() {
     };
     for dtype in [DType::Bool, DType::U8, DType::I16, DType::I64, DType::F16, DType::F64] {
         for (workers, rows) in [(2, 4), (3, 6), (3, 2), (3, 7)] {
-            let want = columns(&driver::connect(&apart(1, workers)).0, rows, dtype);
+            let want = columns(&driver::connect(&world(1, workers, FAST)).0, rows, dtype);
             let (world, hub) = joining(1, workers, WILD);
             let got = columns(&driver::connect(&world).0, rows, dtype);
             assert_eq!(got, want, "{dtype}, {rows} rows on {workers} workers");

@@ -1,39 +1,18 @@
 //! What goes between workers: as many bytes as the best known way needs, in an order that cannot
 //! lock, and errors instead of waiting when a worker dies.
 
-use std::sync::{Arc, Mutex};
+mod common;
 
 use gt_client::config::{SignalConfig, registry};
-use gt_client::{Session, Tensor, no_grad, signal};
-use gt_dispatcher::{Limits, PeerId};
+use gt_client::{Session, Tensor, no_grad};
+use gt_dispatcher::PeerId;
 use gt_ir::signal::{MeshAxis, Shard};
-use gt_ir::{DType, Shape};
-use gt_sim::{Delays, World, driver};
+use gt_sim::driver;
 
-const FAST: Delays = Delays { least: 1, most: 1 };
-const WILD: Delays = Delays { least: 1, most: 20_000 };
-
-type Shared = Arc<Mutex<World>>;
-
-fn world(seed: u64, workers: usize, delays: Delays) -> Shared {
-    let mut world = World::new(seed, workers, delays, Limits::default());
-    world.settle();
-    Arc::new(Mutex::new(world))
-}
+use common::{FAST, Shared, WILD, randn, within, world};
 
 fn register(name: &str, shard: Shard) {
     registry::register(name, SignalConfig { shard: Some(shard), ..SignalConfig::default() });
-}
-
-fn within<T>(scope: &str, body: impl FnOnce() -> T) -> T {
-    signal::enter(scope, None).unwrap();
-    let result = body();
-    signal::exit(scope).unwrap();
-    result
-}
-
-fn randn(session: &Session, dims: &[usize]) -> Tensor {
-    Tensor::randn(session, Shape::new(dims).unwrap(), DType::F32).unwrap()
 }
 
 fn parameter(session: &Session, dims: &[usize]) -> Tensor {
