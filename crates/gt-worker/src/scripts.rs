@@ -26,8 +26,6 @@ struct Known {
     script: Script,
     bindings: Bindings,
     parts: Vec<Part>,
-    /// How many operations it has; frees are none.
-    operations: u64,
     /// The part at which the pass under way waits.
     waits_at: Option<usize>,
 }
@@ -36,6 +34,8 @@ struct Known {
 struct Part {
     steps: Range<usize>,
     is_exchange: bool,
+    /// How many operations these are; frees are none.
+    operations: u64,
     /// The tensors that it needs from elsewhere, in the order of their first use.
     needs: Vec<Name>,
     /// Of these, those that nobody needs after it.
@@ -142,7 +142,8 @@ fn parts(script: &Script) -> Vec<Part> {
         let kept = made.iter().filter(|name| !(gone(name) && frees.contains(name))).copied();
         let freed = frees.iter().filter(|name| !dying.contains(name) && !is_new.contains(name));
         let (kept, freed) = (kept.collect(), freed.copied().collect());
-        Part { steps, is_exchange, needs, dying, kept, freed, variants: Vec::new() }
+        let operations = made.len() as u64;
+        Part { steps, is_exchange, operations, needs, dying, kept, freed, variants: Vec::new() }
     };
     ranges.into_iter().enumerate().map(make).collect()
 }
@@ -151,10 +152,8 @@ impl<E: Engine> Worker<E> {
     /// Learns a script.
     pub(crate) fn learn_script(&mut self, script: &Script) {
         let parts = parts(script);
-        let is_run = |step: &&ScriptStep| matches!(step, ScriptStep::Run { .. });
-        let operations = script.steps.iter().filter(is_run).count() as u64;
         let bindings = script.bindings();
-        let known = Known { script: script.clone(), bindings, parts, operations, waits_at: None };
+        let known = Known { script: script.clone(), bindings, parts, waits_at: None };
         self.scripts.0.insert((script.session, script.number), Box::new(known));
         self.stats.unique_sequences += 1;
     }
@@ -166,7 +165,8 @@ impl<E: Engine> Worker<E> {
         let start = match known.waits_at.take() {
             Some(part) => part,
             None if known.bindings.play(play).is_ok() => {
-                self.stats.hot_instructions += known.operations;
+                let operations = known.parts.iter().map(|part| part.operations);
+                self.stats.hot_instructions += operations.sum::<u64>();
                 0
             }
             None => known.parts.len(),
@@ -209,10 +209,7 @@ impl<E: Engine> Worker<E> {
         let numbers = variant.numbers.iter().map(|slot| bindings.number(*slot as usize));
         let kept = part.kept.iter().zip(&variant.kept);
         let kept = kept.map(|(name, meta)| (bindings.named(*name), *meta));
-        // Frees are no operations.
-        let steps = script.steps[part.steps.clone()].iter();
-        let operations = steps.filter(|step| matches!(step, ScriptStep::Run { .. })).count() as u64;
-        if !self.launch(variant.program, operations, &given, numbers, kept) {
+        if !self.launch(variant.program, part.operations, &given, numbers, kept) {
             return false;
         }
         for name in &part.freed {

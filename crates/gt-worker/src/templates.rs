@@ -82,6 +82,8 @@ struct Key {
 /// One way of using a template.
 struct Variant {
     key: Key,
+    /// How many operations it is; what was made from data is none.
+    operations: u64,
     /// How many numbers were part of the plan.
     structure: usize,
     /// The tensors that the plan is given.
@@ -236,9 +238,7 @@ impl<E: Engine> Worker<E> {
         let base = bindings.base().0;
         let kept = variant.kept.iter();
         let kept = kept.map(|&(step, meta)| (TensorId(base + u64::from(step)), meta));
-        // What was made from data is no operation.
-        let operations = template.steps[first..last].iter().flatten().count() as u64;
-        if !self.launch(variant.program, operations, &given, numbers, kept) {
+        if !self.launch(variant.program, variant.operations, &given, numbers, kept) {
             return false;
         }
         for &free in &variant.freed {
@@ -385,7 +385,8 @@ fn plan<E: Engine>(
         }
     }
     let structure = structure.len();
-    Some((Variant { key, structure, tensors, kept, numbers, freed, program: 0 }, plan))
+    let operations = template.steps[first..last].iter().flatten().count() as u64;
+    Some((Variant { key, operations, structure, tensors, kept, numbers, freed, program: 0 }, plan))
 }
 
 fn dies(tensors: &[Needed], place: Place) -> bool {
