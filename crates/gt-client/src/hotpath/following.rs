@@ -6,6 +6,8 @@ use gt_ir::{
 };
 use smallvec::SmallVec;
 
+use super::token::made_by;
+
 /// A template of the session.
 pub struct Known {
     pub number: u32,
@@ -42,11 +44,7 @@ pub struct Following {
 impl Following {
     /// Begins a pass with the command that is to be its first; `None` if it is not.
     pub fn begin(known: &mut Known, command: &Command, meta: Meta) -> Option<Following> {
-        let base = match command {
-            Command::Run(instruction) => instruction.output,
-            Command::Create { output, .. } => *output,
-            _ => return None,
-        };
+        let base = made_by(command)?;
         let mut pass = Following {
             number: known.number,
             position: 0,

@@ -22,6 +22,7 @@ use crate::environment;
 use following::{Following, Known};
 use history::History;
 use recording::{Recording, Round};
+use token::made_by;
 
 /// How often a sequence comes at least before it is hot: to see that it repeats takes as many.
 const FEWEST: u64 = 3;
@@ -195,7 +196,7 @@ impl HotPathDetector {
         if self.region == 0 {
             self.oldest = TensorId(0);
         } else if !self.in_region {
-            self.oldest = made_by(command);
+            self.oldest = made_by(command).expect("it makes a tensor");
         }
         let token = self.follow(command, meta, out);
         let is_hot = token.is_some();
@@ -389,15 +390,6 @@ impl HotPathDetector {
     fn be_patient(&mut self) {
         self.quiet_until = self.total + self.patience;
         self.patience = (self.patience * 2).min(1 << 20);
-    }
-}
-
-/// The tensor that a command makes.
-fn made_by(command: &Command) -> TensorId {
-    match command {
-        Command::Run(instruction) => instruction.output,
-        Command::Create { output, .. } => *output,
-        _ => TensorId(0),
     }
 }
 

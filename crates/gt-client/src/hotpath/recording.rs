@@ -4,6 +4,7 @@ use gt_ir::template::MAX_STEPS;
 use gt_ir::{Command, Definition, Instruction, Meta, TensorId};
 
 use super::history::History;
+use super::token::made_by;
 
 /// A round that is being noted.
 pub struct Recording {
@@ -67,10 +68,10 @@ impl Recording {
             self.wait -= 1;
             return;
         }
-        let (output, instruction) = match command {
-            Command::Run(instruction) => (instruction.output, Some(instruction.clone())),
-            Command::Create { output, .. } => (*output, None),
-            _ => return,
+        let Some(output) = made_by(command) else { return };
+        let instruction = match command {
+            Command::Run(instruction) => Some(instruction.clone()),
+            _ => None,
         };
         if self.steps.is_empty() {
             self.base = output;

@@ -6,6 +6,15 @@ use gt_ir::{Attribute, Command, Instruction, Meta, Operand, Scalar, TensorId};
 /// Operands up to this far back count by their distance.
 const NEAR: u64 = 16;
 
+/// The tensor that a command makes, if it makes one.
+pub fn made_by(command: &Command) -> Option<TensorId> {
+    match command {
+        Command::Run(instruction) => Some(instruction.output),
+        Command::Create { output, .. } => Some(*output),
+        _ => None,
+    }
+}
+
 /// A hash of what makes an instruction or a tensor from data what it is; `None` for commands that
 /// make no tensor. How far back tensors older than `oldest` are does not count.
 pub fn token(command: &Command, meta: Option<Meta>, oldest: TensorId) -> Option<u64> {
