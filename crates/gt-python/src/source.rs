@@ -7,6 +7,7 @@ use gt::source;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
 /// The folder of the package: lines in it are GT's own, not the user's.
@@ -49,6 +50,11 @@ pub fn note(py: Python<'_>) {
     }
 }
 
+/// The name of the attribute that says where a frame is.
+fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
+    intern!(py, "f_lasti")
+}
+
 /// The number of a frame's line, or `None` for a frame of the package's own.
 fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
@@ -59,7 +65,7 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     };
     // The line itself is found by reading the code object's table from its start: too slow to do
     // each time.
-    let at = frame.getattr(intern!(frame.py(), "f_lasti")).ok()?;
+    let at = frame.getattr(last_instruction(frame.py())).ok()?;
     // SAFETY: `at` is an object; what is no number gives -1 and an error, which is cleared.
     let at = unsafe { ffi::PyLong_AsLongLong(at.as_ptr()) };
     if at < 0 {
@@ -99,5 +105,7 @@ fn set_package_folder(folder: String) {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Its first use lets go of Python's lock: a fork at that moment leaves a child without an end.
+    last_instruction(module.py());
     module.add_function(wrap_pyfunction!(set_package_folder, module)?)
 }
