@@ -13,7 +13,7 @@ pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
 /// Where commands wait until a driver takes them.
 pub trait Outbox: Send + Sync {
     /// Hands what waits to the driver; a pass of a hot path only once nothing has been added to it
-    /// since the last call, since it is better sent whole.
+    /// since the last call, and for a while if it is not complete, since it is better sent whole.
     fn flush(&self);
 
     /// Whether anything waits.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
 use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::instruction::Operands;
@@ -18,6 +19,10 @@ use crate::error::{ClientError, Result};
 use crate::hotpath::{self, HotPathDetector, Made};
 use crate::signal::{self, Scope};
 use crate::source;
+
+/// After so long without an instruction a pass of a hot path is sent as far as it is: parts of it
+/// may have to run step by step.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
 /// [`Session::close`].
@@ -44,8 +49,8 @@ struct Stream {
     work: u64,
     /// The same of what the detector holds back.
     held_work: u64,
-    /// The next tensor when the outbox was flushed last.
-    seen: u64,
+    /// The next tensor when the outbox was flushed last, and since when it is the same.
+    seen: (u64, Instant),
     /// The signals that the dispatcher knows, and the version of the configuration it knows.
     signals: FxHashMap<u32, u64>,
     strict: Option<u64>,
@@ -62,7 +67,7 @@ impl Stream {
             weight: 0,
             work: 0,
             held_work: 0,
-            seen: 0,
+            seen: (0, Instant::now()),
             signals: FxHashMap::default(),
             strict: None,
             closed: false,
@@ -391,10 +396,12 @@ impl Inner {
 impl Outbox for Inner {
     fn flush(&self) {
         let mut stream = self.lock();
-        if stream.seen == stream.next_tensor {
+        let (seen, since) = stream.seen;
+        if seen != stream.next_tensor {
+            stream.seen = (stream.next_tensor, Instant::now());
+        } else if !stream.detector.is_midway() || since.elapsed() >= PAUSE {
             stream.flush();
         }
-        stream.seen = stream.next_tensor;
         if !stream.batch.is_empty() {
             self.submit(&mut stream);
         }

@@ -449,6 +449,25 @@ fn what_is_to_be_compiled_is_hot_from_its_second_time_on() {
 }
 
 #[test]
+fn a_pass_is_midway_between_its_first_step_and_its_last() {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    let mut midway = Vec::new();
+    for _ in 0..6 {
+        for line in 0..20 {
+            let next = issuer.add(line, x, number(1.0));
+            issuer.free(std::mem::replace(&mut x, next));
+            midway.push(issuer.detector.is_midway());
+        }
+    }
+    let hot = midway.iter().position(|midway| *midway).expect("the loop becomes hot");
+    assert!(hot > 2 * 20, "after {hot} steps");
+    let ends: Vec<_> = (hot..midway.len()).filter(|&step| !midway[step]).collect();
+    assert!(ends.len() >= 3 && ends.windows(2).all(|pair| pair[1] - pair[0] == 20), "{ends:?}");
+    issuer.finish();
+}
+
+#[test]
 fn what_never_repeats_is_left_alone() {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);

@@ -190,6 +190,13 @@ impl HotPathDetector {
         self.following.as_ref().is_some_and(Following::is_pending)
     }
 
+    /// Whether what is held back is the beginning of a pass.
+    pub fn is_midway(&self) -> bool {
+        self.following
+            .as_ref()
+            .is_some_and(|pass| !pass.is_complete(known(&self.known, pass.number)))
+    }
+
     /// Takes a command that makes a tensor; says whether it is sent itself.
     #[inline]
     fn step(&mut self, command: &Command, meta: Meta, out: &mut Vec<Command>) -> bool {
