@@ -1,6 +1,7 @@
 //! What carries a session's stream to a dispatcher and answers back.
 
 use std::sync::Weak;
+use std::time::Duration;
 
 use gt_ir::message::Message;
 use gt_ir::{Command, RequestId};
@@ -14,7 +15,8 @@ pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
 pub trait Outbox: Send + Sync {
     /// Hands what waits to the driver; a pass of a hot path only once nothing has been added to it
     /// since the last call, and for a while if it is not complete, since it is better sent whole.
-    fn flush(&self);
+    /// `now` is counted from any moment of the driver's.
+    fn flush(&self, now: Duration);
 
     /// Whether anything waits.
     fn has_waiting(&self) -> bool;

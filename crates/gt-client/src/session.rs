@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::instruction::Operands;
@@ -50,7 +50,7 @@ struct Stream {
     /// The same of what the detector holds back.
     held_work: u64,
     /// The next tensor when the outbox was flushed last, and since when it is the same.
-    seen: (u64, Instant),
+    seen: (u64, Duration),
     /// The signals that the dispatcher knows, and the version of the configuration it knows.
     signals: FxHashMap<u32, u64>,
     strict: Option<u64>,
@@ -67,7 +67,7 @@ impl Stream {
             weight: 0,
             work: 0,
             held_work: 0,
-            seen: (0, Instant::now()),
+            seen: (0, Duration::ZERO),
             signals: FxHashMap::default(),
             strict: None,
             closed: false,
@@ -394,12 +394,12 @@ impl Inner {
 }
 
 impl Outbox for Inner {
-    fn flush(&self) {
+    fn flush(&self, now: Duration) {
         let mut stream = self.lock();
         let (seen, since) = stream.seen;
         if seen != stream.next_tensor {
-            stream.seen = (stream.next_tensor, Instant::now());
-        } else if !stream.detector.is_midway() || since.elapsed() >= PAUSE {
+            stream.seen = (stream.next_tensor, now);
+        } else if !stream.detector.is_midway() || now.saturating_sub(since) >= PAUSE {
             stream.flush();
         }
         if !stream.batch.is_empty() {

@@ -274,7 +274,7 @@ impl Runtime {
     fn flush_session(&self) {
         let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
         if let Some(session) = session {
-            session.flush();
+            session.flush(self.started.elapsed());
         }
     }
 

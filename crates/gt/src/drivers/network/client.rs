@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
@@ -216,12 +216,12 @@ impl Shared {
     }
 
     fn flush_now_and_then(&self) {
-        let mut idle_rounds = 0;
+        let (started, mut idle_rounds) = (Instant::now(), 0);
         while !self.closing.load(Ordering::Acquire) {
             let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
             let waiting = session.as_ref().is_some_and(|session| session.has_waiting());
             if let Some(session) = session.filter(|_| waiting) {
-                session.flush();
+                session.flush(started.elapsed());
                 // Dropping the last reference here would make this thread join itself.
                 drop(session);
             }
