@@ -60,6 +60,7 @@ from gt._gt import (  # noqa: E402
     zeros,
     zeros_like,
 )
+from gt._status import Status, status  # noqa: E402
 from gt.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 from gt.config import (  # noqa: E402
     ShardConfig,
@@ -81,6 +82,7 @@ int = int32
 __all__ = [
     "ShardConfig",
     "SignalConfig",
+    "Status",
     "Tensor",
     "WorkerError",
     "__version__",
@@ -132,6 +134,7 @@ __all__ = [
     "set_grad_enabled",
     "signal",
     "stack",
+    "status",
     "synchronize",
     "tensor",
     "uint8",

@@ -11,6 +11,9 @@ _USAGE = """usage: gt COMMAND [options]
 commands:
   server    run a dispatcher that workers and clients connect to
   worker    run a worker that serves a dispatcher
+  top       show what a dispatcher, its workers and its sessions are at, live
+  trace     record what happens at a dispatcher into a log
+  visualize draw such a log as a timeline
   key       make a key for servers, or one for a single role: gt key [--role ROLE --of-file FILE]
   version   say the version
 
@@ -29,6 +32,18 @@ def main(argv: list[str] | None = None) -> int:
         from gt.worker.__main__ import main as worker
 
         return worker(rest)
+    if command == "top":
+        from gt.scripts.top import main as top
+
+        return top(rest)
+    if command == "trace":
+        from gt.scripts.trace import main as trace
+
+        return trace(rest)
+    if command == "visualize":
+        from gt.scripts.visualize import main as visualize
+
+        return visualize(rest)
     if command == "key":
         return _key(rest)
     if command in ("version", "--version"):

@@ -92,6 +92,10 @@ __all__ = [
     "operations",
     "apply",
     "set_package_folder",
+    "trace",
+    "top",
+    "visualize",
+    "get_status",
     "WorkerError",
 ]
 
@@ -445,6 +449,8 @@ def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
 def full(shape: _int | Sequence[_int], fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of a shape filled with one number."""
 def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def get_status() -> dict[str, Any]:
+    """How the dispatcher of the current session is, with its workers and sessions."""
 def get_tape() -> list[dict[str, Any]]:
     """The recorded operations that can still be reached, oldest first, as dicts."""
 def get_worker_stats() -> dict[str, dict[str, Any]]:
@@ -508,6 +514,12 @@ def synchronize() -> None:
     """Waits until all that was issued is computed."""
 def tensor(data: Any, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor from numbers, nested lists, an array or another tensor."""
+def top(alpha: _float = 0.15, once: _bool = False, json: _bool = False, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
+    """Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text."""
+def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> tuple[_int, _int, str]:
+    """Records what happens at a dispatcher into a log, for some seconds or until there are `limit`"""
+def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str | None = None, dpi: _float = 150.0, width: _float = 16.0, height: _float = 10.0) -> dict[str, Any]:
+    """Draws a log. Gives what was drawn."""
 def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Tensor:
     """The first where the condition holds, the second elsewhere."""
 def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...

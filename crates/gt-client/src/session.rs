@@ -7,6 +7,7 @@ use std::time::Duration;
 use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Message, WorkerStats};
+use gt_ir::status::Status;
 use gt_ir::{
     Attributes, Command, Content, Instruction, Meta, Operation, RequestId, SourceId, TensorData,
     TensorId,
@@ -234,6 +235,21 @@ impl Session {
         let request = self.request(|request| Command::Stats { request })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Statistics { workers, .. } => Ok(workers),
+            Message::Value { result: Err(failure), .. } => {
+                Err(ClientError::Failed { failure, location: None })
+            }
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// How the dispatcher, its workers and its sessions are.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` gave up.
+    pub fn status(&self, interrupt: Interrupt) -> Result<Status> {
+        let request = self.request(|request| Command::Status { request })?;
+        match self.0.driver.wait(request, interrupt)? {
+            Message::Status { status, .. } => Ok(*status),
             Message::Value { result: Err(failure), .. } => {
                 Err(ClientError::Failed { failure, location: None })
             }

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gt_ir::event::{Event, Kind, Lane, What};
 use gt_ir::message::{Failure, Message, WorkerStats};
 use gt_ir::{Command, Content, Operand, RequestId, SourceId};
 
 use crate::dispatcher::{Dispatcher, PeerId};
-use crate::log::Event;
+use crate::log::Entry;
+use crate::session::Request;
+use crate::watch::of_batch;
 
 impl Dispatcher {
     /// Passes a worker's answer on to the client that asked.
@@ -25,19 +28,53 @@ impl Dispatcher {
         let request = self.requests.remove(&request).expect("it was there a line ago");
         if let Some(log) = &mut self.log {
             let bytes = result.as_ref().map_or(0, |content| content.meta().bytes());
-            let success = result.is_ok();
+            let success = if result.is_ok() { "True" } else { "False" };
             let details = format_args!("success={success}");
             if let Some(worker) = self.pool.get(peer) {
-                log.write(now, Event::WorkerRecv, &worker.name, "WorkerGetData", bytes, details);
+                log.write(now, Entry::WorkerRecv, &worker.name, "WorkerGetData", bytes, details);
             }
             if let Some(session) = self.sessions.get(&request.client) {
-                log.write(now, Event::Send, &session.label, "GetData", bytes, details);
+                log.write(now, Entry::Send, &session.label, "GetData", bytes, details);
             }
+        }
+        if self.watch.has_watchers() {
+            self.tell_answer(now, &request, &result);
         }
         if let Ok(Content::Shared { block, .. }) = &result {
             self.blocks.insert(block.token, (peer, request.client));
         }
         self.outbox.push((request.client, Message::Value { request: request.original, result }));
+    }
+
+    /// Tells watchers that a value goes to its client.
+    fn tell_answer(&mut self, now: Duration, request: &Request, result: &Result<Content, Failure>) {
+        let Some(session) = self.sessions.get(&request.client) else { return };
+        let at = self.watch.time(now);
+        let event = Event {
+            lane: Lane::Client,
+            what: What::Fetch,
+            tensor: request.tensor,
+            failed: u32::from(result.is_err()),
+            bytes: result.as_ref().map_or(0, |content| content.meta().bytes() as u64),
+            ..of_batch(Kind::Answer, session, 1, at, at)
+        };
+        self.watch.add(event);
+    }
+
+    /// Answers a question for the status.
+    pub(crate) fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
+        let status = Box::new(self.status(now));
+        self.outbox.push((peer, Message::Status { request, status }));
+    }
+
+    /// Answers what a watcher asks, which can only be for the status.
+    pub(crate) fn answer_watcher(&mut self, now: Duration, peer: PeerId, questions: Vec<Command>) {
+        for question in questions {
+            let Command::Status { request } = question else {
+                return self.refuse(now, peer, "a watcher may only ask for the status".into());
+            };
+            self.answer_status(now, peer, request);
+        }
     }
 
     /// One more worker's statistics for a survey, or none of one that is gone; answered when all
@@ -123,6 +160,7 @@ impl Dispatcher {
             batch.commands.retain(|command| {
                 let (Command::Fetch { request, .. }
                 | Command::Stats { request }
+                | Command::Status { request }
                 | Command::Explain { request, .. }
                 | Command::Locate { request, .. }) = command
                 else {

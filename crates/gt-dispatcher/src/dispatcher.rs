@@ -8,12 +8,13 @@ use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::{Command, Meta, Piece, RequestId, SourceId, TensorId, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 
-use crate::log::{Event, Log};
+use crate::log::{Entry, Log};
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
 use crate::pool::{Pool, WorkerState};
 use crate::schedule::Batch;
 use crate::session::{Request, Session};
+use crate::watch::Watch;
 
 /// Names a link, as the driver numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -77,6 +78,7 @@ pub struct Dispatcher {
     /// How often the numbers of sessions have begun anew.
     generation: u64,
     pub(crate) log: Option<Log>,
+    pub(crate) watch: Watch,
     /// What the invocations on their way to workers stand for, for the log.
     pub(crate) unfolded: VecDeque<(WorkerId, Vec<Command>)>,
     pub(crate) outbox: Vec<(PeerId, Message)>,
@@ -103,6 +105,7 @@ impl Dispatcher {
             next_session: 1,
             generation: 0,
             log,
+            watch: Watch::default(),
             unfolded: VecDeque::new(),
             outbox: Vec::new(),
         }
@@ -151,6 +154,21 @@ impl Dispatcher {
             (Role::Worker, Message::Statistics { request, workers }) => {
                 self.survey(request, peer, workers.into_iter().next());
             }
+            (Role::Worker, Message::Report(report)) => {
+                if let Some(worker) = self.pool.get(peer) {
+                    self.watch.reports.insert(worker.id, *report);
+                }
+            }
+            (Role::Worker | Role::Client, Message::Events { events, dropped }) => {
+                self.take_events(now, peer, role, events, dropped);
+            }
+            (Role::Worker | Role::Client, Message::Observed { sent }) => {
+                self.measure(now, peer, sent);
+            }
+            (Role::Watcher, Message::Watch { limit }) => self.give_events(now, peer, limit),
+            (Role::Watcher, Message::Stream(questions)) => {
+                self.answer_watcher(now, peer, questions)
+            }
             (_, Message::Release { token }) => {
                 if let Some((owner, _)) = self.blocks.remove(&token) {
                     self.outbox.push((owner, Message::Release { token }));
@@ -167,16 +185,18 @@ impl Dispatcher {
     /// A peer's link is gone.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(&peer) {
-            self.note(now, Event::Disconnect, &session.label, format_args!("reason={reason}"));
+            self.note(now, Entry::Disconnect, &session.label, format_args!("reason={reason}"));
             if let Some(worker) = session.home {
                 self.pool.release(worker);
             }
-            self.tell_workers(&Command::EndSession { session: session.number });
+            self.tell_workers(now, &Command::EndSession { session: session.number });
             self.requests.retain(|_, request| request.client != peer);
             self.surveys.retain(|_, survey| survey.client != peer);
             self.batches.retain(|_, batch| batch.client != peer);
         }
+        self.remove_watcher(now, peer);
         if let Some(worker) = self.pool.remove(peer) {
+            self.watch.reports.remove(&worker.id);
             self.lose_worker(now, &worker, reason);
         }
         self.release_blocks(peer);
@@ -249,23 +269,26 @@ impl Dispatcher {
                 self.next_session = self.free_session_number(number);
                 self.generation += u64::from(self.next_session < number);
                 let label = format!("{}#{number}", hello.name);
-                self.note(now, Event::Connect, &label, format_args!("session={number}"));
+                self.note(now, Entry::Connect, &label, format_args!("session={number}"));
                 let generation = self.generation;
-                let session = Session::new(peer, number, generation, label, hello.machine);
+                let session = Session::new(now, peer, number, generation, label, hello.machine);
                 self.sessions.insert(peer, session);
                 self.give_homes();
             }
             Role::Worker => {
                 let worker = self.pool.add(peer, hello);
                 (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
-                self.note(now, Event::WorkerRecv, &welcome.name, format_args!("connected"));
+                self.note(now, Entry::WorkerRecv, &welcome.name, format_args!("connected"));
                 self.planner.set_workers(self.pool.numbers(), self.pool.fabrics());
                 self.give_homes();
-                self.plan_sessions();
+                self.plan_sessions(now);
             }
-            Role::Watcher => {}
+            Role::Watcher => self.add_watcher(now, peer),
         }
         self.outbox.push((peer, Message::Welcome(welcome)));
+        if role != Role::Watcher && self.is_watched() {
+            self.observe(now, peer, true);
+        }
         if role == Role::Worker {
             self.introduce(peer);
         }
@@ -275,7 +298,7 @@ impl Dispatcher {
     pub(crate) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
         let label =
             self.sessions.get(&peer).map_or_else(|| format!("peer{}", peer.0), |s| s.label.clone());
-        self.note(now, Event::Error, &label, format_args!("{reason}"));
+        self.note(now, Entry::Error, &label, format_args!("{reason}"));
         self.outbox.push((peer, Message::Goodbye { reason: reason.clone() }));
         if self.sessions.contains_key(&peer) || self.pool.get(peer).is_some() {
             self.disconnect(now, peer, &reason);
@@ -344,17 +367,17 @@ impl Dispatcher {
 
     /// With a second worker there is something to plan, for which the planner must know the
     /// tensors that the first one has.
-    fn plan_sessions(&mut self) {
+    fn plan_sessions(&mut self, now: Duration) {
         if self.pool.len() < 2 {
             return;
         }
         let direct = self.sessions.values().filter(|session| session.tensors.direct);
         let direct: Vec<PeerId> = direct.map(|session| session.peer).collect();
-        direct.into_iter().for_each(|peer| self.plan_session(peer));
+        direct.into_iter().for_each(|peer| self.plan_session(now, peer));
     }
 
     /// From now on a session is planned, once its worker has told which tensors it has.
-    pub(crate) fn plan_session(&mut self, peer: PeerId) {
+    pub(crate) fn plan_session(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(&peer) else { return };
         session.tensors.direct = false;
         if session.tensors.is_new() {
@@ -363,7 +386,7 @@ impl Dispatcher {
         session.is_described = false;
         if let Some(home) = session.home {
             let question = Command::Describe { session: session.number };
-            self.tell_worker(home, question);
+            self.tell_worker(now, home, question);
         }
     }
 
@@ -389,7 +412,7 @@ impl Dispatcher {
     fn lose_worker(&mut self, now: Duration, lost: &WorkerState, reason: &str) {
         if let Some(log) = &mut self.log {
             let details = format_args!("disconnected reason={reason}");
-            log.write(now, Event::WorkerRecv, &lost.name, "WorkerLost", 0, details);
+            log.write(now, Entry::WorkerRecv, &lost.name, "WorkerLost", 0, details);
         }
         let failure = Arc::new(Failure {
             operation: "fetch".into(),
@@ -443,12 +466,12 @@ impl Dispatcher {
     pub(crate) fn note(
         &mut self,
         now: Duration,
-        event: Event,
+        event: Entry,
         party: &str,
         details: std::fmt::Arguments,
     ) {
         if let Some(log) = &mut self.log {
-            let command = if event == Event::Error { "Refused" } else { "Link" };
+            let command = if event == Entry::Error { "Refused" } else { "Link" };
             log.write(now, event, party, command, 0, details);
         }
     }
@@ -469,6 +492,10 @@ fn message_name(message: &Message) -> &'static str {
         Message::Neighbour { .. } => "a neighbour",
         Message::Undelivered { .. } => "a piece's fate",
         Message::WorkerLost { .. } => "the loss of a worker",
+        Message::Status { .. } | Message::Report(_) => "a status",
+        Message::Observe { .. } | Message::Observed { .. } => "a question for events",
+        Message::Events { .. } | Message::Names(_) => "events",
+        Message::Watch { .. } => "a watcher's question",
         Message::Goodbye { .. } => "a goodbye",
     }
 }

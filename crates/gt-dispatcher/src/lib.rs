@@ -8,7 +8,8 @@
 //! - [`planner`]: where tensors lie, and what is moved.
 //! - [`pool`]: the workers, and which session begins on which.
 //! - [`pipeline`]: the stream modifiers, in order.
-//! - [`log`]: the instruction log.
+//! - [`log`]: the instruction log; [`watch`]: who else watches, and what they are told;
+//!   [`status`]: how everybody is.
 //!
 //! A dispatcher knows neither sockets nor engines; it never waits and never computes.
 
@@ -20,6 +21,9 @@ pub mod planner;
 mod pool;
 mod schedule;
 mod session;
+mod status;
 mod templates;
+mod watch;
 
 pub use dispatcher::{Dispatcher, Limits, PeerId};
+pub use watch::Clock;

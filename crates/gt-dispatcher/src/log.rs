@@ -5,12 +5,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use gt_ir::event::{Event, Kind, Lane, What};
 use gt_ir::exchange::{Collective, Exchange, Origin};
+use gt_ir::message::Named;
 use gt_ir::{Command, Operand, WorkerId};
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum Entry {
     Connect,
     Disconnect,
     Recv,
@@ -18,24 +20,48 @@ pub enum Event {
     WorkerSend,
     WorkerRecv,
     Error,
+    Issue,
+    Queue,
+    Plan,
+    Move,
+    Compile,
 }
 
-impl Event {
+impl Entry {
     const fn name(self) -> &'static str {
         match self {
-            Event::Connect => "CONNECT",
-            Event::Disconnect => "DISCONNECT",
-            Event::Recv => "RECV",
-            Event::Send => "SEND",
-            Event::WorkerSend => "WORKER_SEND",
-            Event::WorkerRecv => "WORKER_RECV",
-            Event::Error => "ERROR",
+            Entry::Connect => "CONNECT",
+            Entry::Disconnect => "DISCONNECT",
+            Entry::Recv => "RECV",
+            Entry::Send => "SEND",
+            Entry::WorkerSend => "WORKER_SEND",
+            Entry::WorkerRecv => "WORKER_RECV",
+            Entry::Error => "ERROR",
+            Entry::Issue => "ISSUE",
+            Entry::Queue => "QUEUE",
+            Entry::Plan => "PLAN",
+            Entry::Move => "MOVE",
+            Entry::Compile => "COMPILE",
+        }
+    }
+
+    const fn of(kind: Kind) -> Entry {
+        match kind {
+            Kind::Issue => Entry::Issue,
+            Kind::Receive => Entry::Recv,
+            Kind::Queue => Entry::Queue,
+            Kind::Plan => Entry::Plan,
+            Kind::Dispatch => Entry::WorkerSend,
+            Kind::Run => Entry::WorkerRecv,
+            Kind::Move => Entry::Move,
+            Kind::Compile => Entry::Compile,
+            Kind::Answer => Entry::Send,
         }
     }
 
     const fn party(self) -> &'static str {
         match self {
-            Event::WorkerSend | Event::WorkerRecv => "WORKER",
+            Entry::WorkerSend | Entry::WorkerRecv | Entry::Move | Entry::Compile => "WORKER",
             _ => "CLIENT",
         }
     }
@@ -60,7 +86,7 @@ impl Log {
     pub fn write(
         &mut self,
         now: Duration,
-        event: Event,
+        event: Entry,
         party: &str,
         command: &str,
         bytes: usize,
@@ -82,7 +108,7 @@ impl Log {
     }
 
     /// A line about a command; on its way to a worker its name has the prefix `Worker`.
-    pub fn command(&mut self, now: Duration, event: Event, party: &str, command: &Command) {
+    pub fn command(&mut self, now: Duration, event: Entry, party: &str, command: &Command) {
         let mut name = String::new();
         if event.party() == "WORKER" {
             name.push_str("Worker");
@@ -104,7 +130,7 @@ impl Log {
     pub fn hot_path(
         &mut self,
         now: Duration,
-        event: Event,
+        event: Entry,
         party: &str,
         invocation: &Command,
         commands: &[Command],
@@ -114,7 +140,7 @@ impl Log {
         self.hot_path_end(now, event, party, invocation);
     }
 
-    fn hot_path_end(&mut self, now: Duration, event: Event, party: &str, invocation: &Command) {
+    fn hot_path_end(&mut self, now: Duration, event: Entry, party: &str, invocation: &Command) {
         let number = match invocation {
             Command::Invoke(invocation) => invocation.template,
             Command::Play(play) => play.script,
@@ -122,6 +148,103 @@ impl Log {
         };
         let name = if event.party() == "WORKER" { "WorkerHotPathEnd" } else { "HotPathEnd" };
         self.write(now, event, party, name, 0, format_args!("number={number}"));
+    }
+}
+
+impl Log {
+    /// A line about an event, for whose parties there are names.
+    pub fn event(&mut self, now: Duration, event: &Event, name: &dyn Fn(Named) -> Option<String>) {
+        let entry = Entry::of(event.kind);
+        let party = match event.lane {
+            Lane::Worker(worker) => name(Named::Worker(worker)),
+            Lane::Client | Lane::Dispatcher => name(Named::Session(event.session)),
+        };
+        let party = party.unwrap_or_else(|| "unknown".into());
+        let prefix = if entry.party() == "WORKER" { "Worker" } else { "" };
+        let command = format!("{prefix}{}", event_name(event.kind, event.what));
+        let details = EventDetails { event, name };
+        let bytes = event.bytes as usize;
+        self.write(now, entry, &party, &command, bytes, format_args!("{details}"));
+    }
+}
+
+/// What an event is about, by the names of commands.
+fn event_name(kind: Kind, what: What) -> &'static str {
+    match what {
+        What::Batch { .. } => "Batch",
+        What::Operation(operation) => operation.family.log_name(),
+        What::Create => "CreateTensor",
+        // The value's own line is another.
+        What::Fetch if kind == Kind::Run => "Read",
+        What::Fetch => "GetData",
+        What::Free => "FreeTensor",
+        What::HotPath { .. } => "HotPath",
+        What::Send { collective, .. } => collective_name(collective),
+        What::Receive { .. } => "Receive",
+        What::Control => "Control",
+    }
+}
+
+/// What there is to say of an event.
+struct EventDetails<'a> {
+    event: &'a Event,
+    name: &'a dyn Fn(Named) -> Option<String>,
+}
+
+impl std::fmt::Display for EventDetails<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Event { kind, session, signal, what, count, failed, tensor, .. } = *self.event;
+        let of_worker = |worker| (self.name)(Named::Worker(worker)).unwrap_or_default();
+        match kind {
+            Kind::Run => write!(f, "success={} ", if failed == 0 { "True" } else { "False" })?,
+            Kind::Answer => write!(f, "success=True ")?,
+            _ => {}
+        }
+        match what {
+            What::Operation(operation) => write!(f, "result={tensor} op={}", operation.name)?,
+            What::Create => write!(f, "result={tensor}")?,
+            What::Fetch | What::Free => write!(f, "tensor={tensor}")?,
+            What::HotPath { number, .. } => write!(f, "number={number} result={tensor}")?,
+            What::Send { collective, transfer, to } => {
+                let (name, to) = (collective.name(), of_worker(to));
+                write!(f, "op={name} to={to} transfer={}", transfer.0)?;
+            }
+            What::Receive { transfer, from } => {
+                write!(f, "from={} transfer={}", of_worker(from), transfer.0)?;
+            }
+            What::Batch { .. } | What::Control => write!(f, "session={session}")?,
+        }
+        if count != 1 {
+            write!(f, " count={count}")?;
+        }
+        if failed > 0 {
+            write!(f, " failed={failed}")?;
+        }
+        if signal != 0 {
+            let name = (self.name)(Named::Signal { session, number: signal });
+            write!(f, " signal={}", name.unwrap_or_else(|| signal.to_string()))?;
+        }
+        if !matches!(what, What::Batch { .. } | What::Control) && session != 0 {
+            write!(f, " session={session}")?;
+        }
+        let (begin, end) = (self.event.begin.as_secs_f64(), self.event.end.as_secs_f64());
+        if kind_takes_time(kind) { write!(f, " begin={begin:.9} end={end:.9}") } else { Ok(()) }
+    }
+}
+
+/// Whether an event of a kind lasts: others are moments.
+const fn kind_takes_time(kind: Kind) -> bool {
+    !matches!(kind, Kind::Receive | Kind::Dispatch | Kind::Answer)
+}
+
+const fn collective_name(collective: Collective) -> &'static str {
+    match collective {
+        Collective::AllGather => "AllGather",
+        Collective::ReduceScatter => "ReduceScatter",
+        Collective::AllReduce => "AllReduce",
+        Collective::AllToAll => "AllToAll",
+        Collective::Broadcast => "Broadcast",
+        Collective::Send => "Send",
     }
 }
 
@@ -139,14 +262,8 @@ fn command_name(command: &Command) -> &'static str {
         Command::Explain { .. } => "Explain",
         Command::Locate { .. } => "Locate",
         Command::Strict { .. } => "Strict",
-        Command::Exchange(exchange) => match exchange.collective {
-            Collective::AllGather => "AllGather",
-            Collective::ReduceScatter => "ReduceScatter",
-            Collective::AllReduce => "AllReduce",
-            Collective::AllToAll => "AllToAll",
-            Collective::Broadcast => "Broadcast",
-            Collective::Send => "Send",
-        },
+        Command::Status { .. } => "GetStatus",
+        Command::Exchange(exchange) => collective_name(exchange.collective),
         Command::Define(_) => "DefineHotPath",
         Command::Invoke(_) | Command::Play(_) => "HotPathStart",
         Command::Script(_) => "DefineHotPath",
@@ -227,7 +344,7 @@ impl std::fmt::Display for Details<'_> {
                     None => Ok(()),
                 }
             }
-            Command::Stats { .. } => Ok(()),
+            Command::Stats { .. } | Command::Status { .. } => Ok(()),
             Command::Explain { begin, .. } => write!(f, "begin={begin}"),
             Command::Locate { tensor, .. } => write!(f, "tensor={}", tensor.split().1),
             Command::Strict { limit } => write!(f, "limit={limit:?}"),

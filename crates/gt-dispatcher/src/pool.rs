@@ -1,6 +1,7 @@
 //! The workers, and which session begins on which.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use gt_ir::message::Hello;
 use gt_ir::{Fabric, WorkerId};
@@ -24,8 +25,19 @@ pub(crate) struct WorkerState {
     pub in_flight: u64,
     /// Of which batches these are, oldest first; 0 for the dispatcher's own.
     pub owners: VecDeque<(u64, u64)>,
+    /// Since when it has had something to do.
+    pub busy_since: Option<Duration>,
     /// Sessions that begin on it.
     pub sessions: u32,
+}
+
+impl WorkerState {
+    /// A part of a batch, or a command of the dispatcher's own (0), is on its way to it.
+    pub fn owe(&mut self, now: Duration, batch: u64, weight: u64) {
+        self.in_flight += weight;
+        self.owners.push_back((batch, weight));
+        self.busy_since.get_or_insert(now);
+    }
 }
 
 /// All workers, in the order they came.
@@ -63,6 +75,7 @@ impl Pool {
             fabric,
             in_flight: 0,
             owners: VecDeque::new(),
+            busy_since: None,
             sessions: 0,
         });
         &self.workers[self.workers.len() - 1]
@@ -137,6 +150,9 @@ impl Pool {
         let mut finished = Vec::new();
         let Some(worker) = self.get_mut(peer) else { return finished };
         worker.in_flight = worker.in_flight.saturating_sub(weight);
+        if worker.in_flight == 0 {
+            worker.busy_since = None;
+        }
         while weight > 0 {
             let Some((batch, open)) = worker.owners.front_mut() else { break };
             let part = weight.min(*open);

@@ -4,22 +4,27 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use gt_ir::event::{Kind, Lane};
 use gt_ir::explain::Explanation;
 use gt_ir::message::Message;
 use gt_ir::template::expand;
 use gt_ir::{Command, Content, Invocation, Operand, RequestId, SourceId, TensorId, WorkerId};
 
 use crate::dispatcher::{Dispatcher, PeerId, Survey};
-use crate::log::Event;
+use crate::log::Entry;
 use crate::planner::{Scope, Tensors};
 use crate::session::{Queued, Request, Session};
 use crate::templates::{Templates, rename};
+use crate::watch::of_batch;
 
 /// A name that no tensor has.
 const NOTHING: TensorId = TensorId(u64::MAX);
 
 /// How many windows a client may send without credit before it is sent away.
 const OVERDRAFT: u64 = 16;
+
+/// Waits so short are not worth an event.
+const SOON: Duration = Duration::from_micros(1);
 
 const FORBIDDEN: &str = "a client may not send this command";
 
@@ -37,15 +42,20 @@ impl Dispatcher {
         let Some(session) = self.sessions.get_mut(&peer) else {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
+        let weight: u64 = batch.iter().map(Command::weight).sum();
+        session.instructions += weight;
+        let number = session.number;
         if let Some(log) = &mut self.log {
             for command in &batch {
                 if let Command::Invoke(_) = command {
-                    log.hot_path(now, Event::Recv, &session.label, command, &[]);
+                    log.hot_path(now, Entry::Recv, &session.label, command, &[]);
                 } else {
-                    log.command(now, Event::Recv, &session.label, command);
+                    log.command(now, Entry::Recv, &session.label, command);
                 }
             }
         }
+        self.tell_commands(now, Kind::Receive, Lane::Client, number, &batch);
+        let Some(session) = self.sessions.get_mut(&peer) else { return };
         // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
         let limit = OVERDRAFT * self.limits.client_window;
         if session.open > limit {
@@ -54,9 +64,8 @@ impl Dispatcher {
             );
             return self.refuse(now, peer, reason);
         }
-        let weight = batch.iter().map(Command::weight).sum();
         session.open += weight;
-        session.queue.push_back(Queued { commands: batch, weight });
+        session.queue.push_back(Queued { commands: batch, weight, since: now });
         if session.home.is_none() {
             self.fail_lost(now, peer);
         }
@@ -99,23 +108,25 @@ impl Dispatcher {
     /// Plans the oldest batch of a session and sends the workers their parts.
     fn forward(&mut self, now: Duration, peer: PeerId) {
         let session = self.sessions.get_mut(&peer).expect("chosen among the sessions");
-        let Queued { commands: batch, weight } =
+        let Queued { commands: batch, weight, since } =
             session.queue.pop_front().expect("chosen for its queue");
         let asks =
             |command: &Command| matches!(command, Command::Explain { .. } | Command::Locate { .. });
         if session.tensors.direct && batch.iter().any(asks) {
             // Only what is planned can be explained: the batch waits until this session is.
-            session.queue.push_front(Queued { commands: batch, weight });
-            return self.plan_session(peer);
+            session.queue.push_front(Queued { commands: batch, weight, since });
+            return self.plan_session(now, peer);
         }
+        let is_direct = session.tensors.direct;
+        let begin = self.is_watched().then(|| self.watch.time(now));
         let batch = self.pipeline.process(batch);
-        let planned = if session.tensors.direct {
-            self.pass(peer, batch)
+        let planned = if is_direct {
+            self.pass(now, peer, batch)
         } else {
             // A mistake in the planner ends this session, not everybody's server.
             let plan = || {
                 batch.into_iter().try_fold(None, |question: Option<Command>, command| {
-                    Ok(self.plan(peer, command)?.or(question))
+                    Ok(self.plan(now, peer, command)?.or(question))
                 })
             };
             catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|_| {
@@ -124,9 +135,12 @@ impl Dispatcher {
         };
         match planned {
             Ok(question) => {
+                if let Some(begin) = begin {
+                    self.note_batch(now, peer, weight, since, begin);
+                }
                 self.send_streams(now, peer, weight);
                 if let Some(question) = question {
-                    self.tell_workers(&question);
+                    self.tell_workers(now, &question);
                 }
             }
             Err(reason) => {
@@ -138,8 +152,32 @@ impl Dispatcher {
         }
     }
 
+    /// Notes that a batch that came at `since` was planned from `begin` on.
+    fn note_batch(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        weight: u64,
+        since: Duration,
+        begin: Duration,
+    ) {
+        let Some(session) = self.sessions.get(&peer) else { return };
+        let end = self.watch.time(now);
+        let queued = of_batch(Kind::Queue, session, weight, since, begin);
+        let planned = of_batch(Kind::Plan, session, weight, begin, end);
+        if begin > since + SOON {
+            self.tell(now, queued);
+        }
+        self.tell(now, planned);
+    }
+
     /// Gives the only worker a batch as it comes, with the names that workers know tensors by.
-    fn pass(&mut self, peer: PeerId, mut batch: Vec<Command>) -> Result<Option<Command>, String> {
+    fn pass(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        mut batch: Vec<Command>,
+    ) -> Result<Option<Command>, String> {
         let session = self.sessions.get_mut(&peer).expect("checked by the caller");
         let (worker, _) = session.tensors.home.clone().expect("sessions are served with a worker");
         let holder = self.pool.get_by_id(worker).expect("the session's worker is in the pool");
@@ -147,6 +185,7 @@ impl Dispatcher {
         let Session { tensors, templates, .. } = session;
         let holder = holder.peer;
         let (mut refused, mut asked) = (None, None);
+        let mut statuses = Vec::new();
         let has_log = self.log.is_some();
         batch.retain_mut(|command| match command {
             Command::Run(instruction) => {
@@ -182,7 +221,9 @@ impl Dispatcher {
             Command::Fetch { request, tensor, shared, .. } => {
                 let mine = RequestId(self.next_request);
                 self.next_request += 1;
-                let open = Request { client: peer, original: *request, worker: holder };
+                let (client, original) = (peer, *request);
+                let open =
+                    Request { client, original, worker: holder, tensor: *tensor, since: now };
                 self.requests.insert(mine, open);
                 *request = mine;
                 *tensor = tensors.qualify(*tensor).unwrap_or(NOTHING);
@@ -197,6 +238,10 @@ impl Dispatcher {
             }
             Command::Stats { request } => {
                 asked = Some(*request);
+                false
+            }
+            Command::Status { request } => {
+                statuses.push(*request);
                 false
             }
             Command::Strict { limit } => {
@@ -243,6 +288,7 @@ impl Dispatcher {
         if !batch.is_empty() {
             self.streams.put(worker, batch);
         }
+        statuses.into_iter().for_each(|request| self.answer_status(now, peer, request));
         Ok(asked.and_then(|request| self.open_survey(peer, request)))
     }
 
@@ -252,6 +298,7 @@ impl Dispatcher {
         let number = self.next_batch;
         self.next_batch += 1;
         let mut busy = Vec::new();
+        let owner = self.sessions.get(&client).map_or(0, |session| session.number);
         for (worker, commands) in self.streams.take() {
             let Some(worker) = self.pool.get_by_id(worker) else { continue };
             if let Some(log) = &mut self.log {
@@ -260,17 +307,18 @@ impl Dispatcher {
                         let place = self.unfolded.iter().position(|(of, _)| *of == worker.id);
                         let commands = place.and_then(|place| self.unfolded.remove(place));
                         let commands = commands.map_or_else(Vec::new, |(_, commands)| commands);
-                        log.hot_path(now, Event::WorkerSend, &worker.name, command, &commands);
+                        log.hot_path(now, Entry::WorkerSend, &worker.name, command, &commands);
                     } else {
-                        log.command(now, Event::WorkerSend, &worker.name, command);
+                        log.command(now, Entry::WorkerSend, &worker.name, command);
                     }
                 }
             }
             let weight = commands.iter().map(Command::weight).sum();
-            worker.in_flight += weight;
-            worker.owners.push_back((number, weight));
+            worker.owe(now, number, weight);
             busy.push(worker.peer);
-            self.outbox.push((worker.peer, Message::Stream(commands)));
+            let (peer, lane) = (worker.peer, Lane::Worker(worker.id));
+            self.tell_commands(now, Kind::Dispatch, lane, owner, &commands);
+            self.outbox.push((peer, Message::Stream(commands)));
         }
         let open = busy.len();
         if let Some(session) = self.sessions.get_mut(&client) {
@@ -303,7 +351,12 @@ impl Dispatcher {
     }
 
     /// Plans one command of a client. Gives a question to all workers, if it asks one.
-    fn plan(&mut self, peer: PeerId, command: Command) -> Result<Option<Command>, String> {
+    fn plan(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        command: Command,
+    ) -> Result<Option<Command>, String> {
         let session = self.sessions.get_mut(&peer).expect("checked by the caller");
         let tensors = &mut session.tensors;
         match command {
@@ -328,13 +381,14 @@ impl Dispatcher {
             }
             Command::Free(id) => self.planner.free(tensors, &mut self.streams, id),
             Command::Fetch { request, tensor, line, .. } => {
-                self.fetch(peer, request, tensor, line);
+                self.fetch(now, peer, request, tensor, line);
             }
             Command::Signal { number, name, shard } => {
                 tensors.signals.insert(number, Scope::new(name, shard));
                 tensors.signals_version += 1;
             }
             Command::Stats { request } => return Ok(self.open_survey(peer, request)),
+            Command::Status { request } => self.answer_status(now, peer, request),
             Command::Strict { limit } => tensors.strict = limit,
             Command::Explain { request, begin } => {
                 let explanation = if begin {
@@ -410,7 +464,14 @@ impl Dispatcher {
         Ok(())
     }
 
-    fn fetch(&mut self, peer: PeerId, request: RequestId, tensor: TensorId, line: SourceId) {
+    fn fetch(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        request: RequestId,
+        tensor: TensorId,
+        line: SourceId,
+    ) {
         let session = self.sessions.get_mut(&peer).expect("checked by the caller");
         let failure = match session.tensors.get(tensor) {
             Ok(_) => {
@@ -421,7 +482,8 @@ impl Dispatcher {
                 let fetch = |worker, name| {
                     let holder = pool.get_by_id(worker).expect("handles are on living workers");
                     let shared = !holder.machine.is_empty() && holder.machine == *machine;
-                    let open = Request { client: peer, original: request, worker: holder.peer };
+                    let (client, original, worker) = (peer, request, holder.peer);
+                    let open = Request { client, original, worker, tensor, since: now };
                     requests.insert(mine, open);
                     Command::Fetch { request: mine, tensor: name, shared, line }
                 };
@@ -448,16 +510,15 @@ impl Dispatcher {
     }
 
     /// Sends every worker a command of the dispatcher's own.
-    pub(crate) fn tell_workers(&mut self, command: &Command) {
+    pub(crate) fn tell_workers(&mut self, now: Duration, command: &Command) {
         let peers: Vec<PeerId> = self.pool.iter().map(|worker| worker.peer).collect();
-        peers.into_iter().for_each(|peer| self.tell_worker(peer, command.clone()));
+        peers.into_iter().for_each(|peer| self.tell_worker(now, peer, command.clone()));
     }
 
     /// Sends one worker a command of the dispatcher's own.
-    pub(crate) fn tell_worker(&mut self, peer: PeerId, command: Command) {
+    pub(crate) fn tell_worker(&mut self, now: Duration, peer: PeerId, command: Command) {
         if let Some(worker) = self.pool.get_mut(peer) {
-            worker.in_flight += command.weight();
-            worker.owners.push_back((0, command.weight()));
+            worker.owe(now, 0, command.weight());
             self.outbox.push((peer, Message::Stream(vec![command])));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gt_ir::{Command, RequestId};
+use gt_ir::{Command, RequestId, TensorId};
 
 use crate::dispatcher::PeerId;
 use crate::planner::{Passes, Tensors};
@@ -15,6 +15,9 @@ pub(crate) struct Session {
     pub number: u32,
     /// As the log shows it.
     pub label: String,
+    /// When it began, and how many instructions have come since.
+    pub since: Duration,
+    pub instructions: u64,
     /// Equal to another's where both can share memory.
     pub machine: String,
     /// The worker at which its tensors begin.
@@ -36,6 +39,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub fn new(
+        now: Duration,
         peer: PeerId,
         number: u32,
         generation: u64,
@@ -46,6 +50,8 @@ impl Session {
             peer,
             number,
             label,
+            since: now,
+            instructions: 0,
             machine,
             home: None,
             busy: Vec::new(),
@@ -65,6 +71,7 @@ pub(crate) struct Queued {
     pub commands: Vec<Command>,
     /// What the client gets back when the batch is done with.
     pub weight: u64,
+    pub since: Duration,
 }
 
 impl Queued {
@@ -83,4 +90,7 @@ pub(crate) struct Request {
     pub client: PeerId,
     pub original: RequestId,
     pub worker: PeerId,
+    /// What is asked for, as the client names it, and since when.
+    pub tensor: TensorId,
+    pub since: Duration,
 }

@@ -198,6 +198,8 @@ pub enum Command {
     Explain { request: RequestId, begin: bool },
     /// Answer with a tensor's placement.
     Locate { request: RequestId, tensor: TensorId },
+    /// Answer with how the dispatcher, its workers and its sessions are.
+    Status { request: RequestId },
     /// Make moves of more bytes than this errors, unless a scope or a sum asks for them.
     Strict { limit: Option<u64> },
     /// Exchange blocks with other workers; the dispatcher's to send, never a client's.
@@ -248,7 +250,7 @@ impl Command {
                 let shard = shard.as_ref().map_or(0, |shard| 2 + shard_bytes(shard));
                 4 + 4 + name.len() + 1 + shard
             }
-            Command::Stats { .. } => 8,
+            Command::Stats { .. } | Command::Status { .. } => 8,
             Command::Describe { .. } => 4,
             Command::Explain { .. } => 8 + 1,
             Command::Locate { tensor, .. } => 8 + near_bytes(tensor.0, 0),

@@ -8,6 +8,7 @@
 //! - [`script`]: what each worker does of them.
 //! - [`exchange`]: data that workers send each other; [`fabric`]: that their engines do.
 //! - [`explain`]: what a planner has decided, for people.
+//! - [`event`]: what happens, and when; [`status`]: how everybody is.
 //! - [`message`]: what clients, the dispatcher and workers say to each other.
 //! - [`modifier`]: the trait of whatever transforms a stream.
 //!
@@ -18,6 +19,7 @@ pub mod call;
 pub mod data;
 pub mod dtype;
 pub mod error;
+pub mod event;
 pub mod exchange;
 pub mod explain;
 pub mod fabric;
@@ -32,6 +34,7 @@ pub mod script;
 pub mod shape;
 pub mod sharding;
 pub mod signal;
+pub mod status;
 pub mod template;
 
 pub use data::{Content, SharedBlock, TensorData};

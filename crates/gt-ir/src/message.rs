@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::data::Content;
+use crate::event::Event;
 use crate::exchange::{Piece, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
 use crate::instruction::{Command, RequestId, SourceId, TensorId};
 use crate::operation::Meta;
+use crate::status::{Report, Status};
 
 /// The version of the messages; both ends of a link must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -61,6 +63,21 @@ pub enum Message {
     Explained { request: RequestId, explanation: Explanation },
     /// The answer to where a tensor is.
     Located { request: RequestId, result: Result<Vec<PlacedTensor>, Failure> },
+    /// The answer to a question for the status.
+    Status { request: RequestId, status: Box<Status> },
+    /// Whether events are to be noted, for clients and workers. `now` is the dispatcher's time when
+    /// this arrives, as far as it is known; `sent`, when it was sent.
+    Observe { on: bool, now: Duration, sent: Duration },
+    /// The answer to that, at once: how long messages take is seen from it.
+    Observed { sent: Duration },
+    /// What a worker tells of itself while it is observed.
+    Report(Box<Report>),
+    /// Events of a client or worker, or for a watcher; so many more were lost.
+    Events { events: Vec<Event>, dropped: u64 },
+    /// A watcher asks for what there is, up to so many events.
+    Watch { limit: u32 },
+    /// What those are called who stand in events that a watcher gets.
+    Names(Vec<(Named, String)>),
     /// The link ends here, and why.
     Goodbye { reason: String },
 }
@@ -91,6 +108,14 @@ pub struct Welcome {
     pub window: u64,
     /// The dispatcher's machine, as in the hello.
     pub machine: String,
+}
+
+/// Who or what has a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Named {
+    Session(u32),
+    Worker(WorkerId),
+    Signal { session: u32, number: u32 },
 }
 
 /// Why a value could not be had: what failed, where, and on whose line.

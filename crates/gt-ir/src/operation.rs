@@ -162,6 +162,16 @@ impl Operation {
         ops::BY_ID.get(usize::from(id)).copied().flatten()
     }
 
+    /// What it costs to run, in bytes read and written; a matrix product as much as takes as long.
+    pub fn work(&self, operands: &[Operand<Meta>], output: Meta) -> u64 {
+        let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
+        let inner = match (self.family, operands.first().and_then(Operand::tensor)) {
+            (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 8,
+            _ => 1,
+        };
+        (read + output.bytes() * inner.max(1)) as u64
+    }
+
     pub fn from_name(name: &str) -> Option<&'static Operation> {
         ops::ALL.iter().copied().find(|operation| operation.name == name)
     }

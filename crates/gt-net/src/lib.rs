@@ -3,6 +3,7 @@
 //! - [`codec`]: messages as frames, and back; [`wire`]: the fields they are made of.
 //! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ.
 //! - [`keys`]: who may connect, and as what; [`gatekeeper`]: checks it.
+//! - [`local`]: messages over a socket file; [`registry`]: which dispatchers run on the machine.
 //! - [`lock`]: one server for an address; [`probe`]: what else listens there.
 //! - [`keyring`]: where keys are kept and found.
 //! - [`wake`]: wakes a thread that waits on a socket.
@@ -18,10 +19,12 @@ pub mod error;
 mod gatekeeper;
 pub mod keyring;
 pub mod keys;
+pub mod local;
 mod lock;
 mod monitor;
 pub mod peers;
 mod probe;
+pub mod registry;
 pub mod server;
 pub mod shm;
 pub mod wake;

@@ -10,7 +10,7 @@ use crate::address::Address;
 use crate::error::NetError;
 
 /// An address taken for this process, where ZeroMQ itself would not notice a second server. The
-/// file goes with it.
+/// file, which [`crate::registry`] reads, goes with it.
 pub struct AddressLock {
     file: File,
     path: PathBuf,
@@ -41,13 +41,15 @@ impl AddressLock {
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
                 let mut owner = String::new();
                 let _ = file.read_to_string(&mut owner);
-                let by = format!(" by another gt server (process {})", owner.trim());
+                let process = owner.lines().next().unwrap_or_default();
+                let by = format!(" by another gt server (process {process})");
                 return Err(NetError::InUse { address: address.to_string(), by });
             }
             // Whoever had it may have removed the file after this one was opened.
             if is_at(&file, &path) {
                 file.set_len(0).map_err(error)?;
-                file.write_all(std::process::id().to_string().as_bytes()).map_err(error)?;
+                let note = format!("{}\n{address}\n", std::process::id());
+                file.write_all(note.as_bytes()).map_err(error)?;
                 return Ok(AddressLock { file, path });
             }
         }

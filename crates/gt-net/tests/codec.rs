@@ -1,16 +1,19 @@
 //! Messages survive the way through frames; anything else is an error, never a panic.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
+use gt_ir::event::{Activity, Event, Kind, Lane, Mix, What};
 use gt_ir::exchange::{Collective, Exchange, Origin, Source};
 use gt_ir::fabric::{Fabric, Joint, Member, Way};
-use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
+use gt_ir::message::{Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
 use gt_ir::operation::SampleOperand;
 use gt_ir::script::{Name, Play, Script, ScriptOperand, ScriptStep};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::status::{Report, SessionStatus, Share, Status, Waits, WorkerStatus};
 use gt_ir::{
     Attribute, Command, Content, DType, Definition, Instruction, Invocation, Meta, Operand, Piece,
     RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId, ops,
@@ -110,6 +113,7 @@ fn commands() -> Vec<Command> {
         Command::Exchange(Box::new(exchange())),
         Command::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
         Command::Exchange(Box::new(joint_exchange(Way::AllToAll))),
+        Command::Status { request: RequestId(6) },
         Command::Stats { request: RequestId(9) },
         Command::Describe { session: 3 },
         Command::Define(Box::new(definition())),
@@ -184,6 +188,92 @@ fn invocation() -> Invocation {
     }
 }
 
+/// An event of each kind, about each thing.
+fn events() -> Vec<Event> {
+    let mix = Mix::new([(Activity::Matmul, 3), (Activity::Read, 1)]);
+    let (transfer, worker) = (TransferId(1 << 40), WorkerId(7));
+    let whats = [
+        What::Batch { mix: Mix::default() },
+        What::Operation(ops::ALL[3]),
+        What::Create,
+        What::Fetch,
+        What::Free,
+        What::HotPath { number: 5, mix },
+        What::Send { collective: Collective::AllReduce, transfer, to: worker },
+        What::Receive { transfer, from: worker },
+        What::Control,
+    ];
+    let lanes = [Lane::Client, Lane::Dispatcher, Lane::Worker(WorkerId(u32::MAX))];
+    let event = |(index, (kind, what)): (usize, (Kind, What))| Event {
+        // Events come in no order.
+        begin: Duration::from_nanos(1_000_000_000_000 - 77 * index as u64),
+        end: Duration::from_nanos(1_000_000_000_000 + 123 * index as u64),
+        kind,
+        lane: lanes[index % 3],
+        session: 9,
+        signal: index as u32,
+        what,
+        count: 128,
+        failed: index as u32,
+        tensor: TensorId((1 << 44) - 1),
+        bytes: 1 << 33,
+    };
+    Kind::ALL.into_iter().zip(whats).enumerate().map(event).collect()
+}
+
+fn report() -> Report {
+    Report {
+        at: Duration::from_millis(1500),
+        engine: "native".into(),
+        operations: 10,
+        failed: 1,
+        tensors: 3,
+        bytes: 1 << 40,
+        bytes_peak: 1 << 41,
+        busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
+        sessions: vec![Share { session: 3, bytes: 12, busy: Duration::from_micros(5) }],
+    }
+}
+
+fn status() -> Status {
+    let session = |number, waits| SessionStatus {
+        number,
+        name: format!("1f#{number}"),
+        since: Duration::from_secs(1),
+        instructions: 1 << 20,
+        open: 12,
+        queued: 3,
+        bytes: 4096,
+        busy: Duration::from_millis(7),
+        waits,
+    };
+    let (tensor, since) = (TensorId(77), Duration::from_secs(2));
+    let waits = [
+        Waits::Nothing,
+        Waits::Workers,
+        Waits::Room,
+        Waits::Work,
+        Waits::Value { tensor, worker: "w".into(), since },
+    ];
+    Status {
+        now: Duration::from_secs(3),
+        workers: [None, Some(since)]
+            .map(|busy_since| WorkerStatus {
+                id: WorkerId(1),
+                number: 0,
+                name: "w".into(),
+                homes: 2,
+                in_flight: 100,
+                batches: 4,
+                busy_since,
+                report: report(),
+            })
+            .into(),
+        sessions: (1..).zip(waits).map(|(number, waits)| session(number, waits)).collect(),
+        dropped: 5,
+    }
+}
+
 fn messages() -> Vec<Message> {
     let failure = Failure {
         operation: "add".into(),
@@ -216,6 +306,21 @@ fn messages() -> Vec<Message> {
                 (TensorId(2), Err(failure)),
             ],
         },
+        Message::Status { request: RequestId(8), status: Box::new(status()) },
+        Message::Observe {
+            on: true,
+            now: Duration::from_nanos(1_000_000_007),
+            sent: Duration::from_nanos(7),
+        },
+        Message::Observed { sent: Duration::from_nanos(7) },
+        Message::Report(Box::new(report())),
+        Message::Events { events: events(), dropped: 3 },
+        Message::Watch { limit: 1 << 16 },
+        Message::Names(vec![
+            (Named::Session(3), "1f#3".into()),
+            (Named::Worker(WorkerId(2)), "gpu2".into()),
+            (Named::Signal { session: 3, number: 1 }, "forward".into()),
+        ]),
         Message::Neighbour {
             worker: WorkerId(2),
             name: "w2".into(),

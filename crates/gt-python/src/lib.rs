@@ -6,6 +6,7 @@
 //! - [`session`]: the session that this process uses, connecting, waiting.
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
+//! - [`tools`]: looking at a dispatcher: status, traces, pictures.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
 // PyO3's generated wrappers are unsafe functions whose bodies call others like them.
@@ -24,6 +25,7 @@ mod session;
 mod signal;
 mod source;
 mod tensor;
+mod tools;
 
 use pyo3::prelude::*;
 
@@ -40,5 +42,6 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     config::register(module)?;
     debug::register(module)?;
     source::register(module)?;
+    tools::register(module)?;
     error::register(module)
 }

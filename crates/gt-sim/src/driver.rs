@@ -45,6 +45,7 @@ impl SimDriver {
                 }
                 Message::Value { request, .. }
                 | Message::Statistics { request, .. }
+                | Message::Status { request, .. }
                 | Message::Explained { request, .. }
                 | Message::Located { request, .. } => {
                     lock(&self.answers).insert(request, message);

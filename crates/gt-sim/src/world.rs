@@ -225,6 +225,7 @@ impl World {
             match flight.message {
                 Message::Stream(mut commands) => worker.handle(&mut commands, &mut out),
                 Message::Piece(piece) => worker.receive(piece, &mut out),
+                Message::Observe { on, now, .. } => worker.observe(on, now),
                 Message::WorkerLost { worker: lost, name } => worker.lose(lost, &name, &mut out),
                 _ => {}
             }

@@ -98,6 +98,9 @@ impl<E: Engine> Worker<E> {
         }
         let input = self.exchange_input(exchange);
         for (to, block) in &exchange.sends {
+            if self.notes.is_on {
+                self.note_send(exchange, *to, block);
+            }
             let result = match &input {
                 Ok((tensor, meta)) => self.read_block(tensor, *meta, block),
                 Err(failure) => Err((**failure).clone()),

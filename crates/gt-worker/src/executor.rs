@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, Message, WorkerStats};
@@ -15,6 +16,7 @@ use smallvec::SmallVec;
 use crate::composite;
 use crate::engine::{Engine, EngineError};
 use crate::exchange::Exchanges;
+use crate::notes::Notes;
 use crate::programs::Programs;
 use crate::scripts::Scripts;
 use crate::templates::Templates;
@@ -63,6 +65,12 @@ pub trait Work: Send {
 
     fn stats(&self) -> WorkerStats;
 
+    /// Whether to note events from now on; `now` is the dispatcher's time.
+    fn observe(&mut self, on: bool, now: Duration);
+
+    /// Puts what was noted and not sent yet onto `out`: for drivers with nothing else to do.
+    fn report(&mut self, out: &mut Vec<Out>);
+
     /// The process has forked, and this is the child.
     fn after_fork(&mut self);
 }
@@ -78,6 +86,7 @@ pub struct Worker<E: Engine> {
     pub(crate) templates: Templates,
     pub(crate) scripts: Scripts,
     pub(crate) programs: Programs<E::Program>,
+    pub(crate) notes: Notes,
     /// Batches that wait for pieces from other workers, and where to go on in the first.
     waiting: VecDeque<Vec<Command>>,
     next: usize,
@@ -107,6 +116,7 @@ impl<E: Engine> Worker<E> {
             templates: Templates::default(),
             scripts: Scripts::default(),
             programs: Programs::default(),
+            notes: Notes::new(),
             waiting: VecDeque::new(),
             next: 0,
         }
@@ -132,6 +142,9 @@ impl<E: Engine> Worker<E> {
                 return index;
             }
             next += 1;
+            if self.notes.is_on {
+                self.note(command);
+            }
             match command {
                 Command::Run(_) if self.options.batch_size > 1 && self.exchanges.is_idle() => {
                     next = index + self.run_batch(&commands[index..]);
@@ -153,6 +166,7 @@ impl<E: Engine> Worker<E> {
                 Command::Signal { .. }
                 | Command::Explain { .. }
                 | Command::Locate { .. }
+                | Command::Status { .. }
                 | Command::Strict { .. } => {}
                 Command::Stats { request } => {
                     let workers = vec![self.stats()];
@@ -224,7 +238,7 @@ impl<E: Engine> Worker<E> {
                             let Some(Slot::Ready { tensor, meta }) = self.tensors.remove(id) else {
                                 unreachable!("it was there a line ago");
                             };
-                            self.forget(meta);
+                            self.forget(*id, meta);
                             operands.push(Operand::Tensor(tensor));
                         } else {
                             operands.push(Operand::Tensor(tensor.clone()));
@@ -242,6 +256,9 @@ impl<E: Engine> Worker<E> {
                     }
                 },
             }
+        }
+        if self.notes.is_on {
+            metas.iter().filter_map(Operand::tensor).for_each(|meta| self.notes.reads(meta));
         }
         let operation = instruction.operation;
         let given = if self.options.check_nan { Some(operands.clone()) } else { None };
@@ -389,22 +406,35 @@ impl<E: Engine> Worker<E> {
         self.stats.tensors += 1;
         self.stats.bytes += meta.bytes() as u64;
         self.stats.bytes_peak = self.stats.bytes_peak.max(self.stats.bytes);
+        self.notes.hold(id.split().0, meta.bytes() as u64);
+        if self.notes.is_on {
+            self.notes.makes(&meta);
+        }
         if let Some(Slot::Ready { meta, .. }) =
             self.tensors.insert(id, Slot::Ready { tensor, meta })
         {
-            self.forget(meta);
+            self.forget(id, meta);
         }
     }
 
     /// Takes a tensor out of the statistics.
-    pub(crate) fn forget(&mut self, meta: Meta) {
+    pub(crate) fn forget(&mut self, id: TensorId, meta: Meta) {
         self.stats.tensors -= 1;
         self.stats.bytes -= meta.bytes() as u64;
+        self.notes.release(id.split().0, meta.bytes() as u64);
     }
 
     pub(crate) fn free(&mut self, id: TensorId) {
         if let Some(Slot::Ready { meta, .. }) = self.tensors.remove(&id) {
-            self.forget(meta);
+            self.forget(id, meta);
+        }
+    }
+
+    /// Shape and dtype of a tensor that is there.
+    pub(crate) fn meta(&self, id: TensorId) -> Option<Meta> {
+        match self.tensors.get(&id) {
+            Some(Slot::Ready { meta, .. }) => Some(*meta),
+            _ => None,
         }
     }
 
@@ -431,6 +461,7 @@ impl<E: Engine> Worker<E> {
         self.exchanges.end_session(session);
         self.templates.end_session(session);
         self.scripts.end_session(session);
+        self.notes.end_session(session);
         self.tensors.shrink_to(1024);
         self.engine.release_memory();
     }
@@ -462,7 +493,8 @@ impl<E: Engine> Work for Worker<E> {
             if self.next == commands.len() {
                 self.next = 0;
                 out.push(Out::Dispatcher(Message::Done(weight(commands))));
-                return commands.clear();
+                commands.clear();
+                return self.pause(out);
             }
         }
         // The end of a session comes before what it waits for, which may never come.
@@ -476,17 +508,23 @@ impl<E: Engine> Work for Worker<E> {
             ended.into_iter().for_each(|session| self.abandon(session));
             self.resume(out);
         }
+        self.pause(out);
     }
 
     fn receive(&mut self, piece: Piece, out: &mut Vec<Out>) {
+        if self.notes.is_on {
+            self.note_piece(&piece);
+        }
         if self.take_piece(piece, out) {
             self.resume(out);
         }
+        self.pause(out);
     }
 
     fn lose(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>) {
         self.lose_peer(worker, name, out);
         self.resume(out);
+        self.pause(out);
     }
 
     fn due(&self) -> Option<&Joint> {
@@ -496,6 +534,15 @@ impl<E: Engine> Work for Worker<E> {
     fn join(&mut self, out: &mut Vec<Out>) {
         self.join_members(out);
         self.resume(out);
+        self.pause(out);
+    }
+
+    fn observe(&mut self, on: bool, now: Duration) {
+        self.notes.observe(on, self.engine.now(), now);
+    }
+
+    fn report(&mut self, out: &mut Vec<Out>) {
+        self.send_notes(true, out);
     }
 
     fn stats(&self) -> WorkerStats {

@@ -5,7 +5,7 @@
 //! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat;
 //!   [`scripts`]: this worker's part of such a one.
 //! - [`programs`]: plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed.
-//! - [`listing`]: plans as text.
+//! - [`listing`]: plans as text; [`notes`]: what the worker does with its time.
 //! - [`exchange`]: tensors made of pieces from other workers; [`joint`]: of what their engines send.
 //! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
 //!
@@ -19,6 +19,7 @@ pub mod executor;
 mod joint;
 mod key;
 mod listing;
+mod notes;
 pub mod plan;
 mod programs;
 mod scripts;

@@ -1,5 +1,6 @@
 //! Plans: several operations for an engine to run as one.
 
+use gt_ir::event::{Activity, Mix};
 use gt_ir::operation::Body;
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Scalar, Var};
 use smallvec::SmallVec;
@@ -89,6 +90,14 @@ impl Plan {
     /// The plan written down: equal for plans that compute the same.
     pub fn key(&self) -> Vec<u8> {
         crate::key::key(self)
+    }
+
+    /// What its steps do, by what they cost.
+    pub fn mix(&self) -> Mix {
+        Mix::new(self.steps.iter().map(|step| {
+            let work = step.operation.work(&self.metas(&step.operands), step.output);
+            (Activity::of(step.operation.family), work)
+        }))
     }
 
     /// For each value the last step that uses it, as its place; `None` where none does.

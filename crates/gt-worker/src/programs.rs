@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gt_ir::event::Mix;
 use gt_ir::message::{CompilationStats, Failure, Sequence};
 use gt_ir::{Meta, Scalar, SourceId, TensorData, TensorId};
 use rustc_hash::FxHashMap;
@@ -34,6 +35,7 @@ pub(crate) struct Programs<P> {
 struct Entry<P> {
     key: Vec<u8>,
     plan: Plan,
+    mix: Mix,
     last_uses: Vec<Option<u32>>,
     /// Whether some attribute of the plan varies.
     varies: bool,
@@ -92,9 +94,23 @@ impl<P: Send> Programs<P> {
         let (launches, checks, saved, taken) = (0, 0, Duration::ZERO, Duration::ZERO);
         let used = self.clock;
         let varies = plan.steps.iter().any(|step| !step.varying.is_empty());
-        let entry =
-            Entry { key, plan, last_uses, varies, program, used, launches, checks, saved, taken };
-        self.entries.insert(number, entry);
+        let mix = plan.mix();
+        self.entries.insert(
+            number,
+            Entry {
+                key,
+                plan,
+                mix,
+                last_uses,
+                varies,
+                program,
+                used,
+                launches,
+                checks,
+                saved,
+                taken,
+            },
+        );
         Some(number)
     }
 
@@ -168,6 +184,11 @@ impl<P: Send> Programs<P> {
         }
     }
 
+    /// What a program does.
+    fn mix(&self, number: u64) -> Mix {
+        self.entries.get(&number).map_or_else(Mix::default, |entry| entry.mix)
+    }
+
     /// Whether a program is more than its operations one by one.
     fn is_compiled<E: Engine<Program = P>>(&self, engine: &E, number: u64) -> bool {
         self.entries.get(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
@@ -220,6 +241,20 @@ pub(crate) struct GivenTensor {
 }
 
 impl<E: Engine> Worker<E> {
+    /// The program of a plan: see [`Programs::prepare`].
+    pub(crate) fn prepare(&mut self, plan: Plan) -> Option<u64> {
+        if !self.notes.is_on {
+            return self.programs.prepare(&mut self.engine, plan);
+        }
+        let (begin, steps) = (self.engine.now(), plan.steps.len());
+        let misses = self.programs.stats.cache_misses;
+        let program = self.programs.prepare(&mut self.engine, plan);
+        if self.programs.stats.cache_misses > misses {
+            self.notes.compiled(begin, self.engine.now(), steps);
+        }
+        program
+    }
+
     /// Runs a program of so many operations on tensors that are there, and keeps its outputs under their names. False if
     /// it failed: then all is as it was.
     pub(crate) fn launch(
@@ -250,8 +285,11 @@ impl<E: Engine> Worker<E> {
             }
         };
         drop(inputs);
+        if self.notes.is_on {
+            self.notes.is_pass(operations, self.programs.mix(program));
+        }
         for given in dying() {
-            self.forget(given.meta);
+            self.forget(given.id, given.meta);
         }
         for ((id, meta), tensor) in kept.zip(outputs) {
             self.keep(id, tensor, meta);
@@ -277,7 +315,7 @@ impl<E: Engine> Worker<E> {
             let slot = match input {
                 Given::Tensor(tensor) => Slot::Ready { tensor, meta: given.meta },
                 _ => {
-                    self.forget(given.meta);
+                    self.forget(given.id, given.meta);
                     let failure = lost.get_or_insert_with(|| {
                         Arc::new(Failure {
                             operation: self.programs.summary(program),

@@ -198,6 +198,11 @@ impl<E: Engine> Worker<E> {
 
     /// Runs a part as a plan; says whether that was possible.
     fn play_part(&mut self, script: &Script, bindings: &Bindings, part: &mut Part) -> bool {
+        if self.notes.is_on {
+            let first = part.kept.iter().chain(&part.needs).next();
+            let first = first.map_or(TensorId(0), |name| bindings.named(*name));
+            self.note_pass(first, Some(script.number));
+        }
         let Some(index) = self.script_variant(script, bindings, part) else { return false };
         let variant = &part.variants[index];
         let given = part.needs.iter().zip(&variant.metas).map(|(name, meta)| GivenTensor {
@@ -246,7 +251,7 @@ impl<E: Engine> Worker<E> {
         }
         let (mut variant, mut plan) = plan(&self.engine, script, bindings, part, metas)?;
         plan.compile = script.compile;
-        variant.program = self.programs.prepare(&mut self.engine, plan)?;
+        variant.program = self.prepare(plan)?;
         if part.variants.len() >= VARIANTS {
             part.variants.remove(0);
         }

@@ -168,7 +168,9 @@ impl<E: Engine> Worker<E> {
             known.freed = frees;
             self.stats.hot_instructions += u64::from(last.saturating_sub(first));
             let key = Key { first, last, freed, frees };
-            let is_run = first < last && !self.options.check_nan && self.run_plan(&mut known, key);
+            let is_run = first < last
+                && !self.options.check_nan
+                && self.run_plan(Some(name.1), &mut known, key);
             if !is_run {
                 self.run_steps(&known, key, &invocation.others);
             } else {
@@ -215,7 +217,7 @@ impl<E: Engine> Worker<E> {
             .copied()
             .collect();
         let mut known = Known::new(template, bindings, false);
-        if !self.options.check_nan && self.run_plan(&mut known, key) {
+        if !self.options.check_nan && self.run_plan(None, &mut known, key) {
             others.iter().for_each(|id| self.free(*id));
         } else {
             self.run_steps(&known, key, &others);
@@ -223,8 +225,11 @@ impl<E: Engine> Worker<E> {
         count
     }
 
-    /// Runs a pass as a plan; says whether that was possible.
-    fn run_plan(&mut self, known: &mut Known, key: Key) -> bool {
+    /// Runs a pass, of the template of a number if it has one, as a plan; says whether that was possible.
+    fn run_plan(&mut self, number: Option<u32>, known: &mut Known, key: Key) -> bool {
+        if self.notes.is_on {
+            self.note_pass(known.bindings.base(), number);
+        }
         let Some(index) = self.variant(known, key) else { return false };
         let Known { template, bindings, variants, .. } = known;
         let variant = &variants[index];
@@ -294,7 +299,7 @@ impl<E: Engine> Worker<E> {
         let (mut variant, mut plan) =
             plan(&self.engine, template, bindings, structure, key, tensors)?;
         plan.compile = *compile;
-        variant.program = self.programs.prepare(&mut self.engine, plan)?;
+        variant.program = self.prepare(plan)?;
         if variants.len() >= VARIANTS {
             variants.remove(0);
         }

@@ -14,7 +14,7 @@ pub mod shape;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gt_ir::explain::PlacedTensor;
-use gt_ir::operation::{Family, Gradient};
+use gt_ir::operation::Gradient;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::SmallVec;
 
@@ -453,22 +453,11 @@ impl Call {
         let meta = operation.check(&metas, &attributes)?;
         let wants_grad = self.wants_grad && meta.dtype.is_float();
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
-        let work = work(operation, &metas, meta);
+        let work = operation.work(&metas, meta);
         let value = session.issue(operation, ids, attributes, meta, work, source);
         let node = wants_grad.then(|| Node::record(operation, kept, &self.operands, &value));
         Ok(Tensor::from_parts(value, node))
     }
-}
-
-/// What an operation costs to run, in bytes read and written; a matrix product as much as takes
-/// as long.
-fn work(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> u64 {
-    let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
-    let inner = match (operation.family, operands.first().and_then(Operand::tensor)) {
-        (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 8,
-        _ => 1,
-    };
-    (read + output.bytes() * inner.max(1)) as u64
 }
 
 fn no_gradient(operation: &str) -> ClientError {

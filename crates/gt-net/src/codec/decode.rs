@@ -12,6 +12,7 @@ use gt_ir::{
 };
 
 use super::Result;
+use super::events::{decode_events, decode_names, decode_report, decode_status, read_time};
 use super::exchange::{decode_exchange, decode_fabric, decode_meta, decode_shard};
 use super::explain::{decode_explanation, decode_placed};
 use crate::wire::{DecodeError, Reader};
@@ -120,6 +121,23 @@ impl Decoder<'_> {
             11 => {
                 Message::WorkerLost { worker: WorkerId(self.head.u32()?), name: self.head.text()? }
             }
+            17 => Message::Status {
+                request: RequestId(self.head.u64()?),
+                status: Box::new(decode_status(&mut self.head)?),
+            },
+            18 => Message::Observe {
+                on: self.bool()?,
+                now: read_time(&mut self.head)?,
+                sent: read_time(&mut self.head)?,
+            },
+            19 => Message::Observed { sent: read_time(&mut self.head)? },
+            20 => Message::Report(Box::new(decode_report(&mut self.head)?)),
+            21 => Message::Events {
+                dropped: self.head.varint()?,
+                events: decode_events(&mut self.head)?,
+            },
+            22 => Message::Watch { limit: self.head.u32()? },
+            23 => Message::Names(decode_names(&mut self.head)?),
             code => return Err(bad("a message", code)),
         })
     }
@@ -178,6 +196,7 @@ impl Decoder<'_> {
             14 => Command::Invoke(Box::new(self.invocation()?)),
             15 => Command::Script(Box::new(self.script()?)),
             16 => Command::Play(Arc::new(self.read_play()?)),
+            17 => Command::Status { request: RequestId(self.head.u64()?) },
             code => return Err(bad("a command", code)),
         })
     }

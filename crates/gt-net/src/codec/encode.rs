@@ -4,6 +4,7 @@ use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{Attribute, Attributes, Command, Content, Instruction, Operand};
 
+use super::events::{encode_events, encode_names, encode_report, encode_status, write_time};
 use super::exchange::{encode_exchange, encode_fabric, encode_meta, encode_shard};
 use super::explain::{encode_explanation, encode_placed};
 use super::{DATA_FRAME, INLINE};
@@ -126,6 +127,38 @@ impl Encoder {
                 self.head.u32(worker.0);
                 self.head.text(name);
             }
+            Message::Status { request, status } => {
+                self.head.u8(17);
+                self.head.u64(request.0);
+                encode_status(&mut self.head, status);
+            }
+            Message::Observe { on, now, sent } => {
+                self.head.u8(18);
+                self.head.u8(u8::from(*on));
+                write_time(&mut self.head, *now);
+                write_time(&mut self.head, *sent);
+            }
+            Message::Observed { sent } => {
+                self.head.u8(19);
+                write_time(&mut self.head, *sent);
+            }
+            Message::Report(report) => {
+                self.head.u8(20);
+                encode_report(&mut self.head, report);
+            }
+            Message::Events { events, dropped } => {
+                self.head.u8(21);
+                self.head.varint(*dropped);
+                encode_events(&mut self.head, events);
+            }
+            Message::Watch { limit } => {
+                self.head.u8(22);
+                self.head.u32(*limit);
+            }
+            Message::Names(names) => {
+                self.head.u8(23);
+                encode_names(&mut self.head, names);
+            }
             Message::Goodbye { reason } => {
                 self.head.u8(9);
                 self.head.text(reason);
@@ -192,6 +225,10 @@ impl Encoder {
             }
             Command::Stats { request } => {
                 self.head.u8(7);
+                self.head.u64(request.0);
+            }
+            Command::Status { request } => {
+                self.head.u8(17);
                 self.head.u64(request.0);
             }
             Command::Explain { request, begin } => {

@@ -4,11 +4,12 @@
 //! tensor data follows in frames of its own. Decoding checks everything: any bytes give a message
 //! or an error. Recursion and unbounded counts do not occur.
 //!
-//! - [`encode`], [`decode`]: messages and commands; [`exchange`], [`explain`], [`template`],
-//!   [`script`], [`stats`]: rarer records.
+//! - [`encode`], [`decode`]: messages and commands; [`events`], [`exchange`], [`explain`],
+//!   [`template`], [`script`], [`stats`]: rarer records.
 
 mod decode;
 mod encode;
+mod events;
 mod exchange;
 mod explain;
 mod script;

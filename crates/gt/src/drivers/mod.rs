@@ -1,9 +1,14 @@
 //! Drivers join the cores, which know no sockets and threads, to each other.
+//!
+//! - [`embedded`]: all in one process; [`network`]: in processes of their own.
+//! - [`watch`]: looks at either, from another process.
 
 pub mod embedded;
+mod issues;
 mod log;
 pub mod network;
 mod sharding;
+pub mod watch;
 
 use gt_engine_native::NativeEngine;
 use gt_worker::{Engine, Options, Work, Worker};

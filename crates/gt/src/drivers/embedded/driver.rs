@@ -58,6 +58,7 @@ impl Driver for EmbeddedDriver {
             Some(
                 Command::Fetch { .. }
                     | Command::Stats { .. }
+                    | Command::Status { .. }
                     | Command::Explain { .. }
                     | Command::Locate { .. }
             )

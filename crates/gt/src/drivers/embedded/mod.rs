@@ -2,6 +2,7 @@
 //!
 //! - [`driver`]: the session's side: submits commands, waits for answers.
 //! - [`runtime`]: the cores and the threads that drive them.
+//! - [`endpoint`]: where watchers in other processes reach it.
 //! - [`fork`]: keeps a runtime whole when its process forks.
 //!
 //! A thread that waits for a value drives the cores itself where the work is small, so that a
@@ -9,6 +10,7 @@
 
 mod bell;
 mod driver;
+mod endpoint;
 pub mod fork;
 mod runtime;
 

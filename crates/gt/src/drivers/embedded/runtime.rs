@@ -15,7 +15,9 @@ use gt_worker::{Out, Work};
 use rustc_hash::FxHashMap;
 
 use super::bell::Bell;
+use super::endpoint::Endpoint;
 use crate::drivers::MakeWorker;
+use crate::drivers::issues::Issues;
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
@@ -28,6 +30,9 @@ const SPINS: u32 = 5000;
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// and after this many short sleeps without work until it is woken.
 const SHORT_SLEEPS: u32 = 20;
+
+/// How long a watcher's question may take to be answered.
+const WATCHER_LIMIT: Duration = Duration::from_millis(500);
 
 pub struct Runtime {
     started: Instant,
@@ -57,6 +62,12 @@ pub struct Runtime {
     issuer: AtomicI32,
     /// There are more processors than workers.
     roomy: bool,
+    /// Whether clients and workers are to note events.
+    is_observed: AtomicBool,
+    issues: Issues,
+    /// Watchers in other processes, and what was sent to each.
+    watchers: Mutex<FxHashMap<PeerId, Vec<Message>>>,
+    endpoint: Mutex<Option<Endpoint>>,
 }
 
 /// A worker's place: its queue, its core, and its thread's bell.
@@ -64,12 +75,18 @@ struct Seat {
     queue: Mutex<VecDeque<Vec<Command>>>,
     /// What other workers have sent.
     pieces: Mutex<VecDeque<Piece>>,
-    core: Mutex<Box<dyn Work>>,
+    core: Mutex<Core>,
     bell: Bell,
     /// Held by the seat's thread while it works; see [`super::fork`].
     gate: AtomicBool,
     /// Its thread sleeps until it is woken.
     deep: AtomicBool,
+}
+
+struct Core {
+    work: Box<dyn Work>,
+    /// Whether it was told to note events.
+    is_observed: bool,
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -80,9 +97,11 @@ impl Runtime {
     pub fn new(workers: usize, make: MakeWorker) -> Arc<Runtime> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
+        let started = Instant::now();
         let mut dispatcher =
             Dispatcher::new(String::new(), Limits::default(), log_from_environment());
         shard_from_environment(&mut dispatcher);
+        dispatcher.set_clock(Box::new(move || started.elapsed()));
         let hello = |role, name: String| {
             let (version, schema) = (PROTOCOL_VERSION, schema());
             // Workers in one process move tensors by handing them over.
@@ -102,7 +121,7 @@ impl Runtime {
             seats.push(Seat {
                 queue: Mutex::default(),
                 pieces: Mutex::default(),
-                core: Mutex::new(make(name, threads)),
+                core: Mutex::new(Core { work: make(name, threads), is_observed: false }),
                 bell: Bell::default(),
                 gate: AtomicBool::new(false),
                 deep: AtomicBool::new(false),
@@ -110,9 +129,15 @@ impl Runtime {
         }
         let name = format!("{:x}", std::process::id());
         dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, hello(Role::Client, name));
-        dispatcher.take_outbox(&mut Vec::new());
+        let mut out = Vec::new();
+        dispatcher.take_outbox(&mut out);
+        // With a log events are noted from the beginning.
+        let observe = |(_, message): &(PeerId, Message)| matches!(message, Message::Observe { .. });
+        let is_observed = out.iter().any(observe);
+        let issues = Issues::default();
+        issues.observe(is_observed, Duration::ZERO, Duration::ZERO);
         let runtime = Arc::new(Runtime {
-            started: Instant::now(),
+            started,
             inbox: Mutex::default(),
             dispatcher: Mutex::new(dispatcher),
             seats,
@@ -130,6 +155,10 @@ impl Runtime {
             work: AtomicU64::new(0),
             issuer: AtomicI32::new(-1),
             roomy: workers < cores,
+            is_observed: AtomicBool::new(is_observed),
+            issues,
+            watchers: Mutex::default(),
+            endpoint: Mutex::new(None),
         });
         super::fork::watch(&runtime);
         runtime
@@ -158,7 +187,12 @@ impl Runtime {
         // memory that another has read cost more than this copy of all at once.
         let mut sent = Vec::with_capacity(batch.len());
         sent.append(batch);
-        lock(&self.inbox).push((CLIENT, Message::Stream(sent)));
+        let mut inbox = lock(&self.inbox);
+        if self.issues.is_on() {
+            let events = vec![self.issues.end(self.started.elapsed(), weight)];
+            inbox.push((CLIENT, Message::Events { events, dropped: 0 }));
+        }
+        inbox.push((CLIENT, Message::Stream(sent)));
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -180,6 +214,9 @@ impl Runtime {
 
     /// A first command waits in the session: a thread that sleeps deeply would not notice.
     pub fn nudge(&self) {
+        if self.issues.is_on() {
+            self.issues.begin(self.started.elapsed());
+        }
         if self.seats[0].deep.load(Ordering::SeqCst) {
             self.seats[0].bell.ring();
         }
@@ -190,6 +227,7 @@ impl Runtime {
         if self.has_threads.load(Ordering::Acquire) || self.closing.load(Ordering::Acquire) {
             return;
         }
+        *lock(&self.endpoint) = Endpoint::open(self);
         for index in 0..self.seats.len() {
             let runtime = Arc::clone(self);
             let thread = thread::Builder::new()
@@ -234,6 +272,9 @@ impl Runtime {
                 thread::yield_now();
             } else {
                 sleeps += 1;
+                if index == 0 {
+                    self.take_reports();
+                }
                 let deep = sleeps > SHORT_SLEEPS;
                 seat.deep.store(deep, Ordering::SeqCst);
                 let limit = if deep { Duration::from_secs(3600) } else { SHORT_SLEEP };
@@ -291,7 +332,12 @@ impl Runtime {
             let messages = std::mem::take(&mut *lock(&self.inbox));
             let now = self.started.elapsed();
             for (peer, message) in messages {
-                let role = if peer == CLIENT { Role::Client } else { Role::Worker };
+                let workers = CLIENT.0 + self.seats.len() as u64;
+                let role = match peer {
+                    CLIENT => Role::Client,
+                    peer if peer.0 <= workers => Role::Worker,
+                    _ => Role::Watcher,
+                };
                 dispatcher.handle(now, peer, role, message);
             }
             let mut out = Vec::new();
@@ -303,6 +349,19 @@ impl Runtime {
     }
 
     fn route(&self, peer: PeerId, message: Message) {
+        if let Message::Observe { on, .. } = message {
+            let now = self.started.elapsed();
+            if self.is_observed.swap(on, Ordering::Relaxed) != on {
+                self.issues.observe(on, now, now);
+            }
+            return;
+        }
+        if peer.0 > CLIENT.0 + self.seats.len() as u64 {
+            if let Some(sent) = lock(&self.watchers).get_mut(&peer) {
+                sent.push(message);
+            }
+            return;
+        }
         if peer != CLIENT {
             // Embedded workers do not get lost.
             if let Message::Stream(batch) = message {
@@ -321,6 +380,7 @@ impl Runtime {
             }
             Message::Value { request, .. }
             | Message::Statistics { request, .. }
+            | Message::Status { request, .. }
             | Message::Explained { request, .. }
             | Message::Located { request, .. } => {
                 lock(&self.answers).insert(request, message);
@@ -338,30 +398,97 @@ impl Runtime {
     pub fn run(&self, index: usize) -> bool {
         let seat = &self.seats[index];
         let Ok(mut core) = seat.core.try_lock() else { return false };
+        self.tell_core(&mut core);
         let mut out = Vec::new();
         let mut worked = false;
         let peer = PeerId(CLIENT.0 + 1 + index as u64);
         while !self.is_closed() {
             if let Some(piece) = { lock(&seat.pieces).pop_front() } {
-                core.receive(piece, &mut out);
+                core.work.receive(piece, &mut out);
             } else if let Some(mut batch) = { lock(&seat.queue).pop_front() } {
-                core.handle(&mut batch, &mut out);
+                core.work.handle(&mut batch, &mut out);
             } else {
                 break;
             }
             worked = true;
-            for out in out.drain(..) {
-                match out {
-                    Out::Dispatcher(message) => lock(&self.inbox).push((peer, message)),
-                    Out::Worker(to, piece) => self.pass(to, piece),
-                }
-            }
+            self.send(peer, &mut out);
             self.pump();
         }
         if worked && self.in_flight() == 0 {
             self.work.store(0, Ordering::Relaxed);
         }
         worked
+    }
+
+    fn send(&self, from: PeerId, out: &mut Vec<Out>) {
+        for out in out.drain(..) {
+            match out {
+                Out::Dispatcher(message) => lock(&self.inbox).push((from, message)),
+                Out::Worker(to, piece) => self.pass(to, piece),
+            }
+        }
+    }
+
+    /// Tells a core whether to note events, where that has changed.
+    fn tell_core(&self, core: &mut Core) {
+        let is_observed = self.is_observed.load(Ordering::Relaxed);
+        if core.is_observed != is_observed {
+            core.is_observed = is_observed;
+            core.work.observe(is_observed, self.started.elapsed());
+        }
+    }
+
+    /// Takes what cores have noted that are not at work.
+    fn take_reports(&self) {
+        if !self.is_observed.load(Ordering::Relaxed) {
+            return;
+        }
+        for (index, seat) in self.seats.iter().enumerate() {
+            let Ok(mut core) = seat.core.try_lock() else { continue };
+            self.tell_core(&mut core);
+            let mut out = Vec::new();
+            core.work.report(&mut out);
+            self.send(PeerId(CLIENT.0 + 1 + index as u64), &mut out);
+        }
+    }
+
+    /// A watcher in another process has come: gives its number.
+    pub(super) fn add_watcher(&self) -> PeerId {
+        let _visit = self.visit();
+        let mut watchers = lock(&self.watchers);
+        let first = CLIENT.0 + self.seats.len() as u64 + 1;
+        let number = (first..).map(PeerId).find(|peer| !watchers.contains_key(peer));
+        let peer = number.expect("there are fewer than 2^64 watchers");
+        watchers.insert(peer, Vec::new());
+        peer
+    }
+
+    /// Takes a watcher's message; gives what it is to be sent.
+    pub(super) fn serve_watcher(&self, peer: PeerId, message: Message) -> Vec<Message> {
+        let _visit = self.visit();
+        self.take_reports();
+        lock(&self.inbox).push((peer, message));
+        let until = Instant::now() + WATCHER_LIMIT;
+        // Another thread may be at it.
+        while Instant::now() < until {
+            self.pump();
+            if let Some(sent) = lock(&self.watchers).get_mut(&peer)
+                && !sent.is_empty()
+            {
+                return std::mem::take(sent);
+            }
+            thread::sleep(Duration::from_micros(100));
+        }
+        Vec::new()
+    }
+
+    /// A watcher has gone.
+    pub(super) fn remove_watcher(&self, peer: PeerId) {
+        let _visit = self.visit();
+        lock(&self.watchers).remove(&peer);
+        let goodbye = Message::Goodbye { reason: "the watcher is gone".into() };
+        lock(&self.inbox).push((peer, goodbye));
+        self.pump();
     }
 
     /// Gives a piece to another worker. Their ids are their places here.
@@ -413,6 +540,7 @@ impl Runtime {
     /// Stops and joins all threads.
     pub fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
+        drop(lock(&self.endpoint).take());
         self.seats.iter().for_each(|seat| seat.bell.ring());
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -421,6 +549,8 @@ impl Runtime {
                 let _ = thread.join();
             }
         }
+        self.take_reports();
+        self.pump();
         for seat in &self.seats {
             lock(&seat.queue).clear();
             lock(&seat.pieces).clear();
@@ -464,10 +594,14 @@ impl Runtime {
         }
         self.has_threads.store(false, Ordering::Release);
         lock(&self.sleepers).clear();
+        lock(&self.watchers).clear();
+        if let Some(endpoint) = lock(&self.endpoint).take() {
+            endpoint.forget();
+        }
         for seat in &self.seats {
             seat.bell.reset();
             seat.deep.store(false, Ordering::SeqCst);
-            lock(&seat.core).after_fork();
+            lock(&seat.core).work.after_fork();
         }
         self.holds.store(1, Ordering::SeqCst);
         self.release();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
+use gt_ir::event::Event;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{Command, RequestId, SourceId};
 use gt_net::address::Address;
@@ -17,6 +18,7 @@ use gt_net::{NetError, codec, shm};
 use rustc_hash::FxHashMap;
 
 use super::blocks::{self, Blocks};
+use crate::drivers::issues::Issues;
 
 /// The longest wait before the user may interrupt it.
 const SLICE: Duration = Duration::from_millis(50);
@@ -24,6 +26,10 @@ const SLICE: Duration = Duration::from_millis(50);
 const FLUSH_EVERY: Duration = Duration::from_millis(1);
 /// After so many rounds without anything, the flusher sleeps until it is nudged.
 const IDLE_ROUNDS: u32 = 20;
+
+/// So many events are sent at once, or what there is after so long.
+const EVENTS: usize = 64;
+const EVENTS_EVERY: Duration = Duration::from_millis(50);
 
 /// Connects to a server and opens a session there.
 ///
@@ -44,6 +50,8 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
             blocks: Blocks::default(),
             shares_memory: !machine.is_empty() && machine == welcome.machine,
             ended: None,
+            events: Vec::new(),
+            events_since: Duration::ZERO,
         }),
         address: address.to_string(),
         contenders: AtomicUsize::new(0),
@@ -55,6 +63,8 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         idle: AtomicBool::new(false),
         flusher: Mutex::new(None),
         process: std::process::id(),
+        started: Instant::now(),
+        issues: Issues::default(),
     });
     let flusher = Arc::clone(&shared);
     let thread = thread::Builder::new()
@@ -83,6 +93,8 @@ struct Shared {
     flusher: Mutex<Option<JoinHandle<()>>>,
     /// The process that connected: a fork of it must not use the socket.
     process: u32,
+    started: Instant,
+    issues: Issues,
 }
 
 struct State {
@@ -92,6 +104,9 @@ struct State {
     shares_memory: bool,
     /// Why the session is over.
     ended: Option<String>,
+    /// What was noted and not sent yet, and since when.
+    events: Vec<Event>,
+    events_since: Duration,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -116,6 +131,19 @@ impl Shared {
             && let Err(error) = state.link.send(&codec::encode(message))
         {
             state.ended = Some(error.to_string());
+        }
+    }
+
+    /// Notes that a batch was sent; now and then sends what was noted.
+    fn note_issue(&self, state: &mut State, weight: u64) {
+        let now = self.started.elapsed();
+        if state.events.is_empty() {
+            state.events_since = now;
+        }
+        state.events.push(self.issues.end(now, weight));
+        if state.events.len() >= EVENTS || now > state.events_since + EVENTS_EVERY {
+            let events = std::mem::take(&mut state.events);
+            self.send(state, &Message::Events { events, dropped: 0 });
         }
     }
 
@@ -160,7 +188,12 @@ impl Shared {
                 });
                 state.answers.insert(request, Message::Value { request, result });
             }
+            Message::Observe { on, now, sent } => {
+                self.issues.observe(on, self.started.elapsed(), now);
+                self.send(state, &Message::Observed { sent });
+            }
             Message::Statistics { request, .. }
+            | Message::Status { request, .. }
             | Message::Explained { request, .. }
             | Message::Located { request, .. } => {
                 state.answers.insert(request, message);
@@ -216,12 +249,12 @@ impl Shared {
     }
 
     fn flush_now_and_then(&self) {
-        let (started, mut idle_rounds) = (Instant::now(), 0);
+        let mut idle_rounds = 0;
         while !self.closing.load(Ordering::Acquire) {
             let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
             let waiting = session.as_ref().is_some_and(|session| session.has_waiting());
             if let Some(session) = session.filter(|_| waiting) {
-                session.flush(started.elapsed());
+                session.flush(self.started.elapsed());
                 // Dropping the last reference here would make this thread join itself.
                 drop(session);
             }
@@ -252,6 +285,9 @@ impl Driver for NetworkDriver {
     }
 
     fn nudge(&self) {
+        if self.shared.issues.is_on() {
+            self.shared.issues.begin(self.shared.started.elapsed());
+        }
         if self.shared.idle.load(Ordering::SeqCst)
             && let Some(flusher) = &*lock(&self.shared.flusher)
         {
@@ -276,6 +312,9 @@ impl Driver for NetworkDriver {
             }
         }
         shared.send(&mut state, &Message::Stream(commands));
+        if shared.issues.is_on() {
+            shared.note_issue(&mut state, weight);
+        }
     }
 
     fn is_full(&self) -> bool {

@@ -26,7 +26,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Connects to a server as `role` and introduces itself. `key_file` or `GT_KEY` if given, else
 /// the key that the server made, if it is this user's on this machine; `insecure` uses none.
-fn join(
+pub(super) fn join(
     address: &Address,
     role: Role,
     name: &str,
@@ -53,7 +53,7 @@ fn find_key(
 }
 
 /// What a process says of itself. A worker adds how others reach it.
-fn introduction(role: Role, name: &str) -> Hello {
+pub(super) fn introduction(role: Role, name: &str) -> Hello {
     Hello {
         version: PROTOCOL_VERSION,
         schema: schema(),

@@ -79,10 +79,12 @@ impl Server {
         let machine = shm::machine_token();
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
+        let started = Instant::now();
+        dispatcher.set_clock(Box::new(move || started.elapsed()));
         Ok(Server {
             link,
             dispatcher,
-            started: Instant::now(),
+            started,
             peers: FxHashMap::default(),
             links: FxHashMap::default(),
             next_peer: 1,

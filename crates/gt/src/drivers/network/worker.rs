@@ -75,8 +75,9 @@ impl WorkerProcess {
                 self.handle(message)?;
                 limit = Duration::ZERO;
             }
-            if let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
-                self.handle(codec::decode(&frames)?)?;
+            match self.link.receive(limit, self.neighbours.wakeup())? {
+                Some(frames) => self.handle(codec::decode(&frames)?)?,
+                None => self.report()?,
             }
             self.blocks.tidy();
             for undelivered in self.neighbours.undelivered() {
@@ -104,6 +105,10 @@ impl WorkerProcess {
                 self.core.lose(worker, &name, &mut out);
             }
             Message::Release { token } => self.blocks.release(token),
+            Message::Observe { on, now, sent } => {
+                self.core.observe(on, now);
+                self.send(&Message::Observed { sent })?;
+            }
             Message::Goodbye { reason } => {
                 let address = self.link.address().to_string();
                 return Err(NetError::Lost { address, reason });
@@ -116,6 +121,13 @@ impl WorkerProcess {
             self.send_all(&mut out)?;
         }
         Ok(())
+    }
+
+    /// Sends what the worker has noted: there is nothing else to do.
+    fn report(&mut self) -> Result<(), NetError> {
+        let mut out = Vec::new();
+        self.core.report(&mut out);
+        self.send_all(&mut out)
     }
 
     fn send_all(&mut self, out: &mut Vec<Out>) -> Result<(), NetError> {

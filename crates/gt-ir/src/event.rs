@@ -1,0 +1,226 @@
+//! What happens, and when: the one stream that the log, `gt top` and traces are made from.
+//!
+//! Clients, the dispatcher and workers note events while somebody watches. Instructions of one kind
+//! that follow one another are one event, so that watching costs little.
+
+use std::time::Duration;
+
+use crate::exchange::{Collective, TransferId, WorkerId};
+use crate::instruction::TensorId;
+use crate::operation::{Family, Operation};
+
+/// Something that has happened. Times are on the dispatcher's clock.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Event {
+    pub begin: Duration,
+    pub end: Duration,
+    pub kind: Kind,
+    /// Where it happened.
+    pub lane: Lane,
+    /// Whose it was; 0 for nobody's.
+    pub session: u32,
+    /// The signal's number, as its client counts them; 0 for none.
+    pub signal: u32,
+    pub what: What,
+    /// How many instructions it stands for, and how many of them failed.
+    pub count: u32,
+    pub failed: u32,
+    /// The first tensor that was made, moved or asked for, as its client names it.
+    pub tensor: TensorId,
+    /// Of the tensors that were made, moved or asked for; on links, of the message.
+    pub bytes: u64,
+}
+
+/// A step on the way of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A client has gathered instructions and sends them.
+    Issue,
+    /// The dispatcher has received them from the client,
+    Receive,
+    /// has let them wait until workers had room,
+    Queue,
+    /// has found out where they run,
+    Plan,
+    /// and has sent them to a worker.
+    Dispatch,
+    /// A worker has run them.
+    Run,
+    /// A worker has sent a block to another one, or taken one.
+    Move,
+    /// A worker has made a sequence ready to be run as one.
+    Compile,
+    /// The dispatcher has passed a value on to the client.
+    Answer,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 9] = [
+        Kind::Issue,
+        Kind::Receive,
+        Kind::Queue,
+        Kind::Plan,
+        Kind::Dispatch,
+        Kind::Run,
+        Kind::Move,
+        Kind::Compile,
+        Kind::Answer,
+    ];
+}
+
+/// Where something happens.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Lane {
+    /// The client of the event's session.
+    Client,
+    Dispatcher,
+    Worker(WorkerId),
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum What {
+    /// Commands of several kinds; of operations that are run as one, what they consist of.
+    Batch {
+        mix: Mix,
+    },
+    Operation(&'static Operation),
+    /// A tensor's data comes,
+    Create,
+    /// is asked for,
+    Fetch,
+    /// is let go of.
+    Free,
+    /// A pass of a sequence that repeats, by its number and what it consists of.
+    HotPath {
+        number: u32,
+        mix: Mix,
+    },
+    /// A block goes to another worker,
+    Send {
+        collective: Collective,
+        transfer: TransferId,
+        to: WorkerId,
+    },
+    /// or has come from it.
+    Receive {
+        transfer: TransferId,
+        from: WorkerId,
+    },
+    /// Whatever else is sent: definitions, questions.
+    Control,
+}
+
+/// What a worker does with its time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Activity {
+    Create,
+    Elementwise,
+    Reduce,
+    Matmul,
+    Shape,
+    Index,
+    /// Sends and takes blocks, or waits for others to.
+    Move,
+    Compile,
+    /// Reads values for clients.
+    Read,
+}
+
+impl Activity {
+    pub const ALL: [Activity; 9] = [
+        Activity::Create,
+        Activity::Elementwise,
+        Activity::Reduce,
+        Activity::Matmul,
+        Activity::Shape,
+        Activity::Index,
+        Activity::Move,
+        Activity::Compile,
+        Activity::Read,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Activity::Create => "create",
+            Activity::Elementwise => "elementwise",
+            Activity::Reduce => "reduce",
+            Activity::Matmul => "matmul",
+            Activity::Shape => "shape",
+            Activity::Index => "index",
+            Activity::Move => "move",
+            Activity::Compile => "compile",
+            Activity::Read => "read",
+        }
+    }
+
+    pub const fn of(family: Family) -> Activity {
+        match family {
+            Family::Create => Activity::Create,
+            Family::Unary | Family::Binary | Family::Ternary => Activity::Elementwise,
+            Family::Reduce => Activity::Reduce,
+            Family::Matmul => Activity::Matmul,
+            Family::Reshape | Family::Slice | Family::Concat => Activity::Shape,
+            Family::Index => Activity::Index,
+        }
+    }
+}
+
+/// How something divides into activities: the parts of 255 of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mix(pub [u8; Activity::ALL.len()]);
+
+impl Mix {
+    /// By what each of some parts costs.
+    pub fn new(parts: impl IntoIterator<Item = (Activity, u64)>) -> Mix {
+        let mut costs = [0u64; Activity::ALL.len()];
+        for (activity, cost) in parts {
+            costs[activity as usize] += cost;
+        }
+        let all: u64 = costs.iter().sum();
+        Mix(costs.map(|cost| (cost * 255).checked_div(all).unwrap_or(0) as u8))
+    }
+
+    /// The parts that are there, with their shares; they add up to 1.
+    pub fn shares(&self) -> impl Iterator<Item = (Activity, f64)> {
+        let all: f64 = self.0.iter().map(|&part| f64::from(part)).sum();
+        let parts = Activity::ALL.into_iter().zip(self.0);
+        parts
+            .filter(|(_, part)| *part > 0)
+            .map(move |(activity, part)| (activity, f64::from(part) / all))
+    }
+
+    /// The activity of most of it.
+    pub fn most(&self) -> Option<Activity> {
+        let largest = self.shares().max_by(|(_, a), (_, b)| a.total_cmp(b));
+        largest.map(|(activity, _)| activity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mix_divides_by_cost() {
+        let parts = [(Activity::Matmul, 300), (Activity::Reduce, 50), (Activity::Matmul, 50)];
+        let mix = Mix::new(parts);
+        let shares: Vec<(Activity, f64)> = mix.shares().collect();
+        assert_eq!(shares.len(), 2);
+        assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(shares.iter().any(|(a, share)| *a == Activity::Matmul && *share > 0.85));
+        assert_eq!(mix.most(), Some(Activity::Matmul));
+    }
+
+    #[test]
+    fn a_mix_of_nothing_has_no_parts() {
+        assert_eq!(Mix::new([]).shares().count(), 0);
+        assert_eq!(Mix::new([(Activity::Create, 0)]).most(), None);
+    }
+
+    #[test]
+    fn activities_stand_at_their_places() {
+        assert!(Activity::ALL.iter().enumerate().all(|(place, of)| *of as usize == place));
+        assert!(Kind::ALL.iter().enumerate().all(|(place, kind)| *kind as usize == place));
+    }
+}

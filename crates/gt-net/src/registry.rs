@@ -1,0 +1,71 @@
+//! Which dispatchers of this user run on this machine.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use crate::error::NetError;
+use crate::keyring::runtime_folder;
+
+/// A dispatcher that runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// A server, at an address.
+    Server { address: String, process: u32 },
+    /// A program with an embedded session, and its socket file.
+    Embedded { process: u32, socket: PathBuf },
+}
+
+/// All dispatchers of this user on this machine: servers first, in the order of their addresses.
+///
+/// # Errors
+/// The folder in which they are noted cannot be read.
+pub fn running() -> Result<Vec<Found>, NetError> {
+    let folder = runtime_folder()?;
+    let entries = fs::read_dir(&folder).map_err(|error| NetError::File {
+        action: "reading",
+        path: folder.display().to_string(),
+        error,
+    })?;
+    let (mut servers, mut embedded) = (Vec::new(), Vec::new());
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        if name.starts_with("server-") && name.ends_with(".lock") {
+            servers.extend(server(&path));
+        } else if let Some(number) =
+            name.strip_prefix("embedded-").and_then(|rest| rest.strip_suffix(".sock"))
+            && let Ok(process) = number.parse()
+        {
+            embedded.extend(program(process, &path));
+        }
+    }
+    servers.sort_by_key(|(address, _)| address.clone());
+    embedded.sort_unstable();
+    let servers = servers.into_iter().map(|(address, process)| Found::Server { address, process });
+    let embedded =
+        embedded.into_iter().map(|(process, socket)| Found::Embedded { process, socket });
+    Ok(servers.chain(embedded).collect())
+}
+
+/// What a server's lock says, if the server still holds it.
+fn server(path: &Path) -> Option<(String, u32)> {
+    let file = File::open(path).ok()?;
+    // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
+    let is_free = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) } == 0;
+    if is_free {
+        return None;
+    }
+    let text = fs::read_to_string(path).ok()?;
+    let (process, address) = text.trim().split_once('\n')?;
+    Some((address.to_string(), process.parse().ok()?))
+}
+
+/// A program that still runs; the socket of one that was killed is removed.
+fn program(process: u32, socket: &Path) -> Option<(u32, PathBuf)> {
+    if Path::new("/proc").join(process.to_string()).exists() {
+        return Some((process, socket.to_path_buf()));
+    }
+    let _ = fs::remove_file(socket);
+    None
+}

@@ -1,0 +1,204 @@
+//! The tools that look at a dispatcher from outside, and `gt.status()`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gt::ir::status::{SessionStatus, Status, Waits, WorkerStatus};
+use gt_tools::ToolError;
+use gt_tools::find::Target;
+use gt_tools::top::Options;
+use gt_tools::visualize::{Format, Size};
+use pyo3::exceptions::{PyConnectionError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::session;
+
+fn to_python(error: ToolError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ToolError::File { .. } => PyOSError::new_err(text),
+        ToolError::BadLog { .. } | ToolError::EmptyLog { .. } | ToolError::BadOption(_) => {
+            PyValueError::new_err(text)
+        }
+        ToolError::NobodyHere
+        | ToolError::Several { .. }
+        | ToolError::NoSuchProcess { .. }
+        | ToolError::Link(_) => PyConnectionError::new_err(text),
+    }
+}
+
+/// Records what happens at a dispatcher into a log, for some seconds or until there are `limit`
+/// events. Gives how many there are, how many were lost, and what was watched.
+#[pyfunction]
+#[pyo3(signature = (path, seconds, limit=None, address=None, process=None, key_file=None, insecure=false))]
+#[allow(clippy::too_many_arguments)] // One for each option of the command.
+fn trace(
+    py: Python<'_>,
+    path: PathBuf,
+    seconds: f64,
+    limit: Option<usize>,
+    address: Option<String>,
+    process: Option<u32>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<(usize, u64, String)> {
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!("the duration is {seconds} s, expected 0 or more"))
+    })?;
+    let target = Target { address, process, key_file, insecure };
+    let mut interrupted = None;
+    let recorded = py.detach(|| {
+        // Ctrl-C ends the recording; what there is by then is written.
+        let mut stop = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                interrupted = Some(error);
+                true
+            }
+        };
+        gt_tools::trace::record(&target, duration, limit, &path, &mut stop)
+    });
+    let recorded = recorded.map_err(to_python)?;
+    Ok((recorded.events, recorded.dropped, recorded.title))
+}
+
+/// Draws a log. Gives what was drawn.
+#[pyfunction]
+#[pyo3(signature = (log, output, format=None, dpi=150.0, width=16.0, height=10.0))]
+fn visualize(
+    py: Python<'_>,
+    log: PathBuf,
+    output: PathBuf,
+    format: Option<&str>,
+    dpi: f64,
+    width: f64,
+    height: f64,
+) -> PyResult<Py<PyDict>> {
+    let format = Format::find(format, &output).map_err(to_python)?;
+    let size = Size { width, height, dpi };
+    let drawn = py.detach(|| gt_tools::visualize::visualize(&log, &output, format, size));
+    let drawn = drawn.map_err(to_python)?;
+    let dict = PyDict::new(py);
+    dict.set_item("lanes", drawn.lanes)?;
+    dict.set_item("events", drawn.events)?;
+    dict.set_item("moves", drawn.moves)?;
+    dict.set_item("seconds", drawn.seconds)?;
+    dict.set_item("cut_off", drawn.cut_off)?;
+    Ok(dict.unbind())
+}
+
+/// Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text.
+#[pyfunction]
+#[pyo3(signature = (alpha=0.15, once=false, json=false, address=None, process=None, key_file=None, insecure=false))]
+#[allow(clippy::too_many_arguments)] // One for each option of the command.
+fn top(
+    py: Python<'_>,
+    alpha: f64,
+    once: bool,
+    json: bool,
+    address: Option<String>,
+    process: Option<u32>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<String> {
+    let target = Target { address, process, key_file, insecure };
+    let options = Options { target, alpha, once, json };
+    let mut interrupted = None;
+    let shown = py.detach(|| {
+        let mut stop = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                interrupted = Some(error);
+                true
+            }
+        };
+        gt_tools::top::run(&options, &mut stop)
+    });
+    match interrupted {
+        Some(error) => Err(error),
+        None => shown.map_err(to_python),
+    }
+}
+
+/// How the dispatcher of the current session is, with its workers and sessions.
+#[pyfunction]
+fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
+    let session = session::current()?;
+    let mut status = session::waiting(py, |interrupt| session.status(interrupt))?;
+    // Workers that are at work would answer only afterwards.
+    if status.workers.iter().all(|worker| worker.in_flight == 0) {
+        let stats = session::waiting(py, |interrupt| session.worker_stats(interrupt))?;
+        for worker in &mut status.workers {
+            if let Some(stats) = stats.iter().find(|stats| stats.name == worker.name) {
+                worker.report.engine.clone_from(&stats.engine);
+                (worker.report.tensors, worker.report.bytes) = (stats.tensors, stats.bytes);
+            }
+        }
+    }
+    let dict = convert(py, &status)?;
+    dict.set_item("at", session.describe())?;
+    Ok(dict.unbind())
+}
+
+fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("seconds", status.now.as_secs_f64())?;
+    let workers = status.workers.iter().map(|worker| convert_worker(py, worker, status.now));
+    dict.set_item("workers", PyList::new(py, workers.collect::<PyResult<Vec<_>>>()?)?)?;
+    let sessions = status.sessions.iter().map(|session| convert_session(py, session, status.now));
+    dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
+    Ok(dict)
+}
+
+fn convert_worker<'py>(
+    py: Python<'py>,
+    worker: &WorkerStatus,
+    now: Duration,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("number", worker.number)?;
+    dict.set_item("name", &worker.name)?;
+    let report = Some(&worker.report).filter(|report| !report.engine.is_empty());
+    dict.set_item("engine", report.map(|report| &report.engine))?;
+    dict.set_item("tensors", report.map(|report| report.tensors))?;
+    dict.set_item("bytes", report.map(|report| report.bytes))?;
+    dict.set_item("queued", worker.in_flight)?;
+    let busy = worker.busy_since.map(|since| now.saturating_sub(since).as_secs_f64());
+    dict.set_item("busy_for", busy)?;
+    Ok(dict)
+}
+
+fn convert_session<'py>(
+    py: Python<'py>,
+    session: &SessionStatus,
+    now: Duration,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("number", session.number)?;
+    dict.set_item("name", &session.name)?;
+    dict.set_item("seconds", now.saturating_sub(session.since).as_secs_f64())?;
+    dict.set_item("instructions", session.instructions)?;
+    dict.set_item("open", session.open)?;
+    dict.set_item("queued", session.queued)?;
+    dict.set_item("bytes", session.bytes)?;
+    let waits = match &session.waits {
+        Waits::Nothing => "nothing".to_string(),
+        Waits::Workers => "a worker to come".to_string(),
+        Waits::Room => "room at the workers".to_string(),
+        Waits::Work => "its instructions to run".to_string(),
+        Waits::Value { tensor, worker, since } => {
+            let seconds = now.saturating_sub(*since).as_secs_f64();
+            format!("tensor {tensor} of worker {worker}, for {seconds:.1} s")
+        }
+    };
+    dict.set_item("waits_for", waits)?;
+    Ok(dict)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.add_function(wrap_pyfunction!(top, module)?)?;
+    module.add_function(wrap_pyfunction!(visualize, module)?)?;
+    module.add_function(wrap_pyfunction!(get_status, module)?)
+}

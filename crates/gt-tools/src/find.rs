@@ -1,0 +1,92 @@
+//! The dispatcher that a user means.
+
+use std::path::PathBuf;
+
+use gt::drivers::watch::Watcher;
+use gt_net::registry::{Found, running};
+
+use crate::error::ToolError;
+
+/// Which dispatcher to watch.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// A server's address; else one on this machine is looked for.
+    pub address: Option<String>,
+    /// The process of an embedded session.
+    pub process: Option<u32>,
+    pub key_file: Option<PathBuf>,
+    pub insecure: bool,
+}
+
+impl Target {
+    /// Watches the dispatcher that is meant: the one that is named, or the only one there is.
+    ///
+    /// # Errors
+    /// There is none, or there are several; or it cannot be reached.
+    pub fn watch(&self) -> Result<Watcher, ToolError> {
+        if let Some(address) = &self.address {
+            return Ok(Watcher::connect(address, self.key_file.as_deref(), self.insecure)?);
+        }
+        let found = self.choose(running()?)?;
+        Ok(Watcher::attach(&found, self.key_file.as_deref())?)
+    }
+
+    fn choose(&self, found: Vec<Found>) -> Result<Found, ToolError> {
+        if let Some(wanted) = self.process {
+            let is_wanted = |found: &&Found| match found {
+                Found::Embedded { process, .. } | Found::Server { process, .. } => {
+                    *process == wanted
+                }
+            };
+            return found.iter().find(is_wanted).cloned().ok_or_else(|| {
+                let list = if found.is_empty() {
+                    "; nor does any other".to_string()
+                } else {
+                    format!("; there are:\n{}", describe(&found).trim_end())
+                };
+                ToolError::NoSuchProcess { process: wanted, list }
+            });
+        }
+        match found.as_slice() {
+            [] => Err(ToolError::NobodyHere),
+            [only] => Ok(only.clone()),
+            several => Err(ToolError::Several { list: describe(several) }),
+        }
+    }
+}
+
+/// A line for each dispatcher.
+pub fn describe(found: &[Found]) -> String {
+    let line = |found: &Found| match found {
+        Found::Server { address, process } => {
+            format!("  server at {address} (process {process})\n")
+        }
+        Found::Embedded { process, .. } => format!("  a program, process {process}\n"),
+    };
+    found.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(port: u16) -> Found {
+        Found::Server { address: format!("localhost:{port}"), process: 7 }
+    }
+
+    #[test]
+    fn the_only_one_is_meant_and_of_several_the_user_chooses() {
+        let target = Target::default();
+        assert_eq!(target.choose(vec![server(9000)]).unwrap(), server(9000));
+        assert!(matches!(target.choose(vec![]), Err(ToolError::NobodyHere)));
+        let program = Found::Embedded { process: 8, socket: PathBuf::new() };
+        let several = vec![server(9000), program.clone()];
+        let error = target.choose(several.clone()).unwrap_err().to_string();
+        assert!(error.contains("localhost:9000") && error.contains("process 8"), "{error}");
+        let target = Target { process: Some(8), ..Target::default() };
+        assert_eq!(target.choose(several.clone()).unwrap(), program);
+        let target = Target { process: Some(9), ..Target::default() };
+        let error = target.choose(several).unwrap_err().to_string();
+        assert!(error.contains("process 9") && error.contains("localhost:9000"), "{error}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads a log as a timeline.
+//!
+//! Lines that say when they began and ended are spans. In logs without such lines, what a worker was
+//! sent lasts from then until it has answered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use gt_ir::event::Activity;
+use gt_ir::operation::Operation;
+use rustc_hash::FxHashMap;
+
+use super::line::Line;
+use super::{Colour, Lane, Move, Part, Span, Timeline};
+use crate::error::ToolError;
+
+/// Reads a log file.
+///
+/// # Errors
+/// It cannot be read, a line of it is not of GT's log (only the last one may be cut off), or
+/// nothing in it can be drawn.
+pub fn read(path: &Path) -> Result<Timeline, ToolError> {
+    let file = File::open(path).map_err(ToolError::file("reading", path))?;
+    let mut reader = BufReader::new(file);
+    let mut building = Building::default();
+    let (mut number, mut buffer) = (0, Vec::new());
+    let bad = |line, reason| ToolError::BadLog { path: path.display().to_string(), line, reason };
+    loop {
+        buffer.clear();
+        let length =
+            reader.read_until(b'\n', &mut buffer).map_err(ToolError::file("reading", path))?;
+        if length == 0 {
+            break;
+        }
+        number += 1;
+        let is_whole = buffer.last() == Some(&b'\n');
+        let text = String::from_utf8_lossy(&buffer);
+        let text = text.trim_end();
+        if text.is_empty() {
+            continue;
+        }
+        match Line::parse(text) {
+            Ok(line) => building.add(&line),
+            // Its writer was cut off, or is still at it.
+            Err(_) if !is_whole && number > 1 => building.timeline.cut_off = true,
+            Err(reason) => {
+                let reason = format!(
+                    "{reason}\n  hint: this draws logs of GT_INSTRUCTION_LOG and `gt trace`"
+                );
+                return Err(bad(number, reason));
+            }
+        }
+    }
+    let timeline = building.finish();
+    if timeline.spans.is_empty() {
+        let hint = "trace while a program is at work, for longer with -s SECONDS";
+        return Err(ToolError::EmptyLog { path: path.display().to_string(), hint });
+    }
+    Ok(timeline)
+}
+
+/// A timeline that is being put together.
+#[derive(Default)]
+struct Building {
+    timeline: Timeline,
+    lanes: BTreeMap<Lane, usize>,
+    /// What each worker was sent and has not answered, where nothing says how long it took.
+    open: FxHashMap<usize, VecDeque<Span>>,
+    /// Blocks on their way: from which lane, when, and how large.
+    sent: FxHashMap<(u64, String), (usize, f64, u64)>,
+    /// What these were, where no line says how long anything took.
+    paired: Vec<Span>,
+    has_times: bool,
+}
+
+impl Building {
+    fn lane(&mut self, part: Part, name: &str) -> usize {
+        let lane = Lane { part, name: name.to_string() };
+        let next = self.lanes.len();
+        *self.lanes.entry(lane).or_insert(next)
+    }
+
+    fn add(&mut self, line: &Line) {
+        let lane = match line.event {
+            // The log names whose batch it was.
+            "PLAN" | "QUEUE" => self.lane(Part::Dispatcher, "dispatcher"),
+            _ if line.is_worker => self.lane(Part::Worker, line.party),
+            _ => self.lane(Part::Client, line.party),
+        };
+        let times = line.number::<f64>("begin").zip(line.number::<f64>("end"));
+        let (begin, end) = times.unwrap_or((line.elapsed, line.elapsed));
+        let span = Span {
+            lane,
+            begin,
+            end: end.max(begin),
+            colour: colour(line),
+            name: name(line),
+            id: line.number("result").or_else(|| line.number("tensor")),
+            count: line.number("count").unwrap_or(1),
+            bytes: line.bytes,
+            session: line.number("session"),
+            failed: line.detail("success") == Some("False") || line.event == "ERROR",
+        };
+        if times.is_some() {
+            self.has_times = true;
+            self.note_move(line, &span);
+            self.timeline.spans.push(span);
+            return;
+        }
+        match line.event {
+            "WORKER_SEND" => self.open.entry(lane).or_default().push_back(span),
+            "WORKER_RECV" if line.command != "Link" => {
+                let sent = self.open.get_mut(&lane).and_then(VecDeque::pop_front);
+                if let Some(sent) = sent {
+                    let failed = span.failed;
+                    self.paired.push(Span { end: line.elapsed, failed, ..sent });
+                }
+            }
+            // What passes takes no time: it is a moment on its client's lane.
+            "RECV" | "SEND" | "ERROR" => self.timeline.spans.push(span),
+            _ => {}
+        }
+    }
+
+    /// Joins the two ends of a move.
+    fn note_move(&mut self, line: &Line, span: &Span) {
+        let Some(transfer) = line.number::<u64>("transfer") else { return };
+        if let Some(to) = line.detail("to") {
+            let sent = (span.lane, span.begin, span.bytes);
+            self.sent.insert((transfer, format!("{} {to}", line.party)), sent);
+        } else if let Some(from) = line.detail("from") {
+            let way = (transfer, format!("{from} {}", line.party));
+            if let Some((from, sent, bytes)) = self.sent.remove(&way) {
+                let (to, received) = (span.lane, span.begin);
+                let bytes = bytes.max(span.bytes);
+                self.timeline.moves.push(Move { from, sent, to, received, bytes, transfer });
+            }
+        }
+    }
+
+    /// Puts lanes into their order.
+    fn finish(mut self) -> Timeline {
+        let mut places = vec![0; self.lanes.len()];
+        for (place, (lane, number)) in std::mem::take(&mut self.lanes).into_iter().enumerate() {
+            places[number] = place;
+            self.timeline.lanes.push(lane);
+        }
+        if !self.has_times {
+            self.timeline.spans.append(&mut self.paired);
+        }
+        for span in &mut self.timeline.spans {
+            span.lane = places[span.lane];
+        }
+        for moved in &mut self.timeline.moves {
+            (moved.from, moved.to) = (places[moved.from], places[moved.to]);
+        }
+        self.timeline.spans.sort_by(|a, b| a.begin.total_cmp(&b.begin));
+        self.timeline
+    }
+}
+
+/// What a line is about, in a word.
+fn name(line: &Line) -> String {
+    let command = line.command.strip_prefix("Worker").unwrap_or(line.command);
+    match (line.event, line.detail("op")) {
+        ("COMPILE", _) => "compile".into(),
+        ("ISSUE", _) => "issue".into(),
+        ("PLAN", _) => "plan".into(),
+        ("QUEUE", _) => "queue".into(),
+        (_, Some(operation)) => operation.to_string(),
+        _ => match command {
+            "CreateTensor" => "create".into(),
+            "GetData" => "fetch".into(),
+            "Read" => "read".into(),
+            "FreeTensor" => "free".into(),
+            "HotPath" | "HotPathStart" | "HotPathEnd" => match line.detail("number") {
+                Some(number) => format!("hot path {number}"),
+                None => "hot path".into(),
+            },
+            other => other.to_string(),
+        },
+    }
+}
+
+fn colour(line: &Line) -> Colour {
+    match line.event {
+        "COMPILE" => return Colour::Compile,
+        "ISSUE" => return Colour::Issue,
+        "PLAN" => return Colour::Plan,
+        "QUEUE" => return Colour::Queue,
+        "MOVE" => return Colour::Move,
+        "RECV" | "SEND" | "ERROR" | "CONNECT" | "DISCONNECT" => return Colour::Link,
+        _ => {}
+    }
+    if let Some(operation) = line.detail("op").and_then(Operation::from_name) {
+        return Colour::of(Activity::of(operation.family));
+    }
+    match line.command.strip_prefix("Worker").unwrap_or(line.command) {
+        "GetData" | "Read" => Colour::Read,
+        "HotPath" | "HotPathStart" | "HotPathEnd" | "Batch" => Colour::HotPath,
+        "BinaryOp" | "UnaryOp" | "TernaryOp" => Colour::Elementwise,
+        "ReshapeOp" | "SliceOp" | "ConcatOp" => Colour::Shape,
+        _ => Colour::Create,
+    }
+}

@@ -1,0 +1,219 @@
+//! What a cluster is at, in a terminal and live.
+//!
+//! - [`model`]: rates and shares, smoothed, from one status to the next.
+//! - [`view`]: the screen; [`keys`]: what the user has chosen by keys.
+//! - [`text`]: the same as text and as JSON, for scripts.
+
+mod keys;
+mod model;
+mod text;
+mod view;
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use gt::drivers::watch::Watcher;
+use gt_net::registry::{Found, running};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use crate::error::ToolError;
+use crate::find::Target;
+use keys::{Action, Keys};
+use model::Model;
+
+/// How often the dispatcher is asked.
+const EVERY: Duration = Duration::from_millis(500);
+/// How often keys are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// A connection that fails is tried again after so long.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What to show, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub target: Target,
+    /// How much of the newest measurement counts: 1 for nothing else.
+    pub alpha: f64,
+    /// Shows one moment as text and ends.
+    pub once: bool,
+    /// As JSON.
+    pub json: bool,
+}
+
+/// Runs until the user leaves, or `stop` says so; gives what is to be printed afterwards.
+///
+/// # Errors
+/// There is nobody to watch, or no terminal to draw on.
+pub fn run(options: &Options, stop: &mut dyn FnMut() -> bool) -> Result<String, ToolError> {
+    if !(options.alpha > 0.0 && options.alpha <= 1.0) {
+        let text =
+            format!("--ema-alpha is {}, expected a number above 0, 1 at most", options.alpha);
+        return Err(ToolError::BadOption(text));
+    }
+    let watcher = watch_first(&options.target)?;
+    if options.once || options.json {
+        return once(watcher, options, stop);
+    }
+    if !std::io::stdout().is_terminal() {
+        let text = "the output is no terminal\n  hint: --once shows one moment as text, --once --json for scripts";
+        return Err(ToolError::BadOption(text.into()));
+    }
+    let mut terminal = ratatui::try_init().map_err(terminal_error)?;
+    let result = live(&mut terminal, watcher, options, stop);
+    ratatui::restore();
+    result.map(|()| String::new())
+}
+
+/// Of several dispatchers on this machine the first is shown first: Tab goes on to the others.
+fn watch_first(target: &Target) -> Result<Watcher, ToolError> {
+    match target.watch() {
+        Err(ToolError::Several { .. }) => {
+            let found = running()?;
+            let attached =
+                found.iter().map(|found| Watcher::attach(found, target.key_file.as_deref()));
+            let mut failed = None;
+            for watcher in attached {
+                match watcher {
+                    Ok(watcher) => return Ok(watcher),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            Err(failed.map_or(ToolError::NobodyHere, ToolError::Link))
+        }
+        other => other,
+    }
+}
+
+fn once(
+    mut watcher: Watcher,
+    options: &Options,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<String, ToolError> {
+    let mut model = Model::new(1.0);
+    model.take(watcher.status()?);
+    let until = Instant::now() + EVERY;
+    while Instant::now() < until && !stop() {
+        std::thread::sleep(LOOK);
+    }
+    model.take(watcher.status()?);
+    Ok(if options.json {
+        text::json(&model, watcher.title())
+    } else {
+        text::plain(&model, watcher.title())
+    })
+}
+
+/// What the screen shows.
+struct Screen {
+    watcher: Option<Watcher>,
+    model: Model,
+    keys: Keys,
+    title: String,
+    /// Why there is nothing new.
+    trouble: Option<String>,
+    /// Which of the dispatchers on this machine is shown.
+    place: usize,
+}
+
+fn live(
+    terminal: &mut ratatui::DefaultTerminal,
+    watcher: Watcher,
+    options: &Options,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<(), ToolError> {
+    let title = watcher.title().to_string();
+    let mut screen = Screen {
+        watcher: Some(watcher),
+        model: Model::new(options.alpha),
+        keys: Keys::default(),
+        title,
+        trouble: None,
+        place: 0,
+    };
+    let mut due = Instant::now();
+    while !stop() {
+        if Instant::now() >= due {
+            due = Instant::now() + screen.refresh(options);
+            screen.draw(terminal)?;
+        }
+        while event::poll(LOOK).map_err(terminal_error)? {
+            let action = match event::read().map_err(terminal_error)? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => screen.keys.press(key),
+                Event::Resize(..) => Action::Draw,
+                _ => Action::None,
+            };
+            match action {
+                Action::Leave => return Ok(()),
+                Action::Next => {
+                    screen.next(options);
+                    due = Instant::now();
+                }
+                Action::Draw => screen.draw(terminal)?,
+                Action::None => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Screen {
+    /// Asks for the newest status; says when to do so again.
+    fn refresh(&mut self, options: &Options) -> Duration {
+        if self.keys.is_paused {
+            return EVERY;
+        }
+        let Some(watcher) = &mut self.watcher else {
+            match watch_first(&options.target) {
+                Ok(watcher) => self.show(options, watcher),
+                Err(error) => self.trouble = Some(error.to_string()),
+            }
+            return AGAIN;
+        };
+        match watcher.status() {
+            Ok(status) => {
+                self.model.take(status);
+                self.trouble = None;
+                EVERY
+            }
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                self.watcher = None;
+                AGAIN
+            }
+        }
+    }
+
+    fn show(&mut self, options: &Options, watcher: Watcher) {
+        self.title = watcher.title().to_string();
+        self.watcher = Some(watcher);
+        self.model = Model::new(options.alpha);
+        self.trouble = None;
+    }
+
+    /// Goes on to the next dispatcher on this machine.
+    fn next(&mut self, options: &Options) {
+        let found: Vec<Found> = running().unwrap_or_default();
+        if found.is_empty() {
+            return;
+        }
+        self.place = (self.place + 1) % found.len();
+        match Watcher::attach(&found[self.place], options.target.key_file.as_deref()) {
+            Ok(watcher) => self.show(options, watcher),
+            Err(error) => self.trouble = Some(error.to_string()),
+        }
+    }
+
+    fn draw(&self, terminal: &mut ratatui::DefaultTerminal) -> Result<(), ToolError> {
+        let shown = view::Shown {
+            model: &self.model,
+            keys: &self.keys,
+            title: &self.title,
+            trouble: self.trouble.as_deref(),
+        };
+        terminal.draw(|frame| view::draw(frame, &shown)).map(|_| ()).map_err(terminal_error)
+    }
+}
+
+fn terminal_error(error: std::io::Error) -> ToolError {
+    ToolError::BadOption(format!("the terminal cannot be used: {error}"))
+}

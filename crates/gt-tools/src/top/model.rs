@@ -1,0 +1,195 @@
+//! Rates and shares, smoothed, from one status to the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gt_ir::WorkerId;
+use gt_ir::event::Activity;
+use gt_ir::status::{SessionStatus, Status, WorkerStatus};
+
+const KINDS: usize = Activity::ALL.len();
+
+/// What is shown of a dispatcher.
+pub struct Model {
+    alpha: f64,
+    pub status: Option<Status>,
+    workers: BTreeMap<WorkerId, Shares>,
+    sessions: BTreeMap<u32, Rates>,
+}
+
+/// How a worker divides its time: parts of 1, the rest is idle.
+#[derive(Clone, Copy, Default)]
+pub struct Shares(pub [f64; KINDS]);
+
+impl Shares {
+    pub fn busy(&self) -> f64 {
+        self.0.iter().sum::<f64>().min(1.0)
+    }
+}
+
+/// How fast a session goes on.
+#[derive(Clone, Copy, Default)]
+pub struct Rates {
+    /// Instructions a second.
+    pub instructions: f64,
+    /// Its part of the time of all workers.
+    pub share: f64,
+}
+
+impl Model {
+    /// `alpha` is how much of the newest measurement counts.
+    pub fn new(alpha: f64) -> Model {
+        Model { alpha, status: None, workers: BTreeMap::new(), sessions: BTreeMap::new() }
+    }
+
+    /// Takes the newest status.
+    pub fn take(&mut self, status: Status) {
+        if let Some(before) = &self.status {
+            let seconds = status.now.saturating_sub(before.now).as_secs_f64();
+            if seconds <= 0.0 {
+                return;
+            }
+            let alpha = self.alpha;
+            let smooth = |old: f64, new: f64| old + alpha * (new - old);
+            let old_workers = std::mem::take(&mut self.workers);
+            for worker in &status.workers {
+                let earlier = before.workers.iter().find(|earlier| earlier.id == worker.id);
+                let now = earlier.map(|earlier| shares(earlier, worker, before.now, status.now));
+                let now = now.unwrap_or_default();
+                let smoothed = match old_workers.get(&worker.id) {
+                    Some(old) => std::array::from_fn(|kind| smooth(old.0[kind], now.0[kind])),
+                    None => now.0,
+                };
+                self.workers.insert(worker.id, Shares(smoothed));
+            }
+            let old_sessions = std::mem::take(&mut self.sessions);
+            let all_time = seconds * status.workers.len().max(1) as f64;
+            for session in &status.sessions {
+                let earlier = before.sessions.iter().find(|e| e.number == session.number);
+                let grown = |of: fn(&SessionStatus) -> f64| {
+                    earlier.map_or(0.0, |earlier| (of(session) - of(earlier)).max(0.0))
+                };
+                let now = Rates {
+                    instructions: grown(|s| s.instructions as f64) / seconds,
+                    share: (grown(|s| s.busy.as_secs_f64()) / all_time).min(1.0),
+                };
+                let smoothed = match old_sessions.get(&session.number) {
+                    Some(old) => Rates {
+                        instructions: smooth(old.instructions, now.instructions),
+                        share: smooth(old.share, now.share),
+                    },
+                    None => now,
+                };
+                self.sessions.insert(session.number, smoothed);
+            }
+        }
+        self.status = Some(status);
+    }
+
+    pub fn shares(&self, worker: &WorkerStatus) -> Shares {
+        self.workers.get(&worker.id).copied().unwrap_or_default()
+    }
+
+    pub fn rates(&self, session: &SessionStatus) -> Rates {
+        self.sessions.get(&session.number).copied().unwrap_or_default()
+    }
+
+    /// Instructions a second of all sessions.
+    pub fn rate(&self) -> f64 {
+        self.sessions.values().map(|rates| rates.instructions).sum()
+    }
+}
+
+/// How a worker has divided its time between two statuses. One that is at a long operation has not
+/// told of it yet: that counts as more of what it did last.
+fn shares(earlier: &WorkerStatus, later: &WorkerStatus, from: Duration, until: Duration) -> Shares {
+    let seconds = until.saturating_sub(from).as_secs_f64();
+    let grown = |kind: usize| {
+        let (old, new) = (earlier.report.busy[kind], later.report.busy[kind]);
+        new.saturating_sub(old).as_secs_f64()
+    };
+    let mut times: [f64; KINDS] = std::array::from_fn(grown);
+    // Reports come in steps, so that more than passed may have come at once.
+    let all: f64 = times.iter().sum();
+    if let Some(since) = later.busy_since {
+        let untold = until.saturating_sub(since.max(later.report.at).max(from)).as_secs_f64();
+        let room = (seconds - all).max(0.0);
+        let most = (0..KINDS).max_by(|a, b| times[*a].total_cmp(&times[*b]));
+        let kind = if all > 0.0 { most.unwrap_or(0) } else { last_activity(later) };
+        times[kind] += untold.min(room);
+    }
+    let all: f64 = times.iter().sum();
+    let scale = if all > seconds { 1.0 / all } else { 1.0 / seconds };
+    Shares(times.map(|time| time * scale))
+}
+
+/// What a worker has been at most.
+fn last_activity(worker: &WorkerStatus) -> usize {
+    let busy = &worker.report.busy;
+    (0..KINDS).max_by_key(|kind| busy[*kind]).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::status::Report;
+
+    use super::*;
+
+    fn worker(at: u64, matmul: u64, busy_since: Option<u64>) -> WorkerStatus {
+        let mut report = Report { at: Duration::from_millis(at), ..Report::default() };
+        report.busy[Activity::Matmul as usize] = Duration::from_millis(matmul);
+        WorkerStatus {
+            id: WorkerId(0),
+            number: 0,
+            name: "w0".into(),
+            homes: 1,
+            in_flight: 0,
+            batches: 0,
+            busy_since: busy_since.map(Duration::from_millis),
+            report,
+        }
+    }
+
+    fn status(now: u64, worker: WorkerStatus) -> Status {
+        Status { now: Duration::from_millis(now), workers: vec![worker], ..Status::default() }
+    }
+
+    fn matmul(model: &Model) -> f64 {
+        let status = model.status.as_ref().unwrap();
+        model.shares(&status.workers[0]).0[Activity::Matmul as usize]
+    }
+
+    #[test]
+    fn a_share_is_the_time_that_was_told_of_the_time_that_passed() {
+        let mut model = Model::new(1.0);
+        model.take(status(1000, worker(1000, 100, None)));
+        model.take(status(2000, worker(2000, 350, None)));
+        assert!((matmul(&model) - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_are_smoothed() {
+        let mut model = Model::new(0.5);
+        model.take(status(1000, worker(1000, 0, None)));
+        model.take(status(2000, worker(2000, 1000, None)));
+        model.take(status(3000, worker(3000, 1000, None)));
+        assert!((matmul(&model) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_worker_at_a_long_operation_is_busy() {
+        let mut model = Model::new(1.0);
+        model.take(status(1000, worker(1000, 100, Some(500))));
+        model.take(status(2000, worker(1000, 100, Some(500))));
+        assert!((matmul(&model) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_ever_more_than_all_of_the_time() {
+        let mut model = Model::new(1.0);
+        model.take(status(1000, worker(500, 0, Some(0))));
+        model.take(status(1500, worker(1500, 1000, Some(0))));
+        let status = model.status.as_ref().unwrap();
+        assert!(model.shares(&status.workers[0]).busy() <= 1.0 + 1e-9);
+    }
+}

@@ -1,0 +1,104 @@
+//! What `gt top` shows, as text and as JSON.
+
+use std::fmt::Write;
+
+use gt_ir::event::Activity;
+use serde_json::{Map, Value, json};
+
+use super::model::Model;
+use super::view::waits;
+use crate::words::{bytes, number};
+
+/// One moment, for people.
+pub fn plain(model: &Model, title: &str) -> String {
+    let mut out = String::new();
+    let Some(status) = &model.status else { return out };
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "{title}, up {:.0} s, {} instructions/s",
+        status.now.as_secs_f64(),
+        number(model.rate())
+    );
+    for worker in &status.workers {
+        let shares = model.shares(worker);
+        let mut parts: Vec<(Activity, f64)> =
+            Activity::ALL.into_iter().zip(shares.0).filter(|(_, share)| *share >= 0.005).collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|(of, share)| format!("{} {:.0} %", of.name(), 100.0 * share))
+            .collect();
+        let _ = writeln!(
+            out,
+            "worker {} ({}): idle {:.0} %, queue {}, {}{}{}",
+            worker.name,
+            worker.report.engine,
+            100.0 * (1.0 - shares.busy()),
+            worker.in_flight,
+            bytes(worker.report.bytes),
+            if parts.is_empty() { "" } else { ", " },
+            parts.join(", ")
+        );
+    }
+    for session in &status.sessions {
+        let rates = model.rates(session);
+        let _ = writeln!(
+            out,
+            "session {}: {}/s, {:.0} % of all workers, {}, waits for {}",
+            session.name,
+            number(rates.instructions),
+            100.0 * rates.share,
+            bytes(session.bytes),
+            waits(session, status.now)
+        );
+    }
+    out
+}
+
+/// One moment, for programs.
+pub fn json(model: &Model, title: &str) -> String {
+    let Some(status) = &model.status else { return "null\n".into() };
+    let workers = status.workers.iter().map(|worker| {
+        let shares = model.shares(worker);
+        let kinds = Activity::ALL.into_iter().zip(shares.0);
+        let activities: Map<String, Value> =
+            kinds.map(|(activity, share)| (activity.name().into(), json!(share))).collect();
+        json!({
+            "number": worker.number,
+            "name": worker.name,
+            "engine": worker.report.engine,
+            "idle": 1.0 - shares.busy(),
+            "activities": activities,
+            "queue": worker.in_flight,
+            "batches": worker.batches,
+            "operations": worker.report.operations,
+            "failed": worker.report.failed,
+            "tensors": worker.report.tensors,
+            "bytes": worker.report.bytes,
+            "bytes_peak": worker.report.bytes_peak,
+        })
+    });
+    let sessions = status.sessions.iter().map(|session| {
+        let rates = model.rates(session);
+        json!({
+            "number": session.number,
+            "name": session.name,
+            "instructions": session.instructions,
+            "rate": rates.instructions,
+            "share": rates.share,
+            "open": session.open,
+            "queued": session.queued,
+            "bytes": session.bytes,
+            "waits_for": waits(session, status.now),
+        })
+    });
+    let all = json!({
+        "dispatcher": title,
+        "seconds": status.now.as_secs_f64(),
+        "dropped": status.dropped,
+        "workers": workers.collect::<Vec<_>>(),
+        "sessions": sessions.collect::<Vec<_>>(),
+    });
+    format!("{all:#}\n")
+}

@@ -1,0 +1,88 @@
+//! Writes what happens at a dispatcher into a log, as `GT_INSTRUCTION_LOG` does from the beginning.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gt::drivers::watch::Watcher;
+use gt_dispatcher::log::Log;
+use gt_ir::event::Event;
+
+use crate::error::ToolError;
+use crate::find::Target;
+
+/// How often the dispatcher is asked, and for how much.
+const EVERY: Duration = Duration::from_millis(50);
+const AT_ONCE: u32 = 1 << 16;
+/// The most events that are kept.
+const MOST: usize = 4 << 20;
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    pub events: usize,
+    /// Events that were lost on the way.
+    pub dropped: u64,
+    /// What was watched.
+    pub title: String,
+}
+
+/// Records for `duration`, or until there are `limit` events, or `stop` says so; writes all to `path`.
+///
+/// # Errors
+/// There is nobody to watch, or the log cannot be written.
+pub fn record(
+    target: &Target,
+    duration: Duration,
+    limit: Option<usize>,
+    path: &Path,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Recorded, ToolError> {
+    let mut watcher = target.watch()?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(ToolError::file("making", folder))?;
+    }
+    // Opened first: who cannot write it need not wait for it.
+    let file = File::create(path).map_err(ToolError::file("writing", path))?;
+    let limit = limit.unwrap_or(MOST).min(MOST);
+    let (mut events, mut dropped): (Vec<Event>, u64) = (Vec::new(), 0);
+    let until = Instant::now() + duration;
+    loop {
+        let (new, lost) = match watcher.events(AT_ONCE) {
+            Ok(got) => got,
+            // What it has told before it ended is worth keeping.
+            Err(error) if events.is_empty() => return Err(error.into()),
+            Err(_) => break,
+        };
+        dropped += lost;
+        events.extend(new);
+        let left = until.saturating_duration_since(Instant::now());
+        if events.len() >= limit || left.is_zero() || stop() {
+            break;
+        }
+        std::thread::sleep(EVERY.min(left));
+    }
+    events.truncate(limit);
+    events.sort_by_key(|event| event.end);
+    write(&watcher, &events, file).map_err(ToolError::file("writing", path))?;
+    Ok(Recorded { events: events.len(), dropped, title: watcher.title().to_string() })
+}
+
+/// Writes events as lines.
+fn write(watcher: &Watcher, events: &[Event], file: File) -> std::io::Result<()> {
+    let out = Arc::new(Mutex::new((BufWriter::new(file), Ok(()))));
+    let sink = Arc::clone(&out);
+    let mut log = Log::new(Box::new(move |line| {
+        let (file, result) = &mut *sink.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_ok() {
+            *result = writeln!(file, "{line}");
+        }
+    }));
+    for event in events {
+        log.event(event.end, event, &|named| watcher.name(named).map(str::to_string));
+    }
+    let (file, result) = &mut *out.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(result, Ok(())).and_then(|()| file.flush())
+}

@@ -1,0 +1,318 @@
+//! What is drawn where.
+//!
+//! A span that is wide enough is a box of its own. Narrower ones would melt together: for each column
+//! of pixels they are one bar, as high as the lane was busy there, in the colour of most of it.
+
+use crate::timeline::{Colour, Part, Span, Timeline};
+use crate::visualize::Size;
+use crate::words::{bytes, duration, grouped};
+
+/// Narrower spans are drawn together, in points.
+const NARROW: f64 = 2.0;
+/// The width of the columns in which they are.
+const COLUMN: f64 = 1.0;
+/// The most arrows: the largest moves.
+const ARROWS: usize = 400;
+/// Space for the names of lanes, and around everything.
+const NAMES: f64 = 150.0;
+const MARGIN: f64 = 16.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 64.0;
+/// The most room for one lane.
+const TALLEST: f64 = 150.0;
+
+/// Points an inch: SVG's own.
+pub const POINTS: f64 = 96.0;
+
+/// A drawing, in points.
+#[derive(Debug, PartialEq)]
+pub struct Layout {
+    pub width: f64,
+    pub height: f64,
+    pub lanes: Vec<Row>,
+    pub boxes: Vec<Box>,
+    pub bars: Vec<Bar>,
+    pub arrows: Vec<Arrow>,
+    /// Places and texts of the axis.
+    pub ticks: Vec<(f64, String)>,
+    /// What was found, with the seconds and the number of instructions of each.
+    pub legend: Vec<(Colour, f64, u64)>,
+    pub summary: String,
+    pub plot: (f64, f64),
+}
+
+/// A lane.
+#[derive(Debug, PartialEq)]
+pub struct Row {
+    pub name: String,
+    pub detail: String,
+    pub part: Part,
+    pub y: f64,
+    pub height: f64,
+}
+
+/// A span of its own.
+#[derive(Debug, PartialEq)]
+pub struct Box {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
+    pub colour: Colour,
+    pub failed: bool,
+    /// What stands in it, if there is room, and what is told of it.
+    pub label: Option<String>,
+    pub title: String,
+}
+
+/// Narrow spans drawn together.
+#[derive(Debug, PartialEq)]
+pub struct Bar {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
+    pub colour: Colour,
+}
+
+/// A move.
+#[derive(Debug, PartialEq)]
+pub struct Arrow {
+    pub from: (f64, f64),
+    pub to: (f64, f64),
+    pub title: String,
+}
+
+/// Says what is drawn where, in a picture of a size.
+pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
+    let (width, height) = (size.width * POINTS, size.height * POINTS);
+    let (left, right) = (NAMES + MARGIN, (width - MARGIN).max(NAMES + MARGIN + 10.0));
+    let (begin, end) = timeline.extent();
+    let seconds = (end - begin).max(1e-6);
+    let scale = (right - left) / seconds;
+    let x = |time: f64| left + (time - begin) * scale;
+    let lanes = rows(timeline, height);
+    let mut boxes = Vec::new();
+    let mut columns: Vec<Columns> = lanes.iter().map(|_| Columns::new(right - left)).collect();
+    for span in &timeline.spans {
+        let row = &lanes[span.lane];
+        let span_width = (span.end - span.begin) * scale;
+        if span_width < NARROW {
+            columns[span.lane].add(span, (x(span.begin) - left, span_width));
+            continue;
+        }
+        // Waiting is no work: it is drawn thinner, so that what happens meanwhile is seen.
+        let is_thin = span.colour == Colour::Queue;
+        let high = if is_thin { row.height * 0.3 } else { row.height };
+        boxes.push(Box {
+            x: x(span.begin),
+            y: row.y + row.height - high,
+            width: span_width,
+            height: high,
+            colour: span.colour,
+            failed: span.failed,
+            label: label(span, span_width, high),
+            title: title(span),
+        });
+    }
+    let bars = lanes.iter().zip(&columns).flat_map(|(row, columns)| columns.bars(left, row));
+    Layout {
+        width,
+        height,
+        bars: bars.collect(),
+        boxes,
+        arrows: arrows(timeline, &lanes, x),
+        ticks: ticks(begin, end, x),
+        legend: legend(timeline),
+        summary: summary(timeline, seconds),
+        plot: (left, right),
+        lanes,
+    }
+}
+
+fn rows(timeline: &Timeline, height: f64) -> Vec<Row> {
+    let room = (height - TOP - BOTTOM).max(10.0);
+    let each = (room / timeline.lanes.len().max(1) as f64).min(TALLEST);
+    let (begin, end) = timeline.extent();
+    let mut busy = vec![0.0; timeline.lanes.len()];
+    for span in timeline.spans.iter().filter(|span| span.colour != Colour::Queue) {
+        busy[span.lane] += span.end - span.begin;
+    }
+    let row = |(place, lane): (usize, &crate::timeline::Lane)| Row {
+        name: lane.name.clone(),
+        detail: format!(
+            "{}, {:.0} % busy",
+            lane.part.name(),
+            100.0 * busy[place] / (end - begin).max(1e-9)
+        ),
+        part: lane.part,
+        y: TOP + each * place as f64 + each * 0.1,
+        height: each * 0.8,
+    };
+    timeline.lanes.iter().enumerate().map(row).collect()
+}
+
+/// The narrow spans of a lane, by columns of pixels.
+struct Columns {
+    /// For each column the share of each colour.
+    shares: Vec<[f32; Colour::ALL.len()]>,
+}
+
+impl Columns {
+    fn new(width: f64) -> Columns {
+        let count = (width / COLUMN).ceil().max(1.0) as usize;
+        Columns { shares: vec![[0.0; Colour::ALL.len()]; count] }
+    }
+
+    fn add(&mut self, span: &Span, (x, width): (f64, f64)) {
+        let last = self.shares.len() - 1;
+        // What takes no time is seen all the same.
+        let width = width.max(0.05);
+        let mut at = x.max(0.0);
+        let end = x + width;
+        while at < end {
+            let column = ((at / COLUMN) as usize).min(last);
+            let until = if column == last { end } else { end.min((column + 1) as f64 * COLUMN) };
+            self.shares[column][span.colour as usize] += ((until - at) / COLUMN) as f32;
+            if until <= at {
+                break;
+            }
+            at = until;
+        }
+    }
+
+    /// A bar for each run of columns that look alike.
+    fn bars(&self, left: f64, row: &Row) -> Vec<Bar> {
+        let mut bars: Vec<Bar> = Vec::new();
+        for (column, shares) in self.shares.iter().enumerate() {
+            let busy: f32 = shares.iter().sum();
+            if busy <= 0.0 {
+                continue;
+            }
+            let most = Colour::ALL
+                .into_iter()
+                .max_by(|a, b| shares[*a as usize].total_cmp(&shares[*b as usize]));
+            let colour = most.unwrap_or(Colour::Link);
+            // In eight steps, and never too low to be seen.
+            let share = (f64::from(busy.min(1.0)) * 8.0).ceil() / 8.0;
+            let high = row.height * share.max(0.25);
+            let x = left + column as f64 * COLUMN;
+            match bars.last_mut() {
+                Some(last)
+                    if last.colour == colour
+                        && (last.x + last.width - x).abs() < 1e-6
+                        && (last.height - high).abs() < 1e-6 =>
+                {
+                    last.width += COLUMN;
+                }
+                _ => {
+                    let y = row.y + row.height - high;
+                    bars.push(Bar { x, y, width: COLUMN, height: high, colour });
+                }
+            }
+        }
+        bars
+    }
+}
+
+fn label(span: &Span, width: f64, height: f64) -> Option<String> {
+    if height < 11.0 {
+        return None;
+    }
+    let size = if span.bytes > 0 { bytes(span.bytes) } else { String::new() };
+    let full = match (span.id, span.count) {
+        (Some(id), 1) => format!("{} #{id} {size}", span.name),
+        (Some(id), count) => format!("{} #{id} x{count} {size}", span.name),
+        (None, 1) => span.name.clone(),
+        (None, count) => format!("{} x{count}", span.name),
+    };
+    // A letter takes some 5.5 points.
+    let room = (width / 5.5) as usize;
+    let fits = |text: &str| text.chars().count() <= room;
+    [full.trim_end(), span.name.as_str()].into_iter().find(|text| fits(text)).map(str::to_string)
+}
+
+fn title(span: &Span) -> String {
+    let mut text = format!("{}: {}", span.name, duration(span.end - span.begin));
+    if let Some(id) = span.id {
+        text += &format!(", #{id}");
+    }
+    if span.count != 1 {
+        text += &format!(", {} instructions", span.count);
+    }
+    if span.bytes > 0 {
+        text += &format!(", {}", bytes(span.bytes));
+    }
+    if let Some(session) = span.session {
+        text += &format!(", session {session}");
+    }
+    if span.failed {
+        text += ", failed";
+    }
+    text
+}
+
+fn arrows(timeline: &Timeline, lanes: &[Row], x: impl Fn(f64) -> f64) -> Vec<Arrow> {
+    let mut moves: Vec<_> = timeline.moves.iter().collect();
+    moves.sort_by_key(|moved| (std::cmp::Reverse(moved.bytes), moved.transfer));
+    moves.truncate(ARROWS);
+    let middle = |lane: usize| lanes[lane].y + lanes[lane].height / 2.0;
+    let arrow = |moved: &crate::timeline::Move| Arrow {
+        from: (x(moved.sent), middle(moved.from)),
+        to: (x(moved.received), middle(moved.to)),
+        title: format!(
+            "{} to {}: {}, {}",
+            lanes[moved.from].name,
+            lanes[moved.to].name,
+            bytes(moved.bytes),
+            duration(moved.received - moved.sent)
+        ),
+    };
+    moves.into_iter().map(arrow).collect()
+}
+
+/// Some ten ticks at round times.
+fn ticks(begin: f64, end: f64, x: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
+    let rough = ((end - begin) / 10.0).max(1e-9);
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+    let step = step.into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    // As many digits as tell two ticks apart.
+    let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+    let first = (begin / step).ceil() as i64;
+    let times = (first..).map(|number| number as f64 * step).take_while(|time| *time <= end);
+    times.take(30).map(|time| (x(time), format!("{time:.digits$} s"))).collect()
+}
+
+fn legend(timeline: &Timeline) -> Vec<(Colour, f64, u64)> {
+    let mut sums = [(0.0, 0u64, false); Colour::ALL.len()];
+    for span in &timeline.spans {
+        let (seconds, count, is_there) = &mut sums[span.colour as usize];
+        *seconds += span.end - span.begin;
+        *count += span.count;
+        *is_there = true;
+    }
+    let found = Colour::ALL.into_iter().zip(sums);
+    found.filter(|(_, (.., there))| *there).map(|(c, (s, n, _))| (c, s, n)).collect()
+}
+
+fn summary(timeline: &Timeline, seconds: f64) -> String {
+    let moved: u64 = timeline.moves.iter().map(|moved| moved.bytes).sum();
+    let mut text = format!(
+        "{}, {} events, {} instructions on workers",
+        duration(seconds),
+        grouped(timeline.spans.len() as u64),
+        grouped(timeline.instructions())
+    );
+    if !timeline.moves.is_empty() {
+        let moves = timeline.moves.len();
+        text += &format!(", {} moves of {}", grouped(moves as u64), bytes(moved));
+        if moves > ARROWS {
+            text += &format!(" (arrows: the {ARROWS} largest)");
+        }
+    }
+    if timeline.cut_off {
+        text += ", the log's end is cut off";
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! Draws timelines.
+//!
+//! - [`layout`]: what is drawn where; what is too narrow to be seen is drawn together.
+//! - [`svg`]: the drawing as SVG; [`png`]: as pixels.
+//! - [`perfetto`]: the events for https://ui.perfetto.dev and chrome://tracing.
+
+mod layout;
+mod perfetto;
+mod png;
+mod svg;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::error::ToolError;
+use crate::timeline::{Timeline, read};
+
+/// What kind of file is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Png,
+    Svg,
+    /// Chrome's trace events, as JSON.
+    Perfetto,
+}
+
+impl Format {
+    /// A format by its name; else by the ending of the output's name.
+    ///
+    /// # Errors
+    /// There is no such format, or the ending tells none.
+    pub fn find(name: Option<&str>, output: &Path) -> Result<Format, ToolError> {
+        let ending = output.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        match (name, ending.as_deref()) {
+            (Some("png"), _) | (None, Some("png")) => Ok(Format::Png),
+            (Some("svg"), _) | (None, Some("svg")) => Ok(Format::Svg),
+            (Some("perfetto"), _) | (None, Some("json")) => Ok(Format::Perfetto),
+            (Some(other), _) => Err(ToolError::BadOption(format!(
+                "'{other}' is no format, expected png, svg or perfetto"
+            ))),
+            (None, _) => Err(ToolError::BadOption(format!(
+                "{}: the name tells no format, expected .png, .svg or .json\n  hint: give --format png, svg or perfetto",
+                output.display()
+            ))),
+        }
+    }
+}
+
+/// How large a picture is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size {
+    /// Inches.
+    pub width: f64,
+    pub height: f64,
+    /// Pixels an inch.
+    pub dpi: f64,
+}
+
+impl Size {
+    /// The most pixels on a side.
+    const MOST: f64 = 20_000.0;
+
+    /// # Errors
+    /// A number is not positive, or the picture would be too large.
+    fn check(self) -> Result<(), ToolError> {
+        for (name, value) in [("width", self.width), ("height", self.height), ("dpi", self.dpi)] {
+            if !(value > 0.0 && value.is_finite()) {
+                let text = format!("--{name} is {value}, expected a number above 0");
+                return Err(ToolError::BadOption(text));
+            }
+        }
+        let (width, height) = (self.width * self.dpi, self.height * self.dpi);
+        if width.max(height) > Size::MOST || width.min(height) < 1.0 {
+            return Err(ToolError::BadOption(format!(
+                "the picture would have {width:.0} x {height:.0} pixels, expected 1 to {} a side",
+                Size::MOST
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What was drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    pub lanes: usize,
+    pub events: usize,
+    pub moves: usize,
+    pub seconds: f64,
+    /// The log's last line was cut off.
+    pub cut_off: bool,
+}
+
+/// Draws a log into a file.
+///
+/// # Errors
+/// The log is none, the size is impossible, or the file cannot be written.
+pub fn visualize(
+    log: &Path,
+    output: &Path,
+    format: Format,
+    size: Size,
+) -> Result<Drawn, ToolError> {
+    size.check()?;
+    let timeline = read(log)?;
+    let failed = ToolError::file("writing", output);
+    let mut file = BufWriter::new(File::create(output).map_err(&failed)?);
+    let title = log.file_name().map(|name| name.to_string_lossy().into_owned());
+    let draw = || svg::draw(&layout::lay_out(&timeline, size), &title.unwrap_or_default());
+    let written = match format {
+        Format::Svg => file.write_all(draw().as_bytes()),
+        Format::Png => png::render(&draw(), size).and_then(|png| file.write_all(&png)),
+        Format::Perfetto => perfetto::write(&timeline, &mut file),
+    };
+    written.and_then(|()| file.flush()).map_err(&failed)?;
+    Ok(drawn(&timeline))
+}
+
+fn drawn(timeline: &Timeline) -> Drawn {
+    let (begin, end) = timeline.extent();
+    Drawn {
+        lanes: timeline.lanes.len(),
+        events: timeline.spans.len(),
+        moves: timeline.moves.len(),
+        seconds: end - begin,
+        cut_off: timeline.cut_off,
+    }
+}

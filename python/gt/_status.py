@@ -1,0 +1,87 @@
+"""How the cluster is: `gt.status()`."""
+
+from gt import _gt
+
+
+class Status:
+    """A dispatcher at one moment, with its workers and sessions; prints as a table.
+
+    `workers` and `sessions` are lists of dicts; what is not known at the moment is None.
+    """
+
+    def __init__(self, told: dict):
+        self.at: str = told["at"]
+        #: Since the dispatcher began.
+        self.seconds: float = told["seconds"]
+        self.workers: list[dict] = told["workers"]
+        self.sessions: list[dict] = told["sessions"]
+
+    def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        workers = [
+            [
+                worker["name"],
+                worker["engine"] or "-",
+                "idle" if worker["busy_for"] is None else f"busy for {worker['busy_for']:.1f} s",
+                f"{worker['queued']:,}",
+                "-" if worker["tensors"] is None else f"{worker['tensors']:,}",
+                "-" if worker["bytes"] is None else _bytes(worker["bytes"]),
+            ]
+            for worker in self.workers
+        ]
+        sessions = [
+            [
+                session["name"],
+                f"{session['seconds']:.0f} s",
+                f"{session['instructions']:,}",
+                f"{session['open']:,}",
+                session["waits_for"],
+            ]
+            for session in self.sessions
+        ]
+        return [
+            (["worker", "engine", "state", "queue", "tensors", "memory"], workers),
+            (["session", "age", "instructions", "open", "waits for"], sessions),
+        ]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.at}, up {self.seconds:.0f} s"]
+        for head, rows in self._tables():
+            widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+            lines.append("")
+            for row in [head, *rows]:
+                cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+                lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        parts = [f"<p>{escape(self.at)}, up {self.seconds:.0f} s</p>"]
+        for head, rows in self._tables():
+            cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+            body = "".join(
+                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+                for row in rows
+            )
+            parts.append(f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>")
+        return "\n".join(parts)
+
+
+def _bytes(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000:
+            return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def status() -> Status:
+    """Give how the dispatcher is, with its workers and all sessions on it.
+
+    Never waits for work: workers that are busy are shown with what they told last.
+
+    Raises:
+        ConnectionError: the server is gone.
+    """
+    return Status(_gt.get_status())

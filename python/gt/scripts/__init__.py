@@ -1,0 +1,1 @@
+"""Programs that show what GT does: `python -m gt.scripts.trace`, `visualize`, `top`."""

@@ -1,0 +1,32 @@
+"""The options that say which dispatcher is watched."""
+
+import argparse
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that :func:`read_options` reads."""
+    parser.add_argument("--host", help="the server's host (default localhost, if --port is given)")
+    parser.add_argument("--port", type=int, help="the server's port (default 9000)")
+    parser.add_argument("--pid", type=int, help="the process of an embedded session, or a server")
+    parser.add_argument("--key-file", help="file with the cluster's or a watcher's key")
+    parser.add_argument(
+        "--insecure", action="store_true", help="the server takes no keys and does not encrypt"
+    )
+
+
+def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict:
+    """Give what the module's functions take: address, process, key_file, insecure."""
+    address = None
+    if args.host or args.port is not None:
+        port = 9000 if args.port is None else args.port
+        if not 1 <= port <= 65535:
+            parser.error(f"the port is {port}, expected 1 to 65535")
+        address = f"{args.host or 'localhost'}:{port}"
+        if args.pid is not None:
+            parser.error("--pid names a program on this machine, --host and --port a server")
+    return {
+        "address": address,
+        "process": args.pid,
+        "key_file": args.key_file,
+        "insecure": args.insecure,
+    }

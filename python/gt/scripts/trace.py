@@ -1,0 +1,55 @@
+"""`python -m gt.scripts.trace`: record what happens at a dispatcher into a log."""
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from gt import _gt
+from gt._processes import at_least, stop_at_sigterm
+from gt.scripts._target import add_options, read_options
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Record; give the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="gt trace",
+        description="Record what happens at a dispatcher into a log, which `gt visualize` draws. "
+        "Without --host, --port and --pid the only one on this machine is watched.",
+    )
+    parser.add_argument(
+        "-s", "--seconds", type=float, default=5.0, help="how long to record (default 5)"
+    )
+    parser.add_argument(
+        "-n", "--max-events", type=at_least(1), metavar="N", help="end after N events"
+    )
+    parser.add_argument("--dir", default=".", help="folder for the log (default: this one)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the log's name (default trace_DATE_TIME.log)"
+    )
+    add_options(parser)
+    args = parser.parse_args(argv)
+    target = read_options(parser, args)
+    name = args.output or f"trace_{datetime.now():%Y%m%d_%H%M%S}.log"
+    path = Path(args.dir) / name
+    stop_at_sigterm()
+    try:
+        events, dropped, title = _gt.trace(path, args.seconds, args.max_events, **target)
+    except KeyboardInterrupt:
+        return 130
+    except (ConnectionError, OSError, ValueError) as error:
+        print(f"gt trace: {error}", file=sys.stderr)
+        return 1
+    print(f"gt trace: {events:,} events of {title} -> {path}")
+    if dropped:
+        print(
+            f"gt trace: {dropped:,} events more came too fast and are not in it",
+            file=sys.stderr,
+        )
+    if not events:
+        print("gt trace: nothing happened; trace while a program is at work", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

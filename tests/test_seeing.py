@@ -1,0 +1,409 @@
+"""`gt top`, `gt trace`, `gt visualize` and `gt.status()`, as their users run them."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import gt
+import numpy as np
+import pytest
+from processes import HEED_CTRL_C, cluster, embedded_only, run_python
+
+pytestmark = embedded_only
+
+LINE = re.compile(
+    r"\d+\.\d{3}s \| #\d{4,} \| [A-Z_]+ *\| (CLIENT|WORKER) \S+ *\| \w+ *\| *\d+B \| ?"
+    r"((\w+=\S+)( \w+=\S+)*)?$"
+)
+
+#: Computes until it is told to end.
+LOOP = """
+import gt, sys, threading
+gt.gpu_workers({workers})
+stop = []
+threading.Thread(target=lambda: stop.append(sys.stdin.readline()), daemon=True).start()
+x = gt.randn(300, 300)
+(x + 1).sum().item()
+print("at work", flush=True)
+while not stop:
+    (x @ x).relu().sum().item()
+"""
+
+
+def run(*command: str, timeout: float = 60, **environment: str):
+    return subprocess.run(
+        [sys.executable, "-m", "gt", *command],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **environment},
+    )
+
+
+@contextmanager
+def program(code: str = LOOP.format(workers=1), **environment: str):
+    """Run a program that is at work; give its process."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HEED_CTRL_C + code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        line = process.stdout.readline()
+        assert line == "at work\n", (line, process.stderr.read())
+        yield process
+        _, errors = process.communicate("end\n", timeout=30)
+        assert (process.returncode, errors) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A trace of a program."""
+    folder = tmp_path_factory.mktemp("traces")
+    with program() as process:
+        done = run("trace", "-s", "0.5", "--pid", str(process.pid), "--dir", str(folder))
+    assert (done.returncode, done.stderr) == (0, ""), done
+    (path,) = folder.iterdir()
+    assert re.fullmatch(r"trace_\d{8}_\d{6}\.log", path.name)
+    assert str(path) in done.stdout and "events of process" in done.stdout
+    return path
+
+
+def test_a_trace_has_the_format_of_the_log(log):
+    lines = log.read_text().splitlines()
+    assert len(lines) > 20
+    for line in lines:
+        assert LINE.fullmatch(line), line
+    numbers = [int(line.split(" | ")[1][1:]) for line in lines]
+    assert numbers == list(range(1, len(lines) + 1))
+    times = [float(line.split("s | ")[0]) for line in lines]
+    assert times == sorted(times)
+
+
+def test_a_trace_tells_every_step_of_an_instruction(log):
+    events = {line.split(" | ")[2].strip() for line in log.read_text().splitlines()}
+    assert {"ISSUE", "RECV", "PLAN", "WORKER_SEND", "WORKER_RECV", "SEND"} <= events
+
+
+def test_times_of_all_parts_are_on_one_clock(log):
+    spans = re.findall(r"begin=(\S+) end=(\S+)", log.read_text())
+    assert spans
+    elapsed = [float(line.split("s | ")[0]) for line in log.read_text().splitlines()]
+    for begin, end in spans:
+        assert elapsed[0] - 1 < float(begin) <= float(end) <= elapsed[-1] + 0.001
+
+
+@pytest.mark.parametrize("name", ["timeline.png", "timeline.svg", "timeline.json"])
+def test_a_trace_is_drawn(log, tmp_path, name):
+    path = tmp_path / name
+    done = run("visualize", str(log), "-o", str(path), "--dpi", "60", "--width", "8")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert str(path) in done.stdout and "lanes" in done.stdout
+    if name.endswith("png"):
+        import matplotlib.image
+
+        pixels = matplotlib.image.imread(path)
+        assert pixels.shape[:2] == (600, 480)
+        assert np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0).shape[0] > 10
+    elif name.endswith("svg"):
+        import xml.etree.ElementTree as xml
+
+        text = "".join(xml.parse(path).getroot().itertext())
+        assert "matmul" in text or "hot path" in text
+    else:
+        events = json.loads(path.read_text())["traceEvents"]
+        check_nesting(events)
+
+
+def check_nesting(events):
+    """Slices of a thread nest, and flows begin and end within slices."""
+    threads = {}
+    for event in events:
+        if event["ph"] == "X":
+            threads.setdefault((event["pid"], event["tid"]), []).append(event)
+    assert threads
+    for slices in threads.values():
+        open_until = []
+        for item in sorted(slices, key=lambda item: (item["ts"], -item["dur"])):
+            begin, end = item["ts"], item["ts"] + item["dur"]
+            while open_until and open_until[-1] <= begin + 1e-3:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1] + 1e-3, item
+            open_until.append(end)
+    for event in events:
+        if event["ph"] in "sf":
+            slices = threads[event["pid"], event["tid"]]
+            at = event["ts"]
+            assert any(s["ts"] - 1e-3 <= at <= s["ts"] + s["dur"] + 1e-3 for s in slices), event
+
+
+def test_moves_between_workers_are_flows(tmp_path):
+    code = LOOP.format(workers=2).replace("(x @ x)", "(gt.signal.tensor(x, name='cut') @ x)")
+    code = code.replace(
+        "x = gt.randn",
+        "from gt import ShardConfig, SignalConfig\n"
+        "gt.register_config('cut', SignalConfig(shard=ShardConfig(axis=0)))\n"
+        "x = gt.randn",
+    )
+    log, picture = tmp_path / "moves.log", tmp_path / "moves.json"
+    with program(code) as process:
+        done = run(
+            "trace",
+            "-s",
+            "0.5",
+            "--pid",
+            str(process.pid),
+            "--dir",
+            str(tmp_path),
+            "-o",
+            "moves.log",
+        )
+    assert done.returncode == 0, done
+    done = run("visualize", str(log), "-o", str(picture))
+    assert done.returncode == 0, done
+    events = json.loads(picture.read_text())["traceEvents"]
+    check_nesting(events)
+    begins = [event["id"] for event in events if event["ph"] == "s"]
+    ends = [event["id"] for event in events if event["ph"] == "f"]
+    assert begins and sorted(begins) == sorted(ends)
+
+
+def test_the_instruction_log_is_drawn_too(tmp_path):
+    log, picture = tmp_path / "gt.log", tmp_path / "gt.svg"
+    done = run_python(
+        "import gt; x = gt.randn(200, 200); (x @ x).relu().sum().item()",
+        GT_INSTRUCTION_LOG=str(log),
+    )
+    assert done.returncode == 0, done
+    done = run("visualize", str(log), "-o", str(picture))
+    assert done.returncode == 0, done
+    assert "matmul" in picture.read_text()
+
+
+def test_a_log_without_times_is_drawn_from_what_was_sent_and_answered(tmp_path):
+    log, picture = tmp_path / "old.log", tmp_path / "old.svg"
+    log.write_text(
+        "1.608s | #0011 | RECV | CLIENT 006b8b4568 | BinaryOp | 117B | result=2 op=add\n"
+        "1.608s | #0012 | WORKER_SEND | WORKER auto_worker | WorkerBinaryOp | 152B | op=add\n"
+        "1.613s | #0013 | WORKER_RECV | WORKER auto_worker | WorkerBinaryOp | 91B | success=True\n"
+    )
+    done = run("visualize", str(log), "-o", str(picture))
+    assert done.returncode == 0, done
+    assert "5.00 ms" in picture.read_text() and "auto_worker" in picture.read_text()
+
+
+def test_a_log_that_was_cut_off_is_drawn_and_told(log, tmp_path):
+    cut = tmp_path / "cut.log"
+    cut.write_bytes(log.read_bytes()[:-60])
+    done = run("visualize", str(cut), "-o", str(tmp_path / "cut.svg"))
+    assert done.returncode == 0 and "cut off" in done.stderr, done
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("hello\nworld\n", "line 1: 'hello' is no time"),
+        ("", "has no events"),
+        ("1.000s | #0001 | RECV | CLIENT x | BinaryOp | 1B | \nnonsense\nmore\n", "line 2"),
+        ("[TAPE 0.003s] RECV | 127.0.0.1 | BinaryOp | result=2\n", "line 1"),
+    ],
+)
+def test_what_is_no_log_is_told_by_its_line(tmp_path, text, expected):
+    path = tmp_path / "bad.log"
+    path.write_text(text)
+    done = run("visualize", str(path), "-o", str(tmp_path / "bad.png"))
+    assert done.returncode == 1 and expected in done.stderr and "hint" in done.stderr, done
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "bad.png").exists()
+
+
+def test_bad_options_and_paths_are_told(log, tmp_path):
+    missing = run("visualize", str(tmp_path / "none.log"))
+    assert missing.returncode == 1 and "none.log" in missing.stderr, missing
+    unwritable = run("visualize", str(log), "-o", str(tmp_path / "no" / "x.png"))
+    assert unwritable.returncode == 1 and "x.png" in unwritable.stderr, unwritable
+    unknown = run("visualize", str(log), "-o", str(tmp_path / "picture.gif"))
+    assert unknown.returncode == 1 and "--format" in unknown.stderr, unknown
+    for option in (["--dpi", "0"], ["--width", "-1"], ["--height", "1e9"], ["--dpi", "nan"]):
+        bad = run("visualize", str(log), "-o", str(tmp_path / "x.png"), *option)
+        assert bad.returncode == 1 and "expected" in bad.stderr, bad
+
+
+def test_nobody_to_watch_is_told(tmp_path):
+    # Another runtime folder: nothing of this user's is seen.
+    for command in (["trace", "-s", "0"], ["top", "--once"]):
+        done = run(*command, XDG_RUNTIME_DIR=str(tmp_path))
+        assert done.returncode == 1 and "no dispatcher of yours runs" in done.stderr, done
+        done = run(*command, "--port", "1")
+        assert done.returncode == 1 and "nothing answers at localhost:1" in done.stderr, done
+        done = run(*command, "--pid", "1")
+        assert done.returncode == 1 and "process 1" in done.stderr, done
+        done = run(*command, "--port", "99999")
+        assert done.returncode == 2 and "99999" in done.stderr, done
+    done = run("trace", "-s", "-1")
+    assert done.returncode == 1 and "-1" in done.stderr, done
+    done = run("top", "--ema-alpha", "2")
+    assert done.returncode == 1 and "--ema-alpha" in done.stderr, done
+
+
+def test_a_trace_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with program() as process:
+        done = run("trace", "-s", "1", "--pid", str(process.pid), "--dir", str(tmp_path / "file"))
+    assert done.returncode == 1 and "file" in done.stderr and "hint" not in done.stdout, done
+
+
+def test_a_trace_ends_at_its_number_of_events(tmp_path):
+    with program() as process:
+        done = run(
+            "trace",
+            "-s",
+            "30",
+            "-n",
+            "50",
+            "--pid",
+            str(process.pid),
+            "--dir",
+            str(tmp_path),
+            "-o",
+            "t.log",
+        )
+    assert done.returncode == 0 and "50 events" in done.stdout, done
+    assert len((tmp_path / "t.log").read_text().splitlines()) == 50
+
+
+def test_a_server_is_watched_with_all_its_parts(tmp_path):
+    with cluster(2) as (address, _):
+        port = address.split(":")[1]
+        code = LOOP.replace("gt.gpu_workers({workers})", f"gt.connect('{address}')")
+        with program(code):
+            shown = run("top", "--once", "--json", "--port", port)
+            assert shown.returncode == 0, shown
+            done = run("trace", "-s", "0.5", "--port", port, "--dir", str(tmp_path), "-o", "t.log")
+            assert (done.returncode, done.stderr) == (0, ""), done
+        told = json.loads(shown.stdout)
+        assert told["dispatcher"] == f"server {address}"
+        assert sorted(worker["name"] for worker in told["workers"]) == ["w0", "w1"]
+        (session,) = told["sessions"]
+        assert session["rate"] > 0 and session["instructions"] > 0
+        busy = [worker for worker in told["workers"] if worker["idle"] < 0.9]
+        assert len(busy) == 1 and busy[0]["activities"]["matmul"] > 0.05
+        text = (tmp_path / "t.log").read_text()
+        assert "| ISSUE" in text and "| WORKER_RECV" in text
+        assert "op=matmul" in text or "WorkerHotPath" in text
+        spans = [
+            (line.split(" | ")[2].strip(), float(begin), float(end))
+            for line in text.splitlines()
+            for begin, end in re.findall(r"begin=(\S+) end=(\S+)", line)
+        ]
+        # What the dispatcher has planned runs on the worker some milliseconds later.
+        first_plan = min(begin for event, begin, _ in spans if event == "PLAN")
+        last_run = max(end for event, _, end in spans if event == "WORKER_RECV")
+        assert 0.2 < last_run - first_plan < 5
+
+
+def test_the_only_program_is_found_and_of_several_one_is_chosen(tmp_path):
+    runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    with program(**runtime) as first:
+        done = run("top", "--once", **runtime)
+        assert done.returncode == 0 and f"process {first.pid}" in done.stdout, done
+        assert "worker" in done.stdout and "session" in done.stdout
+        with program(**runtime) as second:
+            done = run("trace", "-s", "0", **runtime)
+            assert done.returncode == 1, done
+            assert str(first.pid) in done.stderr and str(second.pid) in done.stderr
+            done = run("top", "--once", "--json", "--pid", str(second.pid), **runtime)
+            assert f"process {second.pid}" in json.loads(done.stdout)["dispatcher"]
+    assert not list((tmp_path / "gt").glob("*.sock")), "programs leave no socket behind"
+
+
+def test_a_program_that_was_killed_is_not_found(tmp_path):
+    runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOOP.format(workers=1)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **runtime},
+    )
+    process.stdout.readline()
+    process.kill()
+    process.communicate()
+    assert list((tmp_path / "gt").glob("*.sock"))
+    done = run("top", "--once", **runtime)
+    assert done.returncode == 1 and "no dispatcher of yours runs" in done.stderr, done
+    assert not list((tmp_path / "gt").glob("*.sock"))
+
+
+def test_a_watcher_that_does_not_read_stops_nobody():
+    with program() as process:
+        watcher = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "gt",
+                "trace",
+                "-s",
+                "60",
+                "--pid",
+                str(process.pid),
+                "-o",
+                os.devnull,
+                "--dir",
+                "/",
+            ],
+            stdout=subprocess.PIPE,
+        )
+        time.sleep(1)
+        watcher.send_signal(19)  # It stands still.
+        try:
+            before = json.loads(run("top", "--once", "--json", "--pid", str(process.pid)).stdout)
+            time.sleep(0.5)
+            after = json.loads(run("top", "--once", "--json", "--pid", str(process.pid)).stdout)
+            assert after["sessions"][0]["instructions"] > before["sessions"][0]["instructions"]
+        finally:
+            watcher.kill()
+            watcher.communicate()
+
+
+def test_a_forked_child_is_seen_for_itself(tmp_path):
+    done = run_python(
+        "import gt, os, subprocess, sys\n"
+        "def seen():\n"
+        "    command = [sys.executable, '-m', 'gt', 'top', '--once', '--pid', str(os.getpid())]\n"
+        "    return subprocess.run(command, capture_output=True, text=True).returncode\n"
+        "x = gt.randn(300, 300)\n"
+        "(x @ x).sum().item()\n"
+        "codes = [seen()]\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    (x @ x).sum().item()\n"
+        "    os._exit(seen())\n"
+        "codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "codes.append(seen())\n"
+        "print(codes)\n",
+        XDG_RUNTIME_DIR=str(tmp_path),
+    )
+    assert done.stdout == "[0, 0, 0]\n", done
+
+
+def test_status_reads_well():
+    x = gt.ones(100, 100)
+    (x + 1).sum().item()
+    status = gt.status()
+    (worker, *_) = status.workers
+    assert worker["engine"] and worker["bytes"] >= 40_000 and worker["tensors"] >= 1
+    assert any(session["instructions"] > 0 for session in status.sessions)
+    text = repr(status)
+    assert text.startswith("this process") and "waits for" in text
+    assert worker["name"] in text and worker["name"] in status._repr_html_()
+    assert "<table>" in status._repr_html_()
