@@ -38,6 +38,8 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct Watcher {
+    /// Whether it has asked for events; some look at the status alone.
+    wants_events: bool,
     events: VecDeque<Event>,
     dropped: u64,
     /// Whom it was told the names of.
@@ -62,9 +64,13 @@ impl Watch {
         !self.watchers.is_empty()
     }
 
-    /// Keeps an event for everybody.
+    fn wants_events(&self) -> bool {
+        self.watchers.values().any(|watcher| watcher.wants_events)
+    }
+
+    /// Keeps an event for all who want events.
     pub fn add(&mut self, event: Event) {
-        for watcher in self.watchers.values_mut() {
+        for watcher in self.watchers.values_mut().filter(|watcher| watcher.wants_events) {
             if watcher.events.len() < MOST {
                 watcher.events.push_back(event);
             } else {
@@ -137,6 +143,7 @@ impl Dispatcher {
             self.observe_all(now, true);
         }
         let Some(watcher) = self.watch.watchers.get_mut(&peer) else { return };
+        watcher.wants_events = true;
         let count = watcher.events.len().min(limit as usize);
         let events: Vec<Event> = watcher.events.drain(..count).collect();
         let dropped = std::mem::take(&mut watcher.dropped);
@@ -222,7 +229,7 @@ impl Dispatcher {
         session: u32,
         commands: &[Command],
     ) {
-        if self.watch.has_watchers() {
+        if self.watch.wants_events() {
             let at = self.watch.time(now);
             summarize(at, kind, lane, session, commands, |event| self.watch.add(event));
         }
