@@ -67,13 +67,11 @@ impl Dispatcher {
         self.outbox.push((peer, Message::Status { request, status }));
     }
 
-    /// Answers what a watcher asks, which can only be for the status.
-    pub(crate) fn answer_watcher(&mut self, now: Duration, peer: PeerId, questions: Vec<Command>) {
-        for question in questions {
-            let Command::Status { request } = question else {
-                return self.refuse(now, peer, "a watcher may only ask for the status".into());
-            };
-            self.answer_status(now, peer, request);
+    /// Answers what a watcher asks, which can only be for the status, and once in a message.
+    pub(crate) fn answer_watcher(&mut self, now: Duration, peer: PeerId, questions: &[Command]) {
+        match questions {
+            [Command::Status { request }] => self.answer_status(now, peer, *request),
+            _ => self.refuse(now, peer, "a watcher may only ask for the status".into()),
         }
     }
 

@@ -167,7 +167,7 @@ impl Dispatcher {
             }
             (Role::Watcher, Message::Watch { limit }) => self.give_events(now, peer, limit),
             (Role::Watcher, Message::Stream(questions)) => {
-                self.answer_watcher(now, peer, questions)
+                self.answer_watcher(now, peer, &questions);
             }
             (_, Message::Release { token }) => {
                 if let Some((owner, _)) = self.blocks.remove(&token) {

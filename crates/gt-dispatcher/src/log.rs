@@ -196,8 +196,9 @@ impl std::fmt::Display for EventDetails<'_> {
         let Event { kind, session, signal, what, count, failed, tensor, .. } = *self.event;
         let of_worker = |worker| (self.name)(Named::Worker(worker)).unwrap_or_default();
         match kind {
-            Kind::Run => write!(f, "success={} ", if failed == 0 { "True" } else { "False" })?,
-            Kind::Answer => write!(f, "success=True ")?,
+            Kind::Run | Kind::Answer => {
+                write!(f, "success={} ", if failed == 0 { "True" } else { "False" })?;
+            }
             _ => {}
         }
         match what {

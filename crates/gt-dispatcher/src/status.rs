@@ -32,8 +32,8 @@ impl Dispatcher {
     fn session_status(&self, session: &Session) -> SessionStatus {
         let shares = self.watch.reports.values().flat_map(|report| &report.sessions);
         let shares = shares.filter(|share| share.session == session.number);
-        let (bytes, busy) = shares.fold((0, Duration::ZERO), |(bytes, busy), share| {
-            (bytes + share.bytes, busy + share.busy)
+        let (bytes, busy) = shares.fold((0u64, Duration::ZERO), |(bytes, busy), share| {
+            (bytes.saturating_add(share.bytes), busy.saturating_add(share.busy))
         });
         SessionStatus {
             number: session.number,

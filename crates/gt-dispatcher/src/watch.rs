@@ -64,6 +64,14 @@ impl Watch {
         !self.watchers.is_empty()
     }
 
+    /// So many events were lost before they came here.
+    fn lose(&mut self, count: u64) {
+        self.dropped = self.dropped.saturating_add(count);
+        for watcher in self.watchers.values_mut().filter(|watcher| watcher.wants_events) {
+            watcher.dropped = watcher.dropped.saturating_add(count);
+        }
+    }
+
     fn wants_events(&self) -> bool {
         self.watchers.values().any(|watcher| watcher.wants_events)
     }
@@ -183,7 +191,7 @@ impl Dispatcher {
         events: Vec<Event>,
         dropped: u64,
     ) {
-        self.watch.dropped += dropped;
+        self.watch.lose(dropped);
         let (lane, session) = match role {
             Role::Worker => match self.pool.get(peer) {
                 Some(worker) => (Lane::Worker(worker.id), None),
@@ -295,12 +303,13 @@ fn summarize(
             add(done);
         }
         let open = open.as_mut().expect("it was there, or was put there");
-        open.count += match command {
+        let count = match command {
             Command::Invoke(_) | Command::Play(_) => {
                 u32::try_from(command.weight()).unwrap_or(u32::MAX)
             }
             _ => 1,
         };
+        open.count = open.count.saturating_add(count);
         open.bytes += bytes;
     }
     open.into_iter().for_each(&mut add);

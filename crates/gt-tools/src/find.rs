@@ -28,7 +28,7 @@ impl Target {
             return Ok(Watcher::connect(address, self.key_file.as_deref(), self.insecure)?);
         }
         let found = self.choose(running()?)?;
-        Ok(Watcher::attach(&found, self.key_file.as_deref())?)
+        Ok(Watcher::attach(&found, self.key_file.as_deref(), self.insecure)?)
     }
 
     fn choose(&self, found: Vec<Found>) -> Result<Found, ToolError> {

@@ -48,7 +48,8 @@ pub fn record(
     let file = File::create(path).map_err(ToolError::file("writing", path))?;
     let limit = limit.unwrap_or(MOST).min(MOST);
     let (mut events, mut dropped): (Vec<Event>, u64) = (Vec::new(), 0);
-    let until = Instant::now() + duration;
+    let too_long = || ToolError::BadOption(format!("{duration:?} is too long to record"));
+    let until = Instant::now().checked_add(duration).ok_or_else(too_long)?;
     loop {
         let (new, lost) = match watcher.events(AT_ONCE) {
             Ok(got) => got,

@@ -142,11 +142,13 @@ impl<E: Engine> Worker<E> {
                 return index;
             }
             next += 1;
-            if self.notes.is_on {
+            let is_batch = self.options.batch_size > 1 && self.exchanges.is_idle();
+            // A batch notes itself.
+            if self.notes.is_on && !(is_batch && matches!(command, Command::Run(_))) {
                 self.note(command);
             }
             match command {
-                Command::Run(_) if self.options.batch_size > 1 && self.exchanges.is_idle() => {
+                Command::Run(_) if is_batch => {
                     next = index + self.run_batch(&commands[index..]);
                 }
                 Command::Run(instruction) => {

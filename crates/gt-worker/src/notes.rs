@@ -76,7 +76,11 @@ impl Notes {
     /// Begins to note, or ends; `there` is the dispatcher's clock when the engine's shows `here`.
     pub fn observe(&mut self, is_on: bool, here: Duration, there: Duration) {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
-        self.is_new |= is_on && !self.is_on;
+        if is_on && !self.is_on {
+            self.is_new = true;
+            self.busy = Default::default();
+            self.sessions.iter_mut().for_each(|share| share.busy = Duration::ZERO);
+        }
         self.is_on = is_on;
         if !is_on {
             (self.open, self.events, self.dropped) = (None, Vec::new(), 0);
@@ -146,7 +150,17 @@ impl Notes {
     pub fn makes(&mut self, meta: &Meta) {
         if let Some(open) = &mut self.open {
             open.work += meta.bytes() as u64;
-            open.event.bytes += meta.bytes() as u64;
+            // What a move makes of the blocks it has got is more than was moved.
+            if open.event.kind != Kind::Move {
+                open.event.bytes += meta.bytes() as u64;
+            }
+        }
+    }
+
+    /// The event under way moves a block.
+    fn moves(&mut self, meta: &Meta) {
+        if let Some(open) = &mut self.open {
+            open.event.bytes = meta.bytes() as u64;
         }
     }
 
@@ -295,7 +309,7 @@ impl<E: Engine> Worker<E> {
         self.notes.begin(Kind::Move, subject, self.engine.now(), &self.stats);
         let meta = exchange.input.and_then(|input| self.meta(input));
         if let Some(meta) = meta {
-            self.notes.makes(&Meta::new(meta.dtype, block.shape));
+            self.notes.moves(&Meta::new(meta.dtype, block.shape));
         }
     }
 
@@ -307,7 +321,7 @@ impl<E: Engine> Worker<E> {
         let subject = Subject { what, session, signal: 0, tensor: TensorId(0) };
         self.notes.begin(Kind::Move, subject, self.engine.now(), &self.stats);
         if let Ok(content) = &piece.result {
-            self.notes.makes(&content.meta());
+            self.notes.moves(&content.meta());
         }
     }
 

@@ -3,11 +3,24 @@
 import argparse
 
 
+def between(least: int, most: int):
+    """Give a type of whole numbers for argparse."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{value} is given, expected {least} to {most}")
+        return value
+
+    number.__name__ = "number"
+    return number
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`read_options` reads."""
     parser.add_argument("--host", help="the server's host (default localhost, if --port is given)")
     parser.add_argument("--port", type=int, help="the server's port (default 9000)")
-    parser.add_argument("--pid", type=int, help="the process of an embedded session, or a server")
+    parser.add_argument("--pid", type=between(1, 1 << 22), help="process of a program or server")
     parser.add_argument("--key-file", help="file with the cluster's or a watcher's key")
     parser.add_argument(
         "--insecure", action="store_true", help="the server takes no keys and does not encrypt"

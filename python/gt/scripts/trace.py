@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from gt import _gt
-from gt._processes import at_least, stop_at_sigterm
-from gt.scripts._target import add_options, read_options
+from gt._processes import stop_at_sigterm
+from gt.scripts._target import add_options, between, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None) -> int:
         "-s", "--seconds", type=float, default=5.0, help="how long to record (default 5)"
     )
     parser.add_argument(
-        "-n", "--max-events", type=at_least(1), metavar="N", help="end after N events"
+        "-n", "--max-events", type=between(1, 1 << 32), metavar="N", help="end after N events"
     )
     parser.add_argument("--dir", default=".", help="folder for the log (default: this one)")
     parser.add_argument(

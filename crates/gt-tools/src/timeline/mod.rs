@@ -177,6 +177,7 @@ impl Timeline {
     /// The instructions that its spans on workers stand for.
     pub fn instructions(&self) -> u64 {
         let on_workers = |span: &&Span| self.lanes[span.lane].part == Part::Worker;
-        self.spans.iter().filter(on_workers).map(|span| span.count).sum()
+        let counts = self.spans.iter().filter(on_workers).map(|span| span.count);
+        counts.fold(0, u64::saturating_add)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use gt_ir::event::Activity;
@@ -15,6 +15,9 @@ use rustc_hash::FxHashMap;
 use super::line::Line;
 use super::{Colour, Lane, Move, Part, Span, Timeline};
 use crate::error::ToolError;
+
+/// The longest line, in bytes: whatever has longer ones is no log.
+const LONGEST: u64 = 1 << 20;
 
 /// Reads a log file.
 ///
@@ -29,28 +32,26 @@ pub fn read(path: &Path) -> Result<Timeline, ToolError> {
     let bad = |line, reason| ToolError::BadLog { path: path.display().to_string(), line, reason };
     loop {
         buffer.clear();
+        let mut part = reader.by_ref().take(LONGEST);
         let length =
-            reader.read_until(b'\n', &mut buffer).map_err(ToolError::file("reading", path))?;
+            part.read_until(b'\n', &mut buffer).map_err(ToolError::file("reading", path))?;
         if length == 0 {
             break;
         }
         number += 1;
-        let is_whole = buffer.last() == Some(&b'\n');
+        // Its writer was cut off, or is still at it: what such a line says need not be all.
+        if buffer.last() != Some(&b'\n') && number > 1 && (length as u64) < LONGEST {
+            building.timeline.cut_off = true;
+            break;
+        }
         let text = String::from_utf8_lossy(&buffer);
         let text = text.trim_end();
         if text.is_empty() {
             continue;
         }
-        match Line::parse(text) {
-            Ok(line) => building.add(&line),
-            // Its writer was cut off, or is still at it.
-            Err(_) if !is_whole && number > 1 => building.timeline.cut_off = true,
-            Err(reason) => {
-                let reason = format!(
-                    "{reason}\n  hint: this draws logs of GT_INSTRUCTION_LOG and `gt trace`"
-                );
-                return Err(bad(number, reason));
-            }
+        if let Err(reason) = Line::parse(text).and_then(|line| building.add(&line)) {
+            let hint = "this draws logs of GT_INSTRUCTION_LOG and `gt trace`";
+            return Err(bad(number, format!("{reason}\n  hint: {hint}")));
         }
     }
     let timeline = building.finish();
@@ -68,8 +69,12 @@ struct Building {
     lanes: BTreeMap<Lane, usize>,
     /// What each worker was sent and has not answered, where nothing says how long it took.
     open: FxHashMap<usize, VecDeque<Span>>,
-    /// Blocks on their way: from which lane, when, and how large.
+    /// Until when each of these had answered: a worker runs what it is sent in order.
+    answered: FxHashMap<usize, f64>,
+    /// Blocks on their way, by transfer and workers: from which lane, when, and how large.
     sent: FxHashMap<(u64, String), (usize, f64, u64)>,
+    /// Those that have come: to which lane, when, and how large. Either may be told first.
+    received: Vec<((u64, String), (usize, f64, u64))>,
     /// What these were, where no line says how long anything took.
     paired: Vec<Span>,
     has_times: bool,
@@ -82,7 +87,11 @@ impl Building {
         *self.lanes.entry(lane).or_insert(next)
     }
 
-    fn add(&mut self, line: &Line) {
+    /// Takes a line.
+    ///
+    /// # Errors
+    /// It says that it ended before it began, or the like.
+    fn add(&mut self, line: &Line) -> Result<(), String> {
         let lane = match line.event {
             // The log names whose batch it was.
             "PLAN" | "QUEUE" => self.lane(Part::Dispatcher, "dispatcher"),
@@ -91,10 +100,13 @@ impl Building {
         };
         let times = line.number::<f64>("begin").zip(line.number::<f64>("end"));
         let (begin, end) = times.unwrap_or((line.elapsed, line.elapsed));
+        if !(begin >= 0.0 && end >= begin && end.is_finite()) {
+            return Err(format!("begin={begin} and end={end} are no times of one event"));
+        }
         let span = Span {
             lane,
             begin,
-            end: end.max(begin),
+            end,
             colour: colour(line),
             name: name(line),
             id: line.number("result").or_else(|| line.number("tensor")),
@@ -107,24 +119,27 @@ impl Building {
             self.has_times = true;
             self.note_move(line, &span);
             self.timeline.spans.push(span);
-            return;
+            return Ok(());
         }
         match line.event {
             "WORKER_SEND" => self.open.entry(lane).or_default().push_back(span),
             "WORKER_RECV" if line.command != "Link" => {
                 let sent = self.open.get_mut(&lane).and_then(VecDeque::pop_front);
                 if let Some(sent) = sent {
-                    let failed = span.failed;
-                    self.paired.push(Span { end: line.elapsed, failed, ..sent });
+                    let (end, failed) = (line.elapsed, span.failed);
+                    let before = self.answered.insert(lane, end).unwrap_or(0.0);
+                    let begin = sent.begin.max(before).min(end);
+                    self.paired.push(Span { begin, end, failed, ..sent });
                 }
             }
             // What passes takes no time: it is a moment on its client's lane.
             "RECV" | "SEND" | "ERROR" => self.timeline.spans.push(span),
             _ => {}
         }
+        Ok(())
     }
 
-    /// Joins the two ends of a move.
+    /// Keeps an end of a move.
     fn note_move(&mut self, line: &Line, span: &Span) {
         let Some(transfer) = line.number::<u64>("transfer") else { return };
         if let Some(to) = line.detail("to") {
@@ -132,9 +147,15 @@ impl Building {
             self.sent.insert((transfer, format!("{} {to}", line.party)), sent);
         } else if let Some(from) = line.detail("from") {
             let way = (transfer, format!("{from} {}", line.party));
+            self.received.push((way, (span.lane, span.begin, span.bytes)));
+        }
+    }
+
+    /// Joins the ends of moves.
+    fn join_moves(&mut self) {
+        for (way, (to, received, size)) in std::mem::take(&mut self.received) {
             if let Some((from, sent, bytes)) = self.sent.remove(&way) {
-                let (to, received) = (span.lane, span.begin);
-                let bytes = bytes.max(span.bytes);
+                let (bytes, transfer) = (bytes.max(size), way.0);
                 self.timeline.moves.push(Move { from, sent, to, received, bytes, transfer });
             }
         }
@@ -142,6 +163,7 @@ impl Building {
 
     /// Puts lanes into their order.
     fn finish(mut self) -> Timeline {
+        self.join_moves();
         let mut places = vec![0; self.lanes.len()];
         for (place, (lane, number)) in std::mem::take(&mut self.lanes).into_iter().enumerate() {
             places[number] = place;

@@ -69,8 +69,8 @@ fn watch_first(target: &Target) -> Result<Watcher, ToolError> {
     match target.watch() {
         Err(ToolError::Several { .. }) => {
             let found = running()?;
-            let attached =
-                found.iter().map(|found| Watcher::attach(found, target.key_file.as_deref()));
+            let (key_file, insecure) = (target.key_file.as_deref(), target.insecure);
+            let attached = found.iter().map(|found| Watcher::attach(found, key_file, insecure));
             let mut failed = None;
             for watcher in attached {
                 match watcher {
@@ -136,7 +136,9 @@ fn live(
             due = Instant::now() + screen.refresh(options);
             screen.draw(terminal)?;
         }
-        while event::poll(LOOK).map_err(terminal_error)? {
+        let mut wait = LOOK;
+        while Instant::now() < due && event::poll(wait).map_err(terminal_error)? {
+            wait = Duration::ZERO;
             let action = match event::read().map_err(terminal_error)? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => screen.keys.press(key),
                 Event::Resize(..) => Action::Draw,
@@ -159,9 +161,6 @@ fn live(
 impl Screen {
     /// Asks for the newest status; says when to do so again.
     fn refresh(&mut self, options: &Options) -> Duration {
-        if self.keys.is_paused {
-            return EVERY;
-        }
         let Some(watcher) = &mut self.watcher else {
             match watch_first(&options.target) {
                 Ok(watcher) => self.show(options, watcher),
@@ -171,7 +170,10 @@ impl Screen {
         };
         match watcher.status() {
             Ok(status) => {
-                self.model.take(status);
+                // A pause stops the screen; a watcher that is silent for long is given up.
+                if !self.keys.is_paused {
+                    self.model.take(status);
+                }
                 self.trouble = None;
                 EVERY
             }
@@ -197,7 +199,8 @@ impl Screen {
             return;
         }
         self.place = (self.place + 1) % found.len();
-        match Watcher::attach(&found[self.place], options.target.key_file.as_deref()) {
+        let Target { key_file, insecure, .. } = &options.target;
+        match Watcher::attach(&found[self.place], key_file.as_deref(), *insecure) {
             Ok(watcher) => self.show(options, watcher),
             Err(error) => self.trouble = Some(error.to_string()),
         }

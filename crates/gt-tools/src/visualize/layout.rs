@@ -289,7 +289,7 @@ fn legend(timeline: &Timeline) -> Vec<(Colour, f64, u64)> {
     for span in &timeline.spans {
         let (seconds, count, is_there) = &mut sums[span.colour as usize];
         *seconds += span.end - span.begin;
-        *count += span.count;
+        *count = count.saturating_add(span.count);
         *is_there = true;
     }
     let found = Colour::ALL.into_iter().zip(sums);
@@ -297,7 +297,7 @@ fn legend(timeline: &Timeline) -> Vec<(Colour, f64, u64)> {
 }
 
 fn summary(timeline: &Timeline, seconds: f64) -> String {
-    let moved: u64 = timeline.moves.iter().map(|moved| moved.bytes).sum();
+    let moved = timeline.moves.iter().map(|moved| moved.bytes).fold(0, u64::saturating_add);
     let mut text = format!(
         "{}, {} events, {} instructions on workers",
         duration(seconds),

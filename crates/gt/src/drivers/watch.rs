@@ -50,9 +50,15 @@ impl Watcher {
     ///
     /// # Errors
     /// As [`Watcher::connect`].
-    pub fn attach(found: &Found, key_file: Option<&Path>) -> Result<Watcher, NetError> {
+    pub fn attach(
+        found: &Found,
+        key_file: Option<&Path>,
+        insecure: bool,
+    ) -> Result<Watcher, NetError> {
         let (process, socket) = match found {
-            Found::Server { address, .. } => return Watcher::connect(address, key_file, false),
+            Found::Server { address, .. } => {
+                return Watcher::connect(address, key_file, insecure);
+            }
             Found::Embedded { process, socket } => (process, socket),
         };
         let title = format!("process {process} {}", program(*process));
@@ -90,7 +96,7 @@ impl Watcher {
         self.requests += 1;
         self.send(&Message::Stream(vec![Command::Status { request }]))?;
         self.answer(|message| match message {
-            Message::Status { status, .. } => Some(*status),
+            Message::Status { request: of, status } if of == request => Some(*status),
             _ => None,
         })
     }

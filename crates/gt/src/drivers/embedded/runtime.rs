@@ -67,6 +67,7 @@ pub struct Runtime {
     issues: Issues,
     /// Watchers in other processes, and what was sent to each.
     watchers: Mutex<FxHashMap<PeerId, Vec<Message>>>,
+    has_endpoint: AtomicBool,
     endpoint: Mutex<Option<Endpoint>>,
 }
 
@@ -158,6 +159,7 @@ impl Runtime {
             is_observed: AtomicBool::new(is_observed),
             issues,
             watchers: Mutex::default(),
+            has_endpoint: AtomicBool::new(false),
             endpoint: Mutex::new(None),
         });
         super::fork::watch(&runtime);
@@ -178,7 +180,10 @@ impl Runtime {
     }
 
     /// Takes commands of the session.
-    pub fn submit(&self, batch: &mut Vec<Command>, work: u64) {
+    pub fn submit(self: &Arc<Runtime>, batch: &mut Vec<Command>, work: u64) {
+        if !self.has_endpoint.load(Ordering::Relaxed) {
+            self.open_endpoint();
+        }
         let weight: u64 = batch.iter().map(Command::weight).sum();
         self.in_flight.fetch_add(weight, Ordering::Relaxed);
         self.work.fetch_add(work, Ordering::Relaxed);
@@ -222,12 +227,18 @@ impl Runtime {
         }
     }
 
+    /// Lets watchers in; with the first work.
+    fn open_endpoint(self: &Arc<Runtime>) {
+        if !self.has_endpoint.swap(true, Ordering::SeqCst) && !self.is_closed() {
+            *lock(&self.endpoint) = Endpoint::open(self);
+        }
+    }
+
     fn start_threads(self: &Arc<Runtime>) {
         let mut threads = lock(&self.threads);
         if self.has_threads.load(Ordering::Acquire) || self.closing.load(Ordering::Acquire) {
             return;
         }
-        *lock(&self.endpoint) = Endpoint::open(self);
         for index in 0..self.seats.len() {
             let runtime = Arc::clone(self);
             let thread = thread::Builder::new()
@@ -253,6 +264,7 @@ impl Runtime {
             // After short sleeps it takes what the session holds back, too.
             if index == 0 && sleeps > 0 {
                 self.flush_session();
+                self.take_reports();
             }
             let worked = self.pump() | self.run(index);
             seat.gate.store(false, Ordering::Release);
@@ -272,9 +284,6 @@ impl Runtime {
                 thread::yield_now();
             } else {
                 sleeps += 1;
-                if index == 0 {
-                    self.take_reports();
-                }
                 let deep = sleeps > SHORT_SLEEPS;
                 seat.deep.store(deep, Ordering::SeqCst);
                 let limit = if deep { Duration::from_secs(3600) } else { SHORT_SLEEP };
@@ -473,7 +482,7 @@ impl Runtime {
         while Instant::now() < until {
             self.pump();
             if let Some(sent) = lock(&self.watchers).get_mut(&peer)
-                && !sent.is_empty()
+                && sent.last().is_some_and(|last| !matches!(last, Message::Names(_)))
             {
                 return std::mem::take(sent);
             }
@@ -594,10 +603,16 @@ impl Runtime {
         }
         self.has_threads.store(false, Ordering::Release);
         lock(&self.sleepers).clear();
-        lock(&self.watchers).clear();
+        // Nobody who lives here is a visitor, and watchers are the parent's.
+        self.visitors.store(0, Ordering::SeqCst);
+        for peer in std::mem::take(&mut *lock(&self.watchers)).into_keys() {
+            let reason = "the process has forked".into();
+            lock(&self.inbox).push((peer, Message::Goodbye { reason }));
+        }
         if let Some(endpoint) = lock(&self.endpoint).take() {
             endpoint.forget();
         }
+        self.has_endpoint.store(false, Ordering::SeqCst);
         for seat in &self.seats {
             seat.bell.reset();
             seat.deep.store(false, Ordering::SeqCst);
