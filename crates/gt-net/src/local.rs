@@ -55,7 +55,7 @@ impl LocalLink {
         NetError::Lost { address: self.name.clone(), reason }
     }
 
-    /// Sends a message; waits at most `limit`.
+    /// Sends a message; the other end may read nothing for `limit` at most.
     ///
     /// # Errors
     /// The other end is gone, or does not take it.

@@ -12,7 +12,7 @@ pub enum Action {
     Leave,
 }
 
-/// By what sessions are sorted, and workers as far as they have it.
+/// By what sessions are sorted; workers stand in the order they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     #[default]
