@@ -21,6 +21,19 @@ embedded_only = pytest.mark.skipif(bool(SERVER), reason="about embedded sessions
 HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 
+#: A function for programs that fork: gives a child's exit code, or kills one that hangs.
+WAIT_FOR_CHILD = (
+    "def wait(child):\n"
+    "    for _ in range(1000):\n"
+    "        done, status = os.waitpid(child, os.WNOHANG)\n"
+    "        if done: return os.waitstatus_to_exitcode(status)\n"
+    "        time.sleep(0.01)\n"
+    "    os.kill(child, signal.SIGKILL)\n"
+    "    os.waitpid(child, 0)\n"
+    "    return 'hangs'\n"
+)
+
+
 def run_python(code: str, *args: str, timeout: float = 60, **environment: str):
     """Run code in a new process; give the finished process with its output."""
     env = {**os.environ, **environment}

@@ -8,7 +8,7 @@ import time
 
 import gt
 import pytest
-from processes import embedded_only, run_python
+from processes import WAIT_FOR_CHILD, embedded_only, run_python
 
 pytestmark = embedded_only
 
@@ -71,14 +71,7 @@ def test_a_fork_while_other_threads_compute():
         "def work():\n"
         "    x = gt.ones(100)\n"
         "    while not stop: x = x + 1; x.sum().item()\n"
-        "def wait(child):\n"
-        "    for _ in range(1000):\n"
-        "        done, status = os.waitpid(child, os.WNOHANG)\n"
-        "        if done: return os.waitstatus_to_exitcode(status)\n"
-        "        time.sleep(0.01)\n"
-        "    os.kill(child, signal.SIGKILL)\n"
-        "    os.waitpid(child, 0)\n"
-        "    return 'hangs'\n"
+        f"{WAIT_FOR_CHILD}"
         "threads = [threading.Thread(target=work) for _ in range(3)]\n"
         "for thread in threads: thread.start()\n"
         "codes = []\n"

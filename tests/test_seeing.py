@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import gt
 import numpy as np
 import pytest
-from processes import HEED_CTRL_C, cluster, embedded_only, run_python
+from processes import HEED_CTRL_C, WAIT_FOR_CHILD, cluster, embedded_only, run_python
 
 pytestmark = embedded_only
 
@@ -469,13 +469,7 @@ def test_forks_while_somebody_watches(tmp_path):
         "def work():\n"
         "    y = gt.ones(100)\n"
         "    while not stop: y = y * 0.5; y.sum().item()\n"
-        "def wait(child):\n"
-        "    for _ in range(1000):\n"
-        "        done, status = os.waitpid(child, os.WNOHANG)\n"
-        "        if done: return os.waitstatus_to_exitcode(status)\n"
-        "        time.sleep(0.01)\n"
-        "    os.kill(child, signal.SIGKILL)\n"
-        "    return 'hangs'\n"
+        f"{WAIT_FOR_CHILD}"
         "def compute(): return (gt.ones(3) * 2).tolist() != [2, 2, 2]\n"
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use gt_ir::event::{Event, Kind, Lane, Mix, What};
+use gt_ir::event::{Event, Kind, Lane, What};
 use gt_ir::message::{Message, Named, Role};
 use gt_ir::status::Report;
 use gt_ir::{Command, TensorId, WorkerId};
@@ -291,7 +291,7 @@ fn summarize(
     let mut open: Option<Event> = None;
     for command in commands {
         let bytes = command.wire_bytes() as u64;
-        let (what, signal, tensor) = subject(command);
+        let (what, signal, tensor) = What::of(command);
         if what == What::Free {
             frees.tensor = if frees.count == 0 { tensor.split().1 } else { frees.tensor };
             frees.count += 1;
@@ -318,29 +318,6 @@ fn summarize(
     }
 }
 
-/// What a command is about: with its signal, and the tensor that it makes or asks for.
-fn subject(command: &Command) -> (What, u32, TensorId) {
-    let mix = Mix::default();
-    match command {
-        Command::Run(instruction) => {
-            let what = What::Operation(instruction.operation);
-            (what, instruction.signal, instruction.output)
-        }
-        Command::Create { output, signal, .. } => (What::Create, *signal, *output),
-        Command::Fetch { tensor, .. } => (What::Fetch, 0, *tensor),
-        Command::Free(tensor) => (What::Free, 0, *tensor),
-        Command::Invoke(invocation) => {
-            (What::HotPath { number: invocation.template, mix }, 0, invocation.base)
-        }
-        Command::Play(play) => (What::HotPath { number: play.script, mix }, 0, play.bases[0]),
-        Command::Exchange(exchange) => {
-            let tensor = exchange.output.map(|(output, _)| output).or(exchange.input);
-            (What::Control, 0, tensor.unwrap_or(TensorId(0)))
-        }
-        _ => (What::Control, 0, TensorId(0)),
-    }
-}
-
 /// An event of the dispatcher's own about a session's batch.
 pub(crate) fn of_batch(
     kind: Kind,
@@ -349,17 +326,5 @@ pub(crate) fn of_batch(
     begin: Duration,
     end: Duration,
 ) -> Event {
-    Event {
-        begin,
-        end,
-        kind,
-        lane: Lane::Dispatcher,
-        session: session.number,
-        signal: 0,
-        what: What::Batch { mix: Mix::default() },
-        count: u32::try_from(count).unwrap_or(u32::MAX),
-        failed: 0,
-        tensor: TensorId(0),
-        bytes: 0,
-    }
+    Event::of_batch(kind, Lane::Dispatcher, session.number, count, (begin, end))
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::exchange::{Collective, TransferId, WorkerId};
-use crate::instruction::TensorId;
+use crate::instruction::{Command, TensorId};
 use crate::operation::{Family, Operation};
 
 /// Something that has happened. Times are on the dispatcher's clock.
@@ -29,6 +29,31 @@ pub struct Event {
     pub tensor: TensorId,
     /// Of the tensors that were made, moved or asked for; on links, of the message.
     pub bytes: u64,
+}
+
+impl Event {
+    /// About a batch of a session that stands for so many instructions.
+    pub fn of_batch(
+        kind: Kind,
+        lane: Lane,
+        session: u32,
+        count: u64,
+        (begin, end): (Duration, Duration),
+    ) -> Event {
+        Event {
+            begin,
+            end,
+            kind,
+            lane,
+            session,
+            signal: 0,
+            what: What::Batch { mix: Mix::default() },
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            failed: 0,
+            tensor: TensorId(0),
+            bytes: 0,
+        }
+    }
 }
 
 /// A step on the way of an instruction.
@@ -109,6 +134,31 @@ pub enum What {
     },
     /// Whatever else is sent: definitions, questions.
     Control,
+}
+
+impl What {
+    /// What a command is about: with its signal, and the tensor that it makes or asks for.
+    pub fn of(command: &Command) -> (What, u32, TensorId) {
+        let mix = Mix::default();
+        match command {
+            Command::Run(instruction) => {
+                let what = What::Operation(instruction.operation);
+                (what, instruction.signal, instruction.output)
+            }
+            Command::Create { output, signal, .. } => (What::Create, *signal, *output),
+            Command::Fetch { tensor, .. } => (What::Fetch, 0, *tensor),
+            Command::Free(tensor) => (What::Free, 0, *tensor),
+            Command::Invoke(invocation) => {
+                (What::HotPath { number: invocation.template, mix }, 0, invocation.base)
+            }
+            Command::Play(play) => (What::HotPath { number: play.script, mix }, 0, play.bases[0]),
+            Command::Exchange(exchange) => {
+                let tensor = exchange.output.map(|(output, _)| output).or(exchange.input);
+                (What::Control, 0, tensor.unwrap_or(TensorId(0)))
+            }
+            _ => (What::Control, 0, TensorId(0)),
+        }
+    }
 }
 
 /// What a worker does with its time.

@@ -11,7 +11,7 @@ use gt_ir::exchange::{Exchange, Piece, WorkerId};
 use gt_ir::message::{Message, WorkerStats};
 use gt_ir::sharding::Block;
 use gt_ir::status::{Report, Share};
-use gt_ir::{Command, Instruction, Meta, TensorId};
+use gt_ir::{Command, Meta, TensorId};
 
 use crate::engine::Engine;
 use crate::executor::{Out, Worker};
@@ -340,23 +340,13 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// What a command is about; `None` for those whose parts note themselves.
+/// What a command is about; `None` for those whose parts note themselves, and for frees, which take
+/// no time and stand between the instructions that use their tensors.
 fn subject(command: &Command) -> Option<(Kind, Subject)> {
-    let of = |kind, what, tensor: TensorId, signal| {
-        Some((kind, Subject { what, session: tensor.split().0, signal, tensor }))
-    };
-    match command {
-        Command::Run(Instruction { operation, output, signal, .. }) => {
-            of(Kind::Run, What::Operation(operation), *output, *signal)
-        }
-        Command::Create { output, signal, .. } => of(Kind::Run, What::Create, *output, *signal),
-        Command::Fetch { tensor, .. } => of(Kind::Run, What::Fetch, *tensor, 0),
-        Command::Exchange(exchange) => {
-            let tensor = exchange.output.map(|(output, _)| output).or(exchange.input);
-            of(Kind::Move, What::Control, tensor.unwrap_or(TensorId(0)), 0)
-        }
-        // It takes no time, and stands between the instructions that use its tensor.
-        Command::Free(_) | Command::Invoke(_) | Command::Play(_) => None,
-        _ => of(Kind::Run, What::Control, TensorId(0), 0),
+    if let Command::Free(_) | Command::Invoke(_) | Command::Play(_) = command {
+        return None;
     }
+    let kind = if let Command::Exchange(_) = command { Kind::Move } else { Kind::Run };
+    let (what, signal, tensor) = What::of(command);
+    Some((kind, Subject { what, session: tensor.split().0, signal, tensor }))
 }

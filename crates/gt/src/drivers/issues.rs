@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use gt_ir::TensorId;
-use gt_ir::event::{Event, Kind, Lane, Mix, What};
+use gt_ir::event::{Event, Kind, Lane};
 
 /// What is noted of one client. Times that it is given are on the client's own clock.
 #[derive(Default)]
@@ -43,19 +42,7 @@ impl Issues {
         };
         let ahead = self.ahead.load(Ordering::Relaxed);
         let there = |time: u64| Duration::from_nanos(time.saturating_add_signed(ahead));
-        Event {
-            begin: there(since),
-            end: there(here),
-            kind: Kind::Issue,
-            lane: Lane::Client,
-            // The dispatcher knows whose it is.
-            session: 0,
-            signal: 0,
-            what: What::Batch { mix: Mix::default() },
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-            failed: 0,
-            tensor: TensorId(0),
-            bytes: 0,
-        }
+        // The dispatcher knows whose it is.
+        Event::of_batch(Kind::Issue, Lane::Client, 0, count, (there(since), there(here)))
     }
 }
