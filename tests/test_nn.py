@@ -331,3 +331,12 @@ def test_what_is_ignored_may_be_infinite():
     target = gt.tensor([9, 2], dtype=gt.int64)
     loss = nn.cross_entropy_loss(logits, target, ignore_index=9)
     assert abs(loss.item() - 0.4076) < 1e-3
+
+
+def test_modules_want_their_beginning_before_others_are_assigned():
+    class Forgetful(gt.nn.Module):
+        def __init__(self):
+            self.layer = gt.nn.Linear(1, 1)
+
+    with pytest.raises(AttributeError, match=r"call super\(\).__init__\(\) before"):
+        Forgetful()

@@ -262,6 +262,7 @@ def test_nobody_to_watch_is_told(tmp_path):
         assert done.returncode == 2 and "expected 1 to" in done.stderr, done
     done = run("trace", "-s", "1e19", "--dir", str(tmp_path))
     assert done.returncode == 1 and "Traceback" not in done.stderr, done
+    assert not list(tmp_path.glob("*.log"))
     done = run("top", "--ema-alpha", "2")
     assert done.returncode == 1 and "--ema-alpha" in done.stderr, done
 
@@ -320,6 +321,99 @@ def test_a_server_is_watched_with_all_its_parts(tmp_path):
         first_plan = min(begin for event, begin, _ in spans if event == "PLAN")
         last_run = max(end for event, _, end in spans if event == "WORKER_RECV")
         assert 0.2 < last_run - first_plan < 5
+
+
+def test_the_signal_is_told_wherever_its_instructions_run(tmp_path):
+    code = LOOP.format(workers=2).replace("while not stop:", SIGNAL_LOOP)
+    with program(code) as process:
+        done = run(
+            "trace", "-s", "0.5", "--pid", str(process.pid), "--dir", str(tmp_path), "-o", "t.log"
+        )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    lines = [line for line in (tmp_path / "t.log").read_text().splitlines() if "op=exp" in line]
+    ran = [line for line in lines if "WORKER_RECV" in line]
+    assert ran and all("signal=part_one" in line for line in ran)
+
+
+#: Instructions within a scope, and too few of a kind to become a hot path.
+SIGNAL_LOOP = """
+from gt import ShardConfig, SignalConfig
+gt.register_config("part one", SignalConfig(ShardConfig(axis=0)))
+while not stop:
+    with gt.signal.context("part one"):
+        y = gt.randn(64, 64).exp()
+    y.sum().item()
+    import time
+    time.sleep(0.02)
+while False:
+""".strip()
+
+
+def test_a_trace_of_one_that_ends_is_kept_and_told(tmp_path):
+    with program() as process:
+        command = ["trace", "-s", "60", "--pid", str(process.pid), "--dir", str(tmp_path)]
+        tracer = subprocess.Popen(
+            [sys.executable, "-m", "gt", *command, "-o", "t.log"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(1.5)
+    _, errors = tracer.communicate(timeout=30)
+    assert tracer.returncode == 0 and "ended early" in errors, errors
+    assert "| WORKER_RECV" in (tmp_path / "t.log").read_text()
+
+
+def test_a_watcher_that_speaks_otherwise_is_told_so():
+    import socket
+    import struct
+
+    with program() as process:
+        folder = os.environ.get("XDG_RUNTIME_DIR")
+        folder = f"{folder}/gt" if folder else f"/tmp/gt-{os.getuid()}"
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(10)
+            link.connect(f"{folder}/embedded-{process.pid}.sock")
+            frame = b"\xff something else"
+            link.sendall(struct.pack("<II", 1, len(frame)) + frame)
+            told = b""
+            while part := link.recv(4096):
+                told += part
+        assert b"install the same version of gt on both sides" in told, told
+
+
+def test_a_worker_at_long_instructions_is_not_idle():
+    code = """
+import gt, sys
+gt.connect(sys.argv[1])
+x = gt.randn(1500, 1500)
+x.sum().item()
+print("at work", flush=True)
+while True:
+    (x @ x).sum().item()
+"""
+    with cluster(1) as (address, _):
+        command = [sys.executable, "-c", code, address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "at work\n"
+            time.sleep(0.5)
+            try:
+                for _ in range(3):
+                    done = run("top", "--once", "--json", "--port", address.split(":")[1])
+                    (worker,) = json.loads(done.stdout)["workers"]
+                    assert worker["idle"] < 0.5, worker
+                    most = max(worker["activities"].items(), key=lambda of: of[1])
+                    assert worker["untold"] > 0.3 or most[0] == "matmul", worker
+            finally:
+                process.kill()
+                process.stdout.read()
+
+
+def test_an_idle_server_is_shown_as_it_is():
+    with cluster(1) as (address, _):
+        for _ in range(2):
+            done = run("top", "--once", "--port", address.split(":")[1])
+            assert done.returncode == 0 and ", 0 instructions/s" in done.stdout, done
+            assert "idle 100 %" in done.stdout, done
 
 
 def test_the_only_program_is_found_and_of_several_one_is_chosen(tmp_path):
@@ -504,3 +598,80 @@ def test_status_reads_well():
     assert text.startswith("this process") and "waits for" in text
     assert worker["name"] in text and worker["name"] in status._repr_html_()
     assert "<table>" in status._repr_html_()
+
+
+#: Waits for a value that does not come.
+WAITING = """
+import gt, sys
+gt.connect(sys.argv[1])
+gt.ones(3).sum().item()
+"""
+
+
+def on_a_terminal(code: str, *args: str, until: str, seconds: float = 20) -> str:
+    """Run code on a terminal until it says something; give all it has said."""
+    import pty
+    import select
+
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code, *args])
+    said = ""
+    try:
+        limit = time.monotonic() + seconds
+        while until not in said and time.monotonic() < limit:
+            if select.select([terminal], [], [], 0.1)[0]:
+                said += os.read(terminal, 4096).decode()
+    finally:
+        os.kill(process, 9)
+        os.waitpid(process, 0)
+        os.close(terminal)
+    return said
+
+
+def test_a_long_wait_says_what_for_on_a_terminal():
+    with cluster(0) as (address, _):
+        said = on_a_terminal(WAITING, address, until="hint: python -m gt.worker")
+        assert re.search(r"gt: waiting for [2-4] s: no worker is connected", said), said
+    with cluster(1) as (address, processes):
+        processes[1].send_signal(19)  # It stands still.
+        try:
+            said = on_a_terminal(WAITING, address, until="instructions to run")
+        finally:
+            processes[1].send_signal(18)
+        assert re.search(r"gt: waiting for [2-4] s: a value of w0, which has \d+", said), said
+
+
+def test_a_long_wait_says_nothing_elsewhere():
+    with cluster(0, "--worker-wait", "3") as (address, _):
+        done = run_python(WAITING, address)
+        assert done.returncode == 1 and "waiting for" not in done.stderr, done.stderr
+
+
+def test_a_progress_bar_shows_values_without_holding_up_the_loop():
+    import io
+
+    drawn = io.StringIO()
+    bar = gt.progress(range(5), every=0, file=drawn, mininterval=0)
+    assert len(bar) == 5
+    for step in bar:
+        bar.show(loss=gt.tensor(step / 4.0, requires_grad=True) * 1, step=step)
+    assert "5/5" in drawn.getvalue() and "loss=1" in drawn.getvalue()
+
+    silent = gt.progress(range(3), disable=True)
+    for _ in silent:
+        silent.show(loss=gt.ones(3))  # No single number: fetching it would be an error.
+
+
+def test_a_progress_bar_says_what_it_needs():
+    code = """
+import sys
+sys.modules["tqdm"] = sys.modules["tqdm.auto"] = None
+import gt
+try:
+    gt.progress([])
+except ImportError as error:
+    print(error)
+"""
+    done = run_python(code)
+    assert done.stdout == "gt.progress needs the package tqdm\n  hint: pip install tqdm\n", done

@@ -260,3 +260,20 @@ def test_what_compares_and_replaces():
     assert x.flip(dims=(0,)).tolist() == x.flip(0).tolist()
     assert gt.as_tensor(x) is x and gt.as_tensor([1.0]).tolist() == [1.0]
     assert np.array_equal(np.from_dlpack(x), x.numpy())
+
+
+@pytest.mark.parametrize("shape", [(1001,), (40, 30), (3, 500), (2, 30, 40), (7, 7, 7, 7)])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_long_tensors_print_as_if_all_of_them_had_come(shape, dtype):
+    values = (np.random.default_rng(0).normal(size=shape) * 10).astype(dtype)
+    expected = np.array2string(values, separator=", ", prefix="tensor(", threshold=1000)
+    assert repr(gt.from_numpy(values)) == f"tensor({expected}, dtype={dtype})"
+
+
+def test_fill_takes_numbers_as_they_are():
+    assert gt.ones(2).fill_(1e30).tolist() == np.full(2, 1e30, "float32").tolist()
+    assert gt.zeros(1, dtype=gt.int64).fill_(2**53 + 1).tolist() == [2**53 + 1]
+    assert gt.zeros(2, dtype=gt.bool).fill_(True).tolist() == [True, True]
+    assert gt.zeros(1, dtype=gt.int32).fill_(gt.tensor(7.0)).tolist() == [7]
+    with pytest.raises(TypeError, match="value must be a number"):
+        gt.ones(2).fill_("x")

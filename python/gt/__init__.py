@@ -11,7 +11,13 @@ uses a server instead; the same code then runs on its workers.
 
 import os as _os
 
-from gt import _gt
+try:
+    from gt import _gt
+except ImportError as error:
+    raise ImportError(
+        f"gt's compiled part cannot be loaded: {error}\n"
+        "  hint: `make build` in a checkout, or `pip install .`"
+    ) from error
 
 _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
@@ -60,6 +66,7 @@ from gt._gt import (  # noqa: E402
     zeros,
     zeros_like,
 )
+from gt._progress import progress  # noqa: E402
 from gt._status import Status, status  # noqa: E402
 from gt.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 from gt.config import (  # noqa: E402
@@ -124,6 +131,7 @@ __all__ = [
     "ones",
     "ones_like",
     "optim",
+    "progress",
     "rand",
     "rand_like",
     "randint",

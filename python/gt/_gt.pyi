@@ -209,31 +209,46 @@ class Tensor:
     def __sub__(self, value: _TensorLike, /) -> Tensor: ...
     def __truediv__(self, value: _TensorLike, /) -> Tensor: ...
     def __xor__(self, value: _TensorLike, /) -> Tensor: ...
-    def abs(self) -> Tensor: ...
-    def abs_(self) -> Tensor: ...
+    def abs(self) -> Tensor:
+        """|x|"""
+    def abs_(self) -> Tensor:
+        """In place: |x|"""
     def add(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
         """self + alpha * other."""
     def add_(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
         """Becomes self + alpha * other."""
-    def add_scaled_(self, tensor: Tensor, value: _float) -> Tensor:
+    def add_scaled_(self, tensor: Tensor, value: _Number) -> Tensor:
         """Adds tensor * value in place, in one instruction."""
-    def all(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
-    def amax(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
-    def amin(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
-    def any(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
-    def argmax(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
-    def argmin(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
+    def all(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """whether all values are not zero"""
+    def amax(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """the largest value"""
+    def amin(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """the smallest value"""
+    def any(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """whether any value is not zero"""
+    def argmax(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """where the largest value is, the first of equals"""
+    def argmin(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """where the smallest value is, the first of equals"""
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
         """Adds the gradients of this tensor to those of all leaves it depends on, or of `inputs`."""
-    def bfloat16(self) -> Tensor: ...
-    def bitwise_and(self, other: _TensorLike) -> Tensor: ...
-    def bitwise_or(self, other: _TensorLike) -> Tensor: ...
-    def bitwise_xor(self, other: _TensorLike) -> Tensor: ...
-    def bool(self) -> Tensor: ...
+    def bfloat16(self) -> Tensor:
+        """The values as bfloat16."""
+    def bitwise_and(self, other: _TensorLike) -> Tensor:
+        """a & b"""
+    def bitwise_or(self, other: _TensorLike) -> Tensor:
+        """a | b"""
+    def bitwise_xor(self, other: _TensorLike) -> Tensor:
+        """a ^ b"""
+    def bool(self) -> Tensor:
+        """The values as bool: whether they are not zero."""
     def broadcast_to(self, *shape: _int | Sequence[_int]) -> Tensor:
         """Expanded to a shape, given as one tuple or as lengths."""
-    def ceil(self) -> Tensor: ...
-    def ceil_(self) -> Tensor: ...
+    def ceil(self) -> Tensor:
+        """the next whole number above"""
+    def ceil_(self) -> Tensor:
+        """In place: the next whole number above"""
     def chunk(self, chunks: _int, dim: _int | None = None, *, axis: _int | None = None) -> list[Tensor]:
         """At most `chunks` parts of one length along an axis."""
     def clamp(self, min: _TensorLike | None = None, max: _TensorLike | None = None) -> Tensor:
@@ -242,14 +257,18 @@ class Tensor:
         """Becomes no less than min and no more than max."""
     def clone(self) -> Tensor:
         """A tensor of its own with the same value; gradients flow back to this one."""
-    def contiguous(self) -> Tensor: ...
+    def contiguous(self) -> Tensor:
+        """The tensor itself: there are no strides."""
     def copy_(self, source: Tensor) -> Tensor:
         """Takes the values of another tensor, which broadcasts."""
-    def cos(self) -> Tensor: ...
-    def cos_(self) -> Tensor: ...
+    def cos(self) -> Tensor:
+        """cosine of radians"""
+    def cos_(self) -> Tensor:
+        """In place: cosine of radians"""
     def cpu(self) -> Tensor:
         """This tensor; all memory of the workers is theirs to place."""
-    def cumsum(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor: ...
+    def cumsum(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
+        """sums of all values up to each, along an axis; int64 for bool and integers"""
     @property
     def data(self) -> Tensor:
         """The same values without their history."""
@@ -257,33 +276,53 @@ class Tensor:
     def data(self, value: Tensor) -> None: ...
     def detach(self) -> Tensor:
         """The same values without their history."""
-    def dim(self) -> _int: ...
-    def div(self, other: _TensorLike) -> Tensor: ...
-    def div_(self, other: _TensorLike) -> Tensor: ...
-    def double(self) -> Tensor: ...
+    def dim(self) -> _int:
+        """The number of axes."""
+    def div(self, other: _TensorLike) -> Tensor:
+        """a / b, in floats"""
+    def div_(self, other: _TensorLike) -> Tensor:
+        """In place: a / b, in floats"""
+    def double(self) -> Tensor:
+        """The values as float64."""
     @property
-    def dtype(self) -> dtype: ...
-    def eq(self, other: _TensorLike) -> Tensor: ...
-    def erf(self) -> Tensor: ...
-    def erf_(self) -> Tensor: ...
-    def exp(self) -> Tensor: ...
-    def exp_(self) -> Tensor: ...
-    def expand(self, *shape: _int | Sequence[_int]) -> Tensor: ...
+    def dtype(self) -> dtype:
+        """The dtype of the elements."""
+    def eq(self, other: _TensorLike) -> Tensor:
+        """a == b"""
+    def erf(self) -> Tensor:
+        """error function"""
+    def erf_(self) -> Tensor:
+        """In place: error function"""
+    def exp(self) -> Tensor:
+        """e to the x"""
+    def exp_(self) -> Tensor:
+        """In place: e to the x"""
+    def expand(self, *shape: _int | Sequence[_int]) -> Tensor:
+        """axes of length 1 repeated, new ones put in front"""
     def expand_as(self, other: _TensorLike) -> Tensor:
         """Expanded to the shape of another tensor."""
-    def expm1(self) -> Tensor: ...
-    def expm1_(self) -> Tensor: ...
-    def fill_(self, value: _float) -> Tensor:
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, exact near 0"""
+    def expm1_(self) -> Tensor:
+        """In place: exp(x) - 1, exact near 0"""
+    def fill_(self, value: _Number) -> Tensor:
         """Sets all elements to one number."""
-    def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor: ...
+    def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
+        """The axes from `start_dim` to `end_dim` as one."""
     def flip(self, *axes: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
         """In reverse along axes, given one by one, as a tuple, or as `dims`."""
-    def float(self) -> Tensor: ...
-    def floor(self) -> Tensor: ...
-    def floor_(self) -> Tensor: ...
-    def floor_divide(self, other: _TensorLike) -> Tensor: ...
-    def gather(self, dim: _int, index: Tensor) -> Tensor: ...
-    def ge(self, other: _TensorLike) -> Tensor: ...
+    def float(self) -> Tensor:
+        """The values as float32."""
+    def floor(self) -> Tensor:
+        """the next whole number below"""
+    def floor_(self) -> Tensor:
+        """In place: the next whole number below"""
+    def floor_divide(self, other: _TensorLike) -> Tensor:
+        """a / b rounded down"""
+    def gather(self, dim: _int, index: Tensor) -> Tensor:
+        """the values at an index along an axis: `out[i][j] = x[index[i][j]][j]` for axis 0"""
+    def ge(self, other: _TensorLike) -> Tensor:
+        """a >= b"""
     def gelu(self, approximate: str = "none") -> Tensor:
         """`approximate` is "none" or "tanh"."""
     @property
@@ -291,124 +330,194 @@ class Tensor:
         """The gradient that backward passes have added up, or None."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
-    def gt(self, other: _TensorLike) -> Tensor: ...
-    def half(self) -> Tensor: ...
+    def gt(self, other: _TensorLike) -> Tensor:
+        """a > b"""
+    def half(self) -> Tensor:
+        """The values as float16."""
     @property
     def id(self) -> _int:
         """The tensor's number in the instruction stream, as the log shows it."""
-    def index_add(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-    def index_select(self, dim: _int, index: Tensor) -> Tensor: ...
-    def int(self) -> Tensor: ...
+    def index_add(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """rows added at an index along an axis"""
+    def index_select(self, dim: _int, index: Tensor) -> Tensor:
+        """whole rows (or slices along an axis) in the order an index names"""
+    def int(self) -> Tensor:
+        """The values as int32."""
     @property
-    def is_leaf(self) -> _bool: ...
+    def is_leaf(self) -> _bool:
+        """Whether no recorded operation has made it."""
     def isfinite(self) -> Tensor:
         """Whether each value is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
         """Whether each value is plus or minus infinity."""
-    def isnan(self) -> Tensor: ...
+    def isnan(self) -> Tensor:
+        """whether x is not a number"""
     def item(self) -> Any:
         """The only element as a Python number. Waits until it is computed."""
-    def le(self, other: _TensorLike) -> Tensor: ...
-    def log(self) -> Tensor: ...
-    def log1p(self) -> Tensor: ...
-    def log1p_(self) -> Tensor: ...
-    def log_(self) -> Tensor: ...
-    def log_softmax(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor: ...
-    def logical_and(self, other: _TensorLike) -> Tensor: ...
-    def logical_not(self) -> Tensor: ...
-    def logical_or(self, other: _TensorLike) -> Tensor: ...
-    def logical_xor(self, other: _TensorLike) -> Tensor: ...
-    def logsumexp(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
-    def long(self) -> Tensor: ...
-    def lt(self, other: _TensorLike) -> Tensor: ...
+    def le(self, other: _TensorLike) -> Tensor:
+        """a <= b"""
+    def log(self) -> Tensor:
+        """natural logarithm"""
+    def log1p(self) -> Tensor:
+        """log(1 + x), exact near 0"""
+    def log1p_(self) -> Tensor:
+        """In place: log(1 + x), exact near 0"""
+    def log_(self) -> Tensor:
+        """In place: natural logarithm"""
+    def log_softmax(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
+        """the logarithm of softmax, exact where softmax is near 0"""
+    def logical_and(self, other: _TensorLike) -> Tensor:
+        """whether both are not zero"""
+    def logical_not(self) -> Tensor:
+        """whether x is zero"""
+    def logical_or(self, other: _TensorLike) -> Tensor:
+        """whether either is not zero"""
+    def logical_xor(self, other: _TensorLike) -> Tensor:
+        """whether one alone is not zero"""
+    def logsumexp(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """the logarithm of the sum of exp(x), over axes"""
+    def long(self) -> Tensor:
+        """The values as int64."""
+    def lt(self, other: _TensorLike) -> Tensor:
+        """a < b"""
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
     def masked_fill(self, mask: Tensor, value: _TensorLike) -> Tensor:
         """The values, with `value` where the mask is true."""
-    def masked_fill_(self, mask: Tensor, value: _float) -> Tensor:
+    def masked_fill_(self, mask: Tensor, value: _Number) -> Tensor:
         """Takes `value` where the mask is true."""
-    def matmul(self, other: _TensorLike) -> Tensor: ...
+    def matmul(self, other: _TensorLike) -> Tensor:
+        """the matrix product of the last two axes; the axes before them broadcast"""
     def max(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None, keepdims: _bool | None = None) -> Any: ...
-    def maximum(self, other: _TensorLike) -> Tensor: ...
-    def mean(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor: ...
+    def maximum(self, other: _TensorLike) -> Tensor:
+        """the larger of a and b; NaN where either is"""
+    def mean(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor:
+        """the arithmetic mean of floats"""
     def min(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None, keepdims: _bool | None = None) -> Any: ...
-    def minimum(self, other: _TensorLike) -> Tensor: ...
-    def mul(self, other: _TensorLike) -> Tensor: ...
-    def mul_(self, other: _TensorLike) -> Tensor: ...
+    def minimum(self, other: _TensorLike) -> Tensor:
+        """the smaller of a and b; NaN where either is"""
+    def mul(self, other: _TensorLike) -> Tensor:
+        """a * b; for bool, and"""
+    def mul_(self, other: _TensorLike) -> Tensor:
+        """In place: a * b; for bool, and"""
     @property
-    def ndim(self) -> _int: ...
-    def ne(self, other: _TensorLike) -> Tensor: ...
-    def neg(self) -> Tensor: ...
-    def neg_(self) -> Tensor: ...
+    def ndim(self) -> _int:
+        """The number of axes."""
+    def ne(self, other: _TensorLike) -> Tensor:
+        """a != b"""
+    def neg(self) -> Tensor:
+        """-x"""
+    def neg_(self) -> Tensor:
+        """In place: -x"""
     def nonzero(self) -> Tensor:
         """The places where the tensor is not zero, one row each."""
-    def numel(self) -> _int: ...
+    def numel(self) -> _int:
+        """The number of elements."""
     def numpy(self) -> NDArray[Any]:
         """The values as a NumPy array of its own. Waits until they are computed."""
-    def permute(self, *dims: _int | Sequence[_int]) -> Tensor: ...
-    def pow(self, other: _TensorLike) -> Tensor: ...
-    def pow_(self, other: _TensorLike) -> Tensor: ...
-    def prod(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor: ...
+    def permute(self, *dims: _int | Sequence[_int]) -> Tensor:
+        """the axes in another order"""
+    def pow(self, other: _TensorLike) -> Tensor:
+        """a to the b"""
+    def pow_(self, other: _TensorLike) -> Tensor:
+        """In place: a to the b"""
+    def prod(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
+        """the product; int64 for bool and integers"""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns"""
-    def relu(self) -> Tensor: ...
-    def relu_(self) -> Tensor: ...
-    def remainder(self, other: _TensorLike) -> Tensor: ...
+    def relu(self) -> Tensor:
+        """max(x, 0)"""
+    def relu_(self) -> Tensor:
+        """In place: max(x, 0)"""
+    def remainder(self, other: _TensorLike) -> Tensor:
+        """a - b * floor(a / b): the sign is b's"""
     @property
-    def requires_grad(self) -> _bool: ...
+    def requires_grad(self) -> _bool:
+        """Whether operations on it are recorded for gradients."""
     @requires_grad.setter
     def requires_grad(self, value: _bool) -> None: ...
-    def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...
-    def reshape(self, *shape: _int | Sequence[_int]) -> Tensor: ...
+    def requires_grad_(self, requires_grad: _bool = True) -> Tensor:
+        """Says whether operations on it are recorded; floats only."""
+    def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
+        """the same values in row-major order under another shape"""
     def retain_grad(self) -> None:
         """Keeps the gradient in `grad`, though this tensor is no leaf."""
-    def round(self) -> Tensor: ...
-    def round_(self) -> Tensor: ...
-    def rsqrt(self) -> Tensor: ...
-    def rsqrt_(self) -> Tensor: ...
+    def round(self) -> Tensor:
+        """the nearest whole number, halves to even"""
+    def round_(self) -> Tensor:
+        """In place: the nearest whole number, halves to even"""
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x)"""
+    def rsqrt_(self) -> Tensor:
+        """In place: 1 / sqrt(x)"""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """Adds src[i][j] to x[index[i][j]][j] (for dim 0), wherever there is an index."""
-    def scatter_add_(self, dim: _int | Sequence[_int] | None, index: Tensor, src: Tensor) -> Tensor: ...
+        """Adds `src[i][j]` to `x[index[i][j]][j]` (for dim 0), wherever there is an index."""
+    def scatter_add_(self, dim: _int | Sequence[_int] | None, index: Tensor, src: Tensor) -> Tensor:
+        """In place: values added at an index along an axis: `x[index[i][j]][j] += source[i][j]` for axis 0"""
     @property
-    def shape(self) -> tuple[_int, ...]: ...
-    def sigmoid(self) -> Tensor: ...
-    def sigmoid_(self) -> Tensor: ...
-    def sign(self) -> Tensor: ...
-    def sign_(self) -> Tensor: ...
-    def silu(self) -> Tensor: ...
-    def sin(self) -> Tensor: ...
-    def sin_(self) -> Tensor: ...
+    def shape(self) -> tuple[_int, ...]:
+        """The length of each axis."""
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + exp(-x))"""
+    def sigmoid_(self) -> Tensor:
+        """In place: 1 / (1 + exp(-x))"""
+    def sign(self) -> Tensor:
+        """-1, 0 or 1"""
+    def sign_(self) -> Tensor:
+        """In place: -1, 0 or 1"""
+    def silu(self) -> Tensor:
+        """x sigmoid(x)"""
+    def sin(self) -> Tensor:
+        """sine of radians"""
+    def sin_(self) -> Tensor:
+        """In place: sine of radians"""
     def size(self, dim: _int | None = None) -> Any:
         """The shape, or the length of one axis."""
-    def softmax(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor: ...
-    def softplus(self) -> Tensor: ...
+    def softmax(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
+        """exp(x) over its sum along an axis"""
+    def softplus(self) -> Tensor:
+        """log(1 + exp(x)), without overflow"""
     def split(self, split_size: _int | Sequence[_int], dim: _int | None = None, *, axis: _int | None = None) -> list[Tensor]:
         """Parts of one length, or of the lengths in a list, along an axis."""
-    def sqrt(self) -> Tensor: ...
-    def sqrt_(self) -> Tensor: ...
-    def square(self) -> Tensor: ...
-    def squeeze(self, axis: _int | Sequence[_int] | None = None, *, dim: _int | Sequence[_int] | None = None) -> Tensor: ...
-    def std(self, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor: ...
+    def sqrt(self) -> Tensor:
+        """square root"""
+    def sqrt_(self) -> Tensor:
+        """In place: square root"""
+    def square(self) -> Tensor:
+        """x * x"""
+    def squeeze(self, axis: _int | Sequence[_int] | None = None, *, dim: _int | Sequence[_int] | None = None) -> Tensor:
+        """Without axes of length 1: all of them, or those that are given."""
+    def std(self, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
+        """the square root of the variance"""
     def sub(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
         """self - alpha * other."""
     def sub_(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
         """Becomes self - alpha * other."""
-    def sum(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor: ...
-    def t(self) -> Tensor: ...
-    def tanh(self) -> Tensor: ...
-    def tanh_(self) -> Tensor: ...
+    def sum(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor:
+        """the sum; int64 for bool and integers"""
+    def t(self) -> Tensor:
+        """A matrix with its axes exchanged."""
+    def tanh(self) -> Tensor:
+        """hyperbolic tangent"""
+    def tanh_(self) -> Tensor:
+        """In place: hyperbolic tangent"""
     def to(self, dtype: _DTypeLike) -> Tensor:
         """The values in another dtype."""
     def tolist(self) -> Any:
         """The values as nested lists. Waits until they are computed."""
     def transpose(self, dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
         """Two axes exchanged; without arguments the last two, as `.mT`."""
-    def tril(self, diagonal: _int = 0) -> Tensor: ...
-    def triu(self, diagonal: _int = 0) -> Tensor: ...
-    def unsqueeze(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor: ...
-    def var(self, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor: ...
-    def view(self, *shape: _int | Sequence[_int]) -> Tensor: ...
+    def tril(self, diagonal: _int = 0) -> Tensor:
+        """the values on and below a diagonal of the last two axes, zeros above"""
+    def triu(self, diagonal: _int = 0) -> Tensor:
+        """the values on and above a diagonal of the last two axes, zeros below"""
+    def unsqueeze(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
+        """With an axis of length 1 put in at a place."""
+    def var(self, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
+        """the variance: squared distances from the mean over (n - correction)"""
+    def view(self, *shape: _int | Sequence[_int]) -> Tensor:
+        """The same as reshape: there are no views."""
     def zero_(self) -> Tensor:
         """Sets all elements to zero."""
 
@@ -436,8 +545,10 @@ def describe_session() -> str | None:
     """What the session is connected to, or None before the first tensor."""
 def disconnect() -> None:
     """Ends the session; the next tensor starts another."""
-def empty(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
-def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def empty(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """The same as zeros."""
+def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """The same as zeros_like."""
 def end_explaining() -> dict[str, Any]:
     """What was planned since: steps with their operands, result and moves; and bytes by worker."""
 def end_process() -> None:
@@ -448,7 +559,8 @@ def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
     """A tensor with the values and dtype of a NumPy array."""
 def full(shape: _int | Sequence[_int], fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of a shape filled with one number."""
-def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """A tensor of one number, of the shape and dtype of another."""
 def get_status() -> dict[str, Any]:
     """How the dispatcher of the current session is, with its workers and sessions."""
 def get_tape() -> list[dict[str, Any]]:
@@ -459,16 +571,20 @@ def gpu_workers(count: _int) -> None:
     """Sets how many workers the embedded session will have."""
 def grad(output: Tensor, inputs: Sequence[Tensor], gradient: Tensor | None = None, retain_graph: _bool | None = False, create_graph: _bool = False) -> list[Tensor | None]:
     """The gradients of `output` with respect to `inputs`; None for one it does not depend on."""
-def is_grad_enabled() -> _bool: ...
+def is_grad_enabled() -> _bool:
+    """Whether operations on this thread are recorded for gradients."""
 def linspace(start: _Number, end: _Number, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
     """`steps` numbers evenly from start to end, both included."""
 def make_key(role: str | None = None, of: str | None = None) -> str:
     """A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one."""
-def manual_seed(seed: _int) -> None: ...
+def manual_seed(seed: _int) -> None:
+    """Starts the random numbers anew: the same seed gives the same numbers."""
 def normalize_axis(axis: _int, rank: _int) -> _int:
     """An axis counted from the front."""
-def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
-def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """A tensor of ones."""
+def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """A tensor of ones, of the shape and dtype of another."""
 def operations() -> list[dict[str, Any]]:
     """The instruction set: for each operation its name, family, documentation and samples."""
 def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]]:
@@ -476,13 +592,18 @@ def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | Non
 def parse_dtype(given: _DTypeLike) -> dtype: ...
 def placements(tensor: Tensor) -> list[dict[str, Any]]:
     """The layouts in which a tensor is there."""
-def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
-def rand_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Random numbers from 0 up to 1."""
+def rand_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Random numbers from 0 up to 1, of the shape and dtype of another."""
 def randint(*args: Any, size: _int | Sequence[_int] | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`."""
-def randint_like(other: _TensorLike, low: _int, high: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor: ...
-def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
-def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def randint_like(other: _TensorLike, low: _int, high: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
+    """Random whole numbers from low up to but without high, of the shape of another."""
+def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Random numbers of the normal distribution."""
+def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Random numbers of the normal distribution, of the shape and dtype of another."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
     """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`"""
 def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
@@ -522,5 +643,7 @@ def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str
     """Draws a log. Gives what was drawn."""
 def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Tensor:
     """The first where the condition holds, the second elsewhere."""
-def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
-def zeros_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """A tensor of zeros."""
+def zeros_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """A tensor of zeros, of the shape and dtype of another."""

@@ -162,7 +162,7 @@ def exp(input: _TensorLike) -> Tensor:
 def expm1(input: _TensorLike) -> Tensor:
     """`expm1` of a tensor; see `Tensor.expm1`."""
 def flatten(input: _TensorLike, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
-    """`flatten` of a tensor; see `Tensor.flatten`."""
+    """The axes from `start_dim` to `end_dim` as one."""
 def flip(input: _TensorLike, *axes: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
     """In reverse along axes, given one by one, as a tuple, or as `dims`."""
 def floor(input: _TensorLike) -> Tensor:
@@ -251,7 +251,7 @@ def round(input: _TensorLike) -> Tensor:
 def rsqrt(input: _TensorLike) -> Tensor:
     """`rsqrt` of a tensor; see `Tensor.rsqrt`."""
 def scatter_add(input: _TensorLike, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-    """Adds src[i][j] to x[index[i][j]][j] (for dim 0), wherever there is an index."""
+    """Adds `src[i][j]` to `x[index[i][j]][j]` (for dim 0), wherever there is an index."""
 def sigmoid(input: _TensorLike) -> Tensor:
     """`sigmoid` of a tensor; see `Tensor.sigmoid`."""
 def sign(input: _TensorLike) -> Tensor:
@@ -265,9 +265,9 @@ def split(input: _TensorLike, split_size: _int | Sequence[_int], dim: _int | Non
 def sqrt(input: _TensorLike) -> Tensor:
     """`sqrt` of a tensor; see `Tensor.sqrt`."""
 def square(input: _TensorLike) -> Tensor:
-    """`square` of a tensor; see `Tensor.square`."""
+    """x * x"""
 def squeeze(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, dim: _int | Sequence[_int] | None = None) -> Tensor:
-    """`squeeze` of a tensor; see `Tensor.squeeze`."""
+    """Without axes of length 1: all of them, or those that are given."""
 def std(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
     """`std` of a tensor; see `Tensor.std`."""
 def sub(input: _TensorLike, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
@@ -284,6 +284,6 @@ def tril(input: _TensorLike, diagonal: _int = 0) -> Tensor:
 def triu(input: _TensorLike, diagonal: _int = 0) -> Tensor:
     """`triu` of a tensor; see `Tensor.triu`."""
 def unsqueeze(input: _TensorLike, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-    """`unsqueeze` of a tensor; see `Tensor.unsqueeze`."""
+    """With an axis of length 1 put in at a place."""
 def var(input: _TensorLike, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
     """`var` of a tensor; see `Tensor.var`."""

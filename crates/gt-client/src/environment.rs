@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use tracing::warn;
+
 /// A switch; `None` if it is not set.
 pub fn switch(name: &str) -> Option<bool> {
     read(name, "0 or 1", |text| match text.to_ascii_lowercase().as_str() {
@@ -11,6 +13,11 @@ pub fn switch(name: &str) -> Option<bool> {
         "0" | "false" | "off" | "no" => Some(false),
         _ => None,
     })
+}
+
+/// Whether a variable says anything but 0.
+pub fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// A whole number from 1 on; `None` if it is not set.
@@ -31,7 +38,7 @@ fn read<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Opt
     let parsed = given.to_str().map(str::trim).and_then(parse);
     if parsed.is_none() && first_time(name) {
         let given = given.display();
-        eprintln!("gt: warning: {name} is '{given}', expected {expected}: it is ignored");
+        warn!("{name} is '{given}', expected {expected}: it is ignored");
     }
     parsed
 }

@@ -247,14 +247,16 @@ impl Session {
     /// # Errors
     /// The connection was lost, or `interrupt` gave up.
     pub fn status(&self, interrupt: Interrupt) -> Result<Status> {
+        self.ask_status()?.wait(interrupt)
+    }
+
+    /// Asks for the status.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn ask_status(&self) -> Result<AskedStatus> {
         let request = self.request(|request| Command::Status { request })?;
-        match self.0.driver.wait(request, interrupt)? {
-            Message::Status { status, .. } => Ok(*status),
-            Message::Value { result: Err(failure), .. } => {
-                Err(ClientError::Failed { failure, location: None })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
-        }
+        Ok(AskedStatus { session: self.clone(), request })
     }
 
     /// Begins to note what is planned.
@@ -366,6 +368,28 @@ impl Session {
     /// What it is connected to, for people.
     pub fn describe(&self) -> String {
         self.0.driver.describe()
+    }
+}
+
+/// A question for the status that is under way.
+pub struct AskedStatus {
+    session: Session,
+    request: RequestId,
+}
+
+impl AskedStatus {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` gave up.
+    pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
+        match self.session.0.driver.wait(self.request, interrupt)? {
+            Message::Status { status, .. } => Ok(*status),
+            Message::Value { result: Err(failure), .. } => {
+                Err(ClientError::Failed { failure, location: None })
+            }
+            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+        }
     }
 }
 

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
+use tracing::{Level, enabled, info};
 
 use crate::config::registry;
+use crate::environment;
 use crate::error::{ClientError, Result};
 use crate::nearest::nearest;
 
@@ -92,13 +94,8 @@ fn of_gradients(signal: u32) -> u32 {
     config.and_then(|config| config.backward).map_or(signal, |name| number(&name))
 }
 
-/// What `GT_STRICT` and `GT_VERBOSE` say.
-static STRICT: LazyLock<bool> = LazyLock::new(|| is_set("GT_STRICT"));
-static VERBOSE: LazyLock<bool> = LazyLock::new(|| is_set("GT_VERBOSE"));
-
-fn is_set(name: &str) -> bool {
-    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
-}
+/// What `GT_STRICT` says.
+static STRICT: LazyLock<bool> = LazyLock::new(|| environment::is_set("GT_STRICT"));
 
 /// Opens a scope on this thread; gives how many were open. A signal without a configuration changes
 /// nothing; `GT_VERBOSE` reports it once.
@@ -172,7 +169,7 @@ fn compiled(stack: &[Open]) -> u32 {
 static REPORTED: LazyLock<Mutex<Vec<String>>> = LazyLock::new(Mutex::default);
 
 fn check_known(name: &str) -> Result<()> {
-    if !(*STRICT || *VERBOSE) || registry::get(name).is_some() {
+    if !(*STRICT || enabled!(Level::INFO)) || registry::get(name).is_some() {
         return Ok(());
     }
     let known = registry::names();
@@ -188,7 +185,7 @@ fn check_known(name: &str) -> Result<()> {
     let mut reported = REPORTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !reported.iter().any(|other| other == name) {
         reported.push(name.to_string());
-        eprintln!("gt: {text}");
+        info!("{text}");
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ impl Dispatcher {
                 log.write(now, Entry::Send, &session.label, "GetData", bytes, details);
             }
         }
-        if self.watch.has_watchers() {
+        if self.watch.wants_events() {
             self.tell_answer(now, &request, &result);
         }
         if let Ok(Content::Shared { block, .. }) = &result {
@@ -63,7 +63,7 @@ impl Dispatcher {
 
     /// Answers a question for the status.
     pub(crate) fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
-        let status = Box::new(self.status(now));
+        let status = Box::new(self.status(now, peer));
         self.outbox.push((peer, Message::Status { request, status }));
     }
 
@@ -158,7 +158,6 @@ impl Dispatcher {
             batch.commands.retain(|command| {
                 let (Command::Fetch { request, .. }
                 | Command::Stats { request }
-                | Command::Status { request }
                 | Command::Explain { request, .. }
                 | Command::Locate { request, .. }) = command
                 else {

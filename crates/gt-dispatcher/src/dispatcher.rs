@@ -8,7 +8,7 @@ use gt_ir::message::{Failure, Hello, Message, Role, Welcome, WorkerStats};
 use gt_ir::{Command, Meta, Piece, RequestId, SourceId, TensorId, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 
-use crate::log::{Entry, Log};
+use crate::log::{Entry, Log, word};
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
 use crate::pool::{Pool, WorkerState};
@@ -137,7 +137,7 @@ impl Dispatcher {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch),
             (Role::Worker, Message::Done(weight)) => {
-                for batch in self.pool.done(peer, weight) {
+                for batch in self.pool.done(now, peer, weight) {
                     self.batch_done(batch);
                 }
                 self.pump(now);
@@ -154,18 +154,14 @@ impl Dispatcher {
             (Role::Worker, Message::Statistics { request, workers }) => {
                 self.survey(request, peer, workers.into_iter().next());
             }
-            (Role::Worker, Message::Report(report)) => {
-                if let Some(worker) = self.pool.get(peer) {
-                    self.watch.reports.insert(worker.id, *report);
-                }
-            }
+            (Role::Worker, Message::Report(report)) => self.take_report(peer, *report),
             (Role::Worker | Role::Client, Message::Events { events, dropped }) => {
                 self.take_events(now, peer, role, events, dropped);
             }
-            (Role::Worker | Role::Client, Message::Observed { sent }) => {
-                self.measure(now, peer, sent);
+            (Role::Worker | Role::Client, Message::Observed { sent, here }) => {
+                self.measure(now, peer, sent, here);
             }
-            (Role::Watcher, Message::Watch { limit }) => self.give_events(now, peer, limit),
+            (Role::Watcher, Message::Watch { limit }) => self.give_events(peer, limit),
             (Role::Watcher, Message::Stream(questions)) => {
                 self.answer_watcher(now, peer, &questions);
             }
@@ -230,6 +226,10 @@ impl Dispatcher {
         for peer in late {
             self.fail_waiting(now, peer);
         }
+        if self.is_watched() {
+            let due = self.watch.clocks.due(now);
+            due.into_iter().for_each(|peer| self.observe(now, peer, true));
+        }
     }
 
     /// When [`Dispatcher::tick`] is due next, if somebody waits.
@@ -241,8 +241,9 @@ impl Dispatcher {
             .map(|since| since + self.limits.worker_wait)
     }
 
-    fn welcome(&mut self, now: Duration, peer: PeerId, role: Role, hello: Hello) {
+    fn welcome(&mut self, now: Duration, peer: PeerId, role: Role, mut hello: Hello) {
         use gt_ir::message::{PROTOCOL_VERSION, schema};
+        hello.name = word(&hello.name);
         if hello.version != PROTOCOL_VERSION || hello.schema != schema() {
             let reason = format!(
                 "this server speaks protocol {PROTOCOL_VERSION} (instruction set {:016x}), the {} '{}' speaks {} ({:016x})\n  hint: install the same version of gt on both sides",

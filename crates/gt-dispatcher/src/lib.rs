@@ -14,6 +14,7 @@
 //! A dispatcher knows neither sockets nor engines; it never waits and never computes.
 
 mod answers;
+mod clocks;
 pub mod dispatcher;
 pub mod log;
 pub mod pipeline;

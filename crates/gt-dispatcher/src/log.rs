@@ -70,6 +70,12 @@ impl Entry {
 /// Takes each finished line, without its newline.
 pub type Sink = Box<dyn FnMut(&str) + Send>;
 
+/// A name as one word: what would break lines, fields or terminals is an underscore in it.
+pub fn word(name: &str) -> String {
+    let breaks = |letter: char| letter.is_control() || letter.is_whitespace() || letter == '|';
+    name.chars().take(64).map(|letter| if breaks(letter) { '_' } else { letter }).collect()
+}
+
 /// Numbers and formats lines.
 pub struct Log {
     sink: Sink,
@@ -104,6 +110,10 @@ impl Log {
             event.name(),
             format!("{bytes}B"),
         );
+        // Reasons have hints on lines of their own.
+        if self.line.contains(char::is_control) {
+            self.line = self.line.replace(char::is_control, " ");
+        }
         (self.sink)(&self.line);
     }
 
@@ -181,6 +191,7 @@ fn event_name(kind: Kind, what: What) -> &'static str {
         What::HotPath { .. } => "HotPath",
         What::Send { collective, .. } => collective_name(collective),
         What::Receive { .. } => "Receive",
+        What::Join { collective } => collective_name(collective),
         What::Control => "Control",
     }
 }
@@ -213,6 +224,7 @@ impl std::fmt::Display for EventDetails<'_> {
             What::Receive { transfer, from } => {
                 write!(f, "from={} transfer={}", of_worker(from), transfer.0)?;
             }
+            What::Join { collective } => write!(f, "op={} result={tensor}", collective.name())?,
             What::Batch { .. } | What::Control => write!(f, "session={session}")?,
         }
         if count != 1 {
@@ -339,7 +351,7 @@ impl std::fmt::Display for Details<'_> {
                 write!(f, "session={session}")
             }
             Command::Signal { number, name, shard } => {
-                write!(f, "signal={number} name={name}")?;
+                write!(f, "signal={number} name={}", word(name))?;
                 match shard {
                     Some(shard) => write!(f, " placement={shard}"),
                     None => Ok(()),

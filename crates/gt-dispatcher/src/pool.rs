@@ -27,6 +27,8 @@ pub(crate) struct WorkerState {
     pub owners: VecDeque<(u64, u64)>,
     /// Since when it has had something to do.
     pub busy_since: Option<Duration>,
+    /// How long it had something to do before that.
+    pub busy: Duration,
     /// Sessions that begin on it.
     pub sessions: u32,
 }
@@ -76,6 +78,7 @@ impl Pool {
             in_flight: 0,
             owners: VecDeque::new(),
             busy_since: None,
+            busy: Duration::ZERO,
             sessions: 0,
         });
         &self.workers[self.workers.len() - 1]
@@ -146,12 +149,14 @@ impl Pool {
     }
 
     /// Takes finished weight off a worker; gives the batches it is done with.
-    pub fn done(&mut self, peer: PeerId, mut weight: u64) -> Vec<u64> {
+    pub fn done(&mut self, now: Duration, peer: PeerId, mut weight: u64) -> Vec<u64> {
         let mut finished = Vec::new();
         let Some(worker) = self.get_mut(peer) else { return finished };
         worker.in_flight = worker.in_flight.saturating_sub(weight);
-        if worker.in_flight == 0 {
-            worker.busy_since = None;
+        if worker.in_flight == 0
+            && let Some(since) = worker.busy_since.take()
+        {
+            worker.busy += now.saturating_sub(since);
         }
         while weight > 0 {
             let Some((batch, open)) = worker.owners.front_mut() else { break };

@@ -38,7 +38,7 @@ pub(crate) struct Batch {
 }
 
 impl Dispatcher {
-    pub(crate) fn receive(&mut self, now: Duration, peer: PeerId, batch: Vec<Command>) {
+    pub(crate) fn receive(&mut self, now: Duration, peer: PeerId, mut batch: Vec<Command>) {
         let Some(session) = self.sessions.get_mut(&peer) else {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
@@ -55,6 +55,12 @@ impl Dispatcher {
             }
         }
         self.tell_commands(now, Kind::Receive, Lane::Client, number, &batch);
+        // How everybody is can be told at once, and most of all when nothing goes on. A question
+        // ends its batch.
+        while let Some(Command::Status { request }) = batch.last() {
+            self.answer_status(now, peer, *request);
+            batch.pop();
+        }
         let Some(session) = self.sessions.get_mut(&peer) else { return };
         // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
         let limit = OVERDRAFT * self.limits.client_window;
@@ -65,6 +71,9 @@ impl Dispatcher {
             return self.refuse(now, peer, reason);
         }
         session.open += weight;
+        if batch.is_empty() {
+            return self.give_back(peer, weight);
+        }
         session.queue.push_back(Queued { commands: batch, weight, since: now });
         if session.home.is_none() {
             self.fail_lost(now, peer);
@@ -185,7 +194,6 @@ impl Dispatcher {
         let Session { tensors, templates, .. } = session;
         let holder = holder.peer;
         let (mut refused, mut asked) = (None, None);
-        let mut statuses = Vec::new();
         let has_log = self.log.is_some();
         batch.retain_mut(|command| match command {
             Command::Run(instruction) => {
@@ -240,10 +248,6 @@ impl Dispatcher {
                 asked = Some(*request);
                 false
             }
-            Command::Status { request } => {
-                statuses.push(*request);
-                false
-            }
             Command::Strict { limit } => {
                 tensors.strict = *limit;
                 false
@@ -277,7 +281,8 @@ impl Dispatcher {
             | Command::Describe { .. }
             | Command::Exchange(_)
             | Command::Script(_)
-            | Command::Play(_) => {
+            | Command::Play(_)
+            | Command::Status { .. } => {
                 refused = Some(FORBIDDEN.into());
                 false
             }
@@ -288,7 +293,6 @@ impl Dispatcher {
         if !batch.is_empty() {
             self.streams.put(worker, batch);
         }
-        statuses.into_iter().for_each(|request| self.answer_status(now, peer, request));
         Ok(asked.and_then(|request| self.open_survey(peer, request)))
     }
 
@@ -388,7 +392,6 @@ impl Dispatcher {
                 tensors.signals_version += 1;
             }
             Command::Stats { request } => return Ok(self.open_survey(peer, request)),
-            Command::Status { request } => self.answer_status(now, peer, request),
             Command::Strict { limit } => tensors.strict = limit,
             Command::Explain { request, begin } => {
                 let explanation = if begin {
@@ -414,7 +417,8 @@ impl Dispatcher {
             | Command::Describe { .. }
             | Command::Exchange(_)
             | Command::Script(_)
-            | Command::Play(_) => {
+            | Command::Play(_)
+            | Command::Status { .. } => {
                 return Err(FORBIDDEN.into());
             }
         }

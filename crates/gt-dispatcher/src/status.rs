@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use gt_ir::status::{SessionStatus, Status, Waits, WorkerStatus};
 
-use crate::dispatcher::Dispatcher;
+use crate::dispatcher::{Dispatcher, PeerId};
 use crate::session::Session;
 
 impl Dispatcher {
-    /// How everybody is at this moment.
-    pub(crate) fn status(&self, now: Duration) -> Status {
+    /// How everybody is at this moment, for one who asks.
+    pub(crate) fn status(&self, now: Duration, asker: PeerId) -> Status {
         let workers = self.pool.iter().map(|worker| WorkerStatus {
             id: worker.id,
             number: worker.number,
@@ -18,11 +18,14 @@ impl Dispatcher {
             in_flight: worker.in_flight,
             batches: worker.owners.len() as u64,
             busy_since: worker.busy_since,
+            busy: worker.busy
+                + worker.busy_since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             report: self.watch.reports.get(&worker.id).cloned().unwrap_or_default(),
         });
         let sessions = self.sessions.values().map(|session| self.session_status(session));
         Status {
             now,
+            asker: self.sessions.get(&asker).map(|session| session.number),
             workers: workers.collect(),
             sessions: sessions.collect(),
             dropped: self.watch.dropped,
@@ -63,7 +66,6 @@ impl Dispatcher {
                 since: request.since,
             };
         }
-        // The question for the status is no work.
         let is_at_work = |peer| self.pool.get(peer).is_some_and(|worker| worker.in_flight > 0);
         if session.open > 0 && session.busy.iter().copied().any(is_at_work) {
             Waits::Work

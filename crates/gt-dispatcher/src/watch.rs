@@ -12,15 +12,13 @@ use gt_ir::status::Report;
 use gt_ir::{Command, TensorId, WorkerId};
 use rustc_hash::FxHashMap;
 
+use crate::clocks::Clocks;
 use crate::dispatcher::{Dispatcher, PeerId};
+use crate::log::word;
 use crate::session::Session;
 
 /// How many events wait for a watcher at most.
 const MOST: usize = 1 << 16;
-/// How often the way to a peer is measured, for its clock,
-const MEASUREMENTS: u32 = 8;
-/// and after how long again: clocks drift apart.
-const AGAIN: Duration = Duration::from_secs(30);
 
 /// Gives the time within a message's handling; without it, all of it takes no time.
 pub type Clock = Box<dyn Fn() -> Duration + Send>;
@@ -31,8 +29,7 @@ pub(crate) struct Watch {
     pub clock: Option<Clock>,
     watchers: BTreeMap<PeerId, Watcher>,
     pub reports: FxHashMap<WorkerId, Report>,
-    links: FxHashMap<PeerId, Link>,
-    measured: Duration,
+    pub clocks: Clocks,
     pub dropped: u64,
 }
 
@@ -44,14 +41,6 @@ struct Watcher {
     dropped: u64,
     /// Whom it was told the names of.
     told: BTreeSet<Named>,
-}
-
-/// The way to a client or worker that is observed.
-#[derive(Default)]
-struct Link {
-    measurements: u32,
-    /// The shortest time to it and back.
-    round_trip: Option<Duration>,
 }
 
 impl Watch {
@@ -72,7 +61,7 @@ impl Watch {
         }
     }
 
-    fn wants_events(&self) -> bool {
+    pub fn wants_events(&self) -> bool {
         self.watchers.values().any(|watcher| watcher.wants_events)
     }
 
@@ -109,7 +98,7 @@ impl Dispatcher {
     }
 
     pub(crate) fn remove_watcher(&mut self, now: Duration, peer: PeerId) {
-        self.watch.links.remove(&peer);
+        self.watch.clocks.forget(peer);
         if self.watch.watchers.remove(&peer).is_some() && !self.is_watched() {
             self.watch.reports.clear();
             self.observe_all(now, false);
@@ -117,8 +106,7 @@ impl Dispatcher {
     }
 
     fn observe_all(&mut self, now: Duration, on: bool) {
-        self.watch.links.clear();
-        self.watch.measured = now;
+        self.watch.clocks.clear();
         let workers = self.pool.iter().map(|worker| worker.peer);
         let peers: Vec<PeerId> = self.sessions.keys().copied().chain(workers).collect();
         peers.into_iter().for_each(|peer| self.observe(now, peer, on));
@@ -127,29 +115,26 @@ impl Dispatcher {
     /// Asks a client or worker to note events, or to stop.
     pub(crate) fn observe(&mut self, now: Duration, peer: PeerId, on: bool) {
         let sent = self.watch.time(now);
-        let link = self.watch.links.entry(peer).or_default();
-        let way = link.round_trip.unwrap_or_default() / 2;
-        self.outbox.push((peer, Message::Observe { on, now: sent + way, sent }));
+        self.watch.clocks.ask(now, peer);
+        self.outbox.push((peer, Message::Observe { on, sent }));
     }
 
-    /// A peer has answered: the shorter the way was, the better its clock is set by it.
-    pub(crate) fn measure(&mut self, now: Duration, peer: PeerId, sent: Duration) {
+    /// A peer has answered what was sent at some time: then its own clock showed `here`.
+    pub(crate) fn measure(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        sent: Duration,
+        here: Duration,
+    ) {
         let now = self.watch.time(now);
-        let Some(link) = self.watch.links.get_mut(&peer) else { return };
-        let round_trip = now.saturating_sub(sent);
-        link.round_trip = Some(link.round_trip.map_or(round_trip, |best| best.min(round_trip)));
-        link.measurements += 1;
-        let is_enough = link.measurements >= MEASUREMENTS;
-        if !is_enough && self.is_watched() {
+        if self.watch.clocks.answer(now, peer, sent, here) && self.is_watched() {
             self.observe(now, peer, true);
         }
     }
 
     /// Gives a watcher the events that it has not got yet.
-    pub(crate) fn give_events(&mut self, now: Duration, peer: PeerId, limit: u32) {
-        if now >= self.watch.measured + AGAIN {
-            self.observe_all(now, true);
-        }
+    pub(crate) fn give_events(&mut self, peer: PeerId, limit: u32) {
         let Some(watcher) = self.watch.watchers.get_mut(&peer) else { return };
         watcher.wants_events = true;
         let count = watcher.events.len().min(limit as usize);
@@ -177,7 +162,7 @@ impl Dispatcher {
             }
             Named::Signal { session: owner, number } => {
                 let scope = session(owner)?.tensors.signals.get(&number)?;
-                Some(scope.name().to_string())
+                Some(word(scope.name()))
             }
         }
     }
@@ -204,8 +189,20 @@ impl Dispatcher {
         };
         for event in events {
             let session = session.unwrap_or(event.session);
-            self.tell(now, Event { lane, session, ..event });
+            let begin = self.watch.clocks.translate(peer, event.begin);
+            let end = self.watch.clocks.translate(peer, event.end);
+            self.tell(now, Event { lane, session, begin, end, ..event });
         }
+    }
+
+    /// Takes what a worker tells of itself.
+    pub(crate) fn take_report(&mut self, peer: PeerId, mut report: Report) {
+        // One that was still on its way when the last watcher went counts from another beginning.
+        let Some(worker) = self.pool.get(peer).filter(|_| self.is_watched()) else { return };
+        for time in [&mut report.at, &mut report.since] {
+            *time = self.watch.clocks.translate(peer, *time);
+        }
+        self.watch.reports.insert(worker.id, report);
     }
 
     /// Tells everybody of an event.

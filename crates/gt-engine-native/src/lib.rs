@@ -159,7 +159,7 @@ impl Engine for NativeEngine {
 
     fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
         if let Some(text) = wrong {
-            eprintln!("gt: a fused sequence gave {text}; it is run operation by operation");
+            tracing::warn!("a fused sequence gave {text}; it is run operation by operation");
         }
         program.judge(wrong.is_none());
     }

@@ -132,6 +132,8 @@ pub enum What {
         transfer: TransferId,
         from: WorkerId,
     },
+    /// Blocks are exchanged by an engine that joins workers.
+    Join { collective: Collective },
     /// Whatever else is sent: definitions, questions.
     Control,
 }

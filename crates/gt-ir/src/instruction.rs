@@ -276,7 +276,7 @@ fn script_bytes(script: &Script) -> usize {
         ScriptOperand::Constant(scalar) => 1 + scalar_bytes(*scalar),
     };
     let step = |step: &ScriptStep| match step {
-        ScriptStep::Run { operation, output, operands, attributes, source } => {
+        ScriptStep::Run { operation, output, operands, attributes, source, signal } => {
             let operands_bytes: usize = operands.iter().map(operand).sum();
             1 + varint_bytes(u64::from(operation.id))
                 + name(output)
@@ -285,6 +285,7 @@ fn script_bytes(script: &Script) -> usize {
                 + 1
                 + attributes.iter().map(attribute_bytes).sum::<usize>()
                 + varint_bytes(u64::from(source.0))
+                + varint_bytes(u64::from(*signal))
         }
         ScriptStep::Exchange { exchange, transfer, input, output } => {
             1 + exchange_bytes(exchange)

@@ -65,14 +65,13 @@ pub enum Message {
     Located { request: RequestId, result: Result<Vec<PlacedTensor>, Failure> },
     /// The answer to a question for the status.
     Status { request: RequestId, status: Box<Status> },
-    /// Whether events are to be noted, for clients and workers. `now` is the dispatcher's time when
-    /// this arrives, as far as it is known; `sent`, when it was sent.
-    Observe { on: bool, now: Duration, sent: Duration },
-    /// The answer to that, at once: how long messages take is seen from it.
-    Observed { sent: Duration },
-    /// What a worker tells of itself while it is observed.
+    /// Whether events are to be noted, for clients and workers, and when this was sent.
+    Observe { on: bool, sent: Duration },
+    /// The answer to that, at once: then the clock by which events are noted showed `here`.
+    Observed { sent: Duration, here: Duration },
+    /// What a worker tells of itself while it is observed, by its own clock.
     Report(Box<Report>),
-    /// Events of a client or worker, or for a watcher; so many more were lost.
+    /// Events of a client or worker, by its own clock, or for a watcher; so many more were lost.
     Events { events: Vec<Event>, dropped: u64 },
     /// A watcher asks for what there is, up to so many events.
     Watch { limit: u32 },

@@ -56,6 +56,7 @@ pub enum ScriptStep {
         operands: Vec<ScriptOperand>,
         attributes: Attributes,
         source: SourceId,
+        signal: u32,
     },
     /// Its transfer is counted from the pass's first; names stand beside it.
     Exchange {
@@ -99,7 +100,7 @@ impl ScriptStep {
     pub fn command(&self, bindings: &Bindings, first: TransferId) -> Command {
         let name = |name: &Name| bindings.named(*name);
         match self {
-            ScriptStep::Run { operation, output, operands, attributes, source } => {
+            ScriptStep::Run { operation, output, operands, attributes, source, signal } => {
                 let operands: Operands = operands
                     .iter()
                     .map(|operand| match operand {
@@ -116,7 +117,7 @@ impl ScriptStep {
                     operands,
                     attributes: attributes.clone(),
                     source: *source,
-                    signal: 0,
+                    signal: *signal,
                 })
             }
             ScriptStep::Exchange { exchange, transfer, input, output } => {

@@ -12,6 +12,8 @@ use crate::instruction::TensorId;
 pub struct Status {
     /// Since the dispatcher began.
     pub now: Duration,
+    /// The session that has asked, if one has.
+    pub asker: Option<u32>,
     /// In the order they came.
     pub workers: Vec<WorkerStatus>,
     pub sessions: Vec<SessionStatus>,
@@ -32,6 +34,8 @@ pub struct WorkerStatus {
     pub batches: u64,
     /// Since when it has been at work without a pause; nothing while it is idle.
     pub busy_since: Option<Duration>,
+    /// How long it has had something to do, from the beginning.
+    pub busy: Duration,
     pub report: Report,
 }
 
@@ -40,6 +44,8 @@ pub struct WorkerStatus {
 pub struct Report {
     /// When, on the dispatcher's clock.
     pub at: Duration,
+    /// From when on it has noted what it does.
+    pub since: Duration,
     pub engine: String,
     pub operations: u64,
     pub failed: u64,

@@ -1,6 +1,8 @@
 //! Messages over a socket file: between an embedded session and its watchers on the machine.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +16,9 @@ use crate::keyring::runtime_folder;
 
 /// The longest frame: status and events are much shorter.
 const MAX_FRAME: usize = 64 << 20;
+
+/// How long whoever listens may take to let others in.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// One end of a connection.
 pub struct LocalLink {
@@ -29,6 +34,47 @@ pub fn socket_path(process: u32) -> Result<PathBuf, NetError> {
     Ok(runtime_folder()?.join(format!("embedded-{process}.sock")))
 }
 
+/// Connects to a socket file. A process that is stopped lets some wait, and then nobody else.
+///
+/// # Errors
+/// Nobody listens there, or lets this in within `limit`.
+pub fn connect(path: &Path, limit: Duration) -> std::io::Result<UnixStream> {
+    let name = path.as_os_str().as_bytes();
+    // SAFETY: all bytes zero are a valid address, of no name.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // The last byte ends the name.
+    if name.len() >= address.sun_path.len() {
+        return Err(ErrorKind::InvalidFilename.into());
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes no memory.
+    let descriptor = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if descriptor < 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, a socket, and nobody else's.
+    let stream = unsafe { UnixStream::from_raw_fd(descriptor) };
+    let until = Instant::now() + limit;
+    loop {
+        let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: the address lives through the call, and has this size.
+        let status = unsafe { libc::connect(descriptor, (&raw const address).cast(), size) };
+        if status == 0 {
+            stream.set_nonblocking(false)?;
+            return Ok(stream);
+        }
+        match Error::last_os_error() {
+            error if error.kind() != ErrorKind::WouldBlock => return Err(error),
+            _ if Instant::now() >= until => return Err(ErrorKind::TimedOut.into()),
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
 impl LocalLink {
     /// Over a stream; `name` stands in errors.
     pub fn new(stream: UnixStream, name: String) -> LocalLink {
@@ -41,7 +87,7 @@ impl LocalLink {
     /// Nobody listens there.
     pub fn connect(path: &Path) -> Result<LocalLink, NetError> {
         let name = path.display().to_string();
-        let stream = UnixStream::connect(path)
+        let stream = connect(path, CONNECT_LIMIT)
             .map_err(|error| NetError::Lost { address: name.clone(), reason: error.to_string() })?;
         Ok(LocalLink { stream, name })
     }

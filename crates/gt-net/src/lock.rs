@@ -5,9 +5,14 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::address::Address;
 use crate::error::NetError;
+
+/// Who looks which servers run holds a lock for less than this.
+const LOOKING: Duration = Duration::from_millis(20);
 
 /// An address taken for this process, where ZeroMQ itself would not notice a second server. The
 /// file, which [`crate::registry`] reads, goes with it.
@@ -29,6 +34,7 @@ impl AddressLock {
         let path = crate::keyring::runtime_folder()?.join(name);
         let error =
             |error| NetError::File { action: "locking", path: path.display().to_string(), error };
+        let until = Instant::now() + LOOKING;
         loop {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -39,6 +45,10 @@ impl AddressLock {
                 .map_err(error)?;
             // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+                if Instant::now() < until {
+                    thread::sleep(LOOKING / 10);
+                    continue;
+                }
                 let mut owner = String::new();
                 let _ = file.read_to_string(&mut owner);
                 let process = owner.lines().next().unwrap_or_default();

@@ -98,7 +98,7 @@ impl PeerLinks {
         let host = host.map_or_else(|| server.own_host(), str::to_string);
         incoming
             .bind(&format!("tcp://{host}:*"))
-            .map_err(|error| NetError::Socket { action: "listening for other workers", error })?;
+            .map_err(|error| NetError::Listening { address: format!("{host} for other workers"), error })?;
         let endpoint = incoming
             .get_last_endpoint()
             .map_err(during("listening for other workers"))?

@@ -1,11 +1,14 @@
 //! Which dispatchers of this user run on this machine.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::NetError;
 use crate::keyring::runtime_folder;
+use crate::local::connect;
 
 /// A dispatcher that runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,11 +64,16 @@ fn server(path: &Path) -> Option<(String, u32)> {
     Some((address.to_string(), process.parse().ok()?))
 }
 
-/// A program that still runs; the socket of one that was killed is removed.
+/// A program that still runs; the socket of one that was killed is removed. Its number tells
+/// nothing: another process may have it by now, or it is one of another container's.
 fn program(process: u32, socket: &Path) -> Option<(u32, PathBuf)> {
-    if Path::new("/proc").join(process.to_string()).exists() {
-        return Some((process, socket.to_path_buf()));
+    match connect(socket, Duration::ZERO) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            let _ = fs::remove_file(socket);
+            None
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        // One that lets nobody in now is there all the same.
+        _ => Some((process, socket.to_path_buf())),
     }
-    let _ = fs::remove_file(socket);
-    None
 }

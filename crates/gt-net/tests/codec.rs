@@ -142,8 +142,8 @@ fn script() -> Script {
         ScriptOperand::Number(2),
         ScriptOperand::Constant(Scalar::Float(0.5)),
     ];
-    let (output, source) = (Name::Own(300), SourceId(7));
-    let run = ScriptStep::Run { operation, output, operands, attributes, source };
+    let (output, source, signal) = (Name::Own(300), SourceId(7), 300);
+    let run = ScriptStep::Run { operation, output, operands, attributes, source, signal };
     let exchange = ScriptStep::Exchange {
         exchange: Box::new(joint_exchange(Way::AllReduce)),
         transfer: 9,
@@ -223,6 +223,7 @@ fn events() -> Vec<Event> {
 
 fn report() -> Report {
     Report {
+        since: Duration::from_nanos(77),
         at: Duration::from_millis(1500),
         engine: "native".into(),
         operations: 10,
@@ -256,6 +257,7 @@ fn status() -> Status {
         Waits::Value { tensor, worker: "w".into(), since },
     ];
     Status {
+        asker: Some(3),
         now: Duration::from_secs(3),
         workers: [None, Some(since)]
             .map(|busy_since| WorkerStatus {
@@ -266,6 +268,7 @@ fn status() -> Status {
                 in_flight: 100,
                 batches: 4,
                 busy_since,
+                busy: Duration::from_nanos(1 << 33),
                 report: report(),
             })
             .into(),
@@ -307,12 +310,8 @@ fn messages() -> Vec<Message> {
             ],
         },
         Message::Status { request: RequestId(8), status: Box::new(status()) },
-        Message::Observe {
-            on: true,
-            now: Duration::from_nanos(1_000_000_007),
-            sent: Duration::from_nanos(7),
-        },
-        Message::Observed { sent: Duration::from_nanos(7) },
+        Message::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+        Message::Observed { sent: Duration::from_nanos(7), here: Duration::from_nanos(1 << 40) },
         Message::Report(Box::new(report())),
         Message::Events { events: events(), dropped: 3 },
         Message::Watch { limit: 1 << 16 },

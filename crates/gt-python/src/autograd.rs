@@ -9,6 +9,7 @@ use crate::error::{IntoPython, from_python};
 use crate::source;
 use crate::tensor::PyTensor;
 
+/// Whether operations on this thread are recorded for gradients.
 #[pyfunction]
 fn is_grad_enabled() -> bool {
     gt::grad_enabled()

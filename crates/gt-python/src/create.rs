@@ -72,8 +72,9 @@ fn filled_with_ones(session: &Session, shape: Shape, dtype: DType) -> gt::Result
 }
 
 macro_rules! shaped {
-    ($($name:ident($default:expr): $make:expr;)*) => {
-        $(#[pyfunction]
+    ($($(#[$doc:meta])* $name:ident($default:expr): $make:expr;)*) => {
+        $($(#[$doc])*
+        #[pyfunction]
         #[pyo3(signature = (*shape, dtype=None, requires_grad=false))]
         fn $name(
             py: Python<'_>,
@@ -91,10 +92,15 @@ macro_rules! shaped {
 }
 
 shaped! {
+    /// A tensor of zeros.
     zeros(DType::F32): filled_with_zeros;
+    /// The same as zeros.
     empty(DType::F32): filled_with_zeros;
+    /// A tensor of ones.
     ones(DType::F32): filled_with_ones;
+    /// Random numbers from 0 up to 1.
     rand(DType::F32): Tensor::rand;
+    /// Random numbers of the normal distribution.
     randn(DType::F32): Tensor::randn;
 }
 
@@ -117,7 +123,8 @@ fn full(
     finish(Tensor::full(&session, shape, value, dtype).py()?, requires_grad)
 }
 
-fn number(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Scalar> {
+/// A number, or a tensor or array of one.
+pub fn number(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Scalar> {
     if let Some(value) = convert::scalar(given)? {
         return Ok(value);
     }
@@ -209,8 +216,9 @@ fn eye(
 }
 
 macro_rules! likes {
-    ($($name:ident: $make:expr;)*) => {
-        $(#[pyfunction]
+    ($($(#[$doc:meta])* $name:ident: $make:expr;)*) => {
+        $($(#[$doc])*
+        #[pyfunction]
         #[pyo3(signature = (other, dtype=None, requires_grad=false))]
         fn $name(
             py: Python<'_>,
@@ -227,13 +235,19 @@ macro_rules! likes {
 }
 
 likes! {
+    /// A tensor of zeros, of the shape and dtype of another.
     zeros_like: filled_with_zeros;
+    /// The same as zeros_like.
     empty_like: filled_with_zeros;
+    /// A tensor of ones, of the shape and dtype of another.
     ones_like: filled_with_ones;
+    /// Random numbers from 0 up to 1, of the shape and dtype of another.
     rand_like: Tensor::rand;
+    /// Random numbers of the normal distribution, of the shape and dtype of another.
     randn_like: Tensor::randn;
 }
 
+/// A tensor of one number, of the shape and dtype of another.
 #[pyfunction]
 #[pyo3(signature = (other, fill_value, dtype=None, requires_grad=false))]
 fn full_like(
@@ -251,6 +265,7 @@ fn full_like(
     finish(Tensor::full(&session, other.0.shape(), value, dtype).py()?, requires_grad)
 }
 
+/// Random whole numbers from low up to but without high, of the shape of another.
 #[pyfunction]
 #[pyo3(signature = (other, low, high=None, dtype=None))]
 fn randint_like(

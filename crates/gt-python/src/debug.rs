@@ -40,7 +40,7 @@ fn convert_shape<'py>(
 #[pyfunction]
 fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
-    let workers = session::waiting(py, |interrupt| session.worker_stats(interrupt))?;
+    let workers = session::waiting(py, &session, |interrupt| session.worker_stats(interrupt))?;
     let threshold = session.hot_path_stats().hot_threshold;
     let all = PyDict::new(py);
     for worker in workers {
@@ -108,14 +108,14 @@ fn compilation<'py>(py: Python<'py>, stats: &CompilationStats) -> PyResult<Bound
 #[pyfunction]
 fn begin_explaining(py: Python<'_>) -> PyResult<()> {
     let session = session::current()?;
-    session::waiting(py, |interrupt| session.begin_explaining(interrupt))
+    session::waiting(py, &session, |interrupt| session.begin_explaining(interrupt))
 }
 
 /// What was planned since: steps with their operands, result and moves; and bytes by worker.
 #[pyfunction]
 fn end_explaining(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
-    let explanation = session::waiting(py, |interrupt| session.end_explaining(interrupt))?;
+    let explanation = session::waiting(py, &session, |interrupt| session.end_explaining(interrupt))?;
     let steps = PyList::empty(py);
     for step in explanation.steps {
         let dict = PyDict::new(py);
@@ -159,7 +159,7 @@ fn placed<'py>(py: Python<'py>, tensor: &PlacedTensor) -> PyResult<Bound<'py, Py
 /// The layouts in which a tensor is there.
 #[pyfunction]
 fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let copies = session::waiting(py, |interrupt| tensor.0.placement(interrupt))?;
+    let copies = session::waiting(py, &tensor.0.session(), |interrupt| tensor.0.placement(interrupt))?;
     copies.iter().map(|copy| placed(py, copy)).collect()
 }
 

@@ -21,6 +21,7 @@ mod dtype;
 mod engine;
 mod error;
 mod network;
+mod notice;
 mod session;
 mod signal;
 mod source;
@@ -31,6 +32,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    gt::logging::start();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<tensor::PyTensor>()?;
     dtype::register(module)?;

@@ -13,6 +13,7 @@ use pyo3::types::PyInt;
 
 use crate::engine;
 use crate::error::{IntoPython, to_python};
+use crate::notice::Notice;
 
 struct Current {
     session: Option<Session>,
@@ -124,15 +125,20 @@ fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id()) >> 1
 }
 
-/// Runs what may wait, without the GIL; a signal such as Ctrl-C ends the wait.
+/// Runs what may wait for a session, without the GIL; a signal such as Ctrl-C ends the wait.
 pub fn waiting<T: Send>(
     py: Python<'_>,
+    session: &Session,
     wait: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> gt::Result<T>,
 ) -> PyResult<T> {
     let mut raised = None;
     let (result, _inside) = py.detach(|| {
+        let mut notice = Notice::new();
         let mut interrupt = || match Python::attach(|py| py.check_signals()) {
-            Ok(()) => false,
+            Ok(()) => {
+                notice.look(session);
+                false
+            }
             Err(error) => {
                 raised = Some(error);
                 true
@@ -173,7 +179,7 @@ pub fn at_exit<T>(py: Python<'_>, error: ClientError) -> PyResult<T> {
 #[pyfunction]
 fn end_process(py: Python<'_>) {
     if let Some(open) = gt::signal::name(gt::signal::innermost().signal) {
-        eprintln!("gt: the signal scope '{open}' was entered and never left");
+        tracing::warn!("the signal scope '{open}' was entered and never left");
     }
     EXITING.store(true, Ordering::SeqCst);
     disconnect(py);
@@ -183,7 +189,7 @@ fn end_process(py: Python<'_>) {
 /// Waits for room in the window, if there is none; called before each instruction.
 pub fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     if session.is_full() {
-        waiting(py, |interrupt| session.wait_for_room(interrupt))?;
+        waiting(py, session, |interrupt| session.wait_for_room(interrupt))?;
     }
     Ok(())
 }
@@ -244,6 +250,7 @@ pub fn replace(py: Python<'_>, session: Session) {
     py.detach(|| drop(before));
 }
 
+/// Starts the random numbers anew: the same seed gives the same numbers.
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
     let whole: Bound<'_, PyInt> = seed.cast::<PyInt>().cloned().map_err(|_| {
@@ -273,7 +280,7 @@ fn describe_session() -> Option<String> {
 fn synchronize(py: Python<'_>) -> PyResult<()> {
     let session = lock().session.clone();
     if let Some(session) = session {
-        waiting(py, |interrupt| session.worker_stats(interrupt))?;
+        waiting(py, &session, |interrupt| session.worker_stats(interrupt))?;
     }
     Ok(())
 }

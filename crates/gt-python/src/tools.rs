@@ -1,8 +1,9 @@
 //! The tools that look at a dispatcher from outside, and `gt.status()`.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use gt::ClientError;
 use gt::ir::status::{SessionStatus, Status, Waits, WorkerStatus};
 use gt_tools::ToolError;
 use gt_tools::find::Target;
@@ -29,7 +30,8 @@ fn to_python(error: ToolError) -> PyErr {
 }
 
 /// Records what happens at a dispatcher into a log, for some seconds or until there are `limit`
-/// events. Gives how many there are, how many were lost, and what was watched.
+/// events. Gives how many there are, how many were lost, what was watched, and why it could be watched
+/// no longer, if it could not.
 #[pyfunction]
 #[pyo3(signature = (path, seconds, limit=None, address=None, process=None, key_file=None, insecure=false))]
 #[allow(clippy::too_many_arguments)] // One for each option of the command.
@@ -42,7 +44,7 @@ fn trace(
     process: Option<u32>,
     key_file: Option<PathBuf>,
     insecure: bool,
-) -> PyResult<(usize, u64, String)> {
+) -> PyResult<(usize, u64, String, Option<String>)> {
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
         PyValueError::new_err(format!("the duration is {seconds} s, expected 0 or more"))
     })?;
@@ -60,7 +62,7 @@ fn trace(
         gt_tools::trace::record(&target, duration, limit, &path, &mut stop)
     });
     let recorded = recorded.map_err(to_python)?;
-    Ok((recorded.events, recorded.dropped, recorded.title))
+    Ok((recorded.events, recorded.dropped, recorded.title, recorded.ended))
 }
 
 /// Draws a log. Gives what was drawn.
@@ -121,14 +123,25 @@ fn top(
     }
 }
 
+/// How long workers may take to answer that had nothing to do.
+const IDLE_ANSWER: Duration = Duration::from_millis(200);
+
 /// How the dispatcher of the current session is, with its workers and sessions.
 #[pyfunction]
 fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
-    let mut status = session::waiting(py, |interrupt| session.status(interrupt))?;
-    // Workers that are at work would answer only afterwards.
+    let mut status = session::waiting(py, &session, |interrupt| session.status(interrupt))?;
+    // Workers that are at work would answer only afterwards; another session may give them some.
     if status.workers.iter().all(|worker| worker.in_flight == 0) {
-        let stats = session::waiting(py, |interrupt| session.worker_stats(interrupt))?;
+        let until = Instant::now() + IDLE_ANSWER;
+        let asked = |interrupt: &mut dyn FnMut() -> bool| {
+            let mut give_up = || interrupt() || Instant::now() > until;
+            match session.worker_stats(&mut give_up) {
+                Err(ClientError::Interrupted) if Instant::now() > until => Ok(Vec::new()),
+                result => result,
+            }
+        };
+        let stats = session::waiting(py, &session, asked)?;
         for worker in &mut status.workers {
             if let Some(stats) = stats.iter().find(|stats| stats.name == worker.name) {
                 worker.report.engine.clone_from(&stats.engine);
@@ -146,7 +159,10 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
     dict.set_item("seconds", status.now.as_secs_f64())?;
     let workers = status.workers.iter().map(|worker| convert_worker(py, worker, status.now));
     dict.set_item("workers", PyList::new(py, workers.collect::<PyResult<Vec<_>>>()?)?)?;
-    let sessions = status.sessions.iter().map(|session| convert_session(py, session, status.now));
+    // What sessions hold is known from workers' reports, which come while somebody watches.
+    let is_known = status.workers.iter().any(|worker| worker.report.at > Duration::ZERO);
+    let sessions = status.sessions.iter();
+    let sessions = sessions.map(|session| convert_session(py, session, status.now, is_known));
     dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
     Ok(dict)
 }
@@ -173,6 +189,7 @@ fn convert_session<'py>(
     py: Python<'py>,
     session: &SessionStatus,
     now: Duration,
+    is_known: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("number", session.number)?;
@@ -181,7 +198,7 @@ fn convert_session<'py>(
     dict.set_item("instructions", session.instructions)?;
     dict.set_item("open", session.open)?;
     dict.set_item("queued", session.queued)?;
-    dict.set_item("bytes", session.bytes)?;
+    dict.set_item("bytes", is_known.then_some(session.bytes))?;
     let waits = match &session.waits {
         Waits::Nothing => "nothing".to_string(),
         Waits::Workers => "a worker to come".to_string(),

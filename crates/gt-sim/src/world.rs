@@ -225,7 +225,7 @@ impl World {
             match flight.message {
                 Message::Stream(mut commands) => worker.handle(&mut commands, &mut out),
                 Message::Piece(piece) => worker.receive(piece, &mut out),
-                Message::Observe { on, now, .. } => worker.observe(on, now),
+                Message::Observe { on, sent } => worker.observe(on, sent),
                 Message::WorkerLost { worker: lost, name } => worker.lose(lost, &name, &mut out),
                 _ => {}
             }

@@ -14,6 +14,6 @@ pub mod timeline;
 pub mod top;
 pub mod trace;
 pub mod visualize;
-mod words;
+pub mod words;
 
 pub use error::ToolError;

@@ -27,6 +27,8 @@ pub struct Recorded {
     pub dropped: u64,
     /// What was watched.
     pub title: String,
+    /// Why the dispatcher could be watched no longer, if it could not.
+    pub ended: Option<String>,
 }
 
 /// Records for `duration`, or until there are `limit` events, or `stop` says so; writes all to `path`.
@@ -40,6 +42,8 @@ pub fn record(
     path: &Path,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Recorded, ToolError> {
+    let too_long = || ToolError::BadOption(format!("{duration:?} is too long to record"));
+    let until = Instant::now().checked_add(duration).ok_or_else(too_long)?;
     let mut watcher = target.watch()?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(ToolError::file("making", folder))?;
@@ -48,14 +52,16 @@ pub fn record(
     let file = File::create(path).map_err(ToolError::file("writing", path))?;
     let limit = limit.unwrap_or(MOST).min(MOST);
     let (mut events, mut dropped): (Vec<Event>, u64) = (Vec::new(), 0);
-    let too_long = || ToolError::BadOption(format!("{duration:?} is too long to record"));
-    let until = Instant::now().checked_add(duration).ok_or_else(too_long)?;
+    let mut ended = None;
     loop {
         let (new, lost) = match watcher.events(AT_ONCE) {
             Ok(got) => got,
             // What it has told before it ended is worth keeping.
             Err(error) if events.is_empty() => return Err(error.into()),
-            Err(_) => break,
+            Err(error) => {
+                ended = Some(error.to_string());
+                break;
+            }
         };
         dropped += lost;
         events.extend(new);
@@ -68,7 +74,7 @@ pub fn record(
     events.truncate(limit);
     events.sort_by_key(|event| event.end);
     write(&watcher, &events, file).map_err(ToolError::file("writing", path))?;
-    Ok(Recorded { events: events.len(), dropped, title: watcher.title().to_string() })
+    Ok(Recorded { events: events.len(), dropped, title: watcher.title().to_string(), ended })
 }
 
 /// Writes events as lines.

@@ -1,4 +1,6 @@
-//! Numbers as people read them.
+//! Numbers, and what is waited for, as people read them.
+
+use gt_ir::status::{Status, Waits};
 
 /// `1.5 MB`
 pub fn bytes(count: u64) -> String {
@@ -43,8 +45,39 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// What the session that has asked for a status waits for.
+pub fn asker_waits(status: &Status) -> String {
+    let mine = status.sessions.iter().find(|session| Some(session.number) == status.asker);
+    let Some(mine) = mine else { return "the session is not known any more".into() };
+    let others = status.sessions.len() - 1;
+    let others = match others {
+        0 => String::new(),
+        1 => "; one other session is there".to_string(),
+        count => format!("; {count} other sessions are there"),
+    };
+    let to_run = format!("{} of this session's instructions are not done", mine.open);
+    match &mine.waits {
+        Waits::Nothing => "the answer is on its way".into(),
+        Waits::Workers => {
+            "no worker is connected\n  hint: python -m gt.worker --host HOST --port PORT".into()
+        }
+        Waits::Room => format!("the workers have enough to do; {to_run}{others}"),
+        Waits::Work => format!("{to_run}{others}"),
+        Waits::Value { worker, .. } => {
+            let behind = status.workers.iter().find(|other| other.name == *worker);
+            let behind = behind.map_or(0, |worker| worker.in_flight);
+            format!("a value of {worker}, which has {behind} instructions to run{others}")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use gt_ir::TensorId;
+    use gt_ir::status::SessionStatus;
+
     use super::*;
 
     #[test]
@@ -55,5 +88,31 @@ mod tests {
         assert_eq!([0.0, 999.4, 1234.0, 2e6].map(number), ["0", "999", "1.2k", "2.0M"]);
         assert_eq!([1, 999, 1000, 1_234_567].map(grouped), ["1", "999", "1,000", "1,234,567"]);
         assert_eq!([2.5, 0.0123, 1.5e-6].map(duration), ["2.50 s", "12.30 ms", "1.5 us"]);
+    }
+
+    fn status(waits: Waits) -> Status {
+        let session = |number, waits| SessionStatus {
+            number,
+            name: format!("s#{number}"),
+            since: Duration::ZERO,
+            instructions: 9,
+            open: 5,
+            queued: 0,
+            bytes: 0,
+            busy: Duration::ZERO,
+            waits,
+        };
+        let sessions = vec![session(1, Waits::Nothing), session(2, waits)];
+        Status { asker: Some(2), sessions, ..Status::default() }
+    }
+
+    #[test]
+    fn it_says_what_the_asker_waits_for() {
+        let since = Duration::ZERO;
+        let value = Waits::Value { tensor: TensorId(3), worker: "gpu1".into(), since };
+        assert!(asker_waits(&status(value)).starts_with("a value of gpu1, which has 0"));
+        assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
+        let room = asker_waits(&status(Waits::Room));
+        assert!(room.contains("5 of this session's") && room.ends_with("one other session is there"));
     }
 }

@@ -160,6 +160,9 @@ impl<E: Engine> Worker<E> {
                 Command::Create { output, content, .. } => self.create(*output, content.clone()),
                 Command::Fetch { request, tensor, .. } => {
                     let result = self.fetch(*tensor);
+                    if self.notes.is_on {
+                        self.notes.fetches(&result);
+                    }
                     out.push(Out::Dispatcher(Message::Value { request: *request, result }));
                 }
                 Command::Free(id) => self.free(*id),
@@ -341,9 +344,9 @@ impl<E: Engine> Worker<E> {
             })
             .collect();
         format!(
-            "{error}; {} tensor{} hold {} bytes, the largest are {}",
+            "{error}; {} {} {} bytes, the largest are {}",
             held.len(),
-            if held.len() == 1 { "" } else { "s" },
+            if held.len() == 1 { "tensor holds" } else { "tensors hold" },
             self.stats.bytes,
             if largest.is_empty() { "none".to_string() } else { largest.join(", ") }
         )

@@ -251,6 +251,9 @@ impl<E: Engine> Worker<E> {
         else {
             unreachable!("what is due was announced")
         };
+        if self.notes.is_on {
+            self.note_join(&exchange);
+        }
         let Blocks { way, gives, parts } = blocks;
         let epoch = said.into_iter().flatten().flatten().max().unwrap_or_default();
         let gets = gets(&exchange, &joint, rank, way);

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, Kind, Lane, Mix, What};
 use gt_ir::exchange::{Exchange, Piece, WorkerId};
-use gt_ir::message::{Message, WorkerStats};
+use gt_ir::message::{Failure, Message, WorkerStats};
 use gt_ir::sharding::Block;
 use gt_ir::status::{Report, Share};
-use gt_ir::{Command, Meta, TensorId};
+use gt_ir::{Command, Content, Meta, TensorId};
 
 use crate::engine::Engine;
 use crate::executor::{Out, Worker};
@@ -35,6 +35,8 @@ pub(crate) struct Notes {
     dropped: u64,
     busy: [Duration; Activity::ALL.len()],
     sessions: Vec<Share>,
+    /// When it was turned on, by the dispatcher's clock.
+    since: Duration,
     /// When notes were sent last, and whether there was anything since.
     sent: Duration,
     is_new: bool,
@@ -68,6 +70,7 @@ impl Notes {
             dropped: 0,
             busy: Default::default(),
             sessions: Vec::new(),
+            since: Duration::ZERO,
             sent: Duration::ZERO,
             is_new: false,
         }
@@ -77,7 +80,7 @@ impl Notes {
     pub fn observe(&mut self, is_on: bool, here: Duration, there: Duration) {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
         if is_on && !self.is_on {
-            self.is_new = true;
+            (self.is_new, self.since) = (true, there);
             self.busy = Default::default();
             self.sessions.iter_mut().for_each(|share| share.busy = Duration::ZERO);
         }
@@ -157,6 +160,16 @@ impl Notes {
         }
     }
 
+    /// The event under way reads a value for a client, if it can.
+    pub fn fetches(&mut self, result: &Result<Content, Failure>) {
+        if let Some(Open { event, .. }) = &mut self.open {
+            match result {
+                Ok(content) => event.bytes = content.meta().bytes() as u64,
+                Err(_) => event.failed = 1,
+            }
+        }
+    }
+
     /// The event under way moves a block.
     fn moves(&mut self, meta: &Meta) {
         if let Some(open) = &mut self.open {
@@ -174,7 +187,8 @@ impl Notes {
             return;
         }
         event.end = self.there(now);
-        event.failed = (stats.operations_failed - failed_before).try_into().unwrap_or(u32::MAX);
+        let failed = u32::try_from(stats.operations_failed - failed_before).unwrap_or(u32::MAX);
+        event.failed = event.failed.saturating_add(failed);
         self.add(event);
     }
 
@@ -251,6 +265,7 @@ impl Notes {
         (self.sent, self.is_new) = (now, false);
         let report = Report {
             at: now,
+            since: self.since,
             engine: stats.engine.clone(),
             operations: stats.operations_total,
             failed: stats.operations_failed,
@@ -279,7 +294,7 @@ fn activity(kind: Kind, what: What) -> Activity {
         (_, What::Create | What::Free | What::Control) => Activity::Create,
         (_, What::Batch { .. } | What::HotPath { .. }) => Activity::Compile,
         (_, What::Fetch) => Activity::Read,
-        (_, What::Send { .. } | What::Receive { .. }) => Activity::Move,
+        (_, What::Send { .. } | What::Receive { .. } | What::Join { .. }) => Activity::Move,
     }
 }
 
@@ -310,6 +325,19 @@ impl<E: Engine> Worker<E> {
         let meta = exchange.input.and_then(|input| self.meta(input));
         if let Some(meta) = meta {
             self.notes.moves(&Meta::new(meta.dtype, block.shape));
+        }
+    }
+
+    /// Notes that the engine carries out an exchange together with others.
+    pub(crate) fn note_join(&mut self, exchange: &Exchange) {
+        let what = What::Join { collective: exchange.collective };
+        let output = exchange.output.as_ref();
+        let tensor = output.map(|(id, _)| *id).or(exchange.input).unwrap_or(TensorId(0));
+        let subject = Subject { what, session: exchange.transfer.session(), signal: 0, tensor };
+        self.notes.begin(Kind::Move, subject, self.engine.now(), &self.stats);
+        let input = exchange.input.and_then(|input| self.meta(input));
+        if let Some(meta) = output.map(|(_, meta)| *meta).or(input) {
+            self.notes.moves(&meta);
         }
     }
 

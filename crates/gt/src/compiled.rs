@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gt_engine_native::NativeEngine;
 use gt_worker::plan::Plan;
+use tracing::{info, warn};
 
 use crate::environment;
 
@@ -40,7 +41,7 @@ impl Reports {
             } else {
                 format!("{seconds:.1} s")
             };
-            eprintln!("gt: compiled {} in {time} ({engine})", plan.summary());
+            info!(target: "gt::compile", "compiled {} in {time} ({engine})", plan.summary());
         }
         let Some(folder) = &self.folder else { return };
         // Equal plans have one file, also in another run.
@@ -52,8 +53,8 @@ impl Reports {
         let text = format!("{plan}\n{code}");
         let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
         if let Err(error) = written {
-            eprintln!(
-                "gt: warning: compiled code is not saved: {}: {error}; GT_SAVE_COMPILED_CODE is to \
+            warn!(
+                "compiled code is not saved: {}: {error}; GT_SAVE_COMPILED_CODE is to \
                  name a folder that can be written",
                 path.display()
             );

@@ -9,11 +9,13 @@
 //! ```
 //!
 //! - [`drivers`]: join clients, dispatcher and workers, in this process or over a network.
+//! - [`logging`]: what is told on stderr, and to whom else.
 //! - [`compiled`]: what engines have compiled, for those who want to know.
 //! - Everything a program uses comes from the client: [`Tensor`], [`Session`], [`nn`], [`optim`].
 
 pub mod compiled;
 pub mod drivers;
+pub mod logging;
 
 pub use drivers::network::client::connect;
 pub use gt_client::{
@@ -21,12 +23,18 @@ pub use gt_client::{
     no_grad, optim, set_grad_enabled, signal, source, tape, tensor,
 };
 pub use gt_ir as ir;
+pub use gt_ir::modifier::Modifier;
 pub use gt_ir::{DType, Scalar, Shape, TensorData};
 pub use gt_net as net;
 pub use gt_worker as worker;
 
 pub use drivers::{MakeWorker, native_worker, worker_on};
 pub use gt_engine_native::NativeEngine;
+
+/// The programs of the guides, which run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/extending/modifier.md")]
+pub struct ModifierGuide;
 
 /// A session with dispatcher and `workers` workers in this process.
 ///
@@ -41,5 +49,13 @@ pub fn embedded(workers: usize) -> Result<Session> {
 /// # Errors
 /// No worker asked for.
 pub fn embedded_with(workers: usize, make: MakeWorker) -> Result<Session> {
-    drivers::embedded::start_with(workers, make)
+    drivers::embedded::start_with(workers, make, Vec::new())
+}
+
+/// As [`embedded`], with stream modifiers that all instructions pass on their way, in order.
+///
+/// # Errors
+/// No worker asked for.
+pub fn embedded_modified(workers: usize, modifiers: Vec<Box<dyn Modifier>>) -> Result<Session> {
+    drivers::embedded::start_with(workers, &native_worker, modifiers)
 }

@@ -77,13 +77,14 @@ class Module:
         self._hooks: dict[ForwardHook, Callable] = {}
 
     def __setattr__(self, name: str, value) -> None:
-        if isinstance(value, Tensor):
+        if isinstance(value, (Tensor, Module)):
             if "_parameters" not in self.__dict__:
                 raise AttributeError(
                     f"{type(self).__name__}.{name}: call super().__init__() before tensors or "
                     "modules are assigned"
                 )
-            _is_parameter(value)
+            if isinstance(value, Tensor):
+                _is_parameter(value)
         super().__setattr__(name, value)
 
     def forward(self, *args, **kwargs):
@@ -251,7 +252,7 @@ class Module:
         if strict and (missing or unexpected):
             raise KeyError(
                 f"load_state_dict: missing {missing or 'nothing'}, "
-                f"unexpected {unexpected or 'nothing'}\n  hint: strict=False takes what fits"
+                f"unexpected {unexpected or 'nothing'}; strict=False takes what fits"
             )
         values = {}
         for name in (name for name in own if name in state):

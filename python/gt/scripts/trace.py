@@ -34,18 +34,21 @@ def main(argv: list[str] | None = None) -> int:
     path = Path(args.dir) / name
     stop_at_sigterm()
     try:
-        events, dropped, title = _gt.trace(path, args.seconds, args.max_events, **target)
+        traced = _gt.trace(path, args.seconds, args.max_events, **target)
     except KeyboardInterrupt:
         return 130
     except (ConnectionError, OSError, ValueError) as error:
         print(f"gt trace: {error}", file=sys.stderr)
         return 1
+    events, dropped, title, ended = traced
     print(f"gt trace: {events:,} events of {title} -> {path}")
     if dropped:
         print(
             f"gt trace: {dropped:,} events more came too fast and are not in it",
             file=sys.stderr,
         )
+    if ended:
+        print(f"gt trace: ended early: {ended}", file=sys.stderr)
     if not events:
         print("gt trace: nothing happened; trace while a program is at work", file=sys.stderr)
     return 0

@@ -2,8 +2,10 @@
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
+import threading
 
 from gt import _gt
 from gt._processes import at_least, stop_at_sigterm
@@ -45,12 +47,24 @@ def main(argv: list[str] | None = None) -> int:
     if not args.ipc and not 1 <= args.port <= 65535:
         parser.error(f"the port is {args.port}, expected 1 to 65535")
     address = f"ipc://{args.ipc}" if args.ipc else f"{args.host}:{args.port}"
+    gpus = _gpus(args.spawn_gpu_workers)
+    if len(gpus) < args.spawn_gpu_workers:
+        parser.error(
+            f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but CUDA_VISIBLE_DEVICES names "
+            f"{len(gpus)} GPU(s): {','.join(gpus) or 'none'}"
+        )
     workers: list[subprocess.Popen] = []
+    is_stopping = threading.Event()
 
     def ready() -> None:
         print(f"gt server: listening at {address}", flush=True)
-        for number in range(args.spawn_gpu_workers):
-            workers.append(_start_worker(args, address, number))
+        for number, gpu in enumerate(gpus):
+            worker = _start_worker(args, address, number, gpu)
+            workers.append(worker)
+            watch = threading.Thread(
+                target=_tell_end, args=(number, worker, is_stopping), daemon=True
+            )
+            watch.start()
 
     stop_at_sigterm()
     try:
@@ -63,14 +77,22 @@ def main(argv: list[str] | None = None) -> int:
         print(f"gt server: {error}", file=sys.stderr)
         return 1
     finally:
-        for worker in workers:
-            worker.terminate()
-        for worker in workers:
-            worker.wait(timeout=10)
+        is_stopping.set()
+        _stop(workers)
     return 0
 
 
-def _start_worker(args: argparse.Namespace, address: str, number: int) -> subprocess.Popen:
+def _gpus(count: int) -> list[str]:
+    """Give the first GPUs of those that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return [str(number) for number in range(count)]
+    return [gpu.strip() for gpu in visible.split(",") if gpu.strip()][:count]
+
+
+def _start_worker(
+    args: argparse.Namespace, address: str, number: int, gpu: str
+) -> subprocess.Popen:
     command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", str(number)]
     if args.key_file:
         command += ["--key-file", args.key_file]
@@ -78,7 +100,41 @@ def _start_worker(args: argparse.Namespace, address: str, number: int) -> subpro
         command += ["--insecure"]
     if args.backend:
         command += ["--backend", args.backend]
-    return subprocess.Popen(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": str(number)})
+    if args.host == "0.0.0.0" and not args.ipc:
+        # They join by this machine's own address, at which others would not reach them.
+        command += ["--peer-host", _outward_address()]
+    return subprocess.Popen(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
+
+
+def _outward_address() -> str:
+    """Give this machine's address on the way to others; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return probe.getsockname()[0]
+
+
+def _tell_end(number: int, process: subprocess.Popen, is_stopping: threading.Event) -> None:
+    """Wait for a worker, and say so if it ends while the server goes on."""
+    status = process.wait()
+    if not is_stopping.is_set():
+        print(
+            f"gt server: worker {number} has ended (exit status {status}); it is not started anew",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _stop(workers: list[subprocess.Popen]) -> None:
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        try:
+            worker.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            worker.kill()
 
 
 if __name__ == "__main__":

@@ -56,6 +56,18 @@ pub fn instruction(
     Command::Run(Instruction { operation, output, operands, attributes, source: line, signal: 0 })
 }
 
+/// A worker's part of an instruction, or of what stands for it there.
+pub fn part(
+    of: &Instruction,
+    operation: &'static Operation,
+    output: TensorId,
+    operands: Operands,
+    attributes: Attributes,
+) -> Command {
+    let (source, signal) = (of.source, of.signal);
+    Command::Run(Instruction { operation, output, operands, attributes, source, signal })
+}
+
 fn slice(streams: &mut Streams, from: &Copy, to: &Copy, meta: Meta, line: SourceId) {
     for (rank, &worker) in to.layout.mesh.workers.iter().enumerate() {
         let outer = from.layout.block(meta.shape, rank);

@@ -79,8 +79,8 @@ impl Local<'_> {
             // It has nothing to add to its summand.
             let dims = smallvec![Attribute::dims(&part_meta.shape)];
             let first = names[..1].iter().copied().collect();
-            return streams
-                .push(worker, emit::instruction(&shape::RESHAPE, output, first, dims, line));
+            let as_it_is = emit::part(self.instruction, &shape::RESHAPE, output, first, dims);
+            return streams.push(worker, as_it_is);
         }
         if share == 0.0 {
             // It has no part of what is combined, and must not change it.
@@ -107,7 +107,7 @@ impl Local<'_> {
         };
         let operation = self.instruction.operation;
         let run = |operation, output, operands, attributes| {
-            emit::instruction(operation, output, operands, attributes, line)
+            emit::part(self.instruction, operation, output, operands, attributes)
         };
         let Some(average) = average else {
             return streams.push(worker, run(operation, output, names.clone(), attributes));

@@ -138,7 +138,7 @@ impl Planner {
                 return Ok(None);
             }
         };
-        let command = |content| Command::Create { output: name, content, signal: 0 };
+        let command = |content| Command::Create { output: name, content, signal };
         let Some(layout) = wanted else {
             let home = self.home(tensors);
             let worker = home.mesh.workers[0];

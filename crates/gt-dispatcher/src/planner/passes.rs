@@ -433,6 +433,7 @@ impl Writer<'_> {
                     operands: operands.collect::<Option<_>>()?,
                     attributes: instruction.attributes.clone(),
                     source: instruction.source,
+                    signal: instruction.signal,
                 }
             }
             Command::Exchange(exchange) => ScriptStep::Exchange {

@@ -170,7 +170,7 @@ impl Planner {
                 *id = there.copies[0].id;
             }
         }
-        (instruction.output, instruction.signal) = (name, 0);
+        instruction.output = name;
         for &worker in &layout.mesh.workers {
             streams.push(worker, Command::Run(instruction.clone()));
         }

@@ -58,9 +58,9 @@ impl Planner {
                 Attribute::dims(&to.shape),
                 Attribute::ints(steps),
             ];
-            let (operation, line) = (instruction.operation, instruction.source);
             let operands = smallvec![Operand::Tensor(copy.id)];
-            streams.push(worker, emit::instruction(operation, name, operands, attributes, line));
+            let operation = instruction.operation;
+            streams.push(worker, emit::part(instruction, operation, name, operands, attributes));
         }
         let output = instruction.output;
         tensors.put(output, meta, Arc::new(layout.clone()), name);

@@ -88,7 +88,7 @@ fn infer_rows_from(call: &Call) -> Result<Meta> {
 pub static GATHER: Operation = Operation {
     id: 95,
     name: "gather",
-    doc: "the values at an index along an axis: out[i][j] = x[index[i][j]][j] for axis 0",
+    doc: "the values at an index along an axis: `out[i][j] = x[index[i][j]][j]` for axis 0",
     arity: Arity::Exactly(2),
     infer: |call| {
         let (meta, index) = check_pointwise(call)?;
@@ -132,7 +132,7 @@ pub static GATHER: Operation = Operation {
 pub static SCATTER_ADD: Operation = Operation {
     id: 96,
     name: "scatter_add",
-    doc: "values added at an index along an axis: x[index[i][j]][j] += source[i][j] for axis 0",
+    doc: "values added at an index along an axis: `x[index[i][j]][j] += source[i][j]` for axis 0",
     arity: Arity::Exactly(3),
     infer: |call| {
         let (meta, index) = check_pointwise(call)?;

@@ -125,12 +125,11 @@ impl Decoder<'_> {
                 request: RequestId(self.head.u64()?),
                 status: Box::new(decode_status(&mut self.head)?),
             },
-            18 => Message::Observe {
-                on: self.bool()?,
-                now: read_time(&mut self.head)?,
+            18 => Message::Observe { on: self.bool()?, sent: read_time(&mut self.head)? },
+            19 => Message::Observed {
                 sent: read_time(&mut self.head)?,
+                here: read_time(&mut self.head)?,
             },
-            19 => Message::Observed { sent: read_time(&mut self.head)? },
             20 => Message::Report(Box::new(decode_report(&mut self.head)?)),
             21 => Message::Events {
                 dropped: self.head.varint()?,

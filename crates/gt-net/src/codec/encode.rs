@@ -132,15 +132,15 @@ impl Encoder {
                 self.head.u64(request.0);
                 encode_status(&mut self.head, status);
             }
-            Message::Observe { on, now, sent } => {
+            Message::Observe { on, sent } => {
                 self.head.u8(18);
                 self.head.u8(u8::from(*on));
-                write_time(&mut self.head, *now);
                 write_time(&mut self.head, *sent);
             }
-            Message::Observed { sent } => {
+            Message::Observed { sent, here } => {
                 self.head.u8(19);
                 write_time(&mut self.head, *sent);
+                write_time(&mut self.head, *here);
             }
             Message::Report(report) => {
                 self.head.u8(20);

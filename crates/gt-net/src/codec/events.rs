@@ -125,8 +125,7 @@ fn encode_what(out: &mut Writer, what: What) {
         }
         What::Send { collective, transfer, to } => {
             out.u8(6);
-            let code = Collective::ALL.iter().position(|other| *other == collective);
-            out.u8(code.unwrap_or(0) as u8);
+            encode_collective(out, collective);
             out.varint(transfer.0);
             out.varint(u64::from(to.0));
         }
@@ -136,7 +135,20 @@ fn encode_what(out: &mut Writer, what: What) {
             out.varint(u64::from(from.0));
         }
         What::Control => out.u8(8),
+        What::Join { collective } => {
+            out.u8(9);
+            encode_collective(out, collective);
+        }
     }
+}
+
+fn encode_collective(out: &mut Writer, collective: Collective) {
+    let code = Collective::ALL.iter().position(|other| *other == collective);
+    out.u8(code.unwrap_or(0) as u8);
+}
+
+fn decode_collective(from: &mut Reader) -> Result<Collective> {
+    pick(&Collective::ALL, "a collective", from.u8()?)
 }
 
 /// Most have none.
@@ -173,12 +185,13 @@ fn decode_what(from: &mut Reader) -> Result<What> {
         4 => What::Free,
         5 => What::HotPath { number: small(from)?, mix: decode_mix(from)? },
         6 => What::Send {
-            collective: pick(&Collective::ALL, "a collective", from.u8()?)?,
+            collective: decode_collective(from)?,
             transfer: TransferId(from.varint()?),
             to: WorkerId(small(from)?),
         },
         7 => What::Receive { transfer: TransferId(from.varint()?), from: WorkerId(small(from)?) },
         8 => What::Control,
+        9 => What::Join { collective: decode_collective(from)? },
         code => return Err(DecodeError::BadCode { what: "an event", code: u64::from(code) }),
     })
 }
@@ -219,6 +232,7 @@ pub fn decode_names(from: &mut Reader) -> Result<Vec<(Named, String)>> {
 
 pub fn encode_report(out: &mut Writer, report: &Report) {
     write_time(out, report.at);
+    write_time(out, report.since);
     out.text(&report.engine);
     for number in
         [report.operations, report.failed, report.tensors, report.bytes, report.bytes_peak]
@@ -237,6 +251,7 @@ pub fn encode_report(out: &mut Writer, report: &Report) {
 pub fn decode_report(from: &mut Reader) -> Result<Report> {
     Ok(Report {
         at: read_time(from)?,
+        since: read_time(from)?,
         engine: from.text()?,
         operations: from.varint()?,
         failed: from.varint()?,
@@ -256,6 +271,8 @@ pub fn decode_report(from: &mut Reader) -> Result<Report> {
 
 pub fn encode_status(out: &mut Writer, status: &Status) {
     write_time(out, status.now);
+    // Sessions are numbered from 1.
+    out.varint(u64::from(status.asker.unwrap_or(0)));
     out.varint(status.dropped);
     out.u32(status.workers.len() as u32);
     for worker in &status.workers {
@@ -267,6 +284,7 @@ pub fn encode_status(out: &mut Writer, status: &Status) {
         out.varint(worker.batches);
         out.u8(u8::from(worker.busy_since.is_some()));
         write_time(out, worker.busy_since.unwrap_or_default());
+        write_time(out, worker.busy);
         encode_report(out, &worker.report);
     }
     out.u32(status.sessions.len() as u32);
@@ -285,8 +303,9 @@ pub fn encode_status(out: &mut Writer, status: &Status) {
 pub fn decode_status(from: &mut Reader) -> Result<Status> {
     Ok(Status {
         now: read_time(from)?,
+        asker: Some(small(from)?).filter(|asker| *asker != 0),
         dropped: from.varint()?,
-        workers: list(from, 37, |from| {
+        workers: list(from, 39, |from| {
             Ok(WorkerStatus {
                 id: WorkerId(from.u32()?),
                 number: from.u32()?,
@@ -298,6 +317,7 @@ pub fn decode_status(from: &mut Reader) -> Result<Status> {
                     let (is_busy, since) = (from.u8()? != 0, read_time(from)?);
                     is_busy.then_some(since)
                 },
+                busy: read_time(from)?,
                 report: decode_report(from)?,
             })
         })?,

@@ -27,7 +27,7 @@ impl Encoder {
 
     fn script_step(&mut self, step: &ScriptStep) {
         match step {
-            ScriptStep::Run { operation, output, operands, attributes, source } => {
+            ScriptStep::Run { operation, output, operands, attributes, source, signal } => {
                 self.head.u8(0);
                 self.head.varint(u64::from(operation.id));
                 self.name(output);
@@ -47,6 +47,7 @@ impl Encoder {
                 }
                 self.attributes(attributes);
                 self.head.varint(u64::from(source.0));
+                self.head.varint(u64::from(*signal));
             }
             ScriptStep::Exchange { exchange, transfer, input, output } => {
                 self.head.u8(1);
@@ -142,7 +143,8 @@ impl Decoder<'_> {
                 }
                 let attributes = self.read_attributes()?;
                 let source = SourceId(self.small()?);
-                ScriptStep::Run { operation, output, operands, attributes, source }
+                let signal = self.small()?;
+                ScriptStep::Run { operation, output, operands, attributes, source, signal }
             }
             1 => ScriptStep::Exchange {
                 exchange: Box::new(decode_exchange(&mut self.head)?),

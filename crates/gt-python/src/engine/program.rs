@@ -217,8 +217,8 @@ impl Program {
     }
 
     fn warn(&self, what: &str) {
-        eprintln!(
-            "gt: warning: to compile {} {what}\n  it is run operation by operation",
+        tracing::warn!(
+            "to compile {} {what}\n  it is run operation by operation",
             self.plan.summary()
         );
     }

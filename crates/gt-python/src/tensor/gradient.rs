@@ -1,7 +1,7 @@
 //! Autograd on a tensor.
 
 use gt::tape::{self, BackwardOptions};
-use gt::{DType, Scalar, Tensor};
+use gt::{Scalar, Tensor};
 use pyo3::prelude::*;
 
 use super::PyTensor;
@@ -10,6 +10,7 @@ use crate::{session, source};
 
 #[pymethods]
 impl PyTensor {
+    /// Whether operations on it are recorded for gradients.
     #[getter]
     fn requires_grad(&self) -> bool {
         self.0.requires_grad()
@@ -20,12 +21,14 @@ impl PyTensor {
         self.0.set_requires_grad(wanted).py()
     }
 
+    /// Says whether operations on it are recorded; floats only.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(slf: &Bound<'_, Self>, requires_grad: bool) -> PyResult<Py<PyTensor>> {
         slf.get().0.set_requires_grad(requires_grad).py()?;
         Ok(slf.clone().unbind())
     }
 
+    /// Whether no recorded operation has made it.
     #[getter]
     fn is_leaf(&self) -> bool {
         self.0.is_leaf()
@@ -77,12 +80,8 @@ impl PyTensor {
     }
 
     /// Sets all elements to one number.
-    fn fill_(slf: &Bound<'_, Self>, value: f64) -> PyResult<Py<PyTensor>> {
-        let value = if value.fract() == 0.0 && slf.get().0.dtype() != DType::F64 {
-            Scalar::Int(value as i64)
-        } else {
-            Scalar::Float(value)
-        };
+    fn fill_(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
+        let value = crate::create::number(value, "value")?;
         crate::convert::check_fits(value, slf.get().0.dtype())?;
         fill(slf, value)
     }

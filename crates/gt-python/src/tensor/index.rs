@@ -79,7 +79,7 @@ impl PyTensor {
         session::ready(py, &self.0)?;
         source::note(py);
         let entries = entries(self, key)?;
-        let part = session::waiting(py, |interrupt| self.0.index(&entries, interrupt))?;
+        let part = session::waiting(py, &self.0.session(), |interrupt| self.0.index(&entries, interrupt))?;
         Ok(PyTensor(part))
     }
 
@@ -102,7 +102,7 @@ impl PyTensor {
             Value::Scalar(scalar) => Some(scalar),
             _ => None,
         };
-        let whole = session::waiting(py, |interrupt| {
+        let whole = session::waiting(py, &self.0.session(), |interrupt| {
             let value = match (&tensor, scalar) {
                 (Some(tensor), _) => elementwise::Value::from(tensor),
                 (None, Some(scalar)) => elementwise::Value::from(scalar),
@@ -123,6 +123,6 @@ impl PyTensor {
     /// The places where the tensor is not zero, one row each.
     fn nonzero(&self, py: Python<'_>) -> PyResult<PyTensor> {
         source::note(py);
-        Ok(PyTensor(session::waiting(py, |interrupt| self.0.nonzero(interrupt))?))
+        Ok(PyTensor(session::waiting(py, &self.0.session(), |interrupt| self.0.nonzero(interrupt))?))
     }
 }

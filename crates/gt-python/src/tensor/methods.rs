@@ -78,6 +78,7 @@ impl PyTensor {
         Ok(PyTensor(self.0.isnan().py()?))
     }
 
+    /// x * x
     fn square(&self, py: Python<'_>) -> PyResult<PyTensor> {
         session::ready(py, &self.0)?;
         source::note(py);

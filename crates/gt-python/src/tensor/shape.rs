@@ -28,11 +28,13 @@ impl PyTensor {
         on(py, self, |tensor| tensor.reshape(&dims))
     }
 
+    /// The same as reshape: there are no views.
     #[pyo3(signature = (*shape))]
     fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         self.reshape(py, shape)
     }
 
+    /// The axes from `start_dim` to `end_dim` as one.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(&self, py: Python<'_>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.flatten(start_dim, end_dim))
@@ -58,6 +60,7 @@ impl PyTensor {
         on(py, self, Tensor::t)
     }
 
+    /// A matrix with its axes exchanged.
     fn t(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, Tensor::t)
     }
@@ -77,6 +80,7 @@ impl PyTensor {
         on(py, self, |tensor| tensor.permute(&order))
     }
 
+    /// Without axes of length 1: all of them, or those that are given.
     #[pyo3(signature = (axis=None, *, dim=None))]
     fn squeeze(
         &self,
@@ -88,6 +92,7 @@ impl PyTensor {
         on(py, self, |tensor| tensor.squeeze(&axes))
     }
 
+    /// With an axis of length 1 put in at a place.
     #[pyo3(signature = (axis=None, *, dim=None))]
     fn unsqueeze(&self, py: Python<'_>, axis: Option<i64>, dim: Option<i64>) -> PyResult<PyTensor> {
         let axis = convert::axis(axis, dim, None)?;
@@ -187,7 +192,7 @@ impl PyTensor {
         on(py, self, |tensor| tensor.gather(dim, &index.0))
     }
 
-    /// Adds src[i][j] to x[index[i][j]][j] (for dim 0), wherever there is an index.
+    /// Adds `src[i][j]` to `x[index[i][j]][j]` (for dim 0), wherever there is an index.
     fn scatter_add(
         &self,
         py: Python<'_>,
@@ -228,30 +233,37 @@ impl PyTensor {
         on(py, self, |tensor| tensor.cast(dtype))
     }
 
+    /// The values as float32.
     fn float(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::F32))
     }
 
+    /// The values as float64.
     fn double(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::F64))
     }
 
+    /// The values as float16.
     fn half(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::F16))
     }
 
+    /// The values as bfloat16.
     fn bfloat16(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::BF16))
     }
 
+    /// The values as int64.
     fn long(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::I64))
     }
 
+    /// The values as int32.
     fn int(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::I32))
     }
 
+    /// The values as bool: whether they are not zero.
     fn bool(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.cast(DType::Bool))
     }

@@ -15,7 +15,7 @@ impl PyTensor {
         source::note(py);
         // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
-        session::waiting(py, |interrupt| asked.wait(interrupt))
+        session::waiting(py, &self.0.session(), |interrupt| asked.wait(interrupt))
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {
@@ -32,6 +32,7 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
+    /// The length of each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.shape().dims())
@@ -51,6 +52,7 @@ impl PyTensor {
         }
     }
 
+    /// The dtype of the elements.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         dtype::to_python(py, self.0.dtype())
@@ -62,15 +64,18 @@ impl PyTensor {
         1000.0
     }
 
+    /// The number of axes.
     #[getter]
     fn ndim(&self) -> usize {
         self.0.rank()
     }
 
+    /// The number of axes.
     fn dim(&self) -> usize {
         self.0.rank()
     }
 
+    /// The number of elements.
     fn numel(&self) -> usize {
         self.0.shape().numel()
     }
@@ -209,6 +214,7 @@ impl PyTensor {
         Ok(PyTensor(self.0.copy().py()?))
     }
 
+    /// The tensor itself: there are no strides.
     fn contiguous(slf: &Bound<'_, Self>) -> Py<PyTensor> {
         slf.clone().unbind()
     }

@@ -19,11 +19,15 @@ pub struct Model {
 
 /// How a worker divides its time: parts of 1, the rest is idle.
 #[derive(Clone, Copy, Default)]
-pub struct Shares(pub [f64; KINDS]);
+pub struct Shares {
+    pub of: [f64; KINDS],
+    /// It was at work, but has not told yet at what.
+    pub untold: f64,
+}
 
 impl Shares {
     pub fn busy(&self) -> f64 {
-        self.0.iter().sum::<f64>().min(1.0)
+        (self.of.iter().sum::<f64>() + self.untold).min(1.0)
     }
 }
 
@@ -57,10 +61,13 @@ impl Model {
                 let now = earlier.map(|earlier| shares(earlier, worker, before.now, status.now));
                 let now = now.unwrap_or_default();
                 let smoothed = match old_workers.get(&worker.id) {
-                    Some(old) => std::array::from_fn(|kind| smooth(old.0[kind], now.0[kind])),
-                    None => now.0,
+                    Some(old) => Shares {
+                        of: std::array::from_fn(|kind| smooth(old.of[kind], now.of[kind])),
+                        untold: smooth(old.untold, now.untold),
+                    },
+                    None => now,
                 };
-                self.workers.insert(worker.id, Shares(smoothed));
+                self.workers.insert(worker.id, smoothed);
             }
             let old_sessions = std::mem::take(&mut self.sessions);
             let all_time = seconds * status.workers.len().max(1) as f64;
@@ -96,37 +103,43 @@ impl Model {
 
     /// Instructions a second of all sessions.
     pub fn rate(&self) -> f64 {
-        self.sessions.values().map(|rates| rates.instructions).sum()
+        // An empty sum would be -0.
+        self.sessions.values().fold(0.0, |sum, rates| sum + rates.instructions)
     }
 }
 
-/// How a worker has divided its time between two statuses. One that is at a long operation has not
-/// told of it yet: that counts as more of what it did last.
+/// How a worker has divided its time between two statuses. What it has not told of yet, since it is at
+/// a long operation or was told late to note anything, counts as more of what it did last; as much of
+/// it as the worker had something to do.
 fn shares(earlier: &WorkerStatus, later: &WorkerStatus, from: Duration, until: Duration) -> Shares {
-    let seconds = until.saturating_sub(from).as_secs_f64();
+    let window = until.saturating_sub(from);
+    let seconds = window.as_secs_f64();
     let grown = |kind: usize| {
         let (old, new) = (earlier.report.busy[kind], later.report.busy[kind]);
-        new.saturating_sub(old).as_secs_f64()
+        // Who began to note anew begins at nothing.
+        if new < old { new } else { new - old }.as_secs_f64()
     };
     let mut times: [f64; KINDS] = std::array::from_fn(grown);
     // Reports come in steps, so that more than passed may have come at once.
     let all: f64 = times.iter().sum();
-    if let Some(since) = later.busy_since {
-        let untold = until.saturating_sub(since.max(later.report.at).max(from)).as_secs_f64();
-        let room = (seconds - all).max(0.0);
-        let most = (0..KINDS).max_by(|a, b| times[*a].total_cmp(&times[*b]));
-        let kind = if all > 0.0 { most.unwrap_or(0) } else { last_activity(later) };
-        times[kind] += untold.min(room);
+    let told = later.report.at.min(until).saturating_sub(later.report.since.max(from));
+    let missing = window.saturating_sub(told).as_secs_f64();
+    let had_work = later.busy.saturating_sub(earlier.busy).as_secs_f64();
+    let time = missing.min(had_work - all).max(0.0);
+    let most = (0..KINDS).max_by(|a, b| times[*a].total_cmp(&times[*b])).unwrap_or(0);
+    let busy = &later.report.busy;
+    let ever = (0..KINDS).max_by_key(|kind| busy[*kind]).unwrap_or(0);
+    let mut untold = 0.0;
+    if all > 0.0 {
+        times[most] += time;
+    } else if !busy[ever].is_zero() {
+        times[ever] += time;
+    } else {
+        untold = time;
     }
-    let all: f64 = times.iter().sum();
+    let all: f64 = times.iter().sum::<f64>() + untold;
     let scale = if all > seconds { 1.0 / all } else { 1.0 / seconds };
-    Shares(times.map(|time| time * scale))
-}
-
-/// What a worker has been at most.
-fn last_activity(worker: &WorkerStatus) -> usize {
-    let busy = &worker.report.busy;
-    (0..KINDS).max_by_key(|kind| busy[*kind]).unwrap_or(0)
+    Shares { of: times.map(|time| time * scale), untold: untold * scale }
 }
 
 #[cfg(test)]
@@ -135,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    fn worker(at: u64, matmul: u64, busy_since: Option<u64>) -> WorkerStatus {
+    /// Reported at a time, having multiplied for so long, and having had work for so long.
+    fn worker(at: u64, matmul: u64, busy: u64) -> WorkerStatus {
         let mut report = Report { at: Duration::from_millis(at), ..Report::default() };
         report.busy[Activity::Matmul as usize] = Duration::from_millis(matmul);
         WorkerStatus {
@@ -145,7 +159,8 @@ mod tests {
             homes: 1,
             in_flight: 0,
             batches: 0,
-            busy_since: busy_since.map(Duration::from_millis),
+            busy_since: None,
+            busy: Duration::from_millis(busy),
             report,
         }
     }
@@ -156,39 +171,59 @@ mod tests {
 
     fn matmul(model: &Model) -> f64 {
         let status = model.status.as_ref().unwrap();
-        model.shares(&status.workers[0]).0[Activity::Matmul as usize]
+        model.shares(&status.workers[0]).of[Activity::Matmul as usize]
     }
 
     #[test]
     fn a_share_is_the_time_that_was_told_of_the_time_that_passed() {
         let mut model = Model::new(1.0);
-        model.take(status(1000, worker(1000, 100, None)));
-        model.take(status(2000, worker(2000, 350, None)));
+        model.take(status(1000, worker(1000, 100, 100)));
+        model.take(status(2000, worker(2000, 350, 350)));
         assert!((matmul(&model) - 0.25).abs() < 1e-9);
     }
 
     #[test]
     fn shares_are_smoothed() {
         let mut model = Model::new(0.5);
-        model.take(status(1000, worker(1000, 0, None)));
-        model.take(status(2000, worker(2000, 1000, None)));
-        model.take(status(3000, worker(3000, 1000, None)));
+        model.take(status(1000, worker(1000, 0, 0)));
+        model.take(status(2000, worker(2000, 1000, 1000)));
+        model.take(status(3000, worker(3000, 1000, 1000)));
         assert!((matmul(&model) - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn a_worker_at_a_long_operation_is_busy() {
         let mut model = Model::new(1.0);
-        model.take(status(1000, worker(1000, 100, Some(500))));
-        model.take(status(2000, worker(1000, 100, Some(500))));
+        model.take(status(1000, worker(1000, 100, 500)));
+        model.take(status(2000, worker(1000, 100, 1500)));
         assert!((matmul(&model) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_done_before_it_was_noted_is_not_idle() {
+        let mut model = Model::new(1.0);
+        model.take(status(1000, WorkerStatus { report: Report::default(), ..worker(0, 0, 1000) }));
+        let mut late = worker(2000, 60, 2000);
+        late.report.since = Duration::from_millis(1940);
+        model.take(status(2000, late));
+        assert!((matmul(&model) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_worker_that_has_told_nothing_is_busy_with_something() {
+        let mut model = Model::new(1.0);
+        model.take(status(1000, worker(0, 0, 1000)));
+        model.take(status(2000, worker(0, 0, 2000)));
+        let status = model.status.as_ref().unwrap();
+        let shares = model.shares(&status.workers[0]);
+        assert!((shares.untold - 1.0).abs() < 1e-9 && (shares.busy() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn nothing_is_ever_more_than_all_of_the_time() {
         let mut model = Model::new(1.0);
-        model.take(status(1000, worker(500, 0, Some(0))));
-        model.take(status(1500, worker(1500, 1000, Some(0))));
+        model.take(status(1000, worker(500, 0, 1000)));
+        model.take(status(1500, worker(1500, 1000, 1500)));
         let status = model.status.as_ref().unwrap();
         assert!(model.shares(&status.workers[0]).busy() <= 1.0 + 1e-9);
     }

@@ -23,11 +23,12 @@ pub fn plain(model: &Model, title: &str) -> String {
     for worker in &status.workers {
         let shares = model.shares(worker);
         let mut parts: Vec<(Activity, f64)> =
-            Activity::ALL.into_iter().zip(shares.0).filter(|(_, share)| *share >= 0.005).collect();
+            Activity::ALL.into_iter().zip(shares.of).filter(|(_, share)| *share >= 0.005).collect();
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));
         let parts: Vec<String> = parts
             .iter()
             .map(|(of, share)| format!("{} {:.0} %", of.name(), 100.0 * share))
+            .chain((shares.untold >= 0.005).then(|| format!("untold {:.0} %", 100.0 * shares.untold)))
             .collect();
         let _ = writeln!(
             out,
@@ -61,7 +62,7 @@ pub fn json(model: &Model, title: &str) -> String {
     let Some(status) = &model.status else { return "null\n".into() };
     let workers = status.workers.iter().map(|worker| {
         let shares = model.shares(worker);
-        let kinds = Activity::ALL.into_iter().zip(shares.0);
+        let kinds = Activity::ALL.into_iter().zip(shares.of);
         let activities: Map<String, Value> =
             kinds.map(|(activity, share)| (activity.name().into(), json!(share))).collect();
         json!({
@@ -70,6 +71,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "engine": worker.report.engine,
             "idle": 1.0 - shares.busy(),
             "activities": activities,
+            "untold": shares.untold,
             "queue": worker.in_flight,
             "batches": worker.batches,
             "operations": worker.report.operations,

@@ -209,12 +209,14 @@ fn worker_line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'stati
 fn bar_of(shares: Shares, width: usize) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let (mut done, mut drawn) = (0.0, 0);
-    for (activity, share) in Activity::ALL.into_iter().zip(shares.0) {
+    let told = Activity::ALL.into_iter().zip(shares.of);
+    let told = told.map(|(activity, share)| (share, "█", colour(activity)));
+    for (share, sign, colour) in told.chain([(shares.untold, "▒", Color::Gray)]) {
         done += share;
         let until = ((done * width as f64).round() as usize).min(width);
         if until > drawn {
-            let style = Style::new().fg(colour(activity));
-            spans.push(Span::styled("█".repeat(until - drawn), style));
+            let style = Style::new().fg(colour);
+            spans.push(Span::styled(sign.repeat(until - drawn), style));
             drawn = until;
         }
     }
@@ -323,6 +325,7 @@ mod tests {
             in_flight: 1234,
             batches: 3,
             busy_since: None,
+            busy: Duration::ZERO,
             report: report.clone(),
         };
         let value = Waits::Value {
@@ -342,6 +345,7 @@ mod tests {
             waits,
         };
         Status {
+            asker: None,
             now,
             workers: (0..3).map(worker).collect(),
             sessions: vec![session(1, Waits::Room), session(2, value)],

@@ -31,9 +31,16 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
             &json!({ "ph": "M", "name": name, "pid": process, "tid": thread, "args": args }),
         )?;
     }
+    let mut nesting = vec![Nesting::default(); timeline.lanes.len()];
     for (number, span) in timeline.spans.iter().enumerate() {
         let process = process(timeline.lanes[span.lane].part);
-        span_events(span, process, number).iter().try_for_each(|event| writer.event(event))?;
+        let times = if is_slice(span) {
+            nesting[span.lane].place(span)
+        } else {
+            (nanos(span.begin), nanos(span.end))
+        };
+        let events = span_events(span, times, process, number);
+        events.iter().try_for_each(|event| writer.event(event))?;
     }
     for (number, moved) in timeline.moves.iter().enumerate() {
         flow_events(moved, number).iter().try_for_each(|event| writer.event(event))?;
@@ -61,12 +68,54 @@ fn process(part: Part) -> u32 {
     }
 }
 
-/// Microseconds, to a nanosecond.
-fn micros(seconds: f64) -> f64 {
-    (seconds * 1e9).round() / 1e3
+fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
 }
 
-fn span_events(span: &Span, process: u32, number: usize) -> Vec<Value> {
+fn micros(nanos: u64) -> f64 {
+    nanos as f64 / 1e3
+}
+
+/// Whether a span is drawn as a slice of its lane.
+fn is_slice(span: &Span) -> bool {
+    !matches!(span.colour, Colour::Queue) && !(span.colour == Colour::Link && span.end <= span.begin)
+}
+
+/// The slices of a lane that have not ended yet: each is within the one before it.
+#[derive(Clone, Default)]
+struct Nesting {
+    ends: Vec<u64>,
+    /// When the last one begins.
+    last: u64,
+}
+
+impl Nesting {
+    /// Where a slice stands that begins after all before it. Of two that overlap in part, as when a
+    /// clock was set between them, the second begins where the first ends. None is empty: it could
+    /// hold no end of a flow.
+    fn place(&mut self, span: &Span) -> (u64, u64) {
+        let mut begin = nanos(span.begin).max(self.last);
+        let mut end = nanos(span.end).max(begin + 1);
+        while let Some(&open) = self.ends.last() {
+            if end <= open && begin < open {
+                break;
+            }
+            begin = begin.max(open.min(end));
+            end = end.max(begin + 1);
+            self.ends.pop();
+        }
+        self.ends.push(end);
+        self.last = begin;
+        (begin, end)
+    }
+}
+
+fn span_events(
+    span: &Span,
+    (begin, end): (u64, u64),
+    process: u32,
+    number: usize,
+) -> Vec<Value> {
     let args = json!({
         "instruction": span.id,
         "count": span.count,
@@ -74,7 +123,8 @@ fn span_events(span: &Span, process: u32, number: usize) -> Vec<Value> {
         "session": span.session,
         "failed": span.failed,
     });
-    let (begin, end) = (micros(span.begin), micros(span.end));
+    let length = micros(end - begin);
+    let (begin, end) = (micros(begin), micros(end));
     let (name, kind, thread) = (&span.name, span.colour.name(), span.lane);
     let base = json!({ "name": name, "cat": kind, "pid": process, "tid": thread, "ts": begin });
     let with = |more: Value| {
@@ -90,21 +140,86 @@ fn span_events(span: &Span, process: u32, number: usize) -> Vec<Value> {
             with(json!({ "ph": "e", "id": number, "ts": end })),
         ],
         Colour::Link if end <= begin => vec![with(json!({ "ph": "i", "s": "t", "args": args }))],
-        _ => {
-            // A slice of no length holds no end of a flow.
-            let length = ((end - begin).max(1e-3) * 1e3).round() / 1e3;
-            vec![with(json!({ "ph": "X", "dur": length, "args": args }))]
-        }
+        _ => vec![with(json!({ "ph": "X", "dur": length, "args": args }))],
     }
 }
 
 /// A move's flow, from the slice in which it was sent to the one in which it was taken.
 fn flow_events(moved: &Move, number: usize) -> [Value; 2] {
     let worker = process(Part::Worker);
-    let (sent, received) = (micros(moved.sent), micros(moved.received));
+    let (sent, received) = (micros(nanos(moved.sent)), micros(nanos(moved.received)));
     let base = |phase: &str, thread: usize, time: f64| {
         json!({ "ph": phase, "name": "move", "cat": "move", "id": number, "pid": worker,
                 "tid": thread, "ts": time, "bp": "e" })
     };
     [base("s", moved.from, sent), base("f", moved.to, received)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::Lane;
+
+    fn span(begin: f64, end: f64) -> Span {
+        Span {
+            lane: 0,
+            begin,
+            end,
+            colour: Colour::Matmul,
+            name: "matmul".into(),
+            id: None,
+            count: 1,
+            bytes: 0,
+            session: None,
+            failed: false,
+        }
+    }
+
+    /// The slices of a lane, in nanoseconds.
+    fn slices(spans: Vec<Span>) -> Vec<(i64, i64)> {
+        let lanes = vec![Lane { part: Part::Worker, name: "w".into() }];
+        let timeline = Timeline { lanes, spans, ..Timeline::default() };
+        let mut out = Vec::new();
+        write(&timeline, &mut out).expect("writing to memory works");
+        let read: Value = serde_json::from_slice(&out).expect("it is JSON");
+        let events = read["traceEvents"].as_array().expect("a list").iter();
+        let nanos = |value: &Value| (value.as_f64().expect("a number") * 1e3).round() as i64;
+        let slices = events.filter(|event| event["ph"] == "X");
+        slices
+            .map(|slice| (nanos(&slice["ts"]), nanos(&slice["ts"]) + nanos(&slice["dur"])))
+            .collect()
+    }
+
+    #[test]
+    fn slices_follow_or_hold_each_other() {
+        let spans = [(0.0, 5e-6), (1e-6, 2e-6), (4e-6, 7e-6), (6.5e-6, 6.5e-6), (7e-6, 9e-6)];
+        let found = slices(spans.map(|(begin, end)| span(begin, end)).to_vec());
+        assert_eq!(found, [(0, 5000), (1000, 2000), (5000, 7000), (6500, 6501), (7000, 9000)]);
+    }
+
+    #[test]
+    fn any_slices_nest() {
+        let mut seed = 7u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % 40
+        };
+        for _ in 0..200 {
+            let mut spans: Vec<Span> = (0..12)
+                .map(|_| {
+                    let begin = random();
+                    span(begin as f64 * 1e-9, (begin + random() / 4) as f64 * 1e-9)
+                })
+                .collect();
+            spans.sort_by(|a, b| a.begin.total_cmp(&b.begin));
+            let found = slices(spans);
+            for (place, a) in found.iter().enumerate() {
+                for b in &found[place + 1..] {
+                    let apart = b.0 >= a.1;
+                    let within = a.0 <= b.0 && b.1 <= a.1;
+                    assert!(a.0 <= b.0 && (apart || within), "{a:?} {b:?} in {found:?}");
+                }
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Whether large tensors are cut over all workers unasked.
 
 use gt_dispatcher::Dispatcher;
+use tracing::warn;
 
 /// From this size on, if `GT_AUTO_SHARD` says no other.
 const LARGE: usize = 1 << 20;
@@ -14,8 +15,8 @@ pub fn shard_from_environment(dispatcher: &mut Dispatcher) {
         "1" => dispatcher.planner().shard_automatically(LARGE),
         text => match text.parse::<usize>() {
             Ok(bytes) => dispatcher.planner().shard_automatically(bytes),
-            Err(_) => eprintln!(
-                "gt: GT_AUTO_SHARD is '{text}', expected 1, 0 or a size in bytes: it is ignored"
+            Err(_) => warn!(
+                "GT_AUTO_SHARD is '{text}', expected 1, 0 or a size in bytes: it is ignored"
             ),
         },
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::message::Message;
+use gt_ir::modifier::Modifier;
 use gt_ir::{Command, RequestId};
 
 use super::runtime::Runtime;
@@ -27,8 +28,12 @@ pub struct EmbeddedDriver {
 }
 
 impl EmbeddedDriver {
-    pub fn new(workers: usize, make: MakeWorker) -> EmbeddedDriver {
-        EmbeddedDriver { runtime: Runtime::new(workers, make) }
+    pub fn new(
+        workers: usize,
+        make: MakeWorker,
+        modifiers: Vec<Box<dyn Modifier>>,
+    ) -> EmbeddedDriver {
+        EmbeddedDriver { runtime: Runtime::new(workers, make, modifiers) }
     }
 
     fn check_open(&self) -> Result<()> {

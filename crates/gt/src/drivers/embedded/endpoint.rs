@@ -11,6 +11,8 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use gt_ir::message::Message;
+use gt_net::NetError;
 use gt_net::local::{LocalLink, socket_path};
 
 use super::runtime::Runtime;
@@ -100,11 +102,21 @@ impl Drop for Endpoint {
 fn serve(runtime: &Weak<Runtime>, stream: UnixStream) {
     let mut link = LocalLink::new(stream, "a watcher".into());
     let Some(peer) = runtime.upgrade().map(|runtime| runtime.add_watcher()) else { return };
-    while let Ok(Some(message)) = link.receive(SILENCE) {
-        let Some(live) = runtime.upgrade() else { return };
-        let answers = live.serve_watcher(peer, message);
-        drop(live);
-        if !answers.iter().all(|answer| link.send(answer, READING).is_ok()) {
+    loop {
+        let answers = match link.receive(SILENCE) {
+            Ok(Some(message)) => {
+                let Some(live) = runtime.upgrade() else { return };
+                live.serve_watcher(peer, message)
+            }
+            Err(NetError::Decode(error)) => {
+                let hint = "install the same version of gt on both sides";
+                let reason = format!("it could not read a message: {error}\n  hint: {hint}");
+                vec![Message::Goodbye { reason }]
+            }
+            Ok(None) | Err(_) => break,
+        };
+        let are_sent = answers.iter().all(|answer| link.send(answer, READING).is_ok());
+        if !are_sent || matches!(answers.last(), Some(Message::Goodbye { .. })) {
             break;
         }
     }

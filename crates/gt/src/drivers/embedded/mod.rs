@@ -17,6 +17,7 @@ mod runtime;
 use std::sync::Arc;
 
 use gt_client::{ClientError, Result, Session};
+use gt_ir::modifier::Modifier;
 
 use super::{MakeWorker, native_worker};
 
@@ -25,16 +26,21 @@ use super::{MakeWorker, native_worker};
 /// # Errors
 /// No worker asked for.
 pub fn start(workers: usize) -> Result<Session> {
-    start_with(workers, &native_worker)
+    start_with(workers, &native_worker, Vec::new())
 }
 
-/// A session with its own dispatcher and `workers` workers that `make` makes.
+/// A session with its own dispatcher, whose stream passes the modifiers, and `workers` workers that
+/// `make` makes.
 ///
 /// # Errors
 /// No worker asked for.
-pub fn start_with(workers: usize, make: MakeWorker) -> Result<Session> {
+pub fn start_with(
+    workers: usize,
+    make: MakeWorker,
+    modifiers: Vec<Box<dyn Modifier>>,
+) -> Result<Session> {
     if workers == 0 {
         return Err(ClientError::usage("at least one worker is needed, 0 were asked for"));
     }
-    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make))))
+    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make, modifiers))))
 }

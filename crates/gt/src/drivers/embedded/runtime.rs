@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::processor;
+use gt_ir::modifier::Modifier;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::{Command, Piece, RequestId, WorkerId};
 use gt_worker::{Out, Work};
@@ -95,13 +96,18 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Runtime {
-    pub fn new(workers: usize, make: MakeWorker) -> Arc<Runtime> {
+    pub fn new(
+        workers: usize,
+        make: MakeWorker,
+        modifiers: Vec<Box<dyn Modifier>>,
+    ) -> Arc<Runtime> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
         let started = Instant::now();
         let mut dispatcher =
             Dispatcher::new(String::new(), Limits::default(), log_from_environment());
         shard_from_environment(&mut dispatcher);
+        modifiers.into_iter().for_each(|modifier| dispatcher.pipeline().push(modifier));
         dispatcher.set_clock(Box::new(move || started.elapsed()));
         let hello = |role, name: String| {
             let (version, schema) = (PROTOCOL_VERSION, schema());
@@ -136,7 +142,7 @@ impl Runtime {
         let observe = |(_, message): &(PeerId, Message)| matches!(message, Message::Observe { .. });
         let is_observed = out.iter().any(observe);
         let issues = Issues::default();
-        issues.observe(is_observed, Duration::ZERO, Duration::ZERO);
+        issues.observe(is_observed);
         let runtime = Arc::new(Runtime {
             started,
             inbox: Mutex::default(),
@@ -359,9 +365,8 @@ impl Runtime {
 
     fn route(&self, peer: PeerId, message: Message) {
         if let Message::Observe { on, .. } = message {
-            let now = self.started.elapsed();
             if self.is_observed.swap(on, Ordering::Relaxed) != on {
-                self.issues.observe(on, now, now);
+                self.issues.observe(on);
             }
             return;
         }

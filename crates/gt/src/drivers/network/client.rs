@@ -37,6 +37,7 @@ const EVENTS_EVERY: Duration = Duration::from_millis(50);
 /// The address is not valid or not reachable, the key is missing or wrong, or the server is of
 /// another version.
 pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
+    crate::logging::start();
     let failed = |error: NetError| ClientError::Connection(error.to_string());
     let address = Address::parse(address).map_err(failed)?;
     let name = format!("{:x}", std::process::id());
@@ -134,14 +135,21 @@ impl Shared {
         }
     }
 
-    /// Notes that a batch was sent; now and then sends what was noted.
+    /// Notes that a batch was sent.
     fn note_issue(&self, state: &mut State, weight: u64) {
         let now = self.started.elapsed();
         if state.events.is_empty() {
             state.events_since = now;
         }
         state.events.push(self.issues.end(now, weight));
-        if state.events.len() >= EVENTS || now > state.events_since + EVENTS_EVERY {
+        self.send_events(state, false);
+    }
+
+    /// Sends what was noted, if there is enough of it, it has waited, or `at_once`.
+    fn send_events(&self, state: &mut State, at_once: bool) {
+        let has_waited = self.started.elapsed() > state.events_since + EVENTS_EVERY;
+        let is_due = at_once || has_waited || state.events.len() >= EVENTS;
+        if is_due && !state.events.is_empty() {
             let events = std::mem::take(&mut state.events);
             self.send(state, &Message::Events { events, dropped: 0 });
         }
@@ -188,9 +196,13 @@ impl Shared {
                 });
                 state.answers.insert(request, Message::Value { request, result });
             }
-            Message::Observe { on, now, sent } => {
-                self.issues.observe(on, self.started.elapsed(), now);
-                self.send(state, &Message::Observed { sent });
+            Message::Observe { on, sent } => {
+                let here = self.started.elapsed();
+                self.issues.observe(on);
+                if !on {
+                    state.events.clear();
+                }
+                self.send(state, &Message::Observed { sent, here });
             }
             Message::Statistics { request, .. }
             | Message::Status { request, .. }
@@ -260,6 +272,7 @@ impl Shared {
             }
             if let Ok(mut state) = self.state.try_lock() {
                 state.blocks.tidy();
+                self.send_events(&mut state, false);
             }
             idle_rounds = if waiting { 0 } else { idle_rounds + 1 };
             if idle_rounds > IDLE_ROUNDS {
@@ -335,6 +348,7 @@ impl Driver for NetworkDriver {
             return;
         }
         let mut state = shared.state();
+        shared.send_events(&mut state, true);
         shared.send(&mut state, &Message::Goodbye { reason: "the client is done".into() });
         state.ended.get_or_insert_with(|| "the session is closed".into());
         drop(state);

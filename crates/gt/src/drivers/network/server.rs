@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gt_dispatcher::log::Log;
+use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Message, Role};
 use gt_ir::{Command, Content};
@@ -91,6 +92,11 @@ impl Server {
             machine,
             _key_file: key_file,
         })
+    }
+
+    /// The stream modifiers that the instructions of all clients pass.
+    pub fn pipeline(&mut self) -> &mut Pipeline {
+        self.dispatcher.pipeline()
     }
 
     /// Serves until `stop` says so; it is asked several times a second.

@@ -1,7 +1,8 @@
 //! A worker process.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gt_ir::message::{Hello, Message, Role};
 use gt_ir::{Command, Fabric, Piece, RequestId, WorkerId};
@@ -41,6 +42,9 @@ pub struct WorkerProcess {
     blocks: Blocks,
     /// Fetches whose askers can map this process's memory.
     sharing: FxHashSet<RequestId>,
+    /// What has come and is not handled yet; the dispatcher's window bounds it.
+    inbox: VecDeque<Message>,
+    started: Instant,
 }
 
 impl WorkerProcess {
@@ -61,6 +65,8 @@ impl WorkerProcess {
             core: make(welcome.name, options.threads),
             blocks: Blocks::default(),
             sharing: FxHashSet::default(),
+            inbox: VecDeque::new(),
+            started: Instant::now(),
         })
     }
 
@@ -75,8 +81,9 @@ impl WorkerProcess {
                 self.handle(message)?;
                 limit = Duration::ZERO;
             }
-            match self.link.receive(limit, self.neighbours.wakeup())? {
-                Some(frames) => self.handle(codec::decode(&frames)?)?,
+            self.take_in(limit)?;
+            match self.inbox.pop_front() {
+                Some(message) => self.handle(message)?,
                 None => self.report()?,
             }
             self.blocks.tidy();
@@ -85,6 +92,20 @@ impl WorkerProcess {
             }
         }
         self.send(&Message::Goodbye { reason: "the worker was stopped".into() })
+    }
+
+    /// Takes what the server has sent, after waiting for at most `limit`. Whether to note events
+    /// is heeded at once: it must not wait behind the very work that is to be watched.
+    fn take_in(&mut self, limit: Duration) -> Result<(), NetError> {
+        let mut limit = if self.inbox.is_empty() { limit } else { Duration::ZERO };
+        while let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
+            match codec::decode(&frames)? {
+                message @ Message::Observe { .. } => self.handle(message)?,
+                message => self.inbox.push_back(message),
+            }
+            limit = Duration::ZERO;
+        }
+        Ok(())
     }
 
     fn handle(&mut self, message: Message) -> Result<(), NetError> {
@@ -105,9 +126,10 @@ impl WorkerProcess {
                 self.core.lose(worker, &name, &mut out);
             }
             Message::Release { token } => self.blocks.release(token),
-            Message::Observe { on, now, sent } => {
-                self.core.observe(on, now);
-                self.send(&Message::Observed { sent })?;
+            Message::Observe { on, sent } => {
+                let here = self.started.elapsed();
+                self.core.observe(on, here);
+                self.send(&Message::Observed { sent, here })?;
             }
             Message::Goodbye { reason } => {
                 let address = self.link.address().to_string();

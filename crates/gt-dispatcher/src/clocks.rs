@@ -1,0 +1,173 @@
+//! How far the clocks of clients and workers are from the dispatcher's.
+//!
+//! A question that was sent at one time and answered by another bounds what the other clock showed
+//! meanwhile. Several such bounds together are narrow even where most answers come late.
+
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use crate::dispatcher::PeerId;
+
+/// How often a clock is asked at first, and at most until it is known well.
+const AT_LEAST: u32 = 8;
+const AT_MOST: u32 = 32;
+/// It is known well when it is off by so little, in nanoseconds.
+const WELL: i64 = 200_000;
+/// After how long it is asked anew: clocks drift apart. Sooner if it is not known well.
+const AGAIN: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(1);
+
+/// The clocks of those who are observed.
+#[derive(Default)]
+pub(crate) struct Clocks(FxHashMap<PeerId, Clock>);
+
+/// Another's clock.
+#[derive(Debug)]
+struct Clock {
+    /// The dispatcher's is ahead by between so many nanoseconds.
+    low: i64,
+    high: i64,
+    /// The best that was known before these questions, if anything was.
+    before: Option<i64>,
+    /// When it was begun to ask, how many answers came, and whether one is awaited.
+    begun: Duration,
+    answers: u32,
+    is_asked: bool,
+}
+
+impl Clock {
+    fn new(now: Duration, before: Option<i64>) -> Clock {
+        Clock { low: i64::MIN, high: i64::MAX, before, begun: now, answers: 0, is_asked: false }
+    }
+
+    fn error(&self) -> i64 {
+        self.high.saturating_sub(self.low)
+    }
+
+    fn ahead(&self) -> Option<i64> {
+        if self.answers == 0 { self.before } else { Some(self.low + self.error() / 2) }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.answers >= if self.error() <= WELL { AT_LEAST } else { AT_MOST }
+    }
+}
+
+impl Clocks {
+    /// A peer is asked.
+    pub fn ask(&mut self, now: Duration, peer: PeerId) {
+        let clock = self.0.entry(peer).or_insert_with(|| Clock::new(now, None));
+        clock.is_asked = true;
+    }
+
+    /// The dispatcher's time for one by a peer's clock. Those in this process use the dispatcher's, and
+    /// are never asked.
+    pub fn translate(&self, peer: PeerId, here: Duration) -> Duration {
+        let ahead = self.0.get(&peer).and_then(Clock::ahead).unwrap_or(0);
+        Duration::from_nanos((here.as_nanos() as u64).saturating_add_signed(ahead))
+    }
+
+    /// A peer's clock showed `here` between `sent` and `now`. Whether it is to be asked again.
+    pub fn answer(&mut self, now: Duration, peer: PeerId, sent: Duration, here: Duration) -> bool {
+        let Some(clock) = self.0.get_mut(&peer) else { return false };
+        let ahead = |there: Duration| (there.as_nanos() as i64).wrapping_sub(here.as_nanos() as i64);
+        clock.is_asked = false;
+        clock.answers += 1;
+        (clock.low, clock.high) = (clock.low.max(ahead(sent)), clock.high.min(ahead(now)));
+        if clock.low > clock.high {
+            // It was set anew, or tells nonsense: what it says now counts.
+            (clock.low, clock.high) = (ahead(sent), ahead(now).max(ahead(sent)));
+        }
+        !clock.is_enough()
+    }
+
+    /// Whom it is time to ask anew.
+    pub fn due(&mut self, now: Duration) -> Vec<PeerId> {
+        let mut due = Vec::new();
+        for (peer, clock) in &mut self.0 {
+            let pause = if clock.error() <= WELL { AGAIN } else { SOON };
+            if !clock.is_asked && now >= clock.begun + pause {
+                *clock = Clock::new(now, clock.ahead());
+                due.push(*peer);
+            }
+        }
+        due.sort_unstable();
+        due
+    }
+
+    pub fn forget(&mut self, peer: PeerId) {
+        self.0.remove(&peer);
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: PeerId = PeerId(7);
+
+    fn micros(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
+
+    /// Questions take these ways there and back; the dispatcher's clock is 1 s ahead.
+    fn asked(ways: &[(u64, u64)]) -> Clocks {
+        let (mut clocks, mut now) = (Clocks::default(), micros(1_000_000));
+        for (there, back) in ways {
+            clocks.ask(now, PEER);
+            let here = now + micros(*there) - micros(1_000_000);
+            let sent = now;
+            now += micros(there + back);
+            clocks.answer(now, PEER, sent, here);
+        }
+        clocks
+    }
+
+    fn error_in_micros(clocks: &Clocks) -> i64 {
+        let there = clocks.translate(PEER, micros(500)).as_micros() as i64;
+        (there - 1_000_500).abs()
+    }
+
+    #[test]
+    fn late_answers_do_not_spoil_what_quick_ones_told() {
+        let ways = [(100, 100), (900_000, 50), (50, 900_000), (30_000, 30_000)];
+        let clocks = asked(&ways);
+        assert!(error_in_micros(&clocks) <= 100);
+    }
+
+    #[test]
+    fn late_answers_alone_bound_each_other() {
+        let clocks = asked(&[(900_000, 20), (30, 900_000)]);
+        assert!(error_in_micros(&clocks) <= 50);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_anew_counts_as_it_is() {
+        let mut clocks = asked(&[(100, 100)]);
+        let (sent, now) = (micros(2_000_000), micros(2_000_100));
+        clocks.answer(now, PEER, sent, micros(50));
+        assert!(clocks.translate(PEER, micros(50)).abs_diff(now) <= micros(100));
+    }
+
+    #[test]
+    fn it_asks_until_it_knows_and_again_later() {
+        let mut clocks = asked(&[(10, 10); AT_LEAST as usize]);
+        assert!(clocks.due(micros(1_001_000)).is_empty());
+        assert_eq!(clocks.due(micros(1_000_000) + AGAIN), [PEER]);
+        // What was known counts until the first answer.
+        assert!(error_in_micros(&clocks) <= 10);
+    }
+
+    #[test]
+    fn who_answers_late_is_asked_soon_but_not_twice() {
+        let mut clocks = asked(&[(10_000, 10_000)]);
+        assert_eq!(clocks.due(micros(1_000_000) + SOON), [PEER]);
+        clocks.ask(micros(2_100_000), PEER);
+        assert!(clocks.due(micros(90_000_000)).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! What watchers are told: events, names, how everybody is; and what becomes of what they do not take.
+
+use std::time::Duration;
+
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::event::{Event, Kind, Lane};
+use gt_ir::message::{Hello, Message, Named, PROTOCOL_VERSION, Role, schema};
+use gt_ir::status::{Report, Status};
+use gt_ir::{Command, RequestId};
+
+const CLIENT: PeerId = PeerId(1);
+const WATCHER: PeerId = PeerId(2);
+const SLOW: PeerId = PeerId(3);
+
+/// A dispatcher with one who has just joined.
+struct World {
+    dispatcher: Dispatcher,
+    out: Vec<(PeerId, Message)>,
+}
+
+impl World {
+    fn new() -> World {
+        let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
+        World { dispatcher, out: Vec::new() }
+    }
+
+    fn tell(&mut self, peer: PeerId, role: Role, message: Message) -> Vec<(PeerId, Message)> {
+        self.dispatcher.handle(Duration::from_secs(1), peer, role, message);
+        self.dispatcher.take_outbox(&mut self.out);
+        std::mem::take(&mut self.out)
+    }
+
+    fn join(&mut self, peer: PeerId, role: Role, name: &str) -> Vec<(PeerId, Message)> {
+        let hello = Hello {
+            version: PROTOCOL_VERSION,
+            schema: schema(),
+            role,
+            name: name.into(),
+            machine: String::new(),
+            endpoint: String::new(),
+            fabric: None,
+        };
+        self.tell(peer, role, Message::Hello(hello))
+    }
+
+    /// The names, events and losses that a watcher gets.
+    fn watch(&mut self, peer: PeerId) -> (Vec<(Named, String)>, Vec<Event>, u64) {
+        let mut names = Vec::new();
+        for (to, message) in self.tell(peer, Role::Watcher, Message::Watch { limit: u32::MAX }) {
+            assert_eq!(to, peer);
+            match message {
+                Message::Names(told) => names.extend(told),
+                Message::Events { events, dropped } => return (names, events, dropped),
+                other => panic!("a watcher got {other:?}"),
+            }
+        }
+        panic!("a watcher got no answer")
+    }
+
+    fn status(&mut self, peer: PeerId, role: Role) -> Status {
+        let question = Message::Stream(vec![Command::Status { request: RequestId(9) }]);
+        let told = self.tell(peer, role, question);
+        let status = told.into_iter().find_map(|(to, message)| match message {
+            Message::Status { status, .. } if to == peer => Some(*status),
+            _ => None,
+        });
+        status.expect("the status is told at once")
+    }
+}
+
+fn issue(count: usize) -> Message {
+    let times = (Duration::ZERO, Duration::ZERO);
+    let event = Event::of_batch(Kind::Issue, Lane::Client, 0, 1, times);
+    Message::Events { events: vec![event; count], dropped: 0 }
+}
+
+#[test]
+fn what_a_watcher_does_not_take_is_dropped_and_counted() {
+    let mut world = World::new();
+    world.join(CLIENT, Role::Client, "anna");
+    world.join(WATCHER, Role::Watcher, "w");
+    world.join(SLOW, Role::Watcher, "s");
+    (world.watch(WATCHER), world.watch(SLOW));
+    let (mut taken, mut told) = (0, 0);
+    for _ in 0..100 {
+        world.tell(CLIENT, Role::Client, issue(1000));
+        told += 1000;
+        let (_, events, dropped) = world.watch(WATCHER);
+        assert_eq!(dropped, 0);
+        taken += events.len();
+    }
+    assert_eq!(taken, told);
+    let (_, events, dropped) = world.watch(SLOW);
+    assert_eq!(events.len() as u64 + dropped, told as u64);
+    assert!(dropped > 0 && events.len() == 1 << 16);
+    assert_eq!(world.status(WATCHER, Role::Watcher).dropped, dropped);
+    // Each loss is told once.
+    assert_eq!(world.watch(SLOW).2, 0);
+}
+
+#[test]
+fn who_only_looks_at_the_status_makes_no_events_wait() {
+    let mut world = World::new();
+    world.join(CLIENT, Role::Client, "anna");
+    world.join(WATCHER, Role::Watcher, "w");
+    world.status(WATCHER, Role::Watcher);
+    (0..100).for_each(|_| drop(world.tell(CLIENT, Role::Client, issue(1000))));
+    assert_eq!(world.status(WATCHER, Role::Watcher).dropped, 0);
+    assert_eq!(world.watch(WATCHER).1.len(), 0);
+}
+
+#[test]
+fn a_session_is_told_its_status_without_any_worker() {
+    let mut world = World::new();
+    world.join(CLIENT, Role::Client, "anna");
+    let status = world.status(CLIENT, Role::Client);
+    assert_eq!(status.asker, Some(status.sessions[0].number));
+    assert_eq!((status.sessions[0].open, status.workers.len()), (0, 0));
+    world.join(WATCHER, Role::Watcher, "w");
+    assert_eq!(world.status(WATCHER, Role::Watcher).asker, None);
+}
+
+#[test]
+fn names_are_words_whatever_clients_say() {
+    let mut world = World::new();
+    world.join(CLIENT, Role::Client, "anna | \u{1b}[31m\nERROR");
+    world.join(WATCHER, Role::Watcher, "w");
+    world.watch(WATCHER);
+    world.tell(CLIENT, Role::Client, issue(1));
+    let (names, events, _) = world.watch(WATCHER);
+    assert_eq!(events.len(), 1);
+    assert_eq!(names[0].1, "anna____[31m_ERROR#1");
+}
+
+#[test]
+fn a_watcher_may_ask_and_nothing_else() {
+    let mut world = World::new();
+    world.join(CLIENT, Role::Client, "anna");
+    world.join(WATCHER, Role::Watcher, "w");
+    let command = Message::Stream(vec![Command::EndSession { session: 1 }]);
+    let told = world.tell(WATCHER, Role::Watcher, command);
+    assert!(told.iter().any(|(to, message)| *to == WATCHER
+        && matches!(message, Message::Goodbye { reason } if reason.contains("only ask"))));
+    assert_eq!(world.status(CLIENT, Role::Client).sessions.len(), 1);
+}
+
+#[test]
+fn a_report_that_comes_too_late_is_not_kept_for_the_next_watcher() {
+    let mut world = World::new();
+    world.join(CLIENT, Role::Worker, "w0");
+    let report = |operations| Message::Report(Box::new(Report { operations, ..Report::default() }));
+    world.join(WATCHER, Role::Watcher, "w");
+    world.tell(CLIENT, Role::Worker, report(5));
+    assert_eq!(world.status(WATCHER, Role::Watcher).workers[0].report.operations, 5);
+    world.tell(WATCHER, Role::Watcher, Message::Goodbye { reason: "done".into() });
+    world.tell(CLIENT, Role::Worker, report(6));
+    world.join(WATCHER, Role::Watcher, "w");
+    assert_eq!(world.status(WATCHER, Role::Watcher).workers[0].report.operations, 0);
+}

@@ -1,0 +1,51 @@
+//! A wait of more than two seconds says, on a terminal, what it waits for.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use gt::Session;
+use gt_tools::words;
+use pyo3::prelude::*;
+
+/// After how long the first notice comes, each further one, and how they grow apart.
+const FIRST: Duration = Duration::from_secs(2);
+const GROWTH: u32 = 5;
+const MOST: Duration = Duration::from_secs(60);
+/// How long the dispatcher may take to say how it is.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// The notices of one wait.
+pub struct Notice {
+    began: Option<Instant>,
+    next: Duration,
+}
+
+impl Notice {
+    pub fn new() -> Notice {
+        Notice { began: None, next: FIRST }
+    }
+
+    /// Says what the wait is for, if it is time to. Called now and then, without Python's lock.
+    pub fn look(&mut self, session: &Session) {
+        // Short waits need no clock: they are over before this is called.
+        let waited = self.began.get_or_insert_with(Instant::now).elapsed();
+        if waited < self.next {
+            return;
+        }
+        self.next = (waited * GROWTH).min(waited + MOST);
+        if std::io::stderr().is_terminal() {
+            eprintln!("gt: waiting for {:.0} s: {}", waited.as_secs_f64(), reason(session));
+        }
+    }
+}
+
+fn reason(session: &Session) -> String {
+    // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
+    let asked = Python::attach(|_| session.ask_status());
+    let until = Instant::now() + ANSWER;
+    let status = asked.and_then(|asked| asked.wait(&mut || Instant::now() > until));
+    match status {
+        Ok(status) => words::asker_waits(&status),
+        Err(_) => format!("{} does not answer", session.describe()),
+    }
+}

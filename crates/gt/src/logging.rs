@@ -1,0 +1,91 @@
+//! What GT tells on stderr: events of [`tracing`], so that a program can send them elsewhere.
+//!
+//! Warnings are always told, all else if the environment asks for it: `GT_VERBOSE` (who comes, goes
+//! and is refused, unknown signals), `GT_DEBUG_CLIENT`, `GT_DEBUG_WORKER` and `GT_DEBUG_DISPATCHER`
+//! (what passes), `GT_DEBUG_COMPILE`. A program that sets a subscriber of its own before it starts a
+//! session decides by itself; the targets are `gt::client`, `gt::worker` and `gt::compile`.
+
+use std::fmt;
+use std::sync::Once;
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::environment;
+
+/// Has events told on stderr, as the environment asks for it, if nobody else takes them.
+pub fn start() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .event_format(Lines);
+        let subscriber = tracing_subscriber::registry().with(wanted()).with(lines);
+        // An error says that the program has set one of its own.
+        let _ = tracing::subscriber::set_global_default(subscriber);
+    });
+}
+
+/// What the environment asks for.
+fn wanted() -> Targets {
+    let set = |name| environment::is_set(name);
+    let mut wanted = Targets::new().with_default(LevelFilter::WARN);
+    if set("GT_VERBOSE") {
+        wanted = wanted.with_target("gt", LevelFilter::INFO);
+        // GT_DEBUG_COMPILE is for these.
+        wanted = wanted.with_target("gt::compile", LevelFilter::WARN);
+    }
+    if set("GT_DEBUG_COMPILE") {
+        wanted = wanted.with_target("gt::compile", LevelFilter::INFO);
+    }
+    let everything = set("GT_DEBUG_DISPATCHER");
+    for (target, name) in [("gt::client", "GT_DEBUG_CLIENT"), ("gt::worker", "GT_DEBUG_WORKER")] {
+        if everything || set(name) {
+            wanted = wanted.with_target(target, LevelFilter::DEBUG);
+        }
+    }
+    wanted
+}
+
+/// An event as lines: `gt: warning: what it is`. Lines of the instruction log stand as they are.
+struct Lines;
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        let is_line = message.0.contains(" | #");
+        let head = match *event.metadata().level() {
+            _ if is_line => "",
+            Level::ERROR | Level::WARN => "gt: warning: ",
+            _ => "gt: ",
+        };
+        writeln!(writer, "{head}{}", message.0)
+    }
+}
+
+/// An event's text.
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+"""A progress bar that does not hold up the loop it shows: `gt.progress`."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from gt._gt import Tensor
+
+Item = TypeVar("Item")
+
+
+class progress(Generic[Item]):
+    """Show how far a loop has come, with values of it, in a terminal or a notebook.
+
+        bar = gt.progress(range(1000))
+        for step in bar:
+            loss = train(step)
+            bar.show(loss=loss)
+
+    Needs the package tqdm; `options` are tqdm's own (`desc`, `total`, `disable`, ...).
+
+    Args:
+        items: what the loop goes through.
+        every: seconds between two looks at the values. Only then does the loop wait for them;
+            in between it runs ahead of the workers.
+
+    Raises:
+        ImportError: tqdm is not installed.
+    """
+
+    def __init__(self, items: Iterable[Item], *, every: float = 0.5, **options: Any):
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as error:
+            raise ImportError(
+                "gt.progress needs the package tqdm\n  hint: pip install tqdm"
+            ) from error
+        self._bar = tqdm(items, **options)
+        self._every = every
+        self._values: dict[str, Any] = {}
+        self._looked = time.monotonic()
+
+    def __iter__(self) -> Iterator[Item]:
+        try:
+            yield from self._bar
+        finally:
+            self._look()
+            self._bar.close()
+
+    def __len__(self) -> int:
+        return len(self._bar)
+
+    def show(self, **values: Any) -> None:
+        """Have values stand beside the bar: numbers, texts, and tensors of one element."""
+        for name, value in values.items():
+            self._values[name] = value.detach() if isinstance(value, Tensor) else value
+        if time.monotonic() >= self._looked + self._every:
+            self._look()
+
+    def _look(self) -> None:
+        if self._values and not self._bar.disable:
+            told = {
+                name: value.item() if isinstance(value, Tensor) else value
+                for name, value in self._values.items()
+            }
+            self._bar.set_postfix(told)
+        self._looked = time.monotonic()

@@ -1,0 +1,195 @@
+"""Every block of code in the documentation runs, and prints what stands below it.
+
+- ```python blocks of a page run in one namespace, in an empty folder; one that begins with the
+  comment `# name.py` is such a file instead.
+- ```text right after a block is what it prints.
+- ```bash lines that run gt or python are run: servers and workers until the page's end.
+- ```console lines are for other machines, or go on for ever: their options exist.
+- ```yaml blocks are configurations. ```rust blocks with a file's name stand in that file; others
+  are tested by cargo. Blocks without a language are drawings.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from processes import embedded_only
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+LANGUAGES = {"", "bash", "console", "python", "rust", "text", "toml", "yaml"}
+#: Programs that go on until they are stopped.
+SERVES = re.compile(r"(?:python -m gt\.|gt )(?:server|worker)\b")
+#: What a page's reader does once for the machine; `make` and `cargo` are run by CI itself.
+NOT_RUN = ("cargo", "cd", "curl", "git", "make", "pip", "source", "sudo")
+
+pytestmark = [
+    embedded_only,
+    pytest.mark.skipif(bool(os.environ.get("GT_TEST_SHARDED")), reason="pages say how they run"),
+    pytest.mark.skipif(bool(os.environ.get("GT_BACKEND")), reason="pages show the native engine"),
+]
+
+#: Runs blocks, one for each line of its input, in one namespace.
+RUN_BLOCKS = """
+import contextlib, io, json, sys, traceback
+namespace = {"__name__": "__main__"}
+for line in sys.stdin:
+    source, name = json.loads(line)
+    said, error = io.StringIO(), None
+    try:
+        with contextlib.redirect_stdout(said):
+            exec(compile(source, name, "exec"), namespace)
+    except BaseException:
+        error = traceback.format_exc()
+    print(json.dumps([said.getvalue(), error]), flush=True)
+"""
+
+
+class Page:
+    """A page's programs, while they run."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.ports: dict[str, str] = {}
+        self.processes: list[subprocess.Popen] = []
+        self.python: subprocess.Popen | None = None
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(folder),
+        }
+
+    def with_ports(self, text: str) -> str:
+        """Put free ports in the place of those that pages name."""
+        return re.sub(r"\b1234\d\b", lambda found: self._port(found[0]), text)
+
+    def _port(self, named: str) -> str:
+        if named not in self.ports:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.ports[named] = str(probe.getsockname()[1])
+        return self.ports[named]
+
+    def start(self, command: list[str] | str, **options) -> subprocess.Popen:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=self.environment,
+            **options,
+        )
+        self.processes.append(process)
+        return process
+
+    def run_python(self, source: str, name: str) -> str:
+        """Run a block; give what it prints."""
+        file = re.match(r"# (\w+\.py)\n", source)
+        if file:
+            (self.folder / file[1]).write_text(self.with_ports(source))
+            return ""
+        if self.python is None:
+            command = [sys.executable, "-W", "error", "-c", RUN_BLOCKS]
+            self.python = self.start(command, stdin=subprocess.PIPE)
+        self.python.stdin.write(json.dumps([self.with_ports(source), name]) + "\n")
+        self.python.stdin.flush()
+        said, error = json.loads(self.python.stdout.readline())
+        assert error is None, f"{name}\n{error}"
+        return said
+
+    def run_line(self, line: str) -> str:
+        """Run a command; give what it prints, unless it is one that goes on."""
+        line = self.with_ports(line)
+        words = [word for word in shlex.split(line, comments=True) if "=" not in word]
+        if not words or words[0] in NOT_RUN:
+            return ""
+        assert words[0] in ("gt", "python"), f"'{line}' is of no kind that pages have"
+        process = self.start(["bash", "-c", f"exec {line}" if SERVES.search(line) else line])
+        if SERVES.search(line):
+            assert "gt " in process.stdout.readline(), line
+            return ""
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, line
+        return said
+
+    def close(self) -> None:
+        for process in reversed(self.processes):
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.communicate()
+
+
+@cache
+def help_of(command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "gt", *command.split(), "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
+
+
+def check_options(line: str) -> None:
+    """See that the options of GT's commands in a line exist."""
+    for command, rest in re.findall(r"(?:python -m gt\.(?:scripts\.)?|\bgt )(\w+)([^|;&#']*)", line):
+        options = [word for word in rest.split() if re.match(r"--?[a-zA-Z]", word)]
+        known = help_of(command)
+        for option in options:
+            assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", known), (line, option)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(page, tmp_path):
+    text = page.read_text()
+    running = Page(tmp_path)
+    said, end = "", 0
+    try:
+        for number, found in enumerate(BLOCK.finditer(text), 1):
+            indent, language, title, body = found.groups()
+            body = re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
+            where = f"{page.name}, block {number}"
+            assert language in LANGUAGES, f"{where}: is {language} run, or a drawing?"
+            follows = not text[end : found.start()].strip()
+            end = found.end()
+            if language == "text" and said and follows:
+                assert said == running.with_ports(body), where
+            said = ""
+            if language == "python":
+                said = running.run_python(body, where)
+            elif language == "bash":
+                said = "".join(running.run_line(line) for line in body.splitlines())
+            elif language == "console":
+                lines = [line for line in body.splitlines() if line.strip()]
+                assert all(line.startswith("$ ") for line in lines), where
+                for line in lines:
+                    check_options(line)
+            elif language == "yaml":
+                (tmp_path / "config.yaml").write_text(body)
+                load = "import gt; gt.load_config('config.yaml')"
+                subprocess.run([sys.executable, "-c", load], cwd=tmp_path, check=True)
+            elif language == "rust" and title:
+                path = re.fullmatch(r' title="(.+)"', title)[1]
+                assert body.rstrip("\n") in (ROOT / path).read_text(), f"{where}: not in {path}"
+    finally:
+        running.close()
+
+
+def test_every_page_is_in_the_navigation():
+    told = (ROOT / "mkdocs.yml").read_text()
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert name.startswith("adr/") or re.search(rf"[ -:] {re.escape(name)}$", told, re.M), name
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
