@@ -56,6 +56,7 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 	$(BIN)/python benches/run.py --write docs/benchmarks.md
 	$(BIN)/python benches/sharding.py --write docs/benchmarks.md
 	$(BIN)/python benches/hot.py --write docs/benchmarks.md
+	$(BIN)/python benches/watching.py --write docs/benchmarks.md
 
 lint: build ## Check formatting, warnings and types
 	cargo fmt --all --check
@@ -64,9 +65,18 @@ lint: build ## Check formatting, warnings and types
 	$(BIN)/ruff format --check python tests examples benches docs simple_launch.py
 	$(BIN)/mypy
 
-docs: build ## Generate docs/operations.md and the Rust documentation
+$(VENV)/.site: $(VENV)/.tools
+	$(BIN)/pip install --quiet 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5' 'mkdocstrings[python]>=1.0' rich
+	@touch $@
+
+docs: build $(VENV)/.site ## Build the documentation into site/, and the Rust documentation
 	$(BIN)/python docs/generate.py
-	cargo doc --workspace --no-deps --exclude gt-python
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	cargo doc --workspace --no-deps --exclude gt-python --quiet
+	@echo "site/index.html and target/doc/gt/index.html"
+
+pictures: build $(VENV)/.site ## Draw the pictures of the documentation anew
+	$(BIN)/python docs/pictures.py
 
 # The flags of libFuzzer's coverage, which work on a stable compiler.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -81,4 +91,4 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all soak bench lint docs fuzz clean
+.PHONY: help build demo test test-all soak bench lint docs pictures fuzz clean

@@ -244,6 +244,42 @@ def test_bad_options_and_paths_are_told(log, tmp_path):
         assert bad.returncode == 1 and "expected" in bad.stderr, bad
 
 
+def test_a_picture_does_not_take_the_place_of_its_log(log, tmp_path):
+    path = tmp_path / "trace.log"
+    path.write_bytes(log.read_bytes())
+    done = run("visualize", str(path), "-o", str(path), "--format", "svg")
+    assert done.returncode == 1 and "is the log itself" in done.stderr, done
+    assert path.read_bytes() == log.read_bytes()
+    picture = tmp_path / "picture.svg"
+    picture.write_text("the one before")
+    done = run("visualize", str(tmp_path / "none.log"), "-o", str(picture))
+    assert done.returncode == 1 and picture.read_text() == "the one before", done
+    assert run("visualize", str(path), "-o", str(picture)).returncode == 0
+    assert sorted(tmp_path.iterdir()) == [picture, path]
+
+
+def test_what_is_told_of_a_foreign_file_is_fit_for_a_terminal(tmp_path):
+    path = tmp_path / "foreign.log"
+    path.write_bytes(b"\x1b[31m\x00\x7f|\n" * 3)
+    done = run("visualize", str(path), "-o", str(tmp_path / "a.svg"))
+    assert done.returncode == 1 and "line 1" in done.stderr, done
+    assert all(letter.isprintable() or letter == "\n" for letter in done.stderr), done.stderr
+
+
+def test_the_clocks_of_processes_agree(tmp_path):
+    with cluster(1) as (address, _):
+        port = address.split(":")[1]
+        with program(LOOP.replace("gt.gpu_workers({workers})", f"gt.connect('{address}')")):
+            done = run("trace", "-s", "1", "--port", port, "--dir", str(tmp_path), "-o", "t.log")
+            assert (done.returncode, done.stderr) == (0, ""), done
+    text = (tmp_path / "t.log").read_text()
+    read = dict(re.findall(r"WorkerRead .* tensor=(\d+) .*end=(\S+)", text))
+    sent = re.findall(r"(\S+)s \| #\d+ \| SEND .* tensor=(\d+) ", text)
+    # The dispatcher passes on what a worker has read before: at once, or when it has its turn.
+    late = sorted(float(at) - float(read[tensor]) for at, tensor in sent if tensor in read)
+    assert len(late) > 5 and late[0] > -0.02 and late[len(late) // 2] < 0.5, late
+
+
 def test_nobody_to_watch_is_told(tmp_path):
     # Another runtime folder: nothing of this user's is seen.
     for command in (["trace", "-s", "0"], ["top", "--once"]):
@@ -642,6 +678,28 @@ def test_a_long_wait_says_what_for_on_a_terminal():
         assert re.search(r"gt: waiting for [2-4] s: a value of w0, which has \d+", said), said
 
 
+#: One operation of many seconds, in this process.
+LONG = """
+import gt, threading, time
+x = gt.randn(4000, 4000)
+y = x
+for _ in range(50):
+    y = x @ y
+threading.Thread(target=y.sum().item, daemon=True).start()
+time.sleep(0.5)
+begin = time.monotonic()
+status = gt.status()
+print("in time" if time.monotonic() - begin < 2 else "late", status.workers[0]["queued"] > 0)
+y.sum().item()
+"""
+
+
+def test_a_long_wait_in_this_process_is_told_too():
+    said = on_a_terminal(LONG, until="instructions to run")
+    assert "in time True" in said, said
+    assert re.search(r"gt: waiting for [2-4] s: a value of auto_worker_0, which has \d+", said), said
+
+
 def test_a_long_wait_says_nothing_elsewhere():
     with cluster(0, "--worker-wait", "3") as (address, _):
         done = run_python(WAITING, address)
@@ -661,6 +719,20 @@ def test_a_progress_bar_shows_values_without_holding_up_the_loop():
     silent = gt.progress(range(3), disable=True)
     for _ in silent:
         silent.show(loss=gt.ones(3))  # No single number: fetching it would be an error.
+
+
+def test_a_progress_bar_ends_with_the_last_values():
+    import io
+
+    drawn = io.StringIO()
+    bar = gt.progress(range(5), file=drawn)
+    for step in bar:
+        bar.show(loss=step)
+    assert "5/5" in drawn.getvalue() and "loss=4" in drawn.getvalue()
+    bar = gt.progress(range(5), file=io.StringIO())
+    for _ in bar:
+        bar.show(loss=gt.ones(3))  # No single number: but a loop that is left fetches nothing.
+        break
 
 
 def test_a_progress_bar_says_what_it_needs():

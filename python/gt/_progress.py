@@ -35,6 +35,7 @@ class progress(Generic[Item]):
             raise ImportError(
                 "gt.progress needs the package tqdm\n  hint: pip install tqdm"
             ) from error
+        self._items = items
         self._bar = tqdm(items, **options)
         self._every = every
         self._values: dict[str, Any] = {}
@@ -42,9 +43,12 @@ class progress(Generic[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         try:
-            yield from self._bar
-        finally:
+            for item in self._items:
+                yield item
+                self._bar.update()
+            # Before the bar closes: then nothing changes any more. A loop that is left waits not.
             self._look()
+        finally:
             self._bar.close()
 
     def __len__(self) -> int:

@@ -1,6 +1,5 @@
 """How a tensor prints."""
 
-
 #: Of tensors with more elements, only so many at each end of an axis are shown.
 LONG = 1000
 EDGE = 3

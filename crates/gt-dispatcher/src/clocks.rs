@@ -17,6 +17,8 @@ const WELL: i64 = 200_000;
 /// After how long it is asked anew: clocks drift apart. Sooner if it is not known well.
 const AGAIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(1);
+/// How far it may drift until then, in nanoseconds.
+const DRIFT: i64 = 1_000_000;
 
 /// The clocks of those who are observed.
 #[derive(Default)]
@@ -28,8 +30,8 @@ struct Clock {
     /// The dispatcher's is ahead by between so many nanoseconds.
     low: i64,
     high: i64,
-    /// The best that was known before these questions, if anything was.
-    before: Option<i64>,
+    /// What was known before these questions, if anything was, and how far off that is at most.
+    before: Option<(i64, i64)>,
     /// When it was begun to ask, how many answers came, and whether one is awaited.
     begun: Duration,
     answers: u32,
@@ -37,7 +39,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn new(now: Duration, before: Option<i64>) -> Clock {
+    fn new(now: Duration, before: Option<(i64, i64)>) -> Clock {
         Clock { low: i64::MIN, high: i64::MAX, before, begun: now, answers: 0, is_asked: false }
     }
 
@@ -45,8 +47,14 @@ impl Clock {
         self.high.saturating_sub(self.low)
     }
 
-    fn ahead(&self) -> Option<i64> {
-        if self.answers == 0 { self.before } else { Some(self.low + self.error() / 2) }
+    /// The best that is known, and how far off that is at most.
+    fn best(&self) -> Option<(i64, i64)> {
+        let found = (self.answers > 0).then(|| (self.low + self.error() / 2, self.error()));
+        // A late answer tells less than is known.
+        match (self.before, found) {
+            (Some(before), Some(found)) => Some(if before.1 < found.1 { before } else { found }),
+            (before, found) => found.or(before),
+        }
     }
 
     fn is_enough(&self) -> bool {
@@ -64,14 +72,15 @@ impl Clocks {
     /// The dispatcher's time for one by a peer's clock. Those in this process use the dispatcher's, and
     /// are never asked.
     pub fn translate(&self, peer: PeerId, here: Duration) -> Duration {
-        let ahead = self.0.get(&peer).and_then(Clock::ahead).unwrap_or(0);
+        let ahead = self.0.get(&peer).and_then(Clock::best).map_or(0, |(ahead, _)| ahead);
         Duration::from_nanos((here.as_nanos() as u64).saturating_add_signed(ahead))
     }
 
     /// A peer's clock showed `here` between `sent` and `now`. Whether it is to be asked again.
     pub fn answer(&mut self, now: Duration, peer: PeerId, sent: Duration, here: Duration) -> bool {
         let Some(clock) = self.0.get_mut(&peer) else { return false };
-        let ahead = |there: Duration| (there.as_nanos() as i64).wrapping_sub(here.as_nanos() as i64);
+        let ahead =
+            |there: Duration| (there.as_nanos() as i64).wrapping_sub(here.as_nanos() as i64);
         clock.is_asked = false;
         clock.answers += 1;
         (clock.low, clock.high) = (clock.low.max(ahead(sent)), clock.high.min(ahead(now)));
@@ -88,7 +97,8 @@ impl Clocks {
         for (peer, clock) in &mut self.0 {
             let pause = if clock.error() <= WELL { AGAIN } else { SOON };
             if !clock.is_asked && now >= clock.begun + pause {
-                *clock = Clock::new(now, clock.ahead());
+                let drifted = |(ahead, error): (i64, i64)| (ahead, error.saturating_add(DRIFT));
+                *clock = Clock::new(now, clock.best().map(drifted));
                 due.push(*peer);
             }
         }
@@ -159,7 +169,11 @@ mod tests {
         let mut clocks = asked(&[(10, 10); AT_LEAST as usize]);
         assert!(clocks.due(micros(1_001_000)).is_empty());
         assert_eq!(clocks.due(micros(1_000_000) + AGAIN), [PEER]);
-        // What was known counts until the first answer.
+        // What was known counts until something better is.
+        assert!(error_in_micros(&clocks) <= 10);
+        let (sent, now) = (micros(40_000_000), micros(42_000_000));
+        clocks.ask(sent, PEER);
+        clocks.answer(now, PEER, sent, sent - micros(1_000_000));
         assert!(error_in_micros(&clocks) <= 10);
     }
 

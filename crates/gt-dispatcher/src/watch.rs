@@ -120,13 +120,7 @@ impl Dispatcher {
     }
 
     /// A peer has answered what was sent at some time: then its own clock showed `here`.
-    pub(crate) fn measure(
-        &mut self,
-        now: Duration,
-        peer: PeerId,
-        sent: Duration,
-        here: Duration,
-    ) {
+    pub(crate) fn measure(&mut self, now: Duration, peer: PeerId, sent: Duration, here: Duration) {
         let now = self.watch.time(now);
         if self.watch.clocks.answer(now, peer, sent, here) && self.is_watched() {
             self.observe(now, peer, true);

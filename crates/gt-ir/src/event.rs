@@ -133,7 +133,9 @@ pub enum What {
         from: WorkerId,
     },
     /// Blocks are exchanged by an engine that joins workers.
-    Join { collective: Collective },
+    Join {
+        collective: Collective,
+    },
     /// Whatever else is sent: definitions, questions.
     Control,
 }

@@ -67,6 +67,20 @@ pub struct Share {
     pub busy: Duration,
 }
 
+impl Report {
+    /// Whether the worker has told of itself at all.
+    pub fn is_there(&self) -> bool {
+        !self.engine.is_empty()
+    }
+}
+
+impl Status {
+    /// Whether any worker has told of itself: then what sessions hold is known.
+    pub fn has_reports(&self) -> bool {
+        self.workers.iter().any(|worker| worker.report.is_there())
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionStatus {
     pub number: u32,

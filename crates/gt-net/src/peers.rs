@@ -96,9 +96,10 @@ impl PeerLinks {
         setup().map_err(during("setting up the socket"))?;
         notify_of_lost_links(&mut incoming)?;
         let host = host.map_or_else(|| server.own_host(), str::to_string);
-        incoming
-            .bind(&format!("tcp://{host}:*"))
-            .map_err(|error| NetError::Listening { address: format!("{host} for other workers"), error })?;
+        incoming.bind(&format!("tcp://{host}:*")).map_err(|error| NetError::Listening {
+            address: format!("{host} for other workers"),
+            error,
+        })?;
         let endpoint = incoming
             .get_last_endpoint()
             .map_err(during("listening for other workers"))?

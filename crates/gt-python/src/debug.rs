@@ -115,7 +115,8 @@ fn begin_explaining(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn end_explaining(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
-    let explanation = session::waiting(py, &session, |interrupt| session.end_explaining(interrupt))?;
+    let explanation =
+        session::waiting(py, &session, |interrupt| session.end_explaining(interrupt))?;
     let steps = PyList::empty(py);
     for step in explanation.steps {
         let dict = PyDict::new(py);
@@ -159,7 +160,8 @@ fn placed<'py>(py: Python<'py>, tensor: &PlacedTensor) -> PyResult<Bound<'py, Py
 /// The layouts in which a tensor is there.
 #[pyfunction]
 fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let copies = session::waiting(py, &tensor.0.session(), |interrupt| tensor.0.placement(interrupt))?;
+    let copies =
+        session::waiting(py, &tensor.0.session(), |interrupt| tensor.0.placement(interrupt))?;
     copies.iter().map(|copy| placed(py, copy)).collect()
 }
 

@@ -49,16 +49,9 @@ fn trace(
         PyValueError::new_err(format!("the duration is {seconds} s, expected 0 or more"))
     })?;
     let target = Target { address, process, key_file, insecure };
-    let mut interrupted = None;
     let recorded = py.detach(|| {
         // Ctrl-C ends the recording; what there is by then is written.
-        let mut stop = || match Python::attach(|py| py.check_signals()) {
-            Ok(()) => false,
-            Err(error) => {
-                interrupted = Some(error);
-                true
-            }
-        };
+        let mut stop = || Python::attach(|py| py.check_signals()).is_err();
         gt_tools::trace::record(&target, duration, limit, &path, &mut stop)
     });
     let recorded = recorded.map_err(to_python)?;
@@ -132,12 +125,18 @@ fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
     let mut status = session::waiting(py, &session, |interrupt| session.status(interrupt))?;
     // Workers that are at work would answer only afterwards; another session may give them some.
-    if status.workers.iter().all(|worker| worker.in_flight == 0) {
+    let is_idle = status.workers.iter().all(|worker| worker.in_flight == 0);
+    if is_idle && !status.workers.is_empty() {
         let until = Instant::now() + IDLE_ANSWER;
         let asked = |interrupt: &mut dyn FnMut() -> bool| {
-            let mut give_up = || interrupt() || Instant::now() > until;
+            let mut is_late = false;
+            let mut give_up = || {
+                let is_interrupted = interrupt();
+                is_late = !is_interrupted && Instant::now() > until;
+                is_interrupted || is_late
+            };
             match session.worker_stats(&mut give_up) {
-                Err(ClientError::Interrupted) if Instant::now() > until => Ok(Vec::new()),
+                Err(ClientError::Interrupted) if is_late => Ok(Vec::new()),
                 result => result,
             }
         };
@@ -160,7 +159,7 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
     let workers = status.workers.iter().map(|worker| convert_worker(py, worker, status.now));
     dict.set_item("workers", PyList::new(py, workers.collect::<PyResult<Vec<_>>>()?)?)?;
     // What sessions hold is known from workers' reports, which come while somebody watches.
-    let is_known = status.workers.iter().any(|worker| worker.report.at > Duration::ZERO);
+    let is_known = status.has_reports();
     let sessions = status.sessions.iter();
     let sessions = sessions.map(|session| convert_session(py, session, status.now, is_known));
     dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
@@ -175,7 +174,7 @@ fn convert_worker<'py>(
     let dict = PyDict::new(py);
     dict.set_item("number", worker.number)?;
     dict.set_item("name", &worker.name)?;
-    let report = Some(&worker.report).filter(|report| !report.engine.is_empty());
+    let report = Some(&worker.report).filter(|report| report.is_there());
     dict.set_item("engine", report.map(|report| &report.engine))?;
     dict.set_item("tensors", report.map(|report| report.tensors))?;
     dict.set_item("bytes", report.map(|report| report.bytes))?;

@@ -71,6 +71,9 @@ pub fn record(
         }
         std::thread::sleep(EVERY.min(left));
     }
+    if limit == MOST && events.len() >= MOST {
+        ended = Some(format!("{MOST} events are as many as it keeps"));
+    }
     events.truncate(limit);
     events.sort_by_key(|event| event.end);
     write(&watcher, &events, file).map_err(ToolError::file("writing", path))?;

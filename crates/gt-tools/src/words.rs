@@ -13,6 +13,14 @@ pub fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", units[unit]) }
 }
 
+/// What stands for what is not known.
+pub const UNKNOWN: &str = "-";
+
+/// `1.5 MB`, if it is known.
+pub fn held(is_known: bool, count: u64) -> String {
+    if is_known { bytes(count) } else { UNKNOWN.into() }
+}
+
 /// `12.3k`
 pub fn number(value: f64) -> String {
     let units = ["", "k", "M", "G", "T"];
@@ -113,6 +121,8 @@ mod tests {
         assert!(asker_waits(&status(value)).starts_with("a value of gpu1, which has 0"));
         assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
         let room = asker_waits(&status(Waits::Room));
-        assert!(room.contains("5 of this session's") && room.ends_with("one other session is there"));
+        assert!(
+            room.contains("5 of this session's") && room.ends_with("one other session is there")
+        );
     }
 }

@@ -23,9 +23,8 @@ use crate::environment;
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        let lines = tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
-            .event_format(Lines);
+        let lines =
+            tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Lines);
         let subscriber = tracing_subscriber::registry().with(wanted()).with(lines);
         // An error says that the program has set one of its own.
         let _ = tracing::subscriber::set_global_default(subscriber);
@@ -69,7 +68,7 @@ where
     ) -> fmt::Result {
         let mut message = Message(String::new());
         event.record(&mut message);
-        let is_line = message.0.contains(" | #");
+        let is_line = matches!(event.metadata().target(), "gt::client" | "gt::worker");
         let head = match *event.metadata().level() {
             _ if is_line => "",
             Level::ERROR | Level::WARN => "gt: warning: ",

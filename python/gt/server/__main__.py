@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _gpus(count: int) -> list[str]:
-    """Give the first GPUs of those that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Give the first GPUs of those that CUDA_VISIBLE_DEVICES allows, as it names them."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return [str(number) for number in range(count)]

@@ -79,7 +79,8 @@ impl PyTensor {
         session::ready(py, &self.0)?;
         source::note(py);
         let entries = entries(self, key)?;
-        let part = session::waiting(py, &self.0.session(), |interrupt| self.0.index(&entries, interrupt))?;
+        let part =
+            session::waiting(py, &self.0.session(), |interrupt| self.0.index(&entries, interrupt))?;
         Ok(PyTensor(part))
     }
 
@@ -123,6 +124,8 @@ impl PyTensor {
     /// The places where the tensor is not zero, one row each.
     fn nonzero(&self, py: Python<'_>) -> PyResult<PyTensor> {
         source::note(py);
-        Ok(PyTensor(session::waiting(py, &self.0.session(), |interrupt| self.0.nonzero(interrupt))?))
+        Ok(PyTensor(session::waiting(py, &self.0.session(), |interrupt| {
+            self.0.nonzero(interrupt)
+        })?))
     }
 }

@@ -77,7 +77,7 @@ impl<'a> Line<'a> {
 }
 
 fn shorten(text: &str) -> String {
-    text.chars().take(40).collect()
+    text.chars().take(40).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 #[cfg(test)]

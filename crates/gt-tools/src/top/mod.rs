@@ -27,6 +27,8 @@ const EVERY: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(50);
 /// A connection that fails is tried again after so long.
 const AGAIN: Duration = Duration::from_secs(2);
+/// What went wrong at a key's command stands for so long.
+const TROUBLE: Duration = Duration::from_secs(4);
 
 /// What to show, and how.
 #[derive(Clone, Debug)]
@@ -111,8 +113,8 @@ struct Screen {
     title: String,
     /// Why there is nothing new.
     trouble: Option<String>,
-    /// Which of the dispatchers on this machine is shown.
-    place: usize,
+    /// How long that stands at least.
+    trouble_until: Instant,
 }
 
 fn live(
@@ -128,7 +130,7 @@ fn live(
         keys: Keys::default(),
         title,
         trouble: None,
-        place: 0,
+        trouble_until: Instant::now(),
     };
     let mut due = Instant::now();
     while !stop() {
@@ -174,7 +176,9 @@ impl Screen {
                 if !self.keys.is_paused {
                     self.model.take(status);
                 }
-                self.trouble = None;
+                if Instant::now() >= self.trouble_until {
+                    self.trouble = None;
+                }
                 EVERY
             }
             Err(error) => {
@@ -198,11 +202,15 @@ impl Screen {
         if found.is_empty() {
             return;
         }
-        self.place = (self.place + 1) % found.len();
+        let shown = found.iter().position(|found| is_titled(found, &self.title));
+        let next = &found[shown.map_or(0, |place| (place + 1) % found.len())];
         let Target { key_file, insecure, .. } = &options.target;
-        match Watcher::attach(&found[self.place], key_file.as_deref(), *insecure) {
+        match Watcher::attach(next, key_file.as_deref(), *insecure) {
             Ok(watcher) => self.show(options, watcher),
-            Err(error) => self.trouble = Some(error.to_string()),
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                self.trouble_until = Instant::now() + TROUBLE;
+            }
         }
     }
 
@@ -214,6 +222,18 @@ impl Screen {
             trouble: self.trouble.as_deref(),
         };
         terminal.draw(|frame| view::draw(frame, &shown)).map(|_| ()).map_err(terminal_error)
+    }
+}
+
+/// Whether a title is that of a dispatcher.
+fn is_titled(found: &Found, title: &str) -> bool {
+    match found {
+        Found::Server { address, .. } => title == format!("server {address}"),
+        Found::Embedded { process, .. } => {
+            title.strip_prefix(&format!("process {process}")).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(' ')
+            })
+        }
     }
 }
 

@@ -56,10 +56,14 @@ impl Model {
             let alpha = self.alpha;
             let smooth = |old: f64, new: f64| old + alpha * (new - old);
             let old_workers = std::mem::take(&mut self.workers);
+            // Of the time of all workers: at work, and at work without having told for whom.
+            let (mut busy, mut missing) = (0.0, 0.0);
             for worker in &status.workers {
                 let earlier = before.workers.iter().find(|earlier| earlier.id == worker.id);
                 let now = earlier.map(|earlier| shares(earlier, worker, before.now, status.now));
-                let now = now.unwrap_or_default();
+                let (now, untold) = now.unwrap_or_default();
+                busy += now.busy() / status.workers.len() as f64;
+                missing += untold;
                 let smoothed = match old_workers.get(&worker.id) {
                     Some(old) => Shares {
                         of: std::array::from_fn(|kind| smooth(old.of[kind], now.of[kind])),
@@ -70,15 +74,18 @@ impl Model {
                 self.workers.insert(worker.id, smoothed);
             }
             let old_sessions = std::mem::take(&mut self.sessions);
-            let all_time = seconds * status.workers.len().max(1) as f64;
-            for session in &status.sessions {
-                let earlier = before.sessions.iter().find(|e| e.number == session.number);
-                let grown = |of: fn(&SessionStatus) -> f64| {
-                    earlier.map_or(0.0, |earlier| (of(session) - of(earlier)).max(0.0))
-                };
+            let earlier = |session: &SessionStatus| {
+                before.sessions.iter().find(|earlier| earlier.number == session.number)
+            };
+            let times = times(&status.sessions, earlier, &old_sessions, missing);
+            let all: f64 = times.iter().sum();
+            for (session, time) in status.sessions.iter().zip(times) {
+                let instructions = earlier(session).map_or(0, |earlier| {
+                    session.instructions.saturating_sub(earlier.instructions)
+                });
                 let now = Rates {
-                    instructions: grown(|s| s.instructions as f64) / seconds,
-                    share: (grown(|s| s.busy.as_secs_f64()) / all_time).min(1.0),
+                    instructions: instructions as f64 / seconds,
+                    share: if all > 0.0 { busy * time / all } else { 0.0 },
                 };
                 let smoothed = match old_sessions.get(&session.number) {
                     Some(old) => Rates {
@@ -108,10 +115,37 @@ impl Model {
     }
 }
 
-/// How a worker has divided its time between two statuses. What it has not told of yet, since it is at
+/// For how long workers were at work for each session. What they have not told of is divided among
+/// those that have something to run, as their shares were before.
+fn times<'a>(
+    sessions: &[SessionStatus],
+    earlier: impl Fn(&SessionStatus) -> Option<&'a SessionStatus>,
+    before: &BTreeMap<u32, Rates>,
+    missing: f64,
+) -> Vec<f64> {
+    let weight = |session: &SessionStatus| {
+        let share = before.get(&session.number).map_or(0.0, |rates| rates.share);
+        if session.open > 0 { share + 0.01 } else { 0.0 }
+    };
+    let weights: f64 = sessions.iter().map(weight).sum();
+    let time = |session: &SessionStatus| {
+        let told = earlier(session).map(|earlier| session.busy.saturating_sub(earlier.busy));
+        let part = if weights > 0.0 { missing * weight(session) / weights } else { 0.0 };
+        told.unwrap_or_default().as_secs_f64() + part
+    };
+    sessions.iter().map(time).collect()
+}
+
+/// How a worker has divided its time between two statuses, and for how many seconds it was at work
+/// without having told of it. What it has not told of yet, since it is at
 /// a long operation or was told late to note anything, counts as more of what it did last; as much of
 /// it as the worker had something to do.
-fn shares(earlier: &WorkerStatus, later: &WorkerStatus, from: Duration, until: Duration) -> Shares {
+fn shares(
+    earlier: &WorkerStatus,
+    later: &WorkerStatus,
+    from: Duration,
+    until: Duration,
+) -> (Shares, f64) {
     let window = until.saturating_sub(from);
     let seconds = window.as_secs_f64();
     let grown = |kind: usize| {
@@ -139,12 +173,12 @@ fn shares(earlier: &WorkerStatus, later: &WorkerStatus, from: Duration, until: D
     }
     let all: f64 = times.iter().sum::<f64>() + untold;
     let scale = if all > seconds { 1.0 / all } else { 1.0 / seconds };
-    Shares { of: times.map(|time| time * scale), untold: untold * scale }
+    (Shares { of: times.map(|time| time * scale), untold: untold * scale }, time)
 }
 
 #[cfg(test)]
 mod tests {
-    use gt_ir::status::Report;
+    use gt_ir::status::{Report, Waits};
 
     use super::*;
 
@@ -217,6 +251,33 @@ mod tests {
         let status = model.status.as_ref().unwrap();
         let shares = model.shares(&status.workers[0]);
         assert!((shares.untold - 1.0).abs() < 1e-9 && (shares.busy() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_session_alone_has_all_that_its_worker_does() {
+        let session = |busy| SessionStatus {
+            number: 1,
+            name: "anna".into(),
+            since: Duration::ZERO,
+            instructions: 7,
+            open: 3,
+            queued: 0,
+            bytes: 0,
+            busy: Duration::from_millis(busy),
+            waits: Waits::Work,
+        };
+        let mut model = Model::new(1.0);
+        // It tells of an operation of two seconds only at its end.
+        for (now, told) in [(1000, 0), (1500, 0), (2000, 0), (2500, 2000), (3000, 2000)] {
+            let mut status = status(now, worker(if told > 0 { 2400 } else { 0 }, told, now));
+            status.sessions.push(session(told));
+            model.take(status);
+            let status = model.status.as_ref().unwrap();
+            let busy = model.shares(&status.workers[0]).busy();
+            let share = model.rates(&status.sessions[0]).share;
+            assert!((busy - share).abs() < 1e-9, "at {now}: {busy} and {share}");
+            assert!(now == 1000 || share > 0.99, "at {now}: {share}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::Model;
 use super::view::waits;
-use crate::words::{bytes, number};
+use crate::words::{UNKNOWN, held, number};
 
 /// One moment, for people.
 pub fn plain(model: &Model, title: &str) -> String {
@@ -28,16 +28,18 @@ pub fn plain(model: &Model, title: &str) -> String {
         let parts: Vec<String> = parts
             .iter()
             .map(|(of, share)| format!("{} {:.0} %", of.name(), 100.0 * share))
-            .chain((shares.untold >= 0.005).then(|| format!("untold {:.0} %", 100.0 * shares.untold)))
+            .chain(
+                (shares.untold >= 0.005).then(|| format!("untold {:.0} %", 100.0 * shares.untold)),
+            )
             .collect();
         let _ = writeln!(
             out,
             "worker {} ({}): idle {:.0} %, queue {}, {}{}{}",
             worker.name,
-            worker.report.engine,
+            if worker.report.is_there() { &worker.report.engine } else { UNKNOWN },
             100.0 * (1.0 - shares.busy()),
             worker.in_flight,
-            bytes(worker.report.bytes),
+            held(worker.report.is_there(), worker.report.bytes),
             if parts.is_empty() { "" } else { ", " },
             parts.join(", ")
         );
@@ -50,7 +52,7 @@ pub fn plain(model: &Model, title: &str) -> String {
             session.name,
             number(rates.instructions),
             100.0 * rates.share,
-            bytes(session.bytes),
+            held(status.has_reports(), session.bytes),
             waits(session, status.now)
         );
     }
@@ -65,20 +67,21 @@ pub fn json(model: &Model, title: &str) -> String {
         let kinds = Activity::ALL.into_iter().zip(shares.of);
         let activities: Map<String, Value> =
             kinds.map(|(activity, share)| (activity.name().into(), json!(share))).collect();
+        let told = |number: u64| worker.report.is_there().then_some(number);
         json!({
             "number": worker.number,
             "name": worker.name,
-            "engine": worker.report.engine,
+            "engine": worker.report.is_there().then_some(&worker.report.engine),
             "idle": 1.0 - shares.busy(),
             "activities": activities,
             "untold": shares.untold,
             "queue": worker.in_flight,
             "batches": worker.batches,
-            "operations": worker.report.operations,
-            "failed": worker.report.failed,
-            "tensors": worker.report.tensors,
-            "bytes": worker.report.bytes,
-            "bytes_peak": worker.report.bytes_peak,
+            "operations": told(worker.report.operations),
+            "failed": told(worker.report.failed),
+            "tensors": told(worker.report.tensors),
+            "bytes": told(worker.report.bytes),
+            "bytes_peak": told(worker.report.bytes_peak),
         })
     });
     let sessions = status.sessions.iter().map(|session| {
@@ -91,7 +94,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "share": rates.share,
             "open": session.open,
             "queued": session.queued,
-            "bytes": session.bytes,
+            "bytes": status.has_reports().then_some(session.bytes),
             "waits_for": waits(session, status.now),
         })
     });

@@ -13,7 +13,7 @@ use ratatui::widgets::Paragraph;
 use super::keys::{Keys, Order};
 use super::model::{Model, Shares};
 use crate::timeline::Colour;
-use crate::words::{bytes, number};
+use crate::words::{held, number};
 
 /// Below this nothing can be shown.
 const LEAST: (u16, u16) = (40, 8);
@@ -200,7 +200,7 @@ fn worker_line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'stati
     spans.push(Span::raw(idle));
     spans.push(Span::raw(format!("{:>9}", number(worker.in_flight as f64))));
     if has_memory {
-        spans.push(Span::raw(format!("{:>10}", bytes(worker.report.bytes))));
+        spans.push(Span::raw(format!("{:>10}", held(worker.report.is_there(), worker.report.bytes))));
     }
     Line::from(spans)
 }
@@ -267,7 +267,7 @@ fn session_line(
         cut(&session.name, name),
         number(rates.instructions),
         100.0 * rates.share,
-        bytes(session.bytes),
+        held(model.status.as_ref().is_some_and(Status::has_reports), session.bytes),
         waits(session, now)
     );
     Line::raw(cut(&text, usize::from(width)))
@@ -283,6 +283,7 @@ pub fn waits(session: &SessionStatus, now: Duration) -> String {
         Waits::Nothing => "-".into(),
         Waits::Workers => "a worker to come".into(),
         Waits::Room => format!("room for {} instructions", number(session.queued as f64)),
+        Waits::Work if session.open == 1 => "1 instruction to run".into(),
         Waits::Work => format!("{} instructions to run", number(session.open as f64)),
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();

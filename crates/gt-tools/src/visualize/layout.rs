@@ -3,6 +3,8 @@
 //! A span that is wide enough is a box of its own. Narrower ones would melt together: for each column
 //! of pixels they are one bar, as high as the lane was busy there, in the colour of most of it.
 
+use std::collections::HashSet;
+
 use crate::timeline::{Colour, Part, Span, Timeline};
 use crate::visualize::Size;
 use crate::words::{bytes, duration, grouped};
@@ -11,8 +13,10 @@ use crate::words::{bytes, duration, grouped};
 const NARROW: f64 = 2.0;
 /// The width of the columns in which they are.
 const COLUMN: f64 = 1.0;
-/// The most arrows: the largest moves.
+/// The most arrows, and how far apart those from one lane to another begin at least, in points: where
+/// there are more, the largest moves have them.
 const ARROWS: usize = 400;
+const APART: f64 = 8.0;
 /// Space for the names of lanes, and around everything.
 const NAMES: f64 = 150.0;
 const MARGIN: f64 = 16.0;
@@ -116,15 +120,17 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
         });
     }
     let bars = lanes.iter().zip(&columns).flat_map(|(row, columns)| columns.bars(left, row));
+    let arrows = arrows(timeline, &lanes, x);
+    let summary = summary(timeline, seconds, arrows.len());
     Layout {
         width,
         height,
         bars: bars.collect(),
         boxes,
-        arrows: arrows(timeline, &lanes, x),
+        arrows,
         ticks: ticks(begin, end, x),
         legend: legend(timeline),
-        summary: summary(timeline, seconds),
+        summary,
         plot: (left, right),
         lanes,
     }
@@ -255,6 +261,11 @@ fn title(span: &Span) -> String {
 fn arrows(timeline: &Timeline, lanes: &[Row], x: impl Fn(f64) -> f64) -> Vec<Arrow> {
     let mut moves: Vec<_> = timeline.moves.iter().collect();
     moves.sort_by_key(|moved| (std::cmp::Reverse(moved.bytes), moved.transfer));
+    let mut taken = HashSet::new();
+    moves.retain(|moved| {
+        let place = (x(moved.sent) / APART) as i64;
+        taken.insert((moved.from, moved.to, place))
+    });
     moves.truncate(ARROWS);
     let middle = |lane: usize| lanes[lane].y + lanes[lane].height / 2.0;
     let arrow = |moved: &crate::timeline::Move| Arrow {
@@ -296,7 +307,7 @@ fn legend(timeline: &Timeline) -> Vec<(Colour, f64, u64)> {
     found.filter(|(_, (.., there))| *there).map(|(c, (s, n, _))| (c, s, n)).collect()
 }
 
-fn summary(timeline: &Timeline, seconds: f64) -> String {
+fn summary(timeline: &Timeline, seconds: f64, arrows: usize) -> String {
     let moved = timeline.moves.iter().map(|moved| moved.bytes).fold(0, u64::saturating_add);
     let mut text = format!(
         "{}, {} events, {} instructions on workers",
@@ -307,8 +318,8 @@ fn summary(timeline: &Timeline, seconds: f64) -> String {
     if !timeline.moves.is_empty() {
         let moves = timeline.moves.len();
         text += &format!(", {} moves of {}", grouped(moves as u64), bytes(moved));
-        if moves > ARROWS {
-            text += &format!(" (arrows: the {ARROWS} largest)");
+        if moves > arrows {
+            text += &format!(" (arrows: {arrows} of them, the largest)");
         }
     }
     if timeline.cut_off {

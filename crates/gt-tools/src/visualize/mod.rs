@@ -9,9 +9,10 @@ mod perfetto;
 mod png;
 mod svg;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::error::ToolError;
 use crate::timeline::{Timeline, read};
@@ -105,7 +106,14 @@ pub fn visualize(
     size.check()?;
     let timeline = read(log)?;
     let failed = ToolError::file("writing", output);
-    let mut file = BufWriter::new(File::create(output).map_err(&failed)?);
+    if is_same(log, output) {
+        let text = format!("{} is the log itself: name another output", output.display());
+        return Err(ToolError::BadOption(text));
+    }
+    // What was there stays until the new one is whole.
+    let is_plain = fs::metadata(output).map_or(true, |there| there.is_file());
+    let made = if is_plain { beside(output) } else { output.to_path_buf() };
+    let mut file = BufWriter::new(File::create(&made).map_err(&failed)?);
     let title = log.file_name().map(|name| name.to_string_lossy().into_owned());
     let draw = || svg::draw(&layout::lay_out(&timeline, size), &title.unwrap_or_default());
     let written = match format {
@@ -113,8 +121,25 @@ pub fn visualize(
         Format::Png => png::render(&draw(), size).and_then(|png| file.write_all(&png)),
         Format::Perfetto => perfetto::write(&timeline, &mut file),
     };
-    written.and_then(|()| file.flush()).map_err(&failed)?;
+    let written = written.and_then(|()| file.flush());
+    let written = written.and_then(|()| if is_plain { fs::rename(&made, output) } else { Ok(()) });
+    if written.is_err() && is_plain {
+        let _ = fs::remove_file(&made);
+    }
+    written.map_err(&failed)?;
     Ok(drawn(&timeline))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let file = |path| fs::metadata(path).map(|there| (there.dev(), there.ino())).ok();
+    file(one).is_some_and(|one| file(other) == Some(one))
+}
+
+/// A name for what is made, until it takes its place.
+fn beside(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_os_string();
+    name.push(format!(".{}.part", std::process::id()));
+    PathBuf::from(name)
 }
 
 fn drawn(timeline: &Timeline) -> Drawn {

@@ -5,6 +5,7 @@
 
 use std::io::{Result, Write};
 
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::timeline::{Colour, Move, Part, Span, Timeline};
@@ -32,10 +33,16 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
         )?;
     }
     let mut nesting = vec![Nesting::default(); timeline.lanes.len()];
+    // Where the slices of moves stand, by their lanes and beginnings.
+    let mut placed: FxHashMap<(usize, u64), u64> = FxHashMap::default();
     for (number, span) in timeline.spans.iter().enumerate() {
         let process = process(timeline.lanes[span.lane].part);
         let times = if is_slice(span) {
-            nesting[span.lane].place(span)
+            let times = nesting[span.lane].place(span);
+            if span.colour == Colour::Move {
+                placed.insert((span.lane, nanos(span.begin)), times.0);
+            }
+            times
         } else {
             (nanos(span.begin), nanos(span.end))
         };
@@ -43,7 +50,11 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
         events.iter().try_for_each(|event| writer.event(event))?;
     }
     for (number, moved) in timeline.moves.iter().enumerate() {
-        flow_events(moved, number).iter().try_for_each(|event| writer.event(event))?;
+        let place = |lane, time| placed.get(&(lane, nanos(time))).copied().unwrap_or(nanos(time));
+        let sent = place(moved.from, moved.sent);
+        // A clock that was set meanwhile has no block arrive before it was sent.
+        let times = (sent, place(moved.to, moved.received).max(sent));
+        flow_events(moved, times, number).iter().try_for_each(|event| writer.event(event))?;
     }
     writeln!(writer.out, "\n]}}")
 }
@@ -78,7 +89,8 @@ fn micros(nanos: u64) -> f64 {
 
 /// Whether a span is drawn as a slice of its lane.
 fn is_slice(span: &Span) -> bool {
-    !matches!(span.colour, Colour::Queue) && !(span.colour == Colour::Link && span.end <= span.begin)
+    !matches!(span.colour, Colour::Queue)
+        && !(span.colour == Colour::Link && span.end <= span.begin)
 }
 
 /// The slices of a lane that have not ended yet: each is within the one before it.
@@ -110,12 +122,7 @@ impl Nesting {
     }
 }
 
-fn span_events(
-    span: &Span,
-    (begin, end): (u64, u64),
-    process: u32,
-    number: usize,
-) -> Vec<Value> {
+fn span_events(span: &Span, (begin, end): (u64, u64), process: u32, number: usize) -> Vec<Value> {
     let args = json!({
         "instruction": span.id,
         "count": span.count,
@@ -145,9 +152,9 @@ fn span_events(
 }
 
 /// A move's flow, from the slice in which it was sent to the one in which it was taken.
-fn flow_events(moved: &Move, number: usize) -> [Value; 2] {
+fn flow_events(moved: &Move, (sent, received): (u64, u64), number: usize) -> [Value; 2] {
     let worker = process(Part::Worker);
-    let (sent, received) = (micros(nanos(moved.sent)), micros(nanos(moved.received)));
+    let (sent, received) = (micros(sent), micros(received));
     let base = |phase: &str, thread: usize, time: f64| {
         json!({ "ph": phase, "name": "move", "cat": "move", "id": number, "pid": worker,
                 "tid": thread, "ts": time, "bp": "e" })

@@ -15,9 +15,9 @@ pub fn shard_from_environment(dispatcher: &mut Dispatcher) {
         "1" => dispatcher.planner().shard_automatically(LARGE),
         text => match text.parse::<usize>() {
             Ok(bytes) => dispatcher.planner().shard_automatically(bytes),
-            Err(_) => warn!(
-                "GT_AUTO_SHARD is '{text}', expected 1, 0 or a size in bytes: it is ignored"
-            ),
+            Err(_) => {
+                warn!("GT_AUTO_SHARD is '{text}', expected 1, 0 or a size in bytes: it is ignored")
+            }
         },
     }
 }

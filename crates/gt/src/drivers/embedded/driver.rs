@@ -110,6 +110,10 @@ impl Driver for EmbeddedDriver {
                 std::hint::spin_loop();
                 continue;
             }
+            // The workers' threads may all be at long operations, but not the dispatcher.
+            if self.runtime.pass_messages() {
+                continue;
+            }
             awaiting.sleep(SLICE);
             if interrupt() {
                 return Err(ClientError::Interrupted);

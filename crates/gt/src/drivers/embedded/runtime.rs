@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::processor;
-use gt_ir::modifier::Modifier;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::modifier::Modifier;
 use gt_ir::{Command, Piece, RequestId, WorkerId};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashMap;
@@ -510,6 +510,12 @@ impl Runtime {
         let seat = &self.seats[to.0 as usize];
         lock(&seat.pieces).push_back(piece);
         seat.bell.ring();
+    }
+
+    /// Passes messages through the dispatcher on this thread. Whether there were any.
+    pub fn pass_messages(&self) -> bool {
+        let _visit = self.visit();
+        self.pump()
     }
 
     /// Drives all cores on this thread until nothing is left to do.
