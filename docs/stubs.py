@@ -188,7 +188,7 @@ RESULTS = {
     "get_tape": "list[dict[str, Any]]",
     "get_status": "dict[str, Any]",
     "top": "str",
-    "trace": "tuple[_int, _int, str]",
+    "trace": "tuple[_int, _int, str, str | None]",
     "visualize": "dict[str, Any]",
     "get_worker_stats": "dict[str, dict[str, Any]]",
     "gpu_workers": "None",

@@ -697,7 +697,9 @@ y.sum().item()
 def test_a_long_wait_in_this_process_is_told_too():
     said = on_a_terminal(LONG, until="instructions to run")
     assert "in time True" in said, said
-    assert re.search(r"gt: waiting for [2-4] s: a value of auto_worker_0, which has \d+", said), said
+    assert re.search(r"gt: waiting for [2-4] s: a value of auto_worker_0, which has \d+", said), (
+        said
+    )
 
 
 def test_a_long_wait_says_nothing_elsewhere():

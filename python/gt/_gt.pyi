@@ -637,7 +637,7 @@ def tensor(data: Any, dtype: _DTypeLike | None = None, requires_grad: _bool = Fa
     """A tensor from numbers, nested lists, an array or another tensor."""
 def top(alpha: _float = 0.15, once: _bool = False, json: _bool = False, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
     """Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text."""
-def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> tuple[_int, _int, str]:
+def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> tuple[_int, _int, str, str | None]:
     """Records what happens at a dispatcher into a log, for some seconds or until there are `limit`"""
 def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str | None = None, dpi: _float = 150.0, width: _float = 16.0, height: _float = 10.0) -> dict[str, Any]:
     """Draws a log. Gives what was drawn."""

@@ -80,7 +80,8 @@ fn what_a_watcher_does_not_take_is_dropped_and_counted() {
     world.join(CLIENT, Role::Client, "anna");
     world.join(WATCHER, Role::Watcher, "w");
     world.join(SLOW, Role::Watcher, "s");
-    (world.watch(WATCHER), world.watch(SLOW));
+    world.watch(WATCHER);
+    world.watch(SLOW);
     let (mut taken, mut told) = (0, 0);
     for _ in 0..100 {
         world.tell(CLIENT, Role::Client, issue(1000));

@@ -229,11 +229,9 @@ impl Screen {
 fn is_titled(found: &Found, title: &str) -> bool {
     match found {
         Found::Server { address, .. } => title == format!("server {address}"),
-        Found::Embedded { process, .. } => {
-            title.strip_prefix(&format!("process {process}")).is_some_and(|rest| {
-                rest.is_empty() || rest.starts_with(' ')
-            })
-        }
+        Found::Embedded { process, .. } => title
+            .strip_prefix(&format!("process {process}"))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')),
     }
 }
 

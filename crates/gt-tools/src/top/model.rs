@@ -80,9 +80,8 @@ impl Model {
             let times = times(&status.sessions, earlier, &old_sessions, missing);
             let all: f64 = times.iter().sum();
             for (session, time) in status.sessions.iter().zip(times) {
-                let instructions = earlier(session).map_or(0, |earlier| {
-                    session.instructions.saturating_sub(earlier.instructions)
-                });
+                let instructions = earlier(session)
+                    .map_or(0, |earlier| session.instructions.saturating_sub(earlier.instructions));
                 let now = Rates {
                     instructions: instructions as f64 / seconds,
                     share: if all > 0.0 { busy * time / all } else { 0.0 },

@@ -200,7 +200,10 @@ fn worker_line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'stati
     spans.push(Span::raw(idle));
     spans.push(Span::raw(format!("{:>9}", number(worker.in_flight as f64))));
     if has_memory {
-        spans.push(Span::raw(format!("{:>10}", held(worker.report.is_there(), worker.report.bytes))));
+        spans.push(Span::raw(format!(
+            "{:>10}",
+            held(worker.report.is_there(), worker.report.bytes)
+        )));
     }
     Line::from(spans)
 }

@@ -89,8 +89,11 @@ fn micros(nanos: u64) -> f64 {
 
 /// Whether a span is drawn as a slice of its lane.
 fn is_slice(span: &Span) -> bool {
-    !matches!(span.colour, Colour::Queue)
-        && !(span.colour == Colour::Link && span.end <= span.begin)
+    match span.colour {
+        Colour::Queue => false,
+        Colour::Link => span.end > span.begin,
+        _ => true,
+    }
 }
 
 /// The slices of a lane that have not ended yet: each is within the one before it.
