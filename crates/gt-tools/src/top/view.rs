@@ -313,6 +313,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
+    use super::super::text;
     use super::*;
 
     fn status(now: u64, busy: u64) -> Status {
@@ -357,11 +358,16 @@ mod tests {
         }
     }
 
-    /// What a screen of a size shows.
-    fn screen(width: u16, height: u16, keys: &Keys, trouble: Option<&str>) -> String {
+    fn model() -> Model {
         let mut model = Model::new(1.0);
         model.take(status(3600, 0));
         model.take(status(3601, 500));
+        model
+    }
+
+    /// What a screen of a size shows.
+    fn screen(width: u16, height: u16, keys: &Keys, trouble: Option<&str>) -> String {
+        let model = model();
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let shown = Shown { model: &model, keys, title: "server localhost:9000", trouble };
         terminal.draw(|frame| draw(frame, &shown)).unwrap();
@@ -390,6 +396,18 @@ mod tests {
         let typing = Keys { is_typing: true, filter: "gpu1".into(), ..Keys::default() };
         check("filtered", &screen(80, 12, &typing, None));
         check("help", &screen(80, 16, &Keys { has_help: true, ..Keys::default() }, None));
+    }
+
+    #[test]
+    fn one_moment_as_text_and_for_programs() {
+        check("once", &text::plain(&model(), "server localhost:9000"));
+        check("once-json", &text::json(&model(), "server localhost:9000"));
+        // Nobody has told of anything yet.
+        let mut model = Model::new(1.0);
+        let mut quiet = status(3600, 0);
+        quiet.workers.iter_mut().for_each(|worker| worker.report = Report::default());
+        model.take(quiet);
+        check("once-quiet", &text::plain(&model, "server localhost:9000"));
     }
 
     #[test]
