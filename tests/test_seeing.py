@@ -649,9 +649,11 @@ def on_a_terminal(code: str, *args: str, until: str, seconds: float = 20) -> str
     import pty
     import select
 
-    process, terminal = pty.fork()
-    if process == 0:
-        os.execv(sys.executable, [sys.executable, "-c", code, *args])
+    terminal, inside = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *args], stdin=inside, stdout=inside, stderr=inside
+    )
+    os.close(inside)
     said = ""
     try:
         limit = time.monotonic() + seconds
@@ -659,8 +661,8 @@ def on_a_terminal(code: str, *args: str, until: str, seconds: float = 20) -> str
             if select.select([terminal], [], [], 0.1)[0]:
                 said += os.read(terminal, 4096).decode()
     finally:
-        os.kill(process, 9)
-        os.waitpid(process, 0)
+        process.kill()
+        process.wait()
         os.close(terminal)
     return said
 

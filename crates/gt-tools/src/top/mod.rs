@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use gt::drivers::watch::Watcher;
 use gt_net::registry::{Found, running};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 
 use crate::error::ToolError;
 use crate::find::Target;
@@ -142,7 +142,7 @@ fn live(
         while Instant::now() < due && event::poll(wait).map_err(terminal_error)? {
             wait = Duration::ZERO;
             let action = match event::read().map_err(terminal_error)? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => screen.keys.press(key),
+                Event::Key(key) if key.kind != KeyEventKind::Release => screen.press(key),
                 Event::Resize(..) => Action::Draw,
                 _ => Action::None,
             };
@@ -161,6 +161,14 @@ fn live(
 }
 
 impl Screen {
+    /// Heeds a key. Nobody scrolls beyond the last worker.
+    fn press(&mut self, key: KeyEvent) -> Action {
+        let action = self.keys.press(key);
+        let workers = self.model.status.as_ref().map_or(0, |status| status.workers.len());
+        self.keys.scrolled = self.keys.scrolled.min(workers.saturating_sub(1));
+        action
+    }
+
     /// Asks for the newest status; says when to do so again.
     fn refresh(&mut self, options: &Options) -> Duration {
         let Some(watcher) = &mut self.watcher else {
