@@ -110,9 +110,10 @@ pub fn visualize(
         let text = format!("{} is the log itself: name another output", output.display());
         return Err(ToolError::BadOption(text));
     }
-    // What was there stays until the new one is whole.
+    // What was there stays until the new one is whole. Links are followed.
+    let output = &fs::canonicalize(output).unwrap_or_else(|_| output.to_path_buf());
     let is_plain = fs::metadata(output).map_or(true, |there| there.is_file());
-    let made = if is_plain { beside(output) } else { output.to_path_buf() };
+    let made = if is_plain { beside(output) } else { output.clone() };
     let mut file = BufWriter::new(File::create(&made).map_err(&failed)?);
     let title = log.file_name().map(|name| name.to_string_lossy().into_owned());
     let draw = || svg::draw(&layout::lay_out(&timeline, size), &title.unwrap_or_default());
