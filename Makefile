@@ -69,10 +69,12 @@ $(VENV)/.site: $(VENV)/.tools
 	$(BIN)/pip install --quiet 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5' 'mkdocstrings[python]>=1.0' rich
 	@touch $@
 
-docs: build $(VENV)/.site ## Build the documentation into site/, and the Rust documentation
+site: build $(VENV)/.site ## Build the documentation into site/
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	cargo doc --workspace --no-deps --exclude gt-python --quiet
+
+docs: site ## Build the documentation into site/, and the Rust documentation
+	RUSTDOCFLAGS="-A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --exclude gt-python --quiet
 	@echo "site/index.html and target/doc/gt/index.html"
 
 pictures: build $(VENV)/.site ## Draw the pictures of the documentation anew
@@ -91,4 +93,4 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all soak bench lint docs pictures fuzz clean
+.PHONY: help build demo test test-all soak bench lint site docs pictures fuzz clean

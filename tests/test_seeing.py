@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from processes import HEED_CTRL_C, WAIT_FOR_CHILD, cluster, embedded_only, run_python
 
-pytestmark = embedded_only
+pytestmark = [
+    embedded_only,
+    pytest.mark.skipif(bool(os.environ.get("GT_BACKEND")), reason="the same with every engine"),
+]
 
 LINE = re.compile(
     r"\d+\.\d{3}s \| #\d{4,} \| [A-Z_]+ *\| (CLIENT|WORKER) \S+ *\| \w+ *\| *\d+B \| ?"

@@ -7,7 +7,7 @@
 //! - [`moves`]: from one layout to another.
 //! - [`explain`]: notes of what is planned, for who asks.
 //! - [`run`]: one instruction with all of these; [`expand`]: a composite as several;
-//!   [`slice`]: a part of what is cut.
+//!   [`mod@slice`]: a part of what is cut.
 //! - [`passes`]: what was planned before, played again; [`touches`]: what it concerns.
 //! - [`local`]: each worker's part of an instruction; [`emit`]: of a move; [`fabrics`]: which moves
 //!   engines make themselves.

@@ -1,6 +1,6 @@
 //! What a log says, as spans on lanes.
 //!
-//! - [`line`]: one line of a log; [`read`]: all of them, put together.
+//! - [`mod@line`]: one line of a log; [`read`]: all of them, put together.
 
 pub mod line;
 mod read;
