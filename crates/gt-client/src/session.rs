@@ -134,12 +134,7 @@ impl Asked {
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
         match self.session.0.driver.wait(self.request, interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
-            Message::Value { result: Err(failure), .. } => {
-                // What failed may not know its line; then it is the tensor's own.
-                let location = source::text(failure.line).or_else(|| source::text(self.source));
-                Err(ClientError::Failed { failure, location })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+            other => Err(refusal(other, self.source)),
         }
     }
 }
@@ -235,10 +230,7 @@ impl Session {
         let request = self.request(|request| Command::Stats { request })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Statistics { workers, .. } => Ok(workers),
-            Message::Value { result: Err(failure), .. } => {
-                Err(ClientError::Failed { failure, location: None })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+            other => Err(refusal(other, SourceId::default())),
         }
     }
 
@@ -276,10 +268,7 @@ impl Session {
         let request = self.request(|request| Command::Explain { request, begin })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Explained { explanation, .. } => Ok(explanation),
-            Message::Value { result: Err(failure), .. } => {
-                Err(ClientError::Failed { failure, location: None })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+            other => Err(refusal(other, SourceId::default())),
         }
     }
 
@@ -289,12 +278,7 @@ impl Session {
         let request = self.request(|request| Command::Locate { request, tensor })?;
         match self.0.driver.wait(request, interrupt)? {
             Message::Located { result: Ok(copies), .. } => Ok(copies),
-            Message::Located { result: Err(failure), .. }
-            | Message::Value { result: Err(failure), .. } => {
-                let location = source::text(failure.line).or_else(|| source::text(value.source));
-                Err(ClientError::Failed { failure, location })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+            other => Err(refusal(other, value.source)),
         }
     }
 
@@ -385,11 +369,21 @@ impl AskedStatus {
     pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
         match self.session.0.driver.wait(self.request, interrupt)? {
             Message::Status { status, .. } => Ok(*status),
-            Message::Value { result: Err(failure), .. } => {
-                Err(ClientError::Failed { failure, location: None })
-            }
-            other => Err(ClientError::Connection(format!("unexpected answer: {other:?}"))),
+            other => Err(refusal(other, SourceId::default())),
         }
+    }
+}
+
+/// The error in an answer that is not the one that was asked for. What failed may not know its line;
+/// then it is this one.
+fn refusal(answer: Message, line: SourceId) -> ClientError {
+    match answer {
+        Message::Value { result: Err(failure), .. }
+        | Message::Located { result: Err(failure), .. } => {
+            let location = source::text(failure.line).or_else(|| source::text(line));
+            ClientError::Failed { failure, location }
+        }
+        other => ClientError::Connection(format!("unexpected answer: {other:?}")),
     }
 }
 

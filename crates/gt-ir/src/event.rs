@@ -9,7 +9,8 @@ use crate::exchange::{Collective, TransferId, WorkerId};
 use crate::instruction::{Command, TensorId};
 use crate::operation::{Family, Operation};
 
-/// Something that has happened. Times are on the dispatcher's clock.
+/// Something that has happened. Times are on the dispatcher's clock; on their way to it, on their
+/// maker's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
     pub begin: Duration,

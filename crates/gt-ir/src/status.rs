@@ -42,7 +42,7 @@ pub struct WorkerStatus {
 /// What a worker tells of itself now and then.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// When, on the dispatcher's clock.
+    /// When, on the dispatcher's clock; on its way there, on the worker's.
     pub at: Duration,
     /// From when on it has noted what it does.
     pub since: Duration,

@@ -65,7 +65,8 @@ pub trait Work: Send {
 
     fn stats(&self) -> WorkerStats;
 
-    /// Whether to note events from now on; `now` is the dispatcher's time.
+    /// Whether to note events from now on. Their times are by the clock that shows `now`: the
+    /// dispatcher's own in its process, and elsewhere one that it translates.
     fn observe(&mut self, on: bool, now: Duration);
 
     /// Puts what was noted and not sent yet onto `out`: for drivers with nothing else to do.

@@ -28,14 +28,14 @@ const MANY: usize = 1 << 10;
 /// What is noted of one worker.
 pub(crate) struct Notes {
     pub is_on: bool,
-    /// How far the dispatcher's clock is ahead of the engine's, in nanoseconds.
+    /// How far the clock that events are told by is ahead of the engine's, in nanoseconds.
     ahead: i64,
     open: Option<Open>,
     events: Vec<Event>,
     dropped: u64,
     busy: [Duration; Activity::ALL.len()],
     sessions: Vec<Share>,
-    /// When it was turned on, by the dispatcher's clock.
+    /// When it was turned on, by that clock.
     since: Duration,
     /// When notes were sent last, and whether there was anything since.
     sent: Duration,
@@ -76,7 +76,8 @@ impl Notes {
         }
     }
 
-    /// Begins to note, or ends; `there` is the dispatcher's clock when the engine's shows `here`.
+    /// Begins to note, or ends; the clock that events are told by shows `there` when the
+    /// engine's shows `here`.
     pub fn observe(&mut self, is_on: bool, here: Duration, there: Duration) {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
         if is_on && !self.is_on {
@@ -90,7 +91,7 @@ impl Notes {
         }
     }
 
-    /// The dispatcher's time for one of the engine's.
+    /// The time that is told for one of the engine's.
     fn there(&self, here: Duration) -> Duration {
         Duration::from_nanos(here.as_nanos().saturating_add_signed(self.ahead.into()) as u64)
     }
