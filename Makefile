@@ -32,6 +32,7 @@ demo: build ## Train on handwritten digits, embedded and on a server with two wo
 
 test: build ## Run all tests that need neither a GPU nor PyTorch
 	cargo test --workspace --exclude gt-python --quiet
+	cargo test -p gt --features model --test handover --quiet
 	$(BIN)/python -m pytest tests
 	GT_TEST_SERVER=local $(BIN)/python -m pytest tests
 	GT_TEST_SHARDED=1 $(BIN)/python -m pytest tests
@@ -42,6 +43,14 @@ soak: build ## Run the suite 100 times, embedded, on a server and cut over worke
 	  GT_TEST_SERVER=local $(BIN)/python -m pytest -q tests || exit 1; \
 	  GT_TEST_SHARDED=1 $(BIN)/python -m pytest -q tests || exit 1; \
 	done
+
+FIRST ?= 0
+COUNT ?= 100000
+# Linked in a minute, and as fast.
+chaos: export CARGO_PROFILE_RELEASE_LTO := off
+chaos: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
+chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
+	cargo run --release --quiet -p gt-sim --example chaos -- $(FIRST) $(COUNT) $$(nproc)
 
 $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet torch jax
@@ -84,7 +93,7 @@ pictures: build $(VENV)/.site ## Draw the pictures of the documentation anew
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
 
-fuzz: ## Fuzz the decoder for a minute
+fuzz: ## Fuzz the decoder and the dispatcher for a minute
 	cd fuzz && RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --target x86_64-unknown-linux-gnu
 	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
 		-max_total_time=60 -max_len=4096 fuzz/found crates/gt-net/tests/corpus
@@ -93,4 +102,4 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all soak bench lint site docs pictures fuzz clean
+.PHONY: help build demo test test-all soak chaos bench lint site docs pictures fuzz clean

@@ -166,7 +166,7 @@ compilation.
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(lines)}
 
-What a pass of a loop takes once it is hot, counted in the simulation
+What an iteration of a loop takes once it is hot, counted in the simulation
 (`cargo run --release -p gt-sim --example hotpaths`):
 
 {simulated}

@@ -1,7 +1,7 @@
 """Type stubs of the compiled module, and of the functions made from its methods.
 
-Names, parameters, defaults and first lines of documentation come from the module itself; the
-tables below add what it cannot say: types.
+Names, parameters, defaults and documentation come from the module itself; the tables below add what
+it cannot say: types.
 """
 
 import inspect
@@ -16,6 +16,7 @@ LIKE, DTYPE = "_TensorLike", "_DTypeLike | None"
 #: Types of parameters by their names; `method.parameter` comes before `parameter`.
 PARAMETERS = {
     "address": "str",
+    "open_session.address": "str | None",
     "trace.address": "str | None",
     "top.address": "str | None",
     "alpha": "_Number | None",
@@ -47,6 +48,7 @@ PARAMETERS = {
     "exception": "object",
     "compile": "_bool",
     "chunks": "_int",
+    "closes": "_bool",
     "condition": LIKE,
     "copy": "_bool | None",
     "correction": "_int",
@@ -90,6 +92,8 @@ PARAMETERS = {
     "on_ready": "Callable[[], object]",
     "operands": "Sequence[Any]",
     "other": LIKE,
+    "arange_beside.other": "Tensor",
+    "tensor_beside.other": "Tensor",
     "output": "Tensor",
     "rank": "_int",
     "requires_grad": "_bool",
@@ -117,6 +121,8 @@ PARAMETERS = {
     "unbiased": "_bool | None",
     "value": "_Number",
     "worker_wait": "_float",
+    "session": "OpenSession",
+    "workers": "_int | None",
     "_memo": "Any",
     "masked_fill.value": LIKE,
     "flip.dims": "_int | Sequence[_int] | None",
@@ -177,7 +183,15 @@ RESULTS = {
     "broadcast_shapes": "tuple[_int, ...]",
     "chunk": "list[Tensor]",
     "connect": "None",
-    "describe_session": "str | None",
+    "closed": "_bool",
+    "number": "_int",
+    "place": "str",
+    "close": "None",
+    "enter": "None",
+    "leave": "None",
+    "current_session": "OpenSession",
+    "open_session": "OpenSession",
+    "session_of": "OpenSession",
     "dim": "_int",
     "disconnect": "None",
     "dtype": "dtype",
@@ -238,9 +252,9 @@ RESULTS = {
 }
 #: What gives a tensor is told apart by name: a function that is in neither list is a mistake.
 TENSOR_FUNCTIONS = (
-    "apply arange as_tensor cat empty empty_like eye from_numpy full full_like linspace ones "
-    "ones_like rand rand_like randint randint_like randn randn_like signal_tensor snapshot "
-    "stack tensor where zeros zeros_like"
+    "apply arange arange_beside as_tensor cat empty empty_like eye from_numpy full full_like "
+    "linspace ones ones_like rand rand_like randint randint_like randn randn_like signal_tensor "
+    "snapshot stack tensor tensor_beside where zeros zeros_like"
 ).split()
 #: The function `grad` of the module is not the property of tensors.
 FUNCTION_RESULTS = {
@@ -334,9 +348,12 @@ def operation_doc(thing) -> str:
 
 
 def ending(thing, indent: str) -> list[str]:
-    """Write what follows a signature: the first line of the documentation, or nothing."""
-    lines = (inspect.getdoc(thing) or operation_doc(thing)).strip().split("\n")
-    return [":", f'{indent}    """{lines[0]}"""'] if lines[0] else [": ..."]
+    """Write what follows a signature: the documentation, or nothing."""
+    first, *others = (inspect.getdoc(thing) or operation_doc(thing)).strip().split("\n")
+    if not others:
+        return [":", f'{indent}    """{first}"""'] if first else [": ..."]
+    lines = [f"{indent}    {line}".rstrip() for line in others]
+    return [":", f'{indent}    """{first}', *lines, f'{indent}    """']
 
 
 def define(name: str, parameters: str, result: str, thing, indent: str = "") -> list[str]:
@@ -401,6 +418,7 @@ def module_stub() -> str:
     head, *body = ending(_gt.WorkerError, "")
     lines += ["", f"class WorkerError({_gt.WorkerError.__bases__[0].__name__}){head}", *body, ""]
     lines += class_stub(_gt.RemovableHandle)
+    lines += class_stub(_gt.OpenSession)
     lines += class_stub(_gt.Tensor)
     for name, value in values.items():
         if inspect.isbuiltin(value):

@@ -89,7 +89,7 @@ def test_the_statistics_tell():
         f"assert compiled['checked'] >= {int(compiles)}, compiled\n"
         "gt.debug.print_worker_stats()\n"
     )
-    done = run_python(TRAIN.format(steps=40) + script)
+    done = run_python(TRAIN.format(steps=120) + script)
     assert done.returncode == 0, done.stderr
     for word in ("hot paths:", "repetitions", "hits", "misses", "to compile", "saved"):
         assert word in done.stdout
@@ -202,7 +202,7 @@ def test_the_log_shows_hot_paths(tmp_path):
     assert len(starts) >= 3
     assert any(event == ("RECV", "HotPathStart") for event in events)
     for start in starts:
-        # The operations that a pass stands for are between its marks.
+        # The operations that an iteration stands for are between its marks.
         end = next(at for at in range(start, len(events)) if events[at][1] == "WorkerHotPathEnd")
         inside = {event[1] for event in events[start + 1 : end]}
         assert inside <= {"WorkerUnaryOp", "WorkerBinaryOp", "WorkerFreeTensor"} and inside

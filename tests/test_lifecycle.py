@@ -34,9 +34,9 @@ def test_import_starts_nothing():
 
 def test_many_starts_and_stops_leave_no_thread_and_no_file():
     def once():
-        x = gt.ones(300, 300)
-        (x @ x).sum().item()
-        gt.disconnect()
+        with gt.Session():
+            x = gt.ones(300, 300)
+            (x @ x).sum().item()
 
     once()
     tasks, files = len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
@@ -93,6 +93,7 @@ def test_tensors_of_an_ended_session_say_so():
         "import gt\n"
         "x = gt.ones(3)\n"
         "gt.disconnect()\n"
+        "gt.gpu_workers(1)\n"
         "for act in (lambda: (x + 1).tolist(), lambda: (x + gt.ones(3)).tolist()):\n"
         "    try: act()\n"
         "    except Exception as error: print(type(error).__name__, str(error).splitlines()[0])\n"

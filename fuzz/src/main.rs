@@ -1,5 +1,10 @@
-//! Feeds the decoder whatever libFuzzer comes up with: it must give a message or an error, and
-//! what it gives must survive being written and read again.
+//! Feeds GT whatever libFuzzer comes up with.
+//!
+//! - The decoder must give a message or an error, and what it gives must survive being written and
+//!   read again.
+//! - A client sends what the bytes come to, as commands whose fields were changed, to a dispatcher
+//!   with workers and a healthy client, which must not notice: see [`gt_sim::hostile`]. The tests of
+//!   gt-sim do the same for the bytes of some hundred seeds.
 //!
 //! `make fuzz` runs it for a minute on the corpus in `crates/gt-net/tests/corpus`.
 
@@ -19,4 +24,5 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(message) = gt_net::codec::decode(&frames) {
         gt_net::codec::decode(&gt_net::codec::encode(&message)).expect("it was a message");
     }
+    gt_sim::hostile::attack(data);
 });

@@ -6,7 +6,8 @@
     20.0
 
 Without a connection, dispatcher and workers run inside this process. `gt.connect("host:port")`
-uses a server instead; the same code then runs on its workers.
+uses a server instead; the same code then runs on its workers. `with gt.Session("host:port"):` does
+so for a block.
 """
 
 import os as _os
@@ -67,6 +68,7 @@ from gt._gt import (  # noqa: E402
     zeros_like,
 )
 from gt._progress import progress  # noqa: E402
+from gt._session import Session, current_session  # noqa: E402
 from gt._status import Status, status  # noqa: E402
 from gt.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 from gt.config import (  # noqa: E402
@@ -88,6 +90,7 @@ int = int32
 
 __all__ = [
     "ShardConfig",
+    "Session",
     "SignalConfig",
     "Status",
     "Tensor",
@@ -99,6 +102,7 @@ __all__ = [
     "bool",
     "cat",
     "connect",
+    "current_session",
     "debug",
     "disconnect",
     "double",

@@ -32,6 +32,8 @@ __all__ = [
     "float32",
     "float64",
     "tensor",
+    "tensor_beside",
+    "arange_beside",
     "from_numpy",
     "zeros",
     "empty",
@@ -56,18 +58,21 @@ __all__ = [
     "where",
     "broadcast_shapes",
     "normalize_axis",
-    "gpu_workers",
+    "connect",
     "disconnect",
+    "gpu_workers",
+    "manual_seed",
+    "synchronize",
+    "OpenSession",
+    "open_session",
+    "current_session",
+    "session_of",
     "end_process",
     "before_fork",
     "after_fork_in_parent",
     "after_fork_in_child",
-    "manual_seed",
-    "describe_session",
-    "synchronize",
     "run_server",
     "run_worker",
-    "connect",
     "make_key",
     "is_grad_enabled",
     "set_grad_enabled",
@@ -145,8 +150,34 @@ class RemovableHandle:
         """Calls the hook no more."""
 
 @final
+class OpenSession:
+    """A session, or what is left of one that is closed."""
+
+    def close(self) -> None:
+        """Ends it."""
+    @property
+    def closed(self) -> _bool:
+        """Whether it has ended."""
+    def enter(self, closes: _bool) -> None:
+        """Has this thread use it until `leave`; `closes` if that is its end, too."""
+    def leave(self) -> None:
+        """Has this thread use what it used before."""
+    def manual_seed(self, seed: _int) -> None:
+        """Starts its random numbers anew."""
+    @property
+    def number(self) -> _int:
+        """Its number among the sessions of this process."""
+    @property
+    def place(self) -> str:
+        """What it is connected to."""
+    def synchronize(self) -> None:
+        """Waits until all that was issued to it is computed."""
+
+@final
 class Tensor:
-    """An n-dimensional array of one dtype. Operations on it return at once; its values are there"""
+    """An n-dimensional array of one dtype. Operations on it return at once; its values are there
+    when they are asked for.
+    """
 
     @property
     def T(self) -> Tensor: ...
@@ -425,7 +456,9 @@ class Tensor:
     def prod(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
         """the product; int64 for bool and integers"""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns"""
+        """Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns
+        takes the gradient's place.
+        """
     def relu(self) -> Tensor:
         """max(x, 0)"""
     def relu_(self) -> Tensor:
@@ -524,15 +557,19 @@ class Tensor:
 def after_fork_in_child() -> None: ...
 def after_fork_in_parent() -> None: ...
 def apply(name: str, operands: Sequence[Any], **attributes: Any) -> Tensor:
-    """Issues one operation by its name."""
+    """Issues one operation by its name, in the session of its first tensor."""
 def arange(start: _Number, end: _Number | None = None, step: _Number | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
+def arange_beside(other: Tensor, n: _int) -> Tensor:
+    """Whole numbers from 0 up to but without `n`, in the session of another tensor."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """The tensor itself, or one from numbers, nested lists or an array."""
 def before_fork() -> None:
-    """Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for"""
-def begin_explaining() -> None:
-    """Begins to note what is planned."""
+    """Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for
+    it, which the forking thread holds when the runtimes' own hook comes.
+    """
+def begin_explaining(session: OpenSession) -> None:
+    """Begins to record what is planned."""
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
     """The shape that shapes broadcast to."""
 def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
@@ -540,19 +577,44 @@ def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None
 def clear_signals() -> None:
     """Forgets what all signals mean."""
 def connect(address: str, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> None:
-    """Uses the server at an address for all tensors from now on."""
-def describe_session() -> str | None:
-    """What the session is connected to, or None before the first tensor."""
+    """Connects to a server: new tensors of this thread are made there from now on.
+
+    Threads that have not connected use what the main thread has connected to. Tensors that are
+    there already stay with their session, which ends with the last of them.
+
+        gt.connect("localhost:12345")
+
+    Args:
+        address: the server, as `HOST:PORT` or `ipc:///PATH`.
+        key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
+        insecure: the server was started with `--insecure`.
+
+    Raises:
+        ConnectionError: the address is not valid, nothing answers there, or the key is refused.
+        RuntimeError: called inside a `with` block of a session.
+    """
+def current_session() -> OpenSession:
+    """The session that this thread uses; starts one in this process where there is none."""
 def disconnect() -> None:
-    """Ends the session; the next tensor starts another."""
+    """Ends this thread's session: its tensors are gone, and a new tensor is an error.
+
+    It ends what this thread has connected to, or the session of the `with gt.Session(...)` block
+    around it; in the main thread also the one that its first tensor has started. Where there is
+    nothing to end, or nothing any more, it does nothing. `gt.connect(...)`, `gt.Session(...)` or,
+    for workers in this process, `gt.gpu_workers(n)` begin anew.
+
+    Raises:
+        RuntimeError: the session is not this thread's, but the main thread's or that of a block
+            with `session.use()`.
+    """
 def empty(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """The same as zeros."""
 def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """The same as zeros_like."""
-def end_explaining() -> dict[str, Any]:
+def end_explaining(session: OpenSession) -> dict[str, Any]:
     """What was planned since: steps with their operands, result and moves; and bytes by worker."""
 def end_process() -> None:
-    """Ends the session for good, at the end of the process."""
+    """Ends all sessions for good, at the end of the process."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Ones on the diagonal of n x m, zeros elsewhere."""
 def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
@@ -568,7 +630,16 @@ def get_tape() -> list[dict[str, Any]]:
 def get_worker_stats() -> dict[str, dict[str, Any]]:
     """Statistics of each worker, by its name."""
 def gpu_workers(count: _int) -> None:
-    """Sets how many workers the embedded session will have."""
+    """Sets how many workers a program without a connection has in its own process.
+
+    They start with the next tensor of a thread that has not connected. After `gt.disconnect()`
+    this begins anew.
+
+    Raises:
+        RuntimeError: the session has started already, this thread has connected, or it is inside
+            a `with` block of a session.
+        ValueError: no worker is asked for.
+    """
 def grad(output: Tensor, inputs: Sequence[Tensor], gradient: Tensor | None = None, retain_graph: _bool | None = False, create_graph: _bool = False) -> list[Tensor | None]:
     """The gradients of `output` with respect to `inputs`; None for one it does not depend on."""
 def is_grad_enabled() -> _bool:
@@ -578,13 +649,19 @@ def linspace(start: _Number, end: _Number, steps: _int, dtype: _DTypeLike | None
 def make_key(role: str | None = None, of: str | None = None) -> str:
     """A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one."""
 def manual_seed(seed: _int) -> None:
-    """Starts the random numbers anew: the same seed gives the same numbers."""
+    """Starts the random numbers of this thread's session anew: the same seed gives the same numbers.
+
+    Outside of `with` blocks, sessions that are opened later begin with the seed, too: those of this
+    thread if it has connected, else all.
+    """
 def normalize_axis(axis: _int, rank: _int) -> _int:
     """An axis counted from the front."""
 def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of ones."""
 def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of ones, of the shape and dtype of another."""
+def open_session(address: str | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False, workers: _int | None = None) -> OpenSession:
+    """Opens a session: on a server, or without an address with workers of its own in this process."""
 def operations() -> list[dict[str, Any]]:
     """The instruction set: for each operation its name, family, documentation and samples."""
 def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]]:
@@ -605,18 +682,22 @@ def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requir
 def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers of the normal distribution, of the shape and dtype of another."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
-    """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`"""
+    """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
+    are those of the outputs and `kept` the outputs at the indices given.
+    """
 def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
     """Says what a signal means from now on."""
 def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens."""
 def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native") -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
+def session_of(tensor: Tensor) -> OpenSession:
+    """The session of a tensor."""
 def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
 def set_package_folder(folder: str) -> None:
     """Names the folder whose lines are GT's own."""
-def set_strict(limit: _int | None) -> _int | None:
+def set_strict(session: OpenSession, limit: _int | None) -> _int | None:
     """Makes unplanned moves of more bytes than this errors; None allows them."""
 def signal_current() -> tuple[str | None, str | None]:
     """The names of the innermost scope's signal and backward signal."""
@@ -632,13 +713,22 @@ def snapshot(tensor: Tensor) -> Tensor:
 def stack(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """Tensors of one shape along a new axis."""
 def synchronize() -> None:
-    """Waits until all that was issued is computed."""
+    """Waits until all is computed that was issued to this thread's session, if it has one.
+
+    Raises:
+        ConnectionError: the server is gone.
+    """
 def tensor(data: Any, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor from numbers, nested lists, an array or another tensor."""
+def tensor_beside(other: Tensor, data: Any, dtype: _DTypeLike | None = None) -> Tensor:
+    """A tensor from numbers, nested lists or an array, in the session of another tensor."""
 def top(alpha: _float = 0.15, once: _bool = False, json: _bool = False, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
     """Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text."""
 def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> tuple[_int, _int, str, str | None]:
-    """Records what happens at a dispatcher into a log, for some seconds or until there are `limit`"""
+    """Records what happens at a dispatcher into a log, for some seconds or until there are `limit`
+    events. Gives how many there are, how many were lost, what was watched, and why it could be watched
+    no longer, if it could not.
+    """
 def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str | None = None, dpi: _float = 150.0, width: _float = 16.0, height: _float = 10.0) -> dict[str, Any]:
     """Draws a log. Gives what was drawn."""
 def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Tensor:

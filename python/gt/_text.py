@@ -30,5 +30,5 @@ def _edges(tensor):
     for axis, length in enumerate(tensor.shape):
         if length > 2 * EDGE:
             ends = [*range(EDGE + 1), *range(length - EDGE, length)]
-            tensor = tensor.index_select(axis, _gt.tensor(ends, dtype=_gt.int64))
+            tensor = tensor.index_select(axis, _gt.tensor_beside(tensor, ends, dtype=_gt.int64))
     return tensor

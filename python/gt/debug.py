@@ -32,11 +32,13 @@ def strict(limit: int = 0) -> Iterator[None]:
     """
     if not isinstance(limit, int) or limit < 0:
         raise ValueError(f"strict: the limit is {limit!r}, expected a number of bytes, 0 or more")
-    outer = _gt.set_strict(limit)
+    session = _gt.current_session()
+    outer = _gt.set_strict(session, limit)
     try:
         yield
     finally:
-        _gt.set_strict(outer)
+        if not session.closed:
+            _gt.set_strict(session, outer)
 
 
 def get_tape() -> list[dict]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gt import _gt
+from gt._session import Session, current_session
 
 __all__ = ["Explanation", "Move", "Placed", "Step", "explain"]
 
@@ -107,37 +108,42 @@ class explain:  # noqa: N801 - it is used as a function and as a context
                 function(*args)
 
     def __enter__(self) -> Explanation:
-        """Begin to note what is planned."""
+        """Begin to note what is planned for this thread's session."""
+        self._session = session = current_session()
         with _LOCK:
-            if _OPEN:
-                _collect()
-            _gt.begin_explaining()
-            _OPEN.append(self.result)
+            if session in _OPEN:
+                _collect(session)
+            _gt.begin_explaining(session._open)
+            _OPEN.setdefault(session, []).append(self.result)
         return self.result
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Fill the explanation, and print it."""
+        session = self._session
         with _LOCK:
             try:
-                _collect()
+                _collect(session)
             finally:
-                _OPEN[:] = [other for other in _OPEN if other is not self.result]
-            if _OPEN:
-                _gt.begin_explaining()
+                others = [other for other in _OPEN.pop(session) if other is not self.result]
+                if others:
+                    _OPEN[session] = others
+            if others:
+                _gt.begin_explaining(session._open)
         if not self.quiet and kind is None:
             print(self.result)
 
 
-#: The explanations that go on now, the outermost first: inner ones are part of the outer.
-_OPEN: list[Explanation] = []
+#: The explanations that go on now in each session, the outermost first: inner ones are part of the
+#: outer.
+_OPEN: dict[Session, list[Explanation]] = {}
 _LOCK = threading.Lock()
 
 
-def _collect() -> None:
-    """Add what was planned since the last time to all explanations that go on."""
-    noted = _gt.end_explaining()
+def _collect(session: Session) -> None:
+    """Add what was planned since the last time to all explanations that go on in a session."""
+    noted = _gt.end_explaining(session._open)
     steps = [_step(step) for step in noted["steps"]]
-    for explanation in _OPEN:
+    for explanation in _OPEN[session]:
         explanation.steps += steps
         explanation.memory = noted["memory"]
 

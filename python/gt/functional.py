@@ -1,6 +1,6 @@
 """Operations as functions: `gt.exp(x)` is `x.exp()`."""
 
-from gt._gt import Tensor, tensor
+from gt._gt import Tensor, tensor, tensor_beside
 
 _UNARY = (
     "abs ceil cos erf exp expm1 floor isfinite isinf isnan log log1p logical_not neg relu round "
@@ -22,7 +22,8 @@ def _function(name: str):
 
     def function(input, *args, **kwargs):
         if not isinstance(input, Tensor):
-            input = tensor(input)
+            beside = next((given for given in args if isinstance(given, Tensor)), None)
+            input = tensor(input) if beside is None else tensor_beside(beside, input)
         return method(input, *args, **kwargs)
 
     function.__name__ = name

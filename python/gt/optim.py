@@ -136,7 +136,7 @@ def _kept(value: Any, parameter: Tensor) -> Any:
 
 
 def _as(value: Any, parameter: Tensor) -> Tensor:
-    value = value if isinstance(value, Tensor) else _gt.tensor(value)
+    value = value if isinstance(value, Tensor) else _gt.tensor_beside(parameter, value)
     if value.shape != parameter.shape:
         raise ValueError(
             f"load_state_dict: state of shape {value.shape} for a parameter of {parameter.shape}"

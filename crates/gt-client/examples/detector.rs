@@ -11,7 +11,7 @@ use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::hotpath::Settings;
 use gt_client::{Result, Session, Tensor};
 use gt_ir::message::Message;
-use gt_ir::{Command, RequestId};
+use gt_ir::{ClientCommand, RequestId};
 
 /// Takes everything and gives nothing.
 struct Nowhere;
@@ -19,7 +19,7 @@ struct Nowhere;
 impl Driver for Nowhere {
     fn attach(&self, _: Weak<dyn Outbox>) {}
     fn nudge(&self) {}
-    fn submit(&self, batch: &mut Vec<Command>, _: u64) {
+    fn submit(&self, batch: &mut Vec<ClientCommand>, _: u64) {
         batch.clear();
     }
     fn is_full(&self) -> bool {

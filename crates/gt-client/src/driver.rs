@@ -1,10 +1,9 @@
 //! What carries a session's stream to a dispatcher and answers back.
 
 use std::sync::Weak;
-use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::{Command, RequestId};
+use gt_ir::{ClientCommand, RequestId};
 
 use crate::error::Result;
 
@@ -13,10 +12,9 @@ pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
 
 /// Where commands wait until a driver takes them.
 pub trait Outbox: Send + Sync {
-    /// Hands what waits to the driver; a pass of a hot path only once nothing has been added to it
-    /// since the last call, and for a while if it is not complete, since it is better sent whole.
-    /// `now` is counted from any moment of the driver's.
-    fn flush(&self, now: Duration);
+    /// Hands what waits to the driver; an iteration of a hot path only once it is complete and nothing
+    /// has been added since the last call.
+    fn flush(&self);
 
     /// Whether anything waits.
     fn has_waiting(&self) -> bool;
@@ -53,7 +51,7 @@ pub trait Driver: Send + Sync {
 
     /// Takes the commands of `batch` in order, leaving it empty. Never waits. `work` estimates
     /// what they cost to run: the bytes they read and write, or as many that take as long.
-    fn submit(&self, batch: &mut Vec<Command>, work: u64);
+    fn submit(&self, batch: &mut Vec<ClientCommand>, work: u64);
 
     /// Whether the window is used up: then the next instruction should wait.
     fn is_full(&self) -> bool;

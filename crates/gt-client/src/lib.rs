@@ -28,6 +28,6 @@ pub mod tensor;
 
 pub use driver::Driver;
 pub use error::{CallbackError, ClientError, Result};
-pub use session::Session;
+pub use session::{Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::Tensor;

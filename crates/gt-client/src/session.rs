@@ -2,35 +2,38 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
 
 use gt_ir::explain::{Explanation, PlacedTensor};
-use gt_ir::instruction::Operands;
+use gt_ir::instruction::{Operands, Results};
 use gt_ir::message::{Message, WorkerStats};
 use gt_ir::status::Status;
 use gt_ir::{
-    Attributes, Command, Content, Instruction, Meta, Operation, RequestId, SourceId, TensorData,
-    TensorId,
+    Attributes, ClientCommand, Content, Create, Instruction, Meta, Operation, RequestId, SourceId,
+    TensorData, TensorId,
 };
 use rustc_hash::FxHashMap;
 
 use crate::config::registry;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
-use crate::hotpath::{self, HotPathDetector, Made};
+use crate::hotpath::{self, HotPathDetector};
 use crate::signal::{self, Scope};
 use crate::source;
-
-/// After so long without an instruction a pass of a hot path is sent as far as it is: parts of it
-/// may have to run step by step.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
 /// [`Session::close`].
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
+/// A session that this does not keep from ending.
+#[derive(Clone)]
+pub struct WeakSession(Weak<Inner>);
+
+/// How many sessions there have been in this process.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
 struct Inner {
+    number: u64,
     stream: Mutex<Stream>,
     driver: Arc<dyn Driver>,
     /// As the driver wishes.
@@ -43,15 +46,15 @@ struct Stream {
     next_tensor: u64,
     next_request: u64,
     detector: HotPathDetector,
-    batch: Vec<Command>,
+    batch: Vec<ClientCommand>,
     /// How many instructions the batch stands for,
     weight: usize,
     /// and what it costs to run: see [`Driver::submit`].
     work: u64,
     /// The same of what the detector holds back.
     held_work: u64,
-    /// The next tensor when the outbox was flushed last, and since when it is the same.
-    seen: (u64, Duration),
+    /// The next tensor when the outbox was flushed last.
+    seen: u64,
     /// The signals that the dispatcher knows, and the version of the configuration it knows.
     signals: FxHashMap<u32, u64>,
     strict: Option<u64>,
@@ -68,18 +71,18 @@ impl Stream {
             weight: 0,
             work: 0,
             held_work: 0,
-            seen: (0, Duration::ZERO),
+            seen: 0,
             signals: FxHashMap::default(),
             strict: None,
             closed: false,
         }
     }
 
-    /// Takes a command, with what it makes, and its cost.
+    /// Takes a command, with the region it is issued in, and its cost.
     #[inline]
-    fn push(&mut self, command: Command, made: Option<Made>, work: u64) {
+    fn push(&mut self, command: ClientCommand, region: u32, work: u64) {
         let before = self.batch.len();
-        self.detector.process(command, made, &mut self.batch);
+        self.detector.process(command, region, &mut self.batch);
         self.held_work += work;
         if self.batch.len() > before {
             self.count(before);
@@ -98,15 +101,17 @@ impl Stream {
         self.weight += self.batch[before..]
             .iter()
             .map(|command| match command {
-                Command::Invoke(_) => command.weight() as usize,
+                ClientCommand::Invoke(_) => command.weight() as usize,
                 _ => 1,
             })
             .sum::<usize>();
         self.work += std::mem::take(&mut self.held_work);
     }
 
+    /// Whether anything may be sent: the beginning of an iteration waits for the rest of it.
+    #[inline]
     fn has_waiting(&self) -> bool {
-        !self.batch.is_empty() || self.detector.is_pending()
+        !self.batch.is_empty() || self.detector.is_pending() && !self.detector.is_midway()
     }
 }
 
@@ -132,7 +137,7 @@ impl Asked {
     /// # Errors
     /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
-        match self.session.0.driver.wait(self.request, interrupt)? {
+        match self.session.0.wait(self.request, interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
             other => Err(refusal(other, self.source)),
         }
@@ -141,13 +146,14 @@ impl Asked {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        self.session.0.push(Command::Free(self.id));
+        self.session.0.push(ClientCommand::Free(self.id));
     }
 }
 
 impl Session {
     pub fn new(driver: Arc<dyn Driver>) -> Session {
         let inner = Arc::new(Inner {
+            number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
             stream: Mutex::new(Stream::new(hotpath::Settings::from_env())),
             batches: driver.batches(),
             driver,
@@ -162,6 +168,20 @@ impl Session {
     /// Whether both are the same session.
     pub fn is(&self, other: &Session) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its number among the sessions of this process, from 1 on.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Whether anybody else has it, be it as a tensor's.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    pub fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.0))
     }
 
     /// Starts the random numbers anew; the same seed gives the same numbers.
@@ -193,9 +213,10 @@ impl Session {
         }
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
-        let instruction = Instruction { operation, output, operands, attributes, source, signal };
-        let made = Made { meta, region };
-        self.0.append(&mut stream, Command::Run(instruction), Some(made), work);
+        let results = Results::from_buf([meta]);
+        let instruction =
+            Instruction { operation, output, results, operands, attributes, source, signal };
+        self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
         drop(stream);
         Arc::new(Value { id: output, meta, source, session: self.clone() })
     }
@@ -210,9 +231,9 @@ impl Session {
         }
         let output = TensorId(stream.next_tensor);
         stream.next_tensor += 1;
-        let command = Command::Create { output, content: Content::Data(data), signal };
-        let made = Made { meta, region };
-        self.0.append(&mut stream, command, Some(made), meta.bytes() as u64);
+        let create = Create { output, content: Content::Data(data), signal };
+        let work = meta.bytes() as u64;
+        self.0.append(&mut stream, ClientCommand::Create(create), region, work);
         drop(stream);
         Arc::new(Value { id: output, meta, source: SourceId::default(), session: self.clone() })
     }
@@ -220,15 +241,15 @@ impl Session {
     /// Asks for a tensor's value.
     pub(crate) fn ask(&self, value: &Value) -> Result<Asked> {
         let (tensor, line) = (value.id, source::current());
-        let fetch = |request| Command::Fetch { request, tensor, shared: false, line };
+        let fetch = |request| ClientCommand::Fetch { request, tensor, line };
         let request = self.request(fetch)?;
         Ok(Asked { session: self.clone(), request, source: value.source })
     }
 
     /// Statistics of all workers.
     pub fn worker_stats(&self, interrupt: Interrupt) -> Result<Vec<WorkerStats>> {
-        let request = self.request(|request| Command::Stats { request })?;
-        match self.0.driver.wait(request, interrupt)? {
+        let request = self.request(|request| ClientCommand::Statistics { request })?;
+        match self.0.wait(request, interrupt)? {
             Message::Statistics { workers, .. } => Ok(workers),
             other => Err(refusal(other, SourceId::default())),
         }
@@ -247,11 +268,11 @@ impl Session {
     /// # Errors
     /// The session is closed.
     pub fn ask_status(&self) -> Result<AskedStatus> {
-        let request = self.request(|request| Command::Status { request })?;
+        let request = self.request(|request| ClientCommand::Status { request })?;
         Ok(AskedStatus { session: self.clone(), request })
     }
 
-    /// Begins to note what is planned.
+    /// Begins to record what is planned.
     ///
     /// # Errors
     /// The connection was lost, or `interrupt` gave up.
@@ -265,8 +286,8 @@ impl Session {
     }
 
     fn explain(&self, begin: bool, interrupt: Interrupt) -> Result<Explanation> {
-        let request = self.request(|request| Command::Explain { request, begin })?;
-        match self.0.driver.wait(request, interrupt)? {
+        let request = self.request(|request| ClientCommand::Explain { request, begin })?;
+        match self.0.wait(request, interrupt)? {
             Message::Explained { explanation, .. } => Ok(explanation),
             other => Err(refusal(other, SourceId::default())),
         }
@@ -275,8 +296,8 @@ impl Session {
     /// Where a tensor is: its layouts, each with its workers.
     pub(crate) fn locate(&self, value: &Value, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
         let tensor = value.id;
-        let request = self.request(|request| Command::Locate { request, tensor })?;
-        match self.0.driver.wait(request, interrupt)? {
+        let request = self.request(|request| ClientCommand::Locate { request, tensor })?;
+        match self.0.wait(request, interrupt)? {
             Message::Located { result: Ok(copies), .. } => Ok(copies),
             other => Err(refusal(other, value.source)),
         }
@@ -286,18 +307,18 @@ impl Session {
     /// the limit so far.
     pub fn set_strict(&self, limit: Option<u64>) -> Option<u64> {
         let mut stream = self.0.lock();
-        self.0.append(&mut stream, Command::Strict { limit }, None, 0);
+        self.0.append(&mut stream, ClientCommand::Strict { limit }, 0, 0);
         std::mem::replace(&mut stream.strict, limit)
     }
 
-    fn request(&self, command: impl FnOnce(RequestId) -> Command) -> Result<RequestId> {
+    fn request(&self, command: impl FnOnce(RequestId) -> ClientCommand) -> Result<RequestId> {
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));
         }
         let request = RequestId(stream.next_request);
         stream.next_request += 1;
-        stream.push(command(request), None, 0);
+        stream.push(command(request), 0, 0);
         self.0.submit(&mut stream);
         Ok(request)
     }
@@ -355,6 +376,18 @@ impl Session {
     }
 }
 
+impl WeakSession {
+    /// The session, unless it has ended with its last clone and tensor.
+    pub fn upgrade(&self) -> Option<Session> {
+        self.0.upgrade().map(Session)
+    }
+
+    /// Whether somebody has it still.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
 /// A question for the status that is under way.
 pub struct AskedStatus {
     session: Session,
@@ -367,7 +400,7 @@ impl AskedStatus {
     /// # Errors
     /// The connection was lost, or `interrupt` gave up.
     pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
-        match self.session.0.driver.wait(self.request, interrupt)? {
+        match self.session.0.wait(self.request, interrupt)? {
             Message::Status { status, .. } => Ok(*status),
             other => Err(refusal(other, SourceId::default())),
         }
@@ -388,6 +421,25 @@ fn refusal(answer: Message, line: SourceId) -> ClientError {
 }
 
 impl Inner {
+    /// Waits for the answer to a question. If the wait is interrupted, nobody needs the answer, nor
+    /// what is computed for it alone.
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
+        let answer = self.driver.wait(request, interrupt);
+        if let Err(ClientError::Interrupted) = &answer {
+            self.cancel(request);
+        }
+        answer
+    }
+
+    /// Nobody waits for the answer to a question any more.
+    fn cancel(&self, request: RequestId) {
+        let mut stream = self.lock();
+        if !stream.closed {
+            stream.push(ClientCommand::Cancel { request }, 0, 0);
+            self.submit(&mut stream);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Stream> {
         self.stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -398,24 +450,24 @@ impl Inner {
         if stream.signals.insert(signal, version) != Some(version) {
             let name = signal::name(signal).unwrap_or_default();
             let shard = registry::get(&name).and_then(|config| config.shard);
-            self.append(stream, Command::Signal { number: signal, name, shard }, None, 0);
+            self.append(stream, ClientCommand::Signal { number: signal, name, shard }, 0, 0);
         }
     }
 
-    fn push(&self, command: Command) {
+    fn push(&self, command: ClientCommand) {
         let mut stream = self.lock();
-        self.append(&mut stream, command, None, 0);
+        self.append(&mut stream, command, 0, 0);
     }
 
-    fn append(&self, stream: &mut Stream, command: Command, made: Option<Made>, work: u64) {
+    fn append(&self, stream: &mut Stream, command: ClientCommand, region: u32, work: u64) {
         if stream.closed {
             return;
         }
         let waited = stream.has_waiting();
-        stream.push(command, made, work);
+        stream.push(command, region, work);
         if stream.weight >= self.batches.commands || stream.work >= self.batches.work {
             self.submit(stream);
-        } else if !waited {
+        } else if !waited && stream.has_waiting() {
             self.driver.nudge();
         }
     }
@@ -428,12 +480,13 @@ impl Inner {
 }
 
 impl Outbox for Inner {
-    fn flush(&self, now: Duration) {
+    fn flush(&self) {
         let mut stream = self.lock();
-        let (seen, since) = stream.seen;
-        if seen != stream.next_tensor {
-            stream.seen = (stream.next_tensor, now);
-        } else if !stream.detector.is_midway() || now.saturating_sub(since) >= PAUSE {
+        let next = stream.next_tensor;
+        let seen = std::mem::replace(&mut stream.seen, next);
+        // An iteration is sent whole, or up to where somebody asks for something: where it is cut
+        // never depends on time.
+        if seen == next && !stream.detector.is_midway() {
             stream.flush();
         }
         if !stream.batch.is_empty() {

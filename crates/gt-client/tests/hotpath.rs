@@ -1,11 +1,11 @@
 //! The stream that leaves the detector stands for the one that entered it.
 
-use gt_client::hotpath::{HotPathDetector, Made, Settings};
+use gt_client::hotpath::{HotPathDetector, Settings};
 use gt_ir::ops::{binary, shape, unary};
-use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, Pass, expand};
+use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, expand};
 use gt_ir::{
-    Attribute, Attributes, Bindings, Command, Content, DType, Instruction, Meta, Operand,
-    Operation, RequestId, Scalar, Shape, SourceId, Template, TensorData, TensorId,
+    Attribute, Attributes, ClientCommand, Content, Create, DType, Instance, Instruction, Meta,
+    Operand, Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId,
 };
 use proptest::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,40 +14,29 @@ use smallvec::smallvec;
 /// Puts what invocations stand for into their places, as whoever receives them does.
 #[derive(Default)]
 struct Receiver {
-    templates: FxHashMap<u32, (Template, Bindings, usize)>,
-    commands: Vec<Command>,
+    templates: FxHashMap<u32, Instance>,
+    commands: Vec<ClientCommand>,
     passes: usize,
 }
 
 impl Receiver {
-    fn take(&mut self, command: Command) {
+    fn take(&mut self, command: ClientCommand) {
         match command {
-            Command::Define(definition) if definition.steps.is_empty() => {
-                self.templates.remove(&definition.number);
+            ClientCommand::Forget { template } => {
+                self.templates.remove(&template);
             }
-            Command::Define(definition) => {
-                let (template, bindings) = Template::new(&definition).expect("valid");
-                self.templates.insert(definition.number, (template, bindings, 0));
-                let steps: usize = self.templates.values().map(|(known, ..)| known.len()).sum();
+            ClientCommand::Define(definition) => {
+                definition.check_client().expect("valid");
+                self.templates.insert(definition.number, Instance::new(*definition));
+                let steps: usize = self.templates.values().map(|known| known.template.len()).sum();
                 assert!(steps <= MAX_ALL_STEPS && self.templates.len() <= MAX_TEMPLATES as usize);
             }
-            Command::Invoke(invocation) => {
+            ClientCommand::Invoke(invocation) => {
                 let known = self.templates.get_mut(&invocation.template).expect("defined");
-                let (template, bindings, freed) = known;
-                bindings.take(template, &invocation).expect("valid");
-                if invocation.first == 0 {
-                    *freed = 0;
-                }
-                let pass = Pass {
-                    first: invocation.first as usize,
-                    last: invocation.last as usize,
-                    freed: *freed,
-                    frees: invocation.frees as usize,
-                    others: &invocation.others,
-                };
-                *freed = invocation.frees as usize;
+                let freed = known.take(&invocation).expect("valid, and bound alike at both ends");
                 self.passes += 1;
-                self.commands.extend(expand(template, bindings, pass));
+                self.commands.extend(expand(known, &invocation, freed));
+                self.commands.extend(invocation.others.into_iter().map(ClientCommand::Free));
             }
             other => self.commands.push(other),
         }
@@ -58,8 +47,8 @@ impl Receiver {
 struct Issuer {
     detector: HotPathDetector,
     next: u64,
-    issued: Vec<Command>,
-    out: Vec<Command>,
+    issued: Vec<ClientCommand>,
+    out: Vec<ClientCommand>,
     alive: FxHashMap<u64, Meta>,
     region: u32,
 }
@@ -77,10 +66,9 @@ impl Issuer {
         }
     }
 
-    fn pass(&mut self, command: Command, meta: Option<Meta>) {
+    fn pass(&mut self, command: ClientCommand) {
         self.issued.push(command.clone());
-        let made = meta.map(|meta| Made { meta, region: self.region });
-        self.detector.process(command, made, &mut self.out);
+        self.detector.process(command, self.region, &mut self.out);
     }
 
     fn run(
@@ -95,9 +83,10 @@ impl Issuer {
         self.next += 1;
         let operands = operands.iter().copied().collect();
         let source = SourceId(line);
+        let (results, signal) = (smallvec![meta], 0);
         let instruction =
-            Instruction { operation, output, operands, attributes, source, signal: 0 };
-        self.pass(Command::Run(instruction), Some(meta));
+            Instruction { operation, output, results, operands, attributes, source, signal };
+        self.pass(ClientCommand::Run(instruction));
         self.alive.insert(output.0, meta);
         output.0
     }
@@ -114,19 +103,19 @@ impl Issuer {
         let bytes = bytes::Bytes::from(vec![0; length * 4]);
         let content = Content::Data(TensorData { dtype: DType::F32, shape, bytes });
         let meta = content.meta();
-        self.pass(Command::Create { output, content, signal: 0 }, Some(meta));
+        self.pass(ClientCommand::Create(Create { output, content, signal: 0 }));
         self.alive.insert(output.0, meta);
         output.0
     }
 
     fn free(&mut self, id: u64) {
         self.alive.remove(&id).expect("freed once");
-        self.pass(Command::Free(TensorId(id)), None);
+        self.pass(ClientCommand::Free(TensorId(id)));
     }
 
     fn fetch(&mut self, id: u64) {
         let (request, tensor) = (RequestId(0), TensorId(id));
-        self.pass(Command::Fetch { request, tensor, shared: false, line: SourceId(0) }, None);
+        self.pass(ClientCommand::Fetch { request, tensor, line: SourceId(0) });
     }
 
     /// All that came out, unfolded; checked against what went in.
@@ -147,22 +136,23 @@ fn number(value: f64) -> Operand {
     Operand::Scalar(Scalar::Float(value))
 }
 
-fn check(issued: &[Command], received: &[Command]) {
-    let of = |commands: &[Command], wanted: fn(&Command) -> bool| -> Vec<Command> {
-        commands.iter().filter(|command| wanted(command)).cloned().collect()
-    };
+fn check(issued: &[ClientCommand], received: &[ClientCommand]) {
+    let of =
+        |commands: &[ClientCommand], wanted: fn(&ClientCommand) -> bool| -> Vec<ClientCommand> {
+            commands.iter().filter(|command| wanted(command)).cloned().collect()
+        };
     for kind in [
-        |command: &Command| matches!(command, Command::Run(_)),
-        |command: &Command| matches!(command, Command::Create { .. }),
-        |command: &Command| matches!(command, Command::Fetch { .. }),
+        |command: &ClientCommand| matches!(command, ClientCommand::Run(_)),
+        |command: &ClientCommand| matches!(command, ClientCommand::Create(_)),
+        |command: &ClientCommand| matches!(command, ClientCommand::Fetch { .. }),
     ] {
         assert_eq!(of(issued, kind), of(received, kind));
     }
-    let frees = |commands: &[Command]| -> Vec<u64> {
+    let frees = |commands: &[ClientCommand]| -> Vec<u64> {
         let mut ids: Vec<u64> = commands
             .iter()
             .filter_map(|command| match command {
-                Command::Free(id) => Some(id.0),
+                ClientCommand::Free(id) => Some(id.0),
                 _ => None,
             })
             .collect();
@@ -174,17 +164,17 @@ fn check(issued: &[Command], received: &[Command]) {
     let mut there = FxHashSet::default();
     for command in received {
         match command {
-            Command::Run(instruction) => {
+            ClientCommand::Run(instruction) => {
                 for id in instruction.operands.iter().filter_map(Operand::tensor) {
                     assert!(there.contains(id), "{instruction} uses {id}, which is not there");
                 }
                 there.insert(instruction.output);
             }
-            Command::Create { output, .. } => {
-                there.insert(*output);
+            ClientCommand::Create(create) => {
+                there.insert(create.output);
             }
-            Command::Fetch { tensor, .. } => assert!(there.contains(tensor)),
-            Command::Free(id) => assert!(there.remove(id)),
+            ClientCommand::Fetch { tensor, .. } => assert!(there.contains(tensor)),
+            ClientCommand::Free(id) => assert!(there.remove(id)),
             _ => {}
         }
     }

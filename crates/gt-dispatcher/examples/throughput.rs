@@ -1,4 +1,5 @@
-//! How many instructions a second the dispatcher alone passes on, on one core.
+//! How many instructions a second the dispatcher alone plans, on one core: for one worker, and cut
+//! over several.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -6,10 +7,15 @@ use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_ir::{Attribute, Command, DType, Instruction, Operand, Scalar, SourceId, TensorId, ops};
+use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::{
+    Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, Shape, SourceId, TensorId,
+    WorkerCommand, ops,
+};
 
 const BATCH: u64 = 128;
-const BATCHES: u64 = 4_000;
+/// The elements of each tensor, which all numbers of workers divide.
+const ELEMENTS: usize = 144;
 
 fn hello(role: Role) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
@@ -21,68 +27,85 @@ fn hello(role: Role) -> Message {
         machine: String::new(),
         endpoint: String::new(),
         fabric: None,
+        rate: 1 << 34,
     })
 }
 
 /// A chain of additions, each of which frees the result before the last.
-fn batch(number: u64) -> Vec<Command> {
+fn batch(number: u64, signal: u32) -> Vec<ClientCommand> {
     let mut commands = Vec::with_capacity(2 * BATCH as usize);
     for output in number * BATCH + 1..=(number + 1) * BATCH {
         let before = Operand::Tensor(TensorId(output - 1));
-        commands.push(Command::Run(Instruction {
+        commands.push(ClientCommand::Run(Instruction {
             operation: if output == 1 { &ops::create::FULL } else { &ops::binary::ADD },
             output: TensorId(output),
+            results: [Meta::new(DType::F32, Shape::new(&[ELEMENTS]).expect("small"))]
+                .into_iter()
+                .collect(),
             operands: if output == 1 {
                 [Operand::Scalar(Scalar::Int(1))].into_iter().collect()
             } else {
                 [before, before].into_iter().collect()
             },
             attributes: if output == 1 {
-                [Attribute::dims(&[8]), Attribute::DType(DType::F32)].into_iter().collect()
+                [Attribute::dims(&[ELEMENTS]), Attribute::DType(DType::F32)].into_iter().collect()
             } else {
                 Default::default()
             },
             source: SourceId(0),
-            signal: 0,
+            signal,
         }));
         if output > 1 {
-            commands.push(Command::Free(TensorId(output - 1)));
+            commands.push(ClientCommand::Free(TensorId(output - 1)));
         }
     }
     commands
 }
 
 fn main() {
-    let mut rates: Vec<f64> = (0..7).map(|_| round()).collect();
-    rates.sort_by(f64::total_cmp);
-    println!("{:.1} million instructions a second (and as many frees)", rates[3] / 1e6);
+    println!("| workers | million instructions a second (and as many frees) |\n| --- | --- |");
+    for (workers, batches) in [(1, 4_000), (2, 2_000), (72, 100)] {
+        let mut rates: Vec<f64> = (0..7).map(|_| round(workers, batches)).collect();
+        rates.sort_by(f64::total_cmp);
+        println!("| {workers} | {:.2} |", rates[3] / 1e6);
+    }
 }
 
-fn round() -> f64 {
-    let (client, worker) = (PeerId(1), PeerId(2));
+fn round(workers: u64, batches: u64) -> f64 {
+    let client = PeerId(1000);
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
-    dispatcher.handle(Duration::ZERO, worker, Role::Worker, hello(Role::Worker));
+    for worker in 1..=workers {
+        dispatcher.handle(Duration::ZERO, PeerId(worker), Role::Worker, hello(Role::Worker));
+    }
     dispatcher.handle(Duration::ZERO, client, Role::Client, hello(Role::Client));
+    let signal = u32::from(workers > 1);
+    if signal > 0 {
+        let mesh = vec![MeshAxis { axis: Some(0), ..MeshAxis::default() }];
+        let shard = Some(Shard { workers: None, mesh });
+        let signal = ClientCommand::Signal { number: signal, name: "cut".into(), shard };
+        dispatcher.handle(Duration::ZERO, client, Role::Client, Message::Stream(vec![signal]));
+    }
     let mut out = Vec::new();
     dispatcher.take_outbox(&mut out);
-    let batches: Vec<Vec<Command>> = (0..BATCHES).map(batch).collect();
-    let (mut received, mut spent) = (0, Duration::ZERO);
+    let batches: Vec<_> = (0..batches).map(|number| batch(number, signal)).collect();
+    let (count, mut runs, mut spent) = (batches.len() as u64 * BATCH, 0, Duration::ZERO);
     for commands in batches {
         let start = Instant::now();
         dispatcher.handle(Duration::ZERO, client, Role::Client, Message::Stream(commands));
         out.clear();
         dispatcher.take_outbox(&mut out);
         spent += start.elapsed();
-        for (_, message) in &out {
-            if let Message::Stream(commands) = message {
-                received += commands.len() as u64;
-                let done = Message::Done(commands.len() as u64);
-                let start = Instant::now();
-                dispatcher.handle(Duration::ZERO, worker, Role::Worker, done);
-                spent += start.elapsed();
-            }
+        for (worker, message) in out.drain(..) {
+            let Message::Work { lane, commands } = message else { continue };
+            let is_run = |command: &&WorkerCommand| matches!(command, WorkerCommand::Run(_));
+            runs += commands.iter().filter(is_run).count() as u64;
+            let weight = commands.iter().map(WorkerCommand::weight).sum();
+            let done = Message::LaneDone { lane, weight };
+            let start = Instant::now();
+            dispatcher.handle(Duration::ZERO, worker, Role::Worker, done);
+            spent += start.elapsed();
         }
     }
-    assert_eq!(received, BATCHES * BATCH * 2 - 1, "everything was passed on");
-    (BATCHES * BATCH) as f64 / spent.as_secs_f64()
+    assert_eq!(runs, count * workers, "everything was passed on");
+    count as f64 / spent.as_secs_f64()
 }

@@ -1,179 +1,171 @@
-//! What workers answer, on its way to the clients that asked.
+//! Questions of clients that are under way, and their answers.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use gt_ir::event::{Event, Kind, Lane, What};
-use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::{Command, Content, Operand, RequestId, SourceId};
+use gt_ir::message::{Message, WorkerStats};
+use gt_ir::{LaneId, RequestId, TensorId};
+use rustc_hash::FxHashMap;
 
-use crate::dispatcher::{Dispatcher, PeerId};
-use crate::log::Entry;
-use crate::session::Request;
-use crate::watch::of_batch;
+use crate::dispatcher::{Outbox, PeerId};
 
-impl Dispatcher {
-    /// Passes a worker's answer on to the client that asked.
-    pub(crate) fn answer(
+/// A question under way to a worker, by the number that the dispatcher gave it.
+pub(crate) struct Request {
+    /// Who asked, and under which number.
+    pub client: PeerId,
+    pub original: RequestId,
+    pub worker: PeerId,
+    pub lane: LaneId,
+    /// What is asked for, and since when.
+    pub tensor: TensorId,
+    pub since: Duration,
+}
+
+/// Statistics asked of all workers, not all in yet.
+struct Survey {
+    client: PeerId,
+    original: RequestId,
+    /// Whose are still to come.
+    open: BTreeSet<PeerId>,
+    workers: Vec<WorkerStats>,
+}
+
+/// Everything that was asked and not answered yet, and the shared memory of answers.
+#[derive(Default)]
+pub(crate) struct Answers {
+    requests: FxHashMap<RequestId, Request>,
+    surveys: FxHashMap<RequestId, Survey>,
+    /// Shared blocks that are not mapped yet: who owns each, and who is to map it.
+    blocks: FxHashMap<u128, (PeerId, PeerId)>,
+    next: u64,
+}
+
+impl Answers {
+    /// How much is under way.
+    pub fn len(&self) -> usize {
+        self.requests.len() + self.surveys.len() + self.blocks.len()
+    }
+
+    fn number(&mut self) -> RequestId {
+        self.next += 1;
+        RequestId(self.next)
+    }
+
+    /// A question for a value is on its way: gives its number.
+    pub fn open(&mut self, request: Request) -> RequestId {
+        let number = self.number();
+        self.requests.insert(number, request);
+        number
+    }
+
+    /// A worker answers a question: only the one that was asked may.
+    pub fn close(&mut self, number: RequestId, worker: PeerId) -> Option<Request> {
+        self.requests.get(&number).filter(|open| open.worker == worker)?;
+        self.requests.remove(&number)
+    }
+
+    /// Nobody waits for the answer to a client's question any more. Gives the question, if a worker
+    /// was asked it.
+    pub fn cancel(&mut self, client: PeerId, original: RequestId) -> Option<(RequestId, Request)> {
+        let is_it = |request: &Request| (request.client, request.original) == (client, original);
+        let number = self.requests.iter().find(|(_, request)| is_it(request)).map(|(id, _)| *id)?;
+        self.requests.remove(&number).map(|request| (number, request))
+    }
+
+    /// The oldest question of a client; of those asked for at once, the first by number.
+    pub fn oldest(&self, client: PeerId) -> Option<&Request> {
+        let asked = self.requests.values().filter(|request| request.client == client);
+        asked.min_by_key(|request| (request.since, request.original))
+    }
+
+    /// Begins to ask workers for statistics: gives the question. Without any it is answered at
+    /// once.
+    pub fn open_survey(
         &mut self,
-        now: Duration,
-        peer: PeerId,
-        request: RequestId,
-        result: Result<Content, Failure>,
-    ) {
-        // Only the worker that was asked may answer.
-        if self.requests.get(&request).is_none_or(|open| open.worker != peer) {
-            return;
+        outbox: &mut Outbox,
+        client: PeerId,
+        original: RequestId,
+        open: BTreeSet<PeerId>,
+    ) -> Option<RequestId> {
+        if open.is_empty() {
+            let answer = Message::Statistics { request: original, workers: Vec::new() };
+            outbox.push(client, answer);
+            return None;
         }
-        let request = self.requests.remove(&request).expect("it was there a line ago");
-        if let Some(log) = &mut self.log {
-            let bytes = result.as_ref().map_or(0, |content| content.meta().bytes());
-            let success = if result.is_ok() { "True" } else { "False" };
-            let details = format_args!("success={success}");
-            if let Some(worker) = self.pool.get(peer) {
-                log.write(now, Entry::WorkerRecv, &worker.name, "WorkerGetData", bytes, details);
-            }
-            if let Some(session) = self.sessions.get(&request.client) {
-                log.write(now, Entry::Send, &session.label, "GetData", bytes, details);
-            }
-        }
-        if self.watch.wants_events() {
-            self.tell_answer(now, &request, &result);
-        }
-        if let Ok(Content::Shared { block, .. }) = &result {
-            self.blocks.insert(block.token, (peer, request.client));
-        }
-        self.outbox.push((request.client, Message::Value { request: request.original, result }));
+        let number = self.number();
+        self.surveys.insert(number, Survey { client, original, open, workers: Vec::new() });
+        Some(number)
     }
 
-    /// Tells watchers that a value goes to its client.
-    fn tell_answer(&mut self, now: Duration, request: &Request, result: &Result<Content, Failure>) {
-        let Some(session) = self.sessions.get(&request.client) else { return };
-        let at = self.watch.time(now);
-        let event = Event {
-            lane: Lane::Client,
-            what: What::Fetch,
-            tensor: request.tensor,
-            failed: u32::from(result.is_err()),
-            bytes: result.as_ref().map_or(0, |content| content.meta().bytes() as u64),
-            ..of_batch(Kind::Answer, session, 1, at, at)
-        };
-        self.watch.add(event);
-    }
-
-    /// Answers a question for the status.
-    pub(crate) fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
-        let status = Box::new(self.status(now, peer));
-        self.outbox.push((peer, Message::Status { request, status }));
-    }
-
-    /// Answers what a watcher asks, which can only be for the status, and once in a message.
-    pub(crate) fn answer_watcher(&mut self, now: Duration, peer: PeerId, questions: &[Command]) {
-        match questions {
-            [Command::Status { request }] => self.answer_status(now, peer, *request),
-            _ => self.refuse(now, peer, "a watcher may only ask for the status".into()),
-        }
-    }
-
-    /// One more worker's statistics for a survey, or none of one that is gone; answered when all
-    /// are in.
-    pub(crate) fn survey(
+    /// One more worker's statistics, or none of one that is gone; answered when all are in.
+    pub fn survey(
         &mut self,
-        request: RequestId,
+        outbox: &mut Outbox,
+        number: RequestId,
         worker: PeerId,
         stats: Option<WorkerStats>,
     ) {
-        let Some(survey) = self.surveys.get_mut(&request) else { return };
+        let Some(survey) = self.surveys.get_mut(&number) else { return };
         if !survey.open.remove(&worker) {
             return;
         }
         survey.workers.extend(stats);
-        if survey.open.is_empty() {
-            let mut survey = self.surveys.remove(&request).expect("it was there a line ago");
+        if survey.open.is_empty()
+            && let Some(mut survey) = self.surveys.remove(&number)
+        {
             survey.workers.sort_by(|a, b| a.name.cmp(&b.name));
             let answer = Message::Statistics { request: survey.original, workers: survey.workers };
-            self.outbox.push((survey.client, answer));
+            outbox.push(survey.client, answer);
         }
     }
 
-    /// While a session has no worker: answers what asks for lost tensors, which none will bring
-    /// back, and fails what is made of them.
-    pub(crate) fn fail_lost(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(&peer) else { return };
-        let (tensors, outbox) = (&mut session.tensors, &mut self.outbox);
-        let mut done = 0;
-        for batch in &mut session.queue {
-            // What depends on what is only known of single instructions.
-            if let Err(error) = session.templates.expand_all(&mut batch.commands) {
-                return self.refuse(now, peer, error.to_string());
-            }
-            let mut lost_here = 0;
-            batch.commands.retain(|command| {
-                let lost = match command {
-                    Command::Run(instruction) => {
-                        let mut operands = instruction.operands.iter().filter_map(Operand::tensor);
-                        let lost = operands.find_map(|id| tensors.failure(*id));
-                        if let Some(failure) = &lost {
-                            tensors.fail(instruction.output, Arc::clone(failure));
-                        }
-                        lost
-                    }
-                    Command::Fetch { request, tensor, .. } => {
-                        let lost = tensors.failure(*tensor);
-                        if let Some(failure) = &lost {
-                            let result = Err((**failure).clone());
-                            outbox.push((peer, Message::Value { request: *request, result }));
-                        }
-                        lost
-                    }
-                    _ => None,
-                };
-                lost_here += if lost.is_some() { command.weight() } else { 0 };
-                lost.is_none()
-            });
-            done += batch.give_up(lost_here);
-        }
-        session.queue.retain(|batch| !batch.commands.is_empty());
-        self.give_back(peer, done);
+    /// A block of shared memory is on its way from one peer to another.
+    pub fn share(&mut self, token: u128, owner: PeerId, receiver: PeerId) {
+        self.blocks.insert(token, (owner, receiver));
     }
 
-    /// Answers the requests of a session that has waited too long for a worker.
-    pub(crate) fn fail_waiting(&mut self, now: Duration, peer: PeerId) {
-        let seconds = self.limits.worker_wait.as_secs_f64();
-        let Some(session) = self.sessions.get_mut(&peer) else { return };
-        let reason = format!(
-            "no worker is connected to the server, and none came within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
-        );
-        let failure = Failure {
-            operation: "fetch".into(),
-            reason,
-            worker: String::new(),
-            line: SourceId::default(),
-        };
-        session.waiting_since = Some(now);
-        let outbox = &mut self.outbox;
-        let mut done = 0;
-        for batch in &mut session.queue {
-            let mut given_up = 0;
-            batch.commands.retain(|command| {
-                let (Command::Fetch { request, .. }
-                | Command::Stats { request }
-                | Command::Explain { request, .. }
-                | Command::Locate { request, .. }) = command
-                else {
-                    return true;
-                };
-                let answer = Message::Value { request: *request, result: Err(failure.clone()) };
-                outbox.push((peer, answer));
-                given_up += command.weight();
-                false
-            });
-            done += batch.give_up(given_up);
+    /// A block is mapped: its owner may let go of it.
+    pub fn release(&mut self, outbox: &mut Outbox, token: u128) {
+        if let Some((owner, _)) = self.blocks.remove(&token) {
+            outbox.push(owner, Message::Release { token });
         }
-        session.queue.retain(|batch| !batch.commands.is_empty());
-        if session.queue.is_empty() {
-            session.waiting_since = None;
+    }
+
+    /// A client is gone, and what it asked.
+    pub fn forget_client(&mut self, client: PeerId) {
+        self.requests.retain(|_, request| request.client != client);
+        self.surveys.retain(|_, survey| survey.client != client);
+    }
+
+    /// A worker is gone: gives the questions that it will not answer.
+    pub fn forget_worker(&mut self, outbox: &mut Outbox, worker: PeerId) -> Vec<Request> {
+        let mut open: Vec<RequestId> = self
+            .requests
+            .iter()
+            .filter(|(_, request)| request.worker == worker)
+            .map(|(id, _)| *id)
+            .collect();
+        open.sort_unstable();
+        let mut surveys: Vec<RequestId> = self.surveys.keys().copied().collect();
+        surveys.sort_unstable();
+        for survey in surveys {
+            self.survey(outbox, survey, worker, None);
         }
-        self.give_back(peer, done);
+        open.iter().filter_map(|id| self.requests.remove(id)).collect()
+    }
+
+    /// Blocks that a lost peer was to map are let go of by their owners.
+    pub fn release_blocks(&mut self, outbox: &mut Outbox, peer: PeerId) {
+        let mut open: Vec<(u128, PeerId)> = self
+            .blocks
+            .iter()
+            .filter(|(_, (_, receiver))| *receiver == peer)
+            .map(|(token, (owner, _))| (*token, *owner))
+            .collect();
+        open.sort_unstable();
+        for (token, owner) in open {
+            outbox.push(owner, Message::Release { token });
+        }
+        self.blocks.retain(|_, (owner, receiver)| *owner != peer && *receiver != peer);
     }
 }

@@ -1,30 +1,32 @@
 //! The dispatcher: takes the streams of many clients and schedules them onto workers.
 //!
-//! - [`dispatcher`]: the state machine; messages and the time go in, messages come out.
-//! - [`session`]: one client: its tensors, its queue and its requests.
-//! - [`schedule`]: clients' batches, planned and handed to workers in turn.
-//! - [`templates`]: sequences that clients repeat.
-//! - [`answers`]: what workers answer, on its way to the clients.
-//! - [`planner`]: where tensors lie, and what is moved.
-//! - [`pool`]: the workers, and which session begins on which.
-//! - [`pipeline`]: the stream modifiers, in order.
-//! - [`log`]: the instruction log; [`watch`]: who else watches, and what they are told;
-//!   [`status`]: how everybody is.
+//! - [`dispatcher`]: the state machine; messages and the time go in, messages come out. It routes
+//!   them to its parts:
+//! - [`sessions`]: the clients; [`queue`]: what of theirs waits; [`flow`]: what is under way;
+//!   [`templates`]: the sequences that they repeat; [`waiting`]: sessions without a worker.
+//! - [`workers`]: who computes. [`scheduler`]: whose turn it is.
+//! - [`forward`]: a batch on its way, and [`delivery`]: what was planned; [`pipeline`]: the stream modifiers that it passes;
+//!   [`planner`]: where tensors lie, and what is moved.
+//! - [`answers`]: questions under way; [`joints`]: exchanges that engines make together.
+//! - [`observability`]: the log, events, the status.
 //!
 //! A dispatcher knows neither sockets nor engines; it never waits and never computes.
 
 mod answers;
-mod clocks;
+mod delivery;
 pub mod dispatcher;
-pub mod log;
+mod flow;
+mod forward;
+mod joints;
+mod observability;
 pub mod pipeline;
 pub mod planner;
-mod pool;
-mod schedule;
-mod session;
-mod status;
+mod queue;
+mod scheduler;
+mod sessions;
 mod templates;
-mod watch;
+mod waiting;
+mod workers;
 
 pub use dispatcher::{Dispatcher, Limits, PeerId};
-pub use watch::Clock;
+pub use observability::{Clock, log};

@@ -1,6 +1,6 @@
 //! The stream modifiers that every command passes, in order.
 
-use gt_ir::Command;
+use gt_ir::ClientCommand;
 use gt_ir::modifier::Modifier;
 
 /// The list of modifiers. Empty, it costs nothing.
@@ -16,7 +16,7 @@ impl Pipeline {
     }
 
     /// Passes a batch through all modifiers.
-    pub fn process(&mut self, mut batch: Vec<Command>) -> Vec<Command> {
+    pub fn process(&mut self, mut batch: Vec<ClientCommand>) -> Vec<ClientCommand> {
         for modifier in &mut self.modifiers {
             let mut out = Vec::with_capacity(batch.len());
             batch.into_iter().for_each(|command| modifier.process(command, &mut out));
@@ -44,7 +44,7 @@ mod tests {
             "twice"
         }
 
-        fn process(&mut self, command: Command, out: &mut Vec<Command>) {
+        fn process(&mut self, command: ClientCommand, out: &mut Vec<ClientCommand>) {
             self.0 += 1;
             out.extend([command.clone(), command]);
         }
@@ -59,7 +59,7 @@ mod tests {
         let mut pipeline = Pipeline::default();
         pipeline.push(Box::new(Twice(0)));
         pipeline.push(Box::new(Twice(0)));
-        let out = pipeline.process(vec![Command::Free(TensorId(1))]);
+        let out = pipeline.process(vec![ClientCommand::Free(TensorId(1))]);
         assert_eq!(out.len(), 4);
         let stats = pipeline.get_stats();
         assert_eq!(stats[0], ("twice", vec![("commands", 1)]));

@@ -1,76 +1,20 @@
 //! What the dispatcher makes of a client's stream, as the instruction log writes it, compared with
 //! the texts in `streams/`. `GT_WRITE_STREAMS=1` writes them anew.
 
+mod common;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use common::{Program, all_of, hello};
 use gt_dispatcher::log::Log;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_ir::signal::Shard;
-use gt_ir::{
-    Attribute, Attributes, Command, DType, Fabric, Instruction, Operand, Operation, RequestId,
-    Scalar, SourceId, TensorId, ops,
-};
+use gt_ir::message::{Message, Role};
+use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::{Attribute, DType, Fabric, Operand, Scalar, Shape, TensorData, TensorId, ops};
 
 const CLIENT: PeerId = PeerId(100);
-
-fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
-    let (version, schema) = (PROTOCOL_VERSION, schema());
-    let (machine, endpoint) = ("machine".to_string(), String::new());
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric })
-}
-
-/// A client's program, written down as commands.
-#[derive(Default)]
-struct Program {
-    commands: Vec<Command>,
-    signal: u32,
-    tensors: u64,
-}
-
-impl Program {
-    /// Says what a signal means.
-    fn mean(&mut self, number: u32, name: &str, shard: Shard) {
-        self.commands.push(Command::Signal { number, name: name.into(), shard: Some(shard) });
-    }
-
-    fn run(
-        &mut self,
-        operation: &'static Operation,
-        operands: &[Operand],
-        attributes: &[Attribute],
-    ) -> Operand {
-        let output = TensorId(self.tensors);
-        self.tensors += 1;
-        self.commands.push(Command::Run(Instruction {
-            operation,
-            output,
-            operands: operands.iter().copied().collect(),
-            attributes: attributes.iter().cloned().collect::<Attributes>(),
-            source: SourceId::default(),
-            signal: self.signal,
-        }));
-        Operand::Tensor(output)
-    }
-
-    fn ones(&mut self, dims: &[usize]) -> Operand {
-        let one = Operand::Scalar(Scalar::Int(1));
-        let attributes = [Attribute::dims(dims), Attribute::DType(DType::F32)];
-        self.run(&ops::create::FULL, &[one], &attributes)
-    }
-
-    fn fetch(&mut self, tensor: Operand) {
-        let Operand::Tensor(tensor) = tensor else { panic!("a number") };
-        self.commands.push(Command::Fetch {
-            request: RequestId(0),
-            tensor,
-            shared: false,
-            line: SourceId(0),
-        });
-    }
-}
 
 /// Compares the log of a program on `workers` workers with the text of this name.
 fn check(name: &str, workers: u64, program: Program) {
@@ -129,8 +73,7 @@ fn a_mean_is_weighed_and_summed_where_it_is_needed() {
     program.mean(1, "rows", Shard::row(None, Some(0)));
     program.signal = 1;
     let x = program.ones(&[5, 3]);
-    let all = [Attribute::ints::<i64>(&[]), Attribute::Bool(false)];
-    let mean = program.run(&ops::reduce::MEAN, &[x], &all);
+    let mean = program.run(&ops::reduce::MEAN, &[x], &all_of(&[]));
     program.run(&ops::unary::EXP, &[mean], &[]);
     check("mean.txt", 2, program);
 }
@@ -166,4 +109,192 @@ fn engines_move_what_they_can_themselves() {
         program.run(&ops::unary::EXP, &[sum], &[]);
     }
     check_on("joint.txt", vec![fabric(0), fabric(1), None], program);
+}
+
+/// Where a slice begins, how many rows it takes, and every which.
+fn rows(start: i64, count: i64, step: i64) -> [Attribute; 3] {
+    [[start, 0], [count, 2], [step, 1]].map(|numbers| Attribute::ints(&numbers))
+}
+
+#[test]
+fn partial_sums_stay_apart_until_their_sum_is_needed() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[4, 3]);
+    let sum = program.run(&ops::reduce::SUM, &[x], &all_of(&[0]));
+    let twice = program.run(&ops::binary::ADD, &[sum, sum], &[]);
+    program.run(&ops::unary::EXP, &[twice], &[]);
+    check("partial.txt", 2, program);
+}
+
+#[test]
+fn whoever_has_no_part_gives_what_changes_nothing() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[2]);
+    let most = program.run(&ops::reduce::AMAX, &[x], &all_of(&[0]));
+    program.fetch(most);
+    check("no_part.txt", 3, program);
+}
+
+#[test]
+fn rows_become_columns() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[4, 6]);
+    program.mean(2, "columns", Shard::row(None, Some(1)));
+    program.signal = 2;
+    let y = program.ones(&[4, 6]);
+    program.run(&ops::binary::ADD, &[y, x], &[]);
+    check("to_columns.txt", 2, program);
+}
+
+/// On two rows of two workers: what is cut along both axes is multiplied in place, and added up
+/// along one.
+#[test]
+fn a_mesh_of_two_axes_cuts_both() {
+    let axis = |name: &str, axis| MeshAxis { name: name.into(), length: 2, axis: Some(axis) };
+    let mesh = |first, second| Shard {
+        workers: None,
+        mesh: vec![axis("down", first), axis("across", second)],
+    };
+    let mut program = Program::default();
+    program.mean(1, "both", mesh(0, 1));
+    program.signal = 1;
+    let left = program.ones(&[4, 6]);
+    program.mean(2, "across", mesh(-1, 0));
+    program.signal = 2;
+    let right = program.ones(&[6, 2]);
+    program.signal = 0;
+    program.run(&ops::matmul::MATMUL, &[left, right], &[]);
+    check("mesh.txt", 4, program);
+}
+
+#[test]
+fn a_slice_with_gaps_stays_where_it_is() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[12, 2]);
+    program.run(&ops::shape::SLICE, &[x], &rows(1, 5, 2));
+    check("slice.txt", 2, program);
+}
+
+#[test]
+fn a_batch_is_shared_out_evenly() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[12, 2]);
+    let batch = program.run(&ops::shape::SLICE, &[x], &rows(1, 4, 1));
+    program.run(&ops::unary::EXP, &[batch], &[]);
+    check("batch.txt", 2, program);
+}
+
+#[test]
+fn a_slice_that_one_worker_has_all_of_is_balanced() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[36, 2]);
+    program.run(&ops::shape::SLICE, &[x], &rows(0, 6, 2));
+    check("balance.txt", 3, program);
+}
+
+#[test]
+fn a_composite_along_a_cut_axis_is_what_it_consists_of() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[4, 3]);
+    let along = |axis| [Attribute::Int(axis)];
+    // Along the other axis each has all it needs.
+    program.run(&ops::nn::SOFTMAX, &[x], &along(1));
+    program.run(&ops::nn::SOFTMAX, &[x], &along(0));
+    check("softmax.txt", 2, program);
+}
+
+#[test]
+fn an_update_stays_where_its_parameter_is() {
+    let mut program = Program::default();
+    let gradient = program.ones(&[4, 2]);
+    program.within_rows();
+    let parameter = program.ones(&[4, 2]);
+    program.signal = 0;
+    program.run(&ops::binary::SUB, &[parameter, gradient], &[]);
+    check("update.txt", 2, program);
+}
+
+#[test]
+fn data_is_split_as_it_comes() {
+    let numbers = |program: &mut Program, length: usize| {
+        let data = TensorData::new(
+            DType::U8,
+            Shape::new(&[length, 2]).unwrap(),
+            vec![7; 2 * length].into(),
+        );
+        program.data(data.unwrap())
+    };
+    let mut program = Program::default();
+    program.within_rows();
+    numbers(&mut program, 5);
+    program.mean(2, "columns", Shard::row(None, Some(1)));
+    program.signal = 2;
+    // What does not lie in one piece goes whole to one, which passes it on.
+    numbers(&mut program, 4);
+    check("data.txt", 2, program);
+}
+
+/// `x[i:i + 4]`, iteration by iteration from elsewhere: the workers' template says it once, and
+/// each iteration only where it begins.
+#[test]
+fn a_moving_slice_is_planned_once() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[12, 2]);
+    let mut repeated = program.define(0, &[], |program| {
+        let slice = program.step(&ops::shape::SLICE, &[x], &rows(0, 4, 1));
+        let of = Operand::Tensor(slice.output);
+        vec![slice, program.step(&ops::unary::EXP, &[of], &[])]
+    });
+    for start in [0, 4, 5] {
+        // The first number of each of the three attributes: start, size and step.
+        program.invoke(&mut repeated, &[(0, Scalar::Int(start))]);
+    }
+    check("moving_slice.txt", 2, program);
+}
+
+/// A step that moves something: planned once, then invoked. What a slot keeps by its place is
+/// planned anew for another place.
+#[test]
+fn an_iteration_is_planned_once() {
+    let mut program = Program::default();
+    let weights = program.ones(&[3, 2]);
+    program.within_rows();
+    let x = program.ones(&[4, 3]);
+    let mut repeated = program.define(0, &[], |program| {
+        let product = program.step(&ops::matmul::MATMUL, &[x, weights], &[]);
+        let of = Operand::Tensor(product.output);
+        let sum = program.step(&ops::reduce::SUM, &[of], &all_of(&[0]));
+        let of = Operand::Tensor(sum.output);
+        vec![product, sum, program.step(&ops::unary::EXP, &[of], &[])]
+    });
+    for _ in 0..3 {
+        program.invoke(&mut repeated, &[]);
+    }
+    check("repeated.txt", 2, program);
+}
+
+/// A plan is kept for which of its tensors are the same, too.
+#[test]
+fn an_iteration_is_of_the_tensors_that_it_names() {
+    let mut program = Program::default();
+    let [a, b, c] = [4, 4, 4].map(|length| program.ones(&[length]));
+    let mut repeated = program.define(0, &[], |program| {
+        let sum = program.step(&ops::binary::ADD, &[a, b], &[]);
+        let of = Operand::Tensor(sum.output);
+        vec![sum, program.step(&ops::binary::MUL, &[of, c], &[])]
+    });
+    // The second, and then the first, stands for two of them.
+    for on in [[0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]] {
+        repeated.on = on.map(TensorId).to_vec();
+        program.invoke(&mut repeated, &[]);
+    }
+    check("same_tensors.txt", 1, program);
 }

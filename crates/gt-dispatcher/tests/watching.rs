@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::event::{Event, Kind, Lane};
+use gt_ir::event::{Event, Kind, Track};
 use gt_ir::message::{Hello, Message, Named, PROTOCOL_VERSION, Role, schema};
 use gt_ir::status::{Report, Status};
-use gt_ir::{Command, RequestId};
+use gt_ir::{ClientCommand, RequestId};
 
 const CLIENT: PeerId = PeerId(1);
 const WATCHER: PeerId = PeerId(2);
@@ -39,6 +39,7 @@ impl World {
             machine: String::new(),
             endpoint: String::new(),
             fabric: None,
+            rate: 1,
         };
         self.tell(peer, role, Message::Hello(hello))
     }
@@ -58,7 +59,7 @@ impl World {
     }
 
     fn status(&mut self, peer: PeerId, role: Role) -> Status {
-        let question = Message::Stream(vec![Command::Status { request: RequestId(9) }]);
+        let question = Message::Stream(vec![ClientCommand::Status { request: RequestId(9) }]);
         let told = self.tell(peer, role, question);
         let status = told.into_iter().find_map(|(to, message)| match message {
             Message::Status { status, .. } if to == peer => Some(*status),
@@ -70,7 +71,7 @@ impl World {
 
 fn issue(count: usize) -> Message {
     let times = (Duration::ZERO, Duration::ZERO);
-    let event = Event::of_batch(Kind::Issue, Lane::Client, 0, 1, times);
+    let event = Event::of_batch(Kind::Issue, Track::Client, 0, 1, times);
     Message::Events { events: vec![event; count], dropped: 0 }
 }
 
@@ -138,7 +139,7 @@ fn a_watcher_may_ask_and_nothing_else() {
     let mut world = World::new();
     world.join(CLIENT, Role::Client, "anna");
     world.join(WATCHER, Role::Watcher, "w");
-    let command = Message::Stream(vec![Command::EndSession { session: 1 }]);
+    let command = Message::Stream(vec![ClientCommand::Statistics { request: RequestId(1) }]);
     let told = world.tell(WATCHER, Role::Watcher, command);
     assert!(told.iter().any(|(to, message)| *to == WATCHER
         && matches!(message, Message::Goodbye { reason } if reason.contains("only ask"))));

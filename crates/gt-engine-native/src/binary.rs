@@ -8,7 +8,8 @@ use gt_worker::EngineError;
 
 use crate::cast::{self, runs};
 use crate::element::{Bool, Element, Number, Whole, compute_dtype, with_number};
-use crate::elementwise::{self, ByDType, Kernel, Plan};
+use crate::elementwise::{self, PARALLEL};
+use crate::kernel::{ByDType, Kernel};
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
@@ -60,7 +61,7 @@ binary! {
 }
 
 /// # Safety
-/// As for every [`Kernel`].
+/// As for [`Kernel::run`], of a kernel that is in place.
 unsafe fn each<T: Copy, O: Binary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     let [left, right, _] = *inputs;
     // SAFETY: the contract of kernels.
@@ -85,7 +86,7 @@ unsafe fn each<T: Copy, O: Binary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: 
 }
 
 /// # Safety
-/// As for every [`Kernel`], and never in place.
+/// As for [`Kernel::run`].
 unsafe fn into_bool<T: Copy, O: Binary<T, Bool>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (right, (left, to)) = unsafe {
@@ -102,6 +103,16 @@ fn map<T: Copy, R, O: Binary<T, R>>(left: &[T], right: &[T], to: &mut [MaybeUnin
     for ((to, left), right) in to.iter_mut().zip(left).zip(right) {
         to.write(O::at(*left, *right));
     }
+}
+
+const fn same<T: Element, O: Binary<T>>() -> Option<Kernel> {
+    // SAFETY: `each` reads two runs of T and writes one.
+    Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 2) })
+}
+
+const fn question<T: Element, O: Binary<T, Bool>>() -> Option<Kernel> {
+    // SAFETY: `into_bool` reads two runs of T and writes one of bools.
+    Some(unsafe { Kernel::new::<T, Bool>(into_bool::<T, O>, 2) })
 }
 
 /// Kernels for bool and all numbers.
@@ -128,12 +139,12 @@ where
     O: Binary<Bool> + Binary<u8> + Binary<i8> + Binary<i16> + Binary<i32> + Binary<i64>,
 {
     [
-        Some(each::<Bool, O>),
-        Some(each::<u8, O>),
-        Some(each::<i8, O>),
-        Some(each::<i16, O>),
-        Some(each::<i32, O>),
-        Some(each::<i64, O>),
+        same::<Bool, O>(),
+        same::<u8, O>(),
+        same::<i8, O>(),
+        same::<i16, O>(),
+        same::<i32, O>(),
+        same::<i64, O>(),
         None,
         None,
         None,
@@ -144,8 +155,8 @@ where
 /// Kernels for floats.
 pub const fn floats<O: Binary<f32> + Binary<f64>>() -> ByDType {
     let mut kernels = [None; 10];
-    kernels[8] = Some(each::<f32, O> as Kernel);
-    kernels[9] = Some(each::<f64, O> as Kernel);
+    kernels[8] = same::<f32, O>();
+    kernels[9] = same::<f64, O>();
     kernels
 }
 
@@ -162,16 +173,16 @@ where
         + Binary<f64, Bool>,
 {
     [
-        Some(into_bool::<Bool, O>),
-        Some(into_bool::<u8, O>),
-        Some(into_bool::<i8, O>),
-        Some(into_bool::<i16, O>),
-        Some(into_bool::<i32, O>),
-        Some(into_bool::<i64, O>),
+        question::<Bool, O>(),
+        question::<u8, O>(),
+        question::<i8, O>(),
+        question::<i16, O>(),
+        question::<i32, O>(),
+        question::<i64, O>(),
         None,
         None,
-        Some(into_bool::<f32, O>),
-        Some(into_bool::<f64, O>),
+        question::<f32, O>(),
+        question::<f64, O>(),
     ]
 }
 
@@ -188,9 +199,8 @@ fn compute(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
-    let kernel = kernels[dtype as usize].expect("inference gives a dtype with a kernel");
-    let plan = Plan { in_place: true, ..Plan::new(kernel, dtype, dtype) };
-    elementwise::run(threads, &mut operands, &plan, output)
+    let kernel = kernels[dtype as usize].as_ref().expect("inference gives a dtype with a kernel");
+    elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
 }
 
 /// Integers have no result for a divisor of zero.

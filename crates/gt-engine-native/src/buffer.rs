@@ -25,57 +25,100 @@ const KEPT_BYTES: usize = 128 << 10;
 const LARGEST_KEPT: usize = 64 << 20;
 const KEPT_LARGE: usize = 256 << 20;
 
-/// A block of memory that tensors share. It is written only while one tensor alone refers to
-/// it, or by the operation that makes it.
-pub struct Buffer {
+/// A block of memory from the allocator, given back to it when dropped. It hands out nothing but
+/// its address.
+struct Block {
     data: NonNull<u8>,
     capacity: usize,
-    /// Memory of someone else's, held here; it is never written.
-    owner: Option<Bytes>,
 }
 
-// SAFETY: a buffer is plain memory; writing needs `&mut Buffer`, or is done before it is shared.
-unsafe impl Send for Buffer {}
-// SAFETY: as above.
-unsafe impl Sync for Buffer {}
+// SAFETY: the block owns its memory, which any thread may give back to the allocator.
+unsafe impl Send for Block {}
+// SAFETY: through a shared block there is its address to be had, and nothing else.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Memory that is not initialized. `capacity` comes from [`round`].
+    fn allocate(capacity: usize) -> Option<Block> {
+        assert!(capacity > 0);
+        // SAFETY: the capacity is not 0.
+        let data = NonNull::new(unsafe { alloc(layout(capacity)) })?;
+        Some(Block { data, capacity })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated with the same layout, and given back once.
+        unsafe { dealloc(self.data.as_ptr(), layout(self.capacity)) }
+    }
+}
+
+/// Memory that tensors share. It hands out its address; whoever follows that answers for it.
+pub struct Buffer {
+    memory: Memory,
+    /// How many bytes were asked for: the memory may have more, which nobody writes.
+    length: usize,
+}
+
+enum Memory {
+    /// There until the buffer is dropped.
+    Own(Option<Block>),
+    /// Someone else's, held here; it is never written.
+    Foreign(Bytes),
+}
 
 impl Buffer {
     /// Memory for `bytes` bytes, not initialized.
     pub fn new(bytes: usize) -> Result<Arc<Buffer>, EngineError> {
         let capacity = round(bytes).ok_or(EngineError::OutOfMemory { bytes })?;
-        let data = take_kept(capacity)
-            .or_else(|| {
-                // SAFETY: the capacity is at least ALIGN, so not 0.
-                NonNull::new(unsafe { alloc(layout(capacity)) })
-            })
+        let block = take_kept(capacity)
+            .or_else(|| Block::allocate(capacity))
             .ok_or(EngineError::OutOfMemory { bytes })?;
-        Ok(Arc::new(Buffer { data, capacity, owner: None }))
+        Ok(Arc::new(Buffer { memory: Memory::Own(Some(block)), length: bytes }))
     }
 
     /// Someone else's memory, shared instead of copied.
     pub fn foreign(bytes: Bytes) -> Arc<Buffer> {
-        let data = NonNull::from(&bytes[..]).cast();
-        Arc::new(Buffer { data, capacity: bytes.len(), owner: Some(bytes) })
+        let length = bytes.len();
+        Arc::new(Buffer { memory: Memory::Foreign(bytes), length })
     }
 
+    /// Where the memory begins. It may be written only if it has no [`Buffer::owner`].
     pub fn data(&self) -> *mut u8 {
-        self.data.as_ptr()
+        match &self.memory {
+            Memory::Own(block) => block.as_ref().expect("it is there").data.as_ptr(),
+            Memory::Foreign(bytes) => bytes.as_ptr().cast_mut(),
+        }
     }
 
+    /// How many bytes it was made for.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// How many bytes it takes up.
     pub fn capacity(&self) -> usize {
-        self.capacity
+        match &self.memory {
+            Memory::Own(block) => block.as_ref().expect("it is there").capacity,
+            Memory::Foreign(bytes) => bytes.len(),
+        }
     }
 
     pub fn owner(&self) -> Option<&Bytes> {
-        self.owner.as_ref()
+        match &self.memory {
+            Memory::Own(_) => None,
+            Memory::Foreign(bytes) => Some(bytes),
+        }
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.owner.is_none() && !keep(self.data, self.capacity) {
-            // SAFETY: allocated in `new` with the same layout, and given back once.
-            unsafe { dealloc(self.data.as_ptr(), layout(self.capacity)) }
+        if let Memory::Own(block) = &mut self.memory
+            && let Some(block) = block.take()
+        {
+            keep(block);
         }
     }
 }
@@ -100,27 +143,15 @@ fn layout(capacity: usize) -> Layout {
     Layout::from_size_align(capacity, ALIGN).expect("`round` keeps it in range")
 }
 
-/// Blocks that this thread keeps, by class.
-struct Kept([Vec<NonNull<u8>>; CLASSES]);
-
 thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; CLASSES])) };
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        for (class, blocks) in self.0.iter_mut().enumerate() {
-            for block in blocks.drain(..) {
-                // SAFETY: `keep` put it here with this class's capacity.
-                unsafe { dealloc(block.as_ptr(), layout(ALIGN << class)) }
-            }
-        }
-    }
+    /// Blocks that this thread keeps, by class.
+    static KEPT: RefCell<[Vec<Block>; CLASSES]> =
+        const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
 /// Large blocks that are kept, by capacity.
 struct Large {
-    blocks: BTreeMap<usize, Vec<usize>>,
+    blocks: BTreeMap<usize, Vec<Block>>,
     bytes: usize,
 }
 
@@ -130,52 +161,42 @@ fn large() -> MutexGuard<'static, Large> {
     LARGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take_large(capacity: usize) -> Option<NonNull<u8>> {
-    let mut large = large();
-    let address = large.blocks.get_mut(&capacity)?.pop()?;
-    large.bytes -= capacity;
-    NonNull::new(address as *mut u8)
-}
-
-fn keep_large(block: NonNull<u8>, capacity: usize) -> bool {
-    let mut large = large();
-    if capacity > LARGEST_KEPT || large.bytes + capacity > KEPT_LARGE {
-        return false;
-    }
-    large.bytes += capacity;
-    large.blocks.entry(capacity).or_default().push(block.as_ptr() as usize);
-    true
-}
-
 /// Gives the large blocks that are kept back to the system.
 pub fn release_kept() {
     let mut large = large();
-    for (capacity, blocks) in std::mem::take(&mut large.blocks) {
-        for address in blocks {
-            // SAFETY: `keep_large` put it here with this capacity.
-            unsafe { dealloc(address as *mut u8, layout(capacity)) }
-        }
-    }
+    large.blocks.clear();
     large.bytes = 0;
 }
 
-fn take_kept(capacity: usize) -> Option<NonNull<u8>> {
-    let Some(class) = class(capacity) else { return take_large(capacity) };
-    KEPT.try_with(|kept| kept.borrow_mut().0[class].pop()).ok().flatten()
+/// A block that was kept, of exactly this capacity.
+fn take_kept(capacity: usize) -> Option<Block> {
+    if let Some(class) = class(capacity) {
+        return KEPT.try_with(|kept| kept.borrow_mut()[class].pop()).ok().flatten();
+    }
+    let mut large = large();
+    let block = large.blocks.get_mut(&capacity)?.pop()?;
+    large.bytes -= capacity;
+    Some(block)
 }
 
 /// Keeps a block for reuse, unless there are enough of its size or the thread is ending.
-fn keep(block: NonNull<u8>, capacity: usize) -> bool {
-    let Some(class) = class(capacity) else { return keep_large(block, capacity) };
-    KEPT.try_with(|kept| {
-        let blocks = &mut kept.borrow_mut().0[class];
-        let room = blocks.len() * capacity < KEPT_BYTES;
-        if room {
-            blocks.push(block);
-        }
-        room
-    })
-    .unwrap_or(false)
+fn keep(block: Block) {
+    let capacity = block.capacity;
+    if let Some(class) = class(capacity) {
+        // Where the thread is ending the block is dropped with the closure.
+        let _ = KEPT.try_with(|kept| {
+            let blocks = &mut kept.borrow_mut()[class];
+            if blocks.len() * capacity < KEPT_BYTES {
+                blocks.push(block);
+            }
+        });
+        return;
+    }
+    let mut large = large();
+    if capacity <= LARGEST_KEPT && large.bytes + capacity <= KEPT_LARGE {
+        large.bytes += capacity;
+        large.blocks.entry(capacity).or_default().push(block);
+    }
 }
 
 #[cfg(test)]

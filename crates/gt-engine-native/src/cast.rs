@@ -7,20 +7,21 @@ use gt_ir::operation::Meta;
 use gt_ir::{Attributes, DType, Operand};
 use gt_worker::EngineError;
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use crate::element::{Bool, Element};
-use crate::elementwise::{self, Kernel, Plan};
+use crate::elementwise::{self, PARALLEL};
+use crate::halves;
+use crate::kernel::Kernel;
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
 /// The kernel that reads one dtype and writes another.
-pub fn kernel(from: DType, to: DType) -> Kernel {
+pub fn kernel(from: DType, to: DType) -> &'static Kernel {
     match (from, to) {
-        (DType::F16, DType::F32) => widen,
-        (DType::F32, DType::F16) => narrow,
-        _ => KERNELS[from as usize][to as usize],
+        (DType::F16, DType::F32) => &WIDEN,
+        (DType::F32, DType::F16) => &NARROW,
+        _ => &KERNELS[from as usize][to as usize],
     }
 }
 
@@ -38,23 +39,28 @@ static KERNELS: [[Kernel; 10]; 10] = [
     row::<f64>(),
 ];
 
+const fn one<A: Element, B: Element>() -> Kernel {
+    // SAFETY: `each` reads a run of A and writes one of B.
+    unsafe { Kernel::new::<A, B>(each::<A, B>, 1) }
+}
+
 const fn row<A: Element>() -> [Kernel; 10] {
     [
-        each::<A, Bool>,
-        each::<A, u8>,
-        each::<A, i8>,
-        each::<A, i16>,
-        each::<A, i32>,
-        each::<A, i64>,
-        each::<A, f16>,
-        each::<A, half::bf16>,
-        each::<A, f32>,
-        each::<A, f64>,
+        one::<A, Bool>(),
+        one::<A, u8>(),
+        one::<A, i8>(),
+        one::<A, i16>(),
+        one::<A, i32>(),
+        one::<A, i64>(),
+        one::<A, f16>(),
+        one::<A, half::bf16>(),
+        one::<A, f32>(),
+        one::<A, f64>(),
     ]
 }
 
 /// # Safety
-/// As for every [`Kernel`].
+/// As for [`Kernel::run`].
 unsafe fn each<A: Element, B: Element>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels; a cast is never in place.
     let (from, to) = unsafe { runs::<A, B>(inputs[0], out, n) };
@@ -68,28 +74,32 @@ unsafe fn each<A: Element, B: Element>(inputs: &[*const u8; 3], out: *mut u8, n:
     );
 }
 
-/// float16 has instructions of its own, which `half` uses for slices only.
+// SAFETY: `widen` reads a run of float16 and writes one of float32.
+static WIDEN: Kernel = unsafe { Kernel::new::<f16, f32>(widen, 1) };
+// SAFETY: `narrow` reads a run of float32 and writes one of float16.
+static NARROW: Kernel = unsafe { Kernel::new::<f32, f16>(narrow, 1) };
+
+/// # Safety
+/// As for [`Kernel::run`].
 unsafe fn widen(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
-    // SAFETY: the contract of kernels; every bit pattern is a float, so that a slice of them may
-    // be made before they are written.
-    unsafe {
-        let to = std::slice::from_raw_parts_mut(out.cast::<f32>(), n);
-        std::slice::from_raw_parts(inputs[0].cast::<f16>(), n).convert_to_f32_slice(to);
-    }
+    // SAFETY: the contract of kernels.
+    let (from, to) = unsafe { runs(inputs[0], out, n) };
+    halves::widen(from, to);
 }
 
+/// # Safety
+/// As for [`Kernel::run`].
 unsafe fn narrow(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
-    // SAFETY: as in `widen`.
-    unsafe {
-        let from = std::slice::from_raw_parts(inputs[0].cast::<f32>(), n);
-        std::slice::from_raw_parts_mut(out.cast::<f16>(), n).convert_from_f32_slice(from);
-    }
+    // SAFETY: the contract of kernels.
+    let (from, to) = unsafe { runs(inputs[0], out, n) };
+    halves::narrow(from, to);
 }
 
 /// A kernel's input and output as slices.
 ///
 /// # Safety
-/// Both are good for `n` elements and do not overlap, for as long as the slices live.
+/// `n` elements can be read at `input` and written at `out`, aligned; the two do not overlap. For as
+/// long as the slices live, nobody else writes the one or looks at the other.
 #[inline(always)]
 pub unsafe fn runs<'a, A, B>(
     input: *const u8,
@@ -108,11 +118,10 @@ pub fn to(threads: &mut Threads, tensor: Tensor, dtype: DType) -> Result<Tensor,
     if from == dtype {
         return Ok(tensor);
     }
-    let plan = Plan::new(kernel(from, dtype), from, dtype);
     let output = Meta::new(dtype, *tensor.shape());
     let mut operands = Operands::new();
     operands.push(Operand::Tensor(tensor));
-    elementwise::run(threads, &mut operands, &plan, output)
+    elementwise::run(threads, &mut operands, kernel(from, dtype), PARALLEL, output)
 }
 
 /// The cast operation.

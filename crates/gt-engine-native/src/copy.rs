@@ -2,20 +2,13 @@
 
 use gt_ir::Shape;
 use gt_ir::shape::MAX_RANK;
+use gt_worker::EngineError;
 
 use crate::element::with_bits;
 use crate::simd::vectorized;
-use crate::tensor::{Strides, Tensor};
+use crate::tensor::{Strides, Tensor, contiguous_strides};
 use crate::threads::{Shared, Threads};
-
-/// Copies `length` bytes.
-///
-/// # Safety
-/// Both ranges are valid and do not overlap.
-pub unsafe fn bytes(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, length) }
-}
+use crate::uninit::{Region, Uninit};
 
 /// The loops over one shape in which `K` tensors are walked together: axes of length 1 dropped,
 /// axes that are one run in every tensor merged. The last axis is the inner loop.
@@ -128,21 +121,29 @@ impl<const K: usize> Loops<K> {
 /// Copies of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 16;
 
-/// As [`into`], over threads where there is much to copy.
-pub fn into_with(threads: &mut Threads, from: &Tensor, to: &mut Tensor) {
+/// A contiguous copy of a tensor.
+pub fn of(from: &Tensor) -> Result<Tensor, EngineError> {
+    let mut out = Uninit::new(from.meta())?;
+    into(from, &mut out.whole());
+    // SAFETY: the copy has written every element.
+    Ok(unsafe { out.finish() })
+}
+
+/// As [`of`], over threads where there is much to copy.
+pub fn of_with(threads: &mut Threads, from: &Tensor) -> Result<Tensor, EngineError> {
     let count = threads.count();
     if from.numel() < PARALLEL || count == 1 {
-        return into(from, to);
+        return of(from);
     }
-    let shape = *from.shape();
-    let mut loops = Loops::new(&shape, &[from.strides(), to.strides()]);
+    let mut loops = Loops::new(from.shape(), &[from.strides(), contiguous_strides(from.shape())]);
     loops.turn_towards_runs();
-    let size = from.dtype().size();
-    let (source, target) = (Shared(from.read()), Shared(to.write()));
     // The first axis that has a part for each: the loops over it are cut, all others stay.
     let Some(axis) = (0..loops.rank).find(|&axis| loops.dims[axis] >= count) else {
-        return into(from, to);
+        return of(from);
     };
+    let mut out = Uninit::new(from.meta())?;
+    let size = from.dtype().size();
+    let (source, target) = (Shared::new(from.read().cast_mut()), Shared::new(out.write()));
     let length = loops.dims[axis];
     let step = length.div_ceil(4 * count).next_multiple_of(if length > 64 { 16 } else { 1 });
     threads.for_each(length.div_ceil(step), |piece| {
@@ -150,34 +151,41 @@ pub fn into_with(threads: &mut Threads, from: &Tensor, to: &mut Tensor) {
         let mut part = loops;
         part.dims[axis] = step.min(length - start);
         let at = |stride: isize| start as isize * stride * size as isize;
-        // SAFETY: the parts are disjoint, and within both tensors; the target is not shared.
+        // SAFETY: the loops go over the elements of both tensors, and a part of them over those
+        // whose place along the axis is in the part's range. As the target is contiguous, no two
+        // parts write the same. It is new memory, so that the source does not overlap with it.
         unsafe {
             let from = source.get().offset(at(loops.strides[0][axis]));
             run(&part, from, target.get().offset(at(loops.strides[1][axis])), size);
         }
     });
+    // SAFETY: the parts together are all elements.
+    Ok(unsafe { out.finish() })
 }
 
-/// Copies a tensor's values into another of the same shape and dtype, just made or writable.
-pub fn into(from: &Tensor, to: &mut Tensor) {
-    debug_assert!(from.meta() == to.meta());
+/// Copies a tensor's values into a region of the same shape and dtype.
+pub fn into(from: &Tensor, to: &mut Region) {
+    assert!(from.meta() == to.meta(), "a copy into another shape or dtype");
     if from.numel() == 0 {
         return;
     }
-    let shape = *from.shape();
-    let mut loops = Loops::new(&shape, &[from.strides(), to.strides()]);
+    let mut loops = Loops::new(from.shape(), &[from.strides(), *to.strides()]);
     loops.turn_towards_runs();
     let (source, target) = (from.read(), to.write());
-    // SAFETY: both walk their own elements; the target is not shared, so they do not overlap.
+    // SAFETY: both have the shape that the loops are over, and their own strides. The region is
+    // borrowed by itself, so that the tensor does not overlap with it.
     unsafe { run(&loops, source, target, from.dtype().size()) }
 }
 
+/// Copies elements of `size` bytes, in the loops' strides.
+///
 /// # Safety
-/// The loops stay within both tensors, which have elements of `size` bytes and do not overlap.
+/// Every element that the loops reach can be read at `from` and written at `to`, is aligned for
+/// its size, and the one memory does not overlap with the other.
 unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
     let (length, source, target) = (loops.inner(), loops.inner_stride(0), loops.inner_stride(1));
     if turned(loops) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; the loops are turned.
         return with_bits!(size, T => unsafe { transpose::<T>(loops, from.cast(), to.cast()) });
     }
     let unit = size as isize;
@@ -189,14 +197,15 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
     let outer = Loops { rank: loops.rank.max(1) - 1, ..*loops };
     outer.for_each_row(0..outer.rows(), |_, offsets| {
         for row in 0..rows as isize {
-            // SAFETY: `for_each_row` gives the offset of the first element of these rows.
+            // SAFETY: `for_each_row` gives the offset of the first element of these rows, which
+            // the caller's loops reach; they do not overlap, as the caller says.
             unsafe {
                 let from = from.offset(offsets[0] * unit + row * steps[0]);
                 let to = to.offset(offsets[1] * unit + row * steps[1]);
                 if source == 1 && target == 1 && length * size <= SHORT {
                     short(from, to, length * size);
                 } else if source == 1 && target == 1 {
-                    bytes(from, to, length * size);
+                    std::ptr::copy_nonoverlapping(from, to, length * size);
                 } else {
                     with_bits!(size, T => {
                         crate::copy::row::<T>(from.cast(), source, to.cast(), target, length)
@@ -213,11 +222,11 @@ const SHORT: usize = 256;
 /// Copies a short run, 16 bytes at a time.
 ///
 /// # Safety
-/// Both ranges are valid and do not overlap.
+/// `length` bytes can be read at `from` and written at `to`, and do not overlap.
 #[inline(always)]
 unsafe fn short(from: *const u8, to: *mut u8, length: usize) {
     let mut at = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise; `at` stays below the length.
     unsafe {
         while at + 16 <= length {
             let part = from.add(at).cast::<[u8; 16]>().read_unaligned();
@@ -232,10 +241,10 @@ unsafe fn short(from: *const u8, to: *mut u8, length: usize) {
 }
 
 /// # Safety
-/// `length` elements at the strides lie within both tensors.
+/// `length` elements at the strides can be read at `from` and written at `to`.
 unsafe fn row<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize, length: usize) {
     for i in 0..length as isize {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; i is below the length.
         unsafe { *to.offset(i * target) = *from.offset(i * source) }
     }
 }
@@ -258,7 +267,8 @@ unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
     let (source, target) = (loops.inner_stride(0), loops.strides[1][loops.rank - 2]);
     let outer = Loops { rank: loops.rank - 1, ..*loops };
     outer.for_each_row(0..outer.rows(), |_, offsets| {
-        // SAFETY: the caller's promise; `for_each_row` gives the offset of a matrix.
+        // SAFETY: `for_each_row` gives the offset of a matrix of the last two axes, which the
+        // caller's loops reach; turned loops have stride 1 along one of the two on either side.
         unsafe {
             turn(rows, columns, from.offset(offsets[0]), source, to.offset(offsets[1]), target);
         }
@@ -268,7 +278,8 @@ unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
 /// Copies a matrix, column by column at the source, row by row at the target.
 ///
 /// # Safety
-/// Element (r, c) is read at `from[r + c * source]` and written to `to[r * target + c]`.
+/// Element (r, c) can be read at `from[r + c * source]` and written at `to[r * target + c]`; the two
+/// matrices do not overlap.
 pub unsafe fn turn<T: Copy>(
     rows: usize,
     columns: usize,
@@ -300,7 +311,8 @@ unsafe fn matrix<T: Copy>(
         for top in (0..rows).step_by(BLOCK) {
             for left in (left..right).step_by(BLOCK) {
                 let (height, width) = (BLOCK.min(rows - top), BLOCK.min(right - left));
-                // SAFETY: rows and columns are in range, as the caller promises.
+                // SAFETY: top + row is below the rows and left + column below the columns, for which
+                // the caller has made its promise.
                 unsafe {
                     let from = from.offset(top as isize + left as isize * source);
                     let to = to.offset(top as isize * target + left as isize);
@@ -323,14 +335,17 @@ unsafe fn matrix<T: Copy>(
 /// As for [`matrix`], of [`BLOCK`] rows and columns.
 #[inline(always)]
 unsafe fn block<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize) {
-    // SAFETY: the caller's promise; arrays are read and written at any alignment.
+    // SAFETY: the caller's promise; a column of the source and a row of the target are runs of
+    // BLOCK elements, which are read and written at any alignment.
     unsafe {
         let column = |column: usize| -> [T; BLOCK] {
             from.offset(column as isize * source).cast::<[T; BLOCK]>().read_unaligned()
         };
         let columns: [[T; BLOCK]; BLOCK] = std::array::from_fn(column);
-        for row in 0..BLOCK {
-            let values: [T; BLOCK] = columns.map(|column| column[row]);
+        // By index: a `map` over the columns would copy all of them for each row.
+        let row = |row: usize| -> [T; BLOCK] { std::array::from_fn(|column| columns[column][row]) };
+        let rows: [[T; BLOCK]; BLOCK] = std::array::from_fn(row);
+        for (row, values) in rows.into_iter().enumerate() {
             to.offset(row as isize * target).cast::<[T; BLOCK]>().write_unaligned(values);
         }
     }
@@ -355,11 +370,12 @@ mod tests {
     #[test]
     fn transposed_tensors_are_copied_right() {
         let shape = Shape::new(&[3, 20, 33]).unwrap();
-        let mut x = Tensor::empty(Meta::new(DType::I32, shape)).unwrap();
-        for i in 0..shape.numel() {
-            // SAFETY: in range of a new tensor.
-            unsafe { x.write().cast::<i32>().add(i).write(i as i32) };
+        let mut out = Uninit::new(Meta::new(DType::I32, shape)).unwrap();
+        for (i, slot) in out.slots::<i32>().iter_mut().enumerate() {
+            slot.write(i as i32);
         }
+        // SAFETY: every slot has been written.
+        let x = unsafe { out.finish() };
         let turned = x.permute(&[0, 2, 1]).contiguous().unwrap();
         let (from, to) = (x.as_slice::<i32>(), turned.as_slice::<i32>());
         for (b, i, j) in

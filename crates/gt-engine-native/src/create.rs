@@ -1,5 +1,7 @@
 //! Tensors from nothing: numbers in order, and random ones.
 
+use std::mem::MaybeUninit;
+
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::ops::create::random_part;
@@ -9,7 +11,8 @@ use gt_worker::EngineError;
 
 use crate::element::{Element, with_element};
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::Threads;
+use crate::uninit::Uninit;
 
 /// Elements that one thread makes at a time.
 const PIECE: usize = 1 << 15;
@@ -20,22 +23,20 @@ fn filled<T: Element>(
     output: Meta,
     value: impl Fn(usize) -> T + Sync,
 ) -> Result<Tensor, EngineError> {
-    let mut out = Tensor::empty(output)?;
-    let n = output.shape.numel();
-    let to = Shared(out.write().cast::<T>());
-    let part = |range: std::ops::Range<usize>| {
-        for index in range {
-            // SAFETY: the tensor is new, of this type, and has n elements.
-            unsafe { to.get().add(index).write(value(index)) };
+    let mut out = Uninit::new(output)?;
+    let slots = out.slots::<T>();
+    let part = |piece: usize, slots: &mut [MaybeUninit<T>]| {
+        for (index, slot) in slots.iter_mut().enumerate() {
+            slot.write(value(piece * PIECE + index));
         }
     };
-    if n < 2 * PIECE {
-        part(0..n);
+    if slots.len() < 2 * PIECE {
+        slots.chunks_mut(PIECE).enumerate().for_each(|(piece, slots)| part(piece, slots));
     } else {
-        threads
-            .for_each(n.div_ceil(PIECE), |piece| part(piece * PIECE..n.min((piece + 1) * PIECE)));
+        threads.for_each_part(slots, PIECE, part);
     }
-    Ok(out)
+    // SAFETY: every element has been written.
+    Ok(unsafe { out.finish() })
 }
 
 /// The number that operand `index` is; a tensor of one element counts as its value.

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use gt_ir::{DType, Scalar};
 use half::{bf16, f16};
 
-/// A bool as tensors hold it: one byte, 0 or 1.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+/// A bool as tensors hold it: one byte, 0 or 1; other values mean nothing, but do no harm.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Bool(pub u8);
 
@@ -17,9 +17,14 @@ impl From<bool> for Bool {
     }
 }
 
-/// A type of tensors' elements: any bit pattern of its size is valid to read.
-pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
+/// A type of tensors' elements. It is plain data: any bits of its size are a value.
+pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
     const DTYPE: DType;
+    /// Looked at by the compiler wherever memory of the dtype is taken for elements of this type.
+    const FITS: () = assert!(
+        size_of::<Self>() == Self::DTYPE.size() && align_of::<Self>() <= Self::DTYPE.size(),
+        "an element is as large as its dtype says"
+    );
 
     fn from_f32(value: f32) -> Self;
     fn from_f64(value: f64) -> Self;

@@ -9,108 +9,87 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use gt_ir::instruction::Operands;
-use gt_ir::{DType, Meta, Operand, Shape};
+use gt_ir::shape::MAX_RANK;
+use gt_ir::{DType, Meta, Operand, Scalar};
 use gt_worker::EngineError;
 
 use crate::cast;
 use crate::copy::Loops;
 use crate::element::{Element, with_bits, with_element};
-use crate::tensor::{Strides, Tensor};
+use crate::kernel::Kernel;
+use crate::tensor::{Tensor, contiguous_strides};
 use crate::threads::{Shared, Threads};
-
-/// Computes a run: `n` elements from each input to the output. The output may be the first
-/// input's own memory if both have the same type, else it overlaps with none.
-///
-/// # Safety
-/// Each pointer is good for `n` elements of the types the kernel was made for.
-pub type Kernel = unsafe fn(inputs: &[*const u8; 3], out: *mut u8, n: usize);
-
-/// Kernels by the dtype they compute in.
-pub type ByDType = [Option<Kernel>; 10];
-
-/// What to run on which dtypes.
-#[derive(Clone, Copy)]
-pub struct Plan {
-    pub kernel: Kernel,
-    /// The dtypes the kernel reads.
-    pub inputs: [DType; 3],
-    /// The dtype the kernel writes.
-    pub result: DType,
-    /// Whether the output may be the first operand's memory.
-    pub in_place: bool,
-    /// From how many elements on threads share the work.
-    pub parallel: usize,
-}
-
-impl Plan {
-    /// A kernel that reads one dtype and writes one.
-    pub fn new(kernel: Kernel, input: DType, result: DType) -> Plan {
-        Plan { kernel, inputs: [input; 3], result, in_place: false, parallel: PARALLEL }
-    }
-}
+use crate::uninit::Uninit;
 
 /// Elements in a block.
 const BLOCK: usize = 1024;
 /// Tensors up to this size take the short way.
 const SMALL: usize = 128;
 /// Work on this many elements is split over threads; functions are worth it sooner than sums.
-const PARALLEL: usize = 1 << 17;
+pub const PARALLEL: usize = 1 << 17;
 pub const PARALLEL_FUNCTIONS: usize = 1 << 16;
 /// The smallest part that a thread takes.
 const PIECE: usize = 1 << 14;
 /// Rows shorter than this are not worth a kernel call each.
 const SHORT_ROW: usize = 16;
 
-/// Runs a plan on operands that broadcast to the output's shape. It may take the operands, so
-/// that the last reference to one is gone when the output is made.
+/// Runs a kernel on operands that broadcast to the output's shape, on threads from `parallel`
+/// elements on. It may take the operands, so that the last reference to one is gone when the output
+/// is made.
 pub fn run(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
-    plan: &Plan,
+    kernel: &Kernel,
+    parallel: usize,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let mut out = match reuse(operands, plan, output) {
-        Some(out) => out,
-        None => Tensor::empty(output)?,
-    };
-    let n = output.shape.numel();
-    if n == 0 {
-        return Ok(out);
+    let in_place = operands.first_mut().is_some_and(|first| can_take(first, kernel, output));
+    let mut out = if in_place { take(operands) } else { Uninit::new(output)? };
+    if output.shape.numel() > 0 && !small(operands, kernel, &mut out, in_place) {
+        general(threads, operands, (kernel, parallel), &mut out, in_place)?;
     }
-    if n <= SMALL && plan.result == output.dtype && small(operands, plan, &mut out, n) {
-        return Ok(out);
-    }
-    general(threads, operands, plan, output, &mut out)?;
-    Ok(out)
+    // SAFETY: the kernel has written all elements.
+    Ok(unsafe { out.finish() })
 }
 
-/// The first operand's tensor, a further reference, if its memory can take the output.
-fn reuse(operands: &mut Operands<Tensor>, plan: &Plan, output: Meta) -> Option<Tensor> {
-    if !plan.in_place {
-        return None;
-    }
-    let Operand::Tensor(first) = &mut operands[0] else { return None };
-    let fits = first.dtype() == output.dtype
-        && plan.inputs[0] == output.dtype
+/// Whether the output can be written into an operand's memory.
+fn can_take(operand: &mut Operand<Tensor>, kernel: &Kernel, output: Meta) -> bool {
+    let Operand::Tensor(first) = operand else { return false };
+    kernel.is_in_place_on(output.dtype)
+        && first.dtype() == output.dtype
         && *first.shape() == output.shape
         && first.is_contiguous()
-        && first.is_writable();
-    fits.then(|| first.clone())
+        && first.is_writable()
+}
+
+/// Takes the first operand, a tensor, to be written.
+fn take(operands: &mut Operands<Tensor>) -> Uninit {
+    match std::mem::replace(&mut operands[0], Operand::Scalar(Scalar::Bool(false))) {
+        Operand::Tensor(first) => Uninit::over(first),
+        Operand::Scalar(_) => unreachable!("`can_take` has looked"),
+    }
 }
 
 /// Room for [`SMALL`] elements of any dtype.
 #[repr(align(64))]
 struct SmallBlock([MaybeUninit<u64>; SMALL]);
 
-/// The short way for small tensors that need neither casts nor broadcasting; false if they do.
-fn small(operands: &Operands<Tensor>, plan: &Plan, out: &mut Tensor, n: usize) -> bool {
+/// The short way for small tensors that need neither casts nor broadcasting; false if these do.
+/// In place, the output is the first operand too.
+fn small(operands: &Operands<Tensor>, kernel: &Kernel, out: &mut Uninit, in_place: bool) -> bool {
+    let n = out.numel();
+    if n > SMALL || kernel.result() != out.dtype() {
+        return false;
+    }
+    check(operands, kernel, out.dtype(), in_place);
     let mut block = SmallBlock([MaybeUninit::uninit(); SMALL]);
     let mut inputs = [std::ptr::null(); 3];
     let mut filled = false;
     for (index, operand) in operands.iter().enumerate() {
         match operand {
+            _ if in_place && index == 0 => inputs[0] = out.write().cast_const(),
             Operand::Tensor(tensor)
-                if tensor.dtype() == plan.inputs[index]
+                if tensor.dtype() == kernel.inputs()[index]
                     && tensor.shape() == out.shape()
                     && tensor.is_contiguous() =>
             {
@@ -118,7 +97,7 @@ fn small(operands: &Operands<Tensor>, plan: &Plan, out: &mut Tensor, n: usize) -
             }
             Operand::Scalar(scalar) if !filled => {
                 let target = block.0.as_mut_ptr().cast::<u8>();
-                with_element!(plan.inputs[index], T => {
+                with_element!(kernel.inputs()[index], T => {
                     let value = T::from_scalar(*scalar);
                     for i in 0..n {
                         // SAFETY: the block has room for n <= SMALL elements of any size.
@@ -131,41 +110,60 @@ fn small(operands: &Operands<Tensor>, plan: &Plan, out: &mut Tensor, n: usize) -
             _ => return false,
         }
     }
-    // SAFETY: each input has n elements of the dtype planned, the output too; it is new or the
-    // first operand, which the plan then allows.
-    unsafe { (plan.kernel)(&inputs, out.write(), n) };
+    // SAFETY: each input has n elements of the dtype that the kernel reads, and the output n of
+    // the one it writes: there are as many inputs as it reads. The output's memory is nobody
+    // else's; where it is the first input's too, the kernel works in place.
+    unsafe { kernel.run(&inputs, out.write(), n) };
     true
+}
+
+/// Sees to it that a kernel can be run on such operands.
+fn check(operands: &Operands<Tensor>, kernel: &Kernel, dtype: DType, in_place: bool) {
+    assert!(operands.len() == kernel.arity(), "a kernel of {} operands", kernel.arity());
+    assert!(!in_place || kernel.is_in_place_on(dtype), "a kernel that works in place");
 }
 
 /// Everything a thread needs to run its part.
 struct Job<'a> {
-    plan: &'a Plan,
-    arity: usize,
+    kernel: &'a Kernel,
     loops: Loops<3>,
-    /// The operands' memory and dtypes.
-    from: [*const u8; 3],
+    /// The operands' memory and dtypes; the output's where there is no other.
+    from: [Shared<u8>; 3],
     dtypes: [DType; 3],
-    to: *mut u8,
+    to: Shared<u8>,
     result: DType,
 }
 
 fn general(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
-    plan: &Plan,
-    output: Meta,
-    out: &mut Tensor,
+    (kernel, parallel): (&Kernel, usize),
+    out: &mut Uninit,
+    in_place: bool,
 ) -> Result<(), EngineError> {
+    let Meta { dtype: result, shape } = out.meta();
+    check(operands, kernel, result, in_place);
+    // They stay where they are read for as long as this.
     let mut tensors: [Option<Tensor>; 3] = [None, None, None];
-    for (index, operand) in operands.drain(..).enumerate() {
+    let first = usize::from(in_place);
+    for (index, operand) in operands.drain(..).enumerate().skip(first) {
         tensors[index] = Some(match operand {
             Operand::Tensor(tensor) => tensor,
             // Numbers are tensors of one element, of the dtype they are computed in.
-            Operand::Scalar(scalar) => Tensor::scalar(scalar, plan.inputs[index])?,
+            Operand::Scalar(scalar) => Tensor::scalar(scalar, kernel.inputs()[index])?,
         });
     }
-    let arity = tensors.iter().flatten().count();
-    let mut loops = loops_over(&tensors, &output.shape);
+    let loops_over = |tensors: &[Option<Tensor>; 3]| {
+        // In place, the first operand is walked as the output is.
+        let mut strides = [contiguous_strides(&shape), [0; MAX_RANK], [0; MAX_RANK]];
+        for (strides, tensor) in strides.iter_mut().zip(tensors) {
+            if let Some(tensor) = tensor {
+                *strides = tensor.strides_in(&shape);
+            }
+        }
+        Loops::new(&shape, &strides)
+    };
+    let mut loops = loops_over(&tensors);
     let short = loops.inner() < SHORT_ROW && loops.rows() >= SHORT_ROW;
     let copies: [bool; 3] = std::array::from_fn(|k| short || loops.is_turned(k));
     if copies.contains(&true) {
@@ -174,38 +172,37 @@ fn general(
                 && copies
                 && tensor.numel() > 1
             {
-                *tensor = tensor.expand(&output.shape).contiguous()?;
+                *tensor = tensor.expand(&shape).contiguous()?;
             }
         }
-        loops = loops_over(&tensors, &output.shape);
+        loops = loops_over(&tensors);
     }
-    let from = |index: usize| tensors[index].as_ref().map_or(std::ptr::null(), Tensor::read);
-    let dtype = |index: usize| tensors[index].as_ref().map_or(output.dtype, Tensor::dtype);
-    let job = Job {
-        plan,
-        arity,
-        loops,
-        from: [from(0), from(1), from(2)],
-        dtypes: [dtype(0), dtype(1), dtype(2)],
-        to: out.write(),
-        result: output.dtype,
-    };
-    split(threads, &job, output.shape.numel());
+    let to = Shared::new(out.write());
+    let mut job = Job { kernel, loops, from: [to; 3], dtypes: [result; 3], to, result };
+    for (index, tensor) in tensors.iter().enumerate() {
+        if let Some(tensor) = tensor {
+            job.from[index] = Shared::new(tensor.read().cast_mut());
+            job.dtypes[index] = tensor.dtype();
+        }
+    }
+    // SAFETY: the loops are over the output's shape, to which the operands broadcast; there are as
+    // many as the kernel reads, and they are held above. The output is nobody else's; where it is
+    // the first operand too, the kernel works in place.
+    unsafe { split(threads, &job, shape.numel(), parallel) };
     Ok(())
 }
 
-fn loops_over(tensors: &[Option<Tensor>; 3], shape: &Shape) -> Loops<3> {
-    let strides = |index: usize| -> Strides {
-        tensors[index].as_ref().map_or([0; 8], |tensor| tensor.strides_in(shape))
-    };
-    Loops::new(shape, &[strides(0), strides(1), strides(2)])
-}
-
 /// Runs a job, over threads where it is large.
-fn split(threads: &mut Threads, job: &Job, numel: usize) {
+///
+/// # Safety
+/// The loops stay within every operand. The output is contiguous, has `numel` elements, as many as
+/// the loops, and nobody else reads or writes it, unless it is the first operand as well: then that
+/// is walked in the same way, and the kernel works in place.
+unsafe fn split(threads: &mut Threads, job: &Job, numel: usize, parallel: usize) {
     let (rows, columns) = (job.loops.rows(), job.loops.inner());
-    if numel < job.plan.parallel || threads.count() == 1 {
-        return part(job, 0..rows, 0..columns);
+    if numel < parallel || threads.count() == 1 {
+        // SAFETY: the caller's promise; these are all rows and columns.
+        return unsafe { part(job, 0..rows, 0..columns) };
     }
     let by_columns = columns >= rows;
     let length = if by_columns { columns } else { rows };
@@ -213,14 +210,11 @@ fn split(threads: &mut Threads, job: &Job, numel: usize) {
     // Whole blocks keep the vectors of each thread aligned.
     let step = length.div_ceil(pieces);
     let step = if by_columns { step.next_multiple_of(BLOCK) } else { step };
-    let job = Shared(job);
     threads.for_each(length.div_ceil(step), |piece| {
         let range = piece * step..((piece + 1) * step).min(length);
-        if by_columns {
-            part(job.get(), 0..rows, range);
-        } else {
-            part(job.get(), range, 0..columns);
-        }
+        let (rows, columns) = if by_columns { (0..rows, range) } else { (range, 0..columns) };
+        // SAFETY: the caller's promise; no two pieces share a row and a column.
+        unsafe { part(job, rows, columns) };
     });
 }
 
@@ -250,9 +244,10 @@ enum Access {
 }
 
 fn access(job: &Job, index: usize) -> Access {
-    if index >= job.arity || job.loops.is_constant(index) {
+    let wanted = job.kernel.inputs()[index];
+    if index >= job.kernel.arity() || job.loops.is_constant(index) {
         Access::Constant
-    } else if job.loops.inner_stride(index) == 1 && job.dtypes[index] == job.plan.inputs[index] {
+    } else if job.loops.inner_stride(index) == 1 && job.dtypes[index] == wanted {
         Access::Direct
     } else {
         Access::Load
@@ -260,20 +255,27 @@ fn access(job: &Job, index: usize) -> Access {
 }
 
 /// Runs the columns of some rows.
-fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
-    let mut blocks = [Block::new(), Block::new(), Block::new()];
-    let (mut raw, mut result) = (Block::new(), Block::new());
+///
+/// # Safety
+/// As for [`split`]; the rows and columns are within the loops, and nobody else is at the same.
+unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
+    // A block for each operand, one for what is to be cast and one for the result. From here on
+    // they are used by their addresses alone.
+    let mut blocks: [Block; 5] = std::array::from_fn(|_| Block::new());
+    let [first, second, third, raw, result] = blocks.each_mut().map(Block::room);
+    let blocks = [first, second, third];
     let accesses = [access(job, 0), access(job, 1), access(job, 2)];
-    let casts = job.result != job.plan.result;
-    let straight = !casts && accesses[..job.arity].iter().all(|&access| access == Access::Direct);
+    let arity = job.kernel.arity();
+    let casts = job.result != job.kernel.result();
+    let straight = !casts && accesses[..arity].iter().all(|&access| access == Access::Direct);
     let run = if straight { columns.len() } else { BLOCK.min(columns.len()) };
     let mut inputs = [std::ptr::null(); 3];
-    for index in 0..job.arity {
+    for index in 0..arity {
         if accesses[index] == Access::Constant {
-            let block = blocks[index].room();
-            // SAFETY: the operand has one element, which is at its start.
-            unsafe { load(job, index, job.from[index], 0, block, run, &mut raw) };
-            inputs[index] = block.cast_const();
+            // SAFETY: the operand is one element, which is at its start. Where `run` is more than a
+            // block, all are direct.
+            unsafe { load(job, index, job.from[index].get(), 0, blocks[index], run, raw) };
+            inputs[index] = blocks[index].cast_const();
         }
     }
     let inner = job.loops.inner();
@@ -281,33 +283,36 @@ fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
         let mut column = columns.start;
         while column < columns.end {
             let n = run.min(columns.end - column);
-            for index in 0..job.arity {
+            for index in 0..arity {
                 let stride = job.loops.inner_stride(index);
                 let at = offsets[index] + column as isize * stride;
                 let size = job.dtypes[index].size() as isize;
                 // SAFETY: the loops stay within the operand.
-                let from = unsafe { job.from[index].offset(at * size) };
+                let from = unsafe { job.from[index].get().offset(at * size).cast_const() };
                 match accesses[index] {
                     Access::Direct => inputs[index] = from,
                     Access::Constant => {}
                     Access::Load => {
-                        let block = blocks[index].room();
-                        // SAFETY: n elements at the stride are within the operand.
-                        unsafe { load(job, index, from, stride, block, n, &mut raw) };
-                        inputs[index] = block.cast_const();
+                        // SAFETY: n elements at the stride are within the operand; n is at most
+                        // BLOCK, as not all are direct.
+                        unsafe { load(job, index, from, stride, blocks[index], n, raw) };
+                        inputs[index] = blocks[index].cast_const();
                     }
                 }
             }
-            // SAFETY: the output is contiguous and has the shape of the loops; each part writes
-            // its own elements of it.
+            // SAFETY: the output is contiguous and has the shape of the loops, so that these n
+            // elements are this part's. Each input has n of the dtype that the kernel reads: in a
+            // block, or in the operand where it is direct. In place, the first operand is read
+            // where the output is written, or was loaded into a block. Where the result is cast, n
+            // is at most BLOCK, and the kernel of the cast is made for both dtypes.
             unsafe {
-                let to = job.to.add((row * inner + column) * job.result.size());
+                let to = job.to.get().add((row * inner + column) * job.result.size());
                 if casts {
-                    (job.plan.kernel)(&inputs, result.room(), n);
-                    let done = [result.room().cast_const(); 3];
-                    cast::kernel(job.plan.result, job.result)(&done, to, n);
+                    job.kernel.run(&inputs, result, n);
+                    let done = [result.cast_const(); 3];
+                    cast::kernel(job.kernel.result(), job.result).run(&done, to, n);
                 } else {
-                    (job.plan.kernel)(&inputs, to, n);
+                    job.kernel.run(&inputs, to, n);
                 }
             }
             column += n;
@@ -318,7 +323,8 @@ fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
 /// Brings `n` elements of operand `index` into a block, in the dtype they are computed in.
 ///
 /// # Safety
-/// `n` elements at the stride from `from` are within the operand; `n` is at most [`BLOCK`].
+/// `n` elements of the operand's dtype can be read at the stride from `from` on, or where that is
+/// 0, one; `n` is at most [`BLOCK`]. `block` and `raw` are two such, and no operands.
 unsafe fn load(
     job: &Job,
     index: usize,
@@ -326,27 +332,29 @@ unsafe fn load(
     stride: isize,
     block: *mut u8,
     n: usize,
-    raw: &mut Block,
+    raw: *mut u8,
 ) {
-    let (given, wanted) = (job.dtypes[index], job.plan.inputs[index]);
-    // SAFETY: the caller's promise; a block has room for BLOCK elements of any size.
+    let (given, wanted) = (job.dtypes[index], job.kernel.inputs()[index]);
+    // SAFETY: the caller's promise; a block has room for BLOCK elements of any size, and the
+    // kernels of casts are made for both dtypes.
     unsafe {
         if given == wanted {
             gather(from, stride, block, n, given.size());
         } else if stride == 0 {
-            cast::kernel(given, wanted)(&[from; 3], raw.room(), 1);
-            gather(raw.room(), 0, block, n, wanted.size());
+            cast::kernel(given, wanted).run(&[from; 3], raw, 1);
+            gather(raw, 0, block, n, wanted.size());
         } else if stride == 1 {
-            cast::kernel(given, wanted)(&[from; 3], block, n);
+            cast::kernel(given, wanted).run(&[from; 3], block, n);
         } else {
-            gather(from, stride, raw.room(), n, given.size());
-            cast::kernel(given, wanted)(&[raw.room().cast_const(); 3], block, n);
+            gather(from, stride, raw, n, given.size());
+            cast::kernel(given, wanted).run(&[raw.cast_const(); 3], block, n);
         }
     }
 }
 
 /// # Safety
-/// `n` elements of `size` bytes at the stride can be read, and `n` written to `to`.
+/// `n` elements of `size` bytes can be read at the stride, or where that is 0, one; `n` can be
+/// written at `to`, which does not overlap with them.
 unsafe fn gather(from: *const u8, stride: isize, to: *mut u8, n: usize, size: usize) {
     with_bits!(size, T => {
         let (from, to) = (from.cast::<T>(), to.cast::<T>());

@@ -12,6 +12,7 @@ use crate::element::{Number, compute_dtype, with_bits, with_number};
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
+use crate::uninit::Uninit;
 
 /// An index tensor, contiguous int64, all of whose entries are below `length`.
 fn index_below(threads: &mut Threads, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
@@ -69,15 +70,28 @@ pub fn gather(
     }
     let along = axis_of(attributes, x.shape())?;
     let index = index_below(threads, index, x.shape()[along])?;
-    let mut out = Tensor::empty(output)?;
+    let mut out = Uninit::new(output)?;
+    assert!(output == Meta::new(x.dtype(), *index.shape()), "a value for each index");
+    check_places(index.shape(), x.shape(), along);
     let (from, to) = (x.read(), out.write());
     with_bits!(output.dtype.size(), T => {
+        let (from, to) = (from.cast::<T>(), to.cast::<T>());
         for_each_place(&index, &x.strides(), along, |number, place| {
-            // SAFETY: the index is in range along its axis and no longer than x along others.
-            unsafe { *to.cast::<T>().add(number) = *from.cast::<T>().offset(place) }
+            // SAFETY: the places are of elements of x, as `check_places` has found, and the
+            // numbers those of the output, which is as large as the index.
+            unsafe { to.add(number).write(*from.offset(place)) }
         });
     });
-    Ok(out)
+    // SAFETY: the output has an element for each entry of the index, and all have been visited.
+    Ok(unsafe { out.finish() })
+}
+
+/// Sees to it that every place an index names is one of the tensor: the entries are in range along
+/// its axis; along all others the index may be no longer than the tensor.
+fn check_places(index: &Shape, shape: &Shape, along: usize) {
+    let mut axes = index.dims().iter().zip(shape.dims()).enumerate();
+    let fits = axes.all(|(axis, (entries, length))| axis == along || entries <= length);
+    assert!(index.rank() == shape.rank() && fits, "an index beyond its tensor");
 }
 
 pub fn scatter_add(
@@ -98,13 +112,15 @@ pub fn scatter_add(
     let x = tensor(&mut operands, 0)?;
     let mut out = cast::to(threads, x, dtype)?.writable()?;
     let along = axis_of(attributes, &output.shape)?;
-    let strides = out.strides();
+    assert!(*out.shape() == output.shape && source.shape() == index.shape());
+    check_places(index.shape(), &output.shape, along);
+    // Without axes there is one place only, whatever the stride.
+    let strides = if output.shape.rank() == 0 { [0; 8] } else { out.strides() };
     with_number!(dtype, T => {
-        let (to, source) = (out.write().cast::<T>(), source.as_slice::<T>());
-        // Without axes there is one place only, whatever the stride.
-        let strides = if output.shape.rank() == 0 { [0; 8] } else { strides };
+        let (to, source) = (out.as_mut_slice::<T>().as_mut_ptr(), source.as_slice::<T>());
         for_each_place(&index, &strides, along, |number, place| {
-            // SAFETY: as in `gather`; the output is contiguous and ours alone.
+            // SAFETY: the places are of elements of the output, as `check_places` has found; it is
+            // contiguous, and nobody else has it.
             unsafe {
                 let at = to.offset(place);
                 *at = (*at).plus(source[number]);
@@ -133,13 +149,15 @@ pub fn index_select(
     let index = tensor(&mut operands, 1)?;
     let index = index_below(threads, index, length)?;
     let entries = index.as_slice::<i64>();
-    let mut out = Tensor::empty(output)?;
+    let mut out = Uninit::new(output)?;
+    assert!(output == Meta::new(x.dtype(), x.shape().with(along, entries.len())));
     let (from, to) = (x.read(), out.write());
     with_bits!(output.dtype.size(), T => {
         let (from, to) = (from.cast::<T>(), to.cast::<T>());
         for slice in 0..outer {
             for (number, &entry) in entries.iter().enumerate() {
-                // SAFETY: the entry is below the length; the output has a row for each entry.
+                // SAFETY: x is contiguous and has `length` rows in each slice, and the entry is
+                // below that. The output, which is new, has a row for each entry.
                 unsafe {
                     let from = from.add((slice * length + entry as usize) * inner);
                     let to = to.add((slice * entries.len() + number) * inner);
@@ -152,7 +170,8 @@ pub fn index_select(
             }
         }
     });
-    Ok(out)
+    // SAFETY: a row has been written for each slice and entry.
+    Ok(unsafe { out.finish() })
 }
 
 /// index_add and index_copy: rows of a source go to rows that an index names.
@@ -172,19 +191,25 @@ fn into_rows(
     let source = cast::to(threads, source, dtype)?.contiguous()?;
     let x = tensor(&mut operands, 0)?;
     let mut out = cast::to(threads, x, dtype)?.writable()?;
-    let (from, to, entries) = (source.read(), out.write(), index.as_slice::<i64>());
-    let size = dtype.size();
+    let entries = index.as_slice::<i64>();
+    assert!(*out.shape() == output.shape);
+    assert!(*source.shape() == output.shape.with(along, entries.len()), "a row for each index");
+    let row = inner * dtype.size();
+    let (from, to) = (source.bytes().as_ptr(), out.bytes_mut().as_mut_ptr());
+    // Rows of nothing may lie at no aligned address.
+    let outer = if row == 0 { 0 } else { outer };
     for slice in 0..outer {
         for (number, &entry) in entries.iter().enumerate() {
-            // SAFETY: the entry is below the length; the source has a row for each entry, and
-            // is not the output, which is ours alone.
+            // SAFETY: both tensors are contiguous, and have elements. The source has a row for each slice and entry,
+            // and the output `length` rows in each slice, which the entry is below. Nobody else has
+            // the output, so that the source does not overlap with it.
             unsafe {
-                let from = from.add((slice * entries.len() + number) * inner * size);
-                let to = to.add((slice * length + entry as usize) * inner * size);
+                let from = from.add((slice * entries.len() + number) * row);
+                let to = to.add((slice * length + entry as usize) * row);
                 if adds {
                     with_number!(dtype, T => add_row::<T>(from.cast(), to.cast(), inner));
                 } else {
-                    std::ptr::copy_nonoverlapping(from, to, inner * size);
+                    std::ptr::copy_nonoverlapping(from, to, row);
                 }
             }
         }
@@ -193,7 +218,8 @@ fn into_rows(
 }
 
 /// # Safety
-/// Both rows have `n` elements and do not overlap.
+/// Both rows have `n` elements, aligned, and do not overlap. Nobody else has the one that is added
+/// to.
 unsafe fn add_row<T: Number>(from: *const T, to: *mut T, n: usize) {
     // SAFETY: the caller's promise.
     let (from, to) =
@@ -238,11 +264,12 @@ pub fn wrap_index(
     if entries.iter().all(|&at| at >= 0) {
         return Ok(index);
     }
-    let mut out = Tensor::empty(output)?;
-    let to = out.write().cast::<i64>();
-    for (number, &at) in entries.iter().enumerate() {
-        // SAFETY: the output has as many entries.
-        unsafe { to.add(number).write(if at < 0 { at + length } else { at }) };
+    let mut out = Uninit::new(output)?;
+    let slots = out.slots::<i64>();
+    assert!(slots.len() == entries.len());
+    for (slot, &at) in slots.iter_mut().zip(entries) {
+        slot.write(if at < 0 { at + length } else { at });
     }
-    Ok(out)
+    // SAFETY: every element has been written: there are as many entries.
+    Ok(unsafe { out.finish() })
 }

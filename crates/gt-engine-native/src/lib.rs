@@ -1,13 +1,16 @@
 //! GT's own engine: computes every operation on the processor.
 //!
 //! - [`table`]: from an operation to what computes it; read it first.
-//! - [`tensor`] and [`buffer`]: memory, shared by reference, and strided views of it.
+//! - [`tensor`] and [`buffer`]: memory, shared by reference, and strided views of it; [`uninit`]:
+//!   tensors while they are written.
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
-//!   [`ternary`] and [`cast`] are its kernels, [`element`] and [`math`] what they compute.
+//!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
+//!   they compute.
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
 //!   [`create`]: the other families.
 //! - [`program`]: many operations as one.
-//! - [`simd`] and [`threads`]: the machine's vectors and processors; [`processor`]: who runs on which.
+//! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
+//!   runs on which.
 //!
 //! Matrices are multiplied by the `gemm` crate, the very kernels of burn-flex; all else of
 //! burn-flex is left out, as its tensors allocate shape and strides for each operation.
@@ -21,10 +24,13 @@ mod buffer;
 mod cast;
 mod copy;
 mod create;
+mod crew;
 mod element;
 mod elementwise;
 mod fold;
+mod halves;
 mod index;
+mod kernel;
 mod math;
 mod matmul;
 pub mod processor;
@@ -38,6 +44,7 @@ mod tensor;
 mod ternary;
 mod threads;
 mod unary;
+mod uninit;
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +54,8 @@ use gt_worker::plan::Given;
 use gt_worker::{Engine, EngineError};
 
 use crate::element::compute_dtype;
-use crate::elementwise::{ByDType, PARALLEL_FUNCTIONS, Plan};
+use crate::elementwise::{PARALLEL, PARALLEL_FUNCTIONS};
+use crate::kernel::{ByDType, Kernel};
 pub use crate::program::Program;
 use crate::table::Lowering;
 pub use crate::tensor::Tensor;
@@ -116,20 +124,16 @@ impl Engine for NativeEngine {
         let threads = &mut self.threads;
         match table::lowering(operation) {
             Some(Lowering::Same(kernels)) => {
-                let dtype = compute_dtype(output.dtype);
-                let plan = Plan { in_place: true, ..plan(operation, kernels, dtype, dtype)? };
-                elementwise::run(threads, &mut operands, &plan, output)
+                let kernel = kernel(operation, kernels, compute_dtype(output.dtype))?;
+                elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
             }
             Some(Lowering::Function(kernels)) => {
-                let dtype = compute_dtype(output.dtype);
-                let plan = plan(operation, kernels, dtype, dtype)?;
-                let plan = Plan { in_place: true, parallel: PARALLEL_FUNCTIONS, ..plan };
-                elementwise::run(threads, &mut operands, &plan, output)
+                let kernel = kernel(operation, kernels, compute_dtype(output.dtype))?;
+                elementwise::run(threads, &mut operands, kernel, PARALLEL_FUNCTIONS, output)
             }
             Some(Lowering::Question(kernels)) => {
-                let dtype = binary::promoted(&operands);
-                let plan = plan(operation, kernels, dtype, DType::Bool)?;
-                elementwise::run(threads, &mut operands, &plan, output)
+                let kernel = kernel(operation, kernels, binary::promoted(&operands))?;
+                elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
             }
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
             None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
@@ -178,14 +182,13 @@ impl Engine for NativeEngine {
 }
 
 #[inline]
-fn plan(
+fn kernel<'a>(
     operation: &Operation,
-    kernels: &ByDType,
+    kernels: &'a ByDType,
     dtype: DType,
-    result: DType,
-) -> Result<Plan, EngineError> {
-    match kernels[dtype as usize] {
-        Some(kernel) => Ok(Plan::new(kernel, dtype, result)),
+) -> Result<&'a Kernel, EngineError> {
+    match &kernels[dtype as usize] {
+        Some(kernel) => Ok(kernel),
         None => Err(EngineError::Other(format!("{} does not take {dtype}", operation.name))),
     }
 }

@@ -1,5 +1,7 @@
 //! Matrix products: floats by gemm, which takes operands of any strides as they are.
 
+use std::mem::MaybeUninit;
+
 use gemm::Parallelism;
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Shape};
@@ -11,8 +13,9 @@ use crate::copy::{self, Loops};
 use crate::element::{Number, compute_dtype, with_number};
 use crate::simd::vectorized;
 use crate::table::tensor;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, broadcast_strides};
 use crate::threads::{Shared, Threads};
+use crate::uninit::Uninit;
 
 /// Products of fewer multiplications stay on one thread.
 const PARALLEL: usize = 1 << 20;
@@ -31,16 +34,24 @@ struct Lengths {
 /// A matrix in memory: its first element, and the steps to the next row and column.
 #[derive(Clone, Copy)]
 struct Matrix<T> {
-    data: *const T,
+    first: Shared<T>,
     row: isize,
     column: isize,
 }
 
-impl<T> Matrix<T> {
+impl<T: Copy> Matrix<T> {
+    fn data(&self) -> *const T {
+        self.first.get().cast_const()
+    }
+
     /// The matrix from another first element on.
     fn from(self, row: usize, column: usize) -> Matrix<T> {
-        let offset = row as isize * self.row + column as isize * self.column;
-        Matrix { data: self.data.wrapping_offset(offset), ..self }
+        self.after(row as isize * self.row + column as isize * self.column)
+    }
+
+    /// The matrix whose first element is so many after this one's.
+    fn after(self, offset: isize) -> Matrix<T> {
+        Matrix { first: Shared::new(self.first.get().wrapping_offset(offset)), ..self }
     }
 }
 
@@ -54,13 +65,14 @@ pub fn matmul(
     let dtype = compute_dtype(output.dtype);
     let left = cast::to(threads, tensor(&mut operands, 0)?, dtype)?;
     let right = cast::to(threads, tensor(&mut operands, 1)?, dtype)?;
-    let mut out = Tensor::empty(Meta::new(dtype, output.shape))?;
+    let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     let (left, right) = fold_batch(left, right);
     let (left, right) = in_rows(threads, left, right)?;
     if output.shape.numel() > 0 {
         with_number!(dtype, T => all::<T>(threads, &left, &right, &mut out));
     }
-    cast::to(threads, out, output.dtype)
+    // SAFETY: `all` has written every element.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
 /// A batch of matrices times one matrix is one taller matrix times it.
@@ -99,30 +111,27 @@ fn in_rows(
     Ok((left, right))
 }
 
-/// Multiplies all matrices of the batch.
-fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mut Tensor) {
-    let [(rows, depth), (_, columns)] = [left, right].map(|x| {
-        (x.shape().iter().rev().nth(1).copied().unwrap_or(1), x.shape()[x.shape().rank() - 1])
-    });
+/// Multiplies all matrices of the batch; writes every element of the output.
+fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mut Uninit) {
+    let lengths = |x: &Tensor| (x.shape()[x.shape().rank() - 2], x.shape()[x.shape().rank() - 1]);
+    let ((rows, depth), (inner, columns)) = (lengths(left), lengths(right));
     let lengths = Lengths { rows, depth, columns };
     let batch = batch_shape(left, right);
-    let strides = |x: &Tensor| {
-        let rank = x.shape().rank();
-        let matrix = Shape::new(&x.shape()[..rank - 2]).expect("a part of a shape");
-        x.view(0, matrix, x.strides()).strides_in(&batch)
-    };
+    let count = batch.numel();
+    let out = out.slots::<T>();
+    assert!(depth == inner && out.len() == count * rows * columns, "the shapes of a product");
+    assert!(left.dtype() == T::DTYPE && right.dtype() == T::DTYPE);
+    let strides = |x: &Tensor| broadcast_strides(&matrices(x), &x.strides(), &batch);
     let matrix = |x: &Tensor| {
         let rank = x.shape().rank();
         let (row, column) = (x.strides()[rank - 2], x.strides()[rank - 1]);
-        Matrix { data: x.read().cast::<T>(), row, column }
+        Matrix { first: Shared::new(x.read().cast::<T>().cast_mut()), row, column }
     };
     let loops = Loops::new(&batch, &[strides(left), strides(right)]);
-    let (a, b, to) = (Shared(matrix(left)), Shared(matrix(right)), Shared(out.write().cast::<T>()));
-    let work = rows * columns * depth.max(1);
-    let count = batch.numel();
+    let (a, b) = (matrix(left), matrix(right));
     if count == 1 {
-        // SAFETY: the tensors' own lengths and strides; the output is new.
-        return unsafe { split(threads, lengths, a.get(), b.get(), to.get()) };
+        // SAFETY: the tensors' own lengths and strides; the output has so many elements.
+        return unsafe { split(threads, lengths, a, b, out.as_mut_ptr().cast()) };
     }
     let at = |index: usize| {
         let (row, column) = (index / loops.inner(), (index % loops.inner()) as isize);
@@ -130,33 +139,38 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
         loops.for_each_row(row..row + 1, |_, at| offsets = *at);
         [0, 1].map(|k| offsets[k] + column * loops.inner_stride(k))
     };
-    let one = |index: usize| {
-        let [left, right] = at(index);
-        let a = Matrix { data: a.get().data.wrapping_offset(left), ..a.get() };
-        let b = Matrix { data: b.get().data.wrapping_offset(right), ..b.get() };
-        // SAFETY: matrix `index` of each; those of the output are disjoint.
-        unsafe { product(lengths, a, b, to.get().add(index * rows * columns), columns) }
-    };
-    if work * count < PARALLEL {
-        (0..count).for_each(one);
+    let size = rows * columns;
+    let step = if count * size * depth.max(1) < PARALLEL {
+        count
     } else {
-        let step = count.div_ceil(threads.count() * 4);
-        threads.for_each(count.div_ceil(step), |piece| {
-            (piece * step..((piece + 1) * step).min(count)).for_each(one);
-        });
-    }
+        count.div_ceil(threads.count() * 4)
+    };
+    threads.for_each_part(out, step * size, |piece, out| {
+        for (index, out) in out.chunks_exact_mut(size).enumerate() {
+            let [left, right] = at(piece * step + index);
+            // SAFETY: the offsets of a matrix of the batch, to which both tensors broadcast; the
+            // part of the output is the one that they give.
+            unsafe {
+                product(lengths, a.after(left), b.after(right), out.as_mut_ptr().cast(), columns);
+            }
+        }
+    });
+}
+
+/// A tensor's shape without the matrices.
+fn matrices(x: &Tensor) -> Shape {
+    Shape::new(&x.shape()[..x.shape().rank() - 2]).expect("a part of a shape")
 }
 
 fn batch_shape(left: &Tensor, right: &Tensor) -> Shape {
-    let batch =
-        |x: &Tensor| Shape::new(&x.shape()[..x.shape().rank() - 2]).expect("a part of a shape");
-    batch(left).broadcast(&batch(right), "matmul").expect("checked by infer")
+    matrices(left).broadcast(&matrices(right), "matmul").expect("checked by infer")
 }
 
 /// One product, over threads where it is large: each takes some rows or columns of the result.
 ///
 /// # Safety
-/// The matrices have these lengths, and `out` room for the result.
+/// The matrices can be read in these lengths. `out` has room for the result, row by row, which
+/// overlaps with neither and nobody else looks at.
 unsafe fn split<T: Number>(
     threads: &mut Threads,
     lengths: Lengths,
@@ -166,7 +180,7 @@ unsafe fn split<T: Number>(
 ) {
     let Lengths { rows, depth, columns } = lengths;
     if rows * columns * depth < PARALLEL || threads.count() == 1 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; the rows follow one another.
         return unsafe { product(lengths, a, b, out, columns) };
     }
     // Each piece packs its own part of the right operand, and all of the left as it goes.
@@ -174,29 +188,31 @@ unsafe fn split<T: Number>(
     let length = if by_rows { rows } else { columns };
     // Whole registers of gemm's kernels.
     let step = length.div_ceil(threads.count()).next_multiple_of(16);
-    let (a, b, out) = (Shared(a), Shared(b), Shared(out));
+    let out = Shared::new(out);
     threads.for_each(length.div_ceil(step), |piece| {
         let start = piece * step;
         let part = step.min(length - start);
-        // SAFETY: a part of the result that no other piece writes.
+        // SAFETY: a part of the rows or columns, for the caller's promise is good for all; no other
+        // piece writes the same ones.
         unsafe {
             if by_rows {
                 let lengths = Lengths { rows: part, ..lengths };
                 let out = out.get().add(start * columns);
-                product(lengths, a.get().from(start, 0), b.get(), out, columns);
+                product(lengths, a.from(start, 0), b, out, columns);
             } else {
                 let lengths = Lengths { columns: part, ..lengths };
-                let b = b.get().from(0, start);
-                product(lengths, a.get(), b, out.get().add(start), columns);
+                product(lengths, a, b.from(0, start), out.get().add(start), columns);
             }
         }
     });
 }
 
-/// One product on this thread, into rows that are `pitch` elements apart.
+/// One product on this thread, into rows that are `pitch` elements apart; every element of them is
+/// written.
 ///
 /// # Safety
-/// The matrices have these lengths, and `out` room for the result.
+/// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
+/// neither and nobody else looks at.
 unsafe fn product<T: Number>(
     lengths: Lengths,
     a: Matrix<T>,
@@ -210,19 +226,20 @@ unsafe fn product<T: Number>(
             && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>())
         {
             let turned = buffer.data().cast::<T>();
-            // SAFETY: the caller's promise; the buffer is new and has room for the result.
+            // SAFETY: the caller's promise; the buffer is new and has room for the result, column
+            // by column.
             return unsafe {
                 multiply(lengths, a, b, turned, [1, rows as isize]);
                 copy::turn(rows, columns, turned, rows as isize, out, pitch as isize);
             };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; T is float32 or float64.
         return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1]) };
     }
     for row in 0..rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise, for one of the rows.
         unsafe {
-            let out = std::slice::from_raw_parts_mut(out.add(row * pitch), columns);
+            let out = std::slice::from_raw_parts_mut(out.add(row * pitch).cast(), columns);
             exact_row(lengths, a.from(row, 0), b, out);
         }
     }
@@ -248,7 +265,8 @@ fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
 /// One product of floats, its result at the steps given for rows and columns.
 ///
 /// # Safety
-/// The matrices have these lengths, and `out` room for the result; T is float32 or float64.
+/// The matrices can be read in these lengths. `out` has room for the result at those steps, which
+/// overlaps with neither and nobody else looks at. T is float32 or float64.
 unsafe fn multiply<T: Number>(
     lengths: Lengths,
     a: Matrix<T>,
@@ -256,7 +274,7 @@ unsafe fn multiply<T: Number>(
     out: *mut T,
     [row, column]: [isize; 2],
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise. The output is not read, so that it need not be initialized.
     unsafe {
         gemm::gemm(
             lengths.rows,
@@ -266,10 +284,10 @@ unsafe fn multiply<T: Number>(
             column,
             row,
             false,
-            a.data,
+            a.data(),
             a.column,
             a.row,
-            b.data,
+            b.data(),
             b.column,
             b.row,
             T::ZERO,
@@ -285,25 +303,32 @@ unsafe fn multiply<T: Number>(
 /// A row of an integer product, which wraps.
 ///
 /// # Safety
-/// `a` has a row of the depth, `b` the lengths.
-unsafe fn exact_row<T: Number>(lengths: Lengths, a: Matrix<T>, b: Matrix<T>, out: &mut [T]) {
+/// A row of `a`, as long as the depth, can be read, and of `b` as many rows as long as `out`.
+unsafe fn exact_row<T: Number>(
+    lengths: Lengths,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    out: &mut [MaybeUninit<T>],
+) {
+    out.fill(MaybeUninit::new(T::ZERO));
+    // SAFETY: filled a line ago.
+    let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
     vectorized(
         #[inline(always)]
         || {
-            out.fill(T::ZERO);
             for k in 0..lengths.depth {
-                // SAFETY: k is within the depth, and each column within the columns.
+                // SAFETY: k is within the depth, and each column within the output's length.
                 unsafe {
-                    let factor = *a.from(0, k).data;
+                    let factor = *a.from(0, k).data();
                     let row = b.from(k, 0);
                     if row.column == 1 {
-                        let row = std::slice::from_raw_parts(row.data, out.len());
+                        let row = std::slice::from_raw_parts(row.data(), out.len());
                         for (out, x) in out.iter_mut().zip(row) {
                             *out = out.plus(factor.times(*x));
                         }
                     } else {
                         for (column, out) in out.iter_mut().enumerate() {
-                            *out = out.plus(factor.times(*row.from(0, column).data));
+                            *out = out.plus(factor.times(*row.from(0, column).data()));
                         }
                     }
                 }

@@ -22,13 +22,16 @@ pub fn step_aside() {
     // SAFETY: all zeros is a valid, empty set, and the call above has filled it.
     let allowed = unsafe { allowed.assume_init() };
     let mut others = allowed;
-    let here = current();
-    // SAFETY: these look at and change `others` alone; numbers out of its range do nothing.
+    let Ok(here) = usize::try_from(current()) else { return };
+    if here >= 8 * size {
+        return;
+    }
+    // SAFETY: these look at and change `others` alone, which has a bit for this processor.
     let alone = unsafe {
-        libc::CPU_CLR(here.max(0) as usize, &mut others);
+        libc::CPU_CLR(here, &mut others);
         libc::CPU_COUNT(&others) == 0
     };
-    if here < 0 || alone {
+    if alone {
         return;
     }
     // SAFETY: both sets are valid, and hold processors that this thread may use. The second call

@@ -15,9 +15,11 @@ use smallvec::SmallVec;
 use crate::cast;
 use crate::element::{Number, compute_dtype, with_number};
 use crate::fold::{self, All, Any, COLUMNS, Fold, Largest, Mean, Product, Smallest, Sum};
+use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::Threads;
+use crate::uninit::Uninit;
 
 /// Reductions of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 17;
@@ -89,25 +91,24 @@ fn reduce(
 ) -> Result<Tensor, EngineError> {
     let gone = checked_axes(ints(attributes, 0), tensor.shape())?;
     let x = arrange(cast::to(threads, tensor, dtype)?, &gone)?;
-    let mut out = Tensor::empty(Meta::new(dtype, output.shape))?;
+    let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     fold(threads, &x, &mut out);
-    cast::to(threads, out, output.dtype)
+    // SAFETY: the fold has written every element.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
 fn checked_axes(given: &[i64], shape: &Shape) -> Result<Vec<usize>, EngineError> {
     axes(given, shape.rank(), "reduce").map_err(|error| EngineError::Other(error.to_string()))
 }
 
-type FoldFn = fn(&mut Threads, &Arranged, &mut Tensor);
+/// Folds a tensor into every element of the output.
+type FoldFn = fn(&mut Threads, &Arranged, &mut Uninit);
 
-fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &mut Tensor) {
+fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &mut Uninit) {
     let Arranged { outer, reduced, inner, .. } = *x;
     let values = x.tensor.as_slice::<T>();
-    // SAFETY: the output is new, of this type and of outer x inner elements.
-    let out = unsafe {
-        let data = out.write().cast::<MaybeUninit<T>>();
-        std::slice::from_raw_parts_mut(data, outer * inner)
-    };
+    let out = out.slots::<T>();
+    assert!(out.len() == outer * inner && values.len() == outer * reduced * inner);
     if values.len() < PARALLEL || threads.count() == 1 && outer * inner > 1 {
         return fold_rows::<T, F>(values, out, reduced, inner);
     }
@@ -115,36 +116,25 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &m
         out[0].write(F::finish(total::<T, F>(threads, values), reduced));
     } else if outer > 1 {
         let step = (PIECE / (reduced * inner)).clamp(1, outer);
-        let to = Shared(out.as_mut_ptr());
-        threads.for_each(outer.div_ceil(step), |piece| {
-            let (start, end) = (piece * step, ((piece + 1) * step).min(outer));
-            // SAFETY: the pieces are disjoint and within the output.
-            let out = unsafe {
-                let start_of_piece = to.get().add(start * inner);
-                std::slice::from_raw_parts_mut(start_of_piece, (end - start) * inner)
-            };
-            let values = &values[start * reduced * inner..end * reduced * inner];
+        threads.for_each_part(out, step * inner, |piece, out| {
+            let values = &values[piece * step * reduced * inner..][..out.len() * reduced];
             fold_rows::<T, F>(values, out, reduced, inner);
         });
     } else {
-        let to = Shared(out.as_mut_ptr());
-        threads.for_each(inner.div_ceil(COLUMNS), |piece| {
-            let start = piece * COLUMNS;
-            let width = COLUMNS.min(inner - start);
-            // SAFETY: the pieces are disjoint and within the output.
-            let out = unsafe { std::slice::from_raw_parts_mut(to.get().add(start), width) };
-            fold::columns::<T, F>(&values[start..], inner, reduced, out);
+        threads.for_each_part(out, COLUMNS, |piece, out| {
+            fold::columns::<T, F>(&values[piece * COLUMNS..], inner, reduced, out);
         });
     }
 }
 
-/// Folds each outer slice in turn.
+/// Folds each outer slice in turn; writes every element of the output.
 fn fold_rows<T: Number, F: Fold<T>>(
     values: &[T],
     out: &mut [MaybeUninit<T>],
     reduced: usize,
     inner: usize,
 ) {
+    assert!(values.len() == out.len() * reduced);
     if reduced == 0 {
         let nothing = MaybeUninit::new(F::finish(F::START_TOTAL, 0));
         out.fill(nothing);
@@ -166,11 +156,9 @@ fn fold_rows<T: Number, F: Fold<T>>(
 fn total<T: Number, F: Fold<T>>(threads: &mut Threads, values: &[T]) -> F::Total {
     let pieces = values.len().div_ceil(PIECE);
     let mut totals = vec![F::START_TOTAL; pieces];
-    let to = Shared(totals.as_mut_ptr());
-    threads.for_each(pieces, |piece| {
+    threads.for_each_part(&mut totals, 1, |piece, total| {
         let part = &values[piece * PIECE..values.len().min((piece + 1) * PIECE)];
-        // SAFETY: each piece has its own place.
-        unsafe { to.get().add(piece).write(fold::row::<T, F>(part)) };
+        total[0] = fold::row::<T, F>(part);
     });
     totals.into_iter().fold(F::START_TOTAL, F::merge)
 }
@@ -274,16 +262,17 @@ fn arg<T: Number, F: Fold<T, Total = T>>(
     let kept = (0..rank).filter(|axis| !gone.contains(axis));
     let order: Order = kept.chain(gone.iter().copied()).collect();
     let x = arranged(x.permute(&order).contiguous()?, rank - gone.len()..rank)?;
-    let mut out = Tensor::empty(output)?;
-    let to = out.write().cast::<i64>();
+    let mut out = Uninit::new(output)?;
+    let slots = out.slots::<i64>();
     let rows = x.tensor.as_slice::<T>().chunks_exact(x.reduced.max(1));
-    for (index, row) in rows.enumerate() {
+    assert!(slots.len() == rows.len(), "an index for each row");
+    for (slot, row) in slots.iter_mut().zip(rows) {
         let best = fold::row::<T, F>(row);
         let found = row.iter().position(|&x| x == best || (x.is_nan() && best.is_nan()));
-        // SAFETY: the output has an int64 for each row.
-        unsafe { to.add(index).write(found.expect("the fold chose one of them") as i64) };
+        slot.write(found.expect("the fold chose one of them") as i64);
     }
-    Ok(out)
+    // SAFETY: every element has been written: there are as many rows.
+    Ok(unsafe { out.finish() })
 }
 
 /// Sums up to each element along an axis.
@@ -301,28 +290,35 @@ pub fn cumsum(
         _ => checked_axes(&[gt_ir::operation::int(attributes, 0)], x.shape())?,
     };
     let x = arrange(x, &gone)?;
-    let mut out = Tensor::empty(Meta::new(dtype, output.shape))?;
+    let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     match dtype {
         DType::F64 => scan::<f64, Sum>(&x, &mut out),
         DType::I64 => scan::<i64, Sum>(&x, &mut out),
         _ => scan::<f32, Sum>(&x, &mut out),
     }
-    cast::to(threads, out, output.dtype)
+    // SAFETY: the scan has written every element.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-fn scan<T: Number, F: Fold<T>>(x: &Arranged, out: &mut Tensor) {
-    let to = out.write().cast::<T>();
-    let values = x.tensor.as_slice::<T>();
+/// Writes every element of the output.
+fn scan<T: Number, F: Fold<T>>(x: &Arranged, out: &mut Uninit) {
+    let (values, out) = (x.tensor.as_slice::<T>(), out.slots::<T>());
+    assert!(values.len() == out.len());
     let Arranged { reduced, inner, .. } = *x;
     let mut totals = vec![F::START_TOTAL; inner];
-    for (index, row) in values.chunks_exact(inner.max(1)).enumerate() {
+    let rows = values.chunks_exact(inner.max(1)).zip(out.chunks_exact_mut(inner.max(1)));
+    for (index, (row, out)) in rows.enumerate() {
         if index % reduced.max(1) == 0 {
             totals.fill(F::START_TOTAL);
         }
-        for (column, (total, x)) in totals.iter_mut().zip(row).enumerate() {
-            *total = F::total(*total, *x);
-            // SAFETY: the output has as many elements as the input.
-            unsafe { to.add(index * inner + column).write(F::finish(*total, 1)) };
-        }
+        vectorized(
+            #[inline(always)]
+            || {
+                for ((total, x), out) in totals.iter_mut().zip(row).zip(out) {
+                    *total = F::total(*total, *x);
+                    out.write(F::finish(*total, 1));
+                }
+            },
+        );
     }
 }

@@ -10,8 +10,9 @@ use smallvec::SmallVec;
 use crate::cast;
 use crate::copy;
 use crate::table::tensor;
-use crate::tensor::{Strides, Tensor};
+use crate::tensor::{Strides, Tensor, contiguous_strides};
 use crate::threads::Threads;
+use crate::uninit::Uninit;
 
 fn invalid(error: gt_ir::Error) -> EngineError {
     EngineError::Other(error.to_string())
@@ -142,11 +143,11 @@ pub fn slice_assign(
         Operand::Scalar(scalar) => Tensor::scalar(*scalar, output.dtype)?,
     };
     // A value that is the tensor itself, or a view of it, makes this a copy.
-    let x = tensor(&mut operands, 0)?.writable()?;
+    let mut x = tensor(&mut operands, 0)?.writable()?;
     let (offset, strides) = region(&x, attributes);
     let sizes: SmallVec<[usize; 8]> = ints(attributes, 1).iter().map(|&n| n as usize).collect();
     let shape = Shape::new(&sizes).map_err(invalid)?;
-    let mut target = x.view(offset, shape, strides);
+    let mut target = x.region(offset, shape, strides).expect("it is writable");
     copy::into(&value.expand(&shape), &mut target);
     Ok(x)
 }
@@ -158,18 +159,23 @@ pub fn cat(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let along = axis(int(attributes, 0), output.shape.rank(), "cat").map_err(invalid)?;
-    let out = Tensor::empty(output)?;
+    let mut out = Uninit::new(output)?;
+    let strides = contiguous_strides(&output.shape);
     let mut start = 0;
     for operand in operands {
         let Operand::Tensor(part) = operand else {
             return Err(EngineError::Other("cat takes tensors only".into()));
         };
         let part = cast::to(threads, part, output.dtype)?;
-        let offset = start * out.strides()[along];
-        start += part.shape()[along] as isize;
-        copy::into(&part, &mut out.view(offset, *part.shape(), out.strides()));
+        let shape = *part.shape();
+        assert!(shape.with(along, output.shape[along]) == output.shape, "parts fit together");
+        copy::into(&part, &mut out.region(start as isize * strides[along], shape, strides));
+        start += shape[along];
     }
-    Ok(out)
+    assert!(start == output.shape[along], "the parts are all there is");
+    // SAFETY: the parts lie side by side along the axis, which they fill, and are whole along all
+    // others: every element has been written.
+    Ok(unsafe { out.finish() })
 }
 
 /// Copies rows and clears what is beyond the diagonal.
@@ -186,13 +192,12 @@ fn triangle(
         return Ok(x);
     }
     let size = output.dtype.size();
-    for index in 0..output.shape.numel() / columns as usize {
+    let row = columns as usize * size;
+    for (index, row) in x.bytes_mut().chunks_exact_mut(row).enumerate() {
         let gone = cleared((index % rows) as i64, columns, int(attributes, 0));
         let (start, end) = (gone.start.clamp(0, columns), gone.end.clamp(0, columns));
         if start < end {
-            let first = index * columns as usize + start as usize;
-            // SAFETY: a part of one row of a tensor that is ours alone.
-            unsafe { x.write().add(first * size).write_bytes(0, (end - start) as usize * size) };
+            row[start as usize * size..end as usize * size].fill(0);
         }
     }
     Ok(x)

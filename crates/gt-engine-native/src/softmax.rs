@@ -16,7 +16,8 @@ use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::Threads;
+use crate::uninit::Uninit;
 
 /// Elements whose exponentials are taken together: short rows share a block.
 const BLOCK: usize = 1024;
@@ -60,7 +61,7 @@ fn along_axis<const LOG: bool>(
         x = x.permute(&order);
     }
     let x = x.contiguous_with(threads)?;
-    let mut out = Tensor::empty(x.meta())?;
+    let mut out = Uninit::new(x.meta())?;
     let length = x.shape().dims().last().copied().unwrap_or(1);
     if x.numel() > 0 {
         match dtype {
@@ -68,38 +69,42 @@ fn along_axis<const LOG: bool>(
             _ => split::<f32, LOG>(threads, &x, &mut out, length),
         }
     }
+    // SAFETY: `split` has written every element.
+    let out = unsafe { out.finish() };
     cast::to(threads, out.permute(&order), output.dtype)
 }
 
 fn split<T: Float, const LOG: bool>(
     threads: &mut Threads,
     x: &Tensor,
-    out: &mut Tensor,
+    out: &mut Uninit,
     length: usize,
 ) where
     Sum: Fold<T>,
 {
     let values = x.as_slice::<T>();
-    let to = Shared(out.write().cast::<MaybeUninit<T>>());
     let step = (PIECE / length).max(1) * length;
-    let part = |piece: usize| {
-        let (start, end) = (piece * step, ((piece + 1) * step).min(values.len()));
-        // SAFETY: the pieces are disjoint; the output is as long as the input.
-        let out = unsafe { std::slice::from_raw_parts_mut(to.get().add(start), end - start) };
+    let part = |piece: usize, out: &mut [MaybeUninit<T>]| {
         let group = (BLOCK / length).max(1) * length;
-        for (x, out) in values[start..end].chunks(group).zip(out.chunks_mut(group)) {
+        let values = values[piece * step..][..out.len()].chunks(group);
+        for (x, out) in values.zip(out.chunks_mut(group)) {
             rows::<T, LOG>(x, out, length);
         }
     };
-    let pieces = values.len().div_ceil(step);
-    if pieces < 4 { (0..pieces).for_each(part) } else { threads.for_each(pieces, part) }
+    let out = out.slots::<T>();
+    if values.len().div_ceil(step) < 4 {
+        out.chunks_mut(step).enumerate().for_each(|(piece, out)| part(piece, out));
+    } else {
+        threads.for_each_part(out, step, part);
+    }
 }
 
-/// One long row, or some that fit a block.
+/// One long row, or some that fit a block; writes every element of the output.
 fn rows<T: Float, const LOG: bool>(x: &[T], out: &mut [MaybeUninit<T>], length: usize)
 where
     Sum: Fold<T>,
 {
+    assert!(x.len() == out.len() && x.len().is_multiple_of(length));
     let mut block = [T::ZERO; BLOCK];
     for (x, out) in x.chunks_exact(length).zip(out.chunks_exact_mut(length)) {
         let largest = fold::row::<T, Largest>(x);
@@ -112,7 +117,7 @@ where
             },
         );
     }
-    // SAFETY: every element has just been written.
+    // SAFETY: every element has just been written, row by row, of which none is cut short.
     let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
     if LOG && length <= BLOCK {
         let block = &mut block[..out.len()];

@@ -6,7 +6,7 @@ use gt_ir::ops::{shape as s, ternary as t, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
 
-use crate::elementwise::ByDType;
+use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{binary, cast, create, index, matmul, reduce, shape, softmax, ternary, unary};

@@ -1,6 +1,7 @@
 //! A tensor: a place in shared memory, and how to walk it.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use bytes::Bytes;
 use gt_ir::shape::MAX_RANK;
@@ -11,6 +12,7 @@ use crate::buffer::Buffer;
 use crate::copy;
 use crate::element::{Element, with_element};
 use crate::threads::Threads;
+use crate::uninit::Uninit;
 
 /// Elements to step for one further along each axis; negative where an axis is flipped, 0 where
 /// it is expanded.
@@ -20,6 +22,10 @@ pub type Strides = [isize; MAX_RANK];
 const COPY_BELOW: usize = 64 << 10;
 
 /// A tensor of the native engine. Cloning shares the memory; views are tensors of their own.
+///
+/// All of the buffer has been written; it holds elements of one dtype, aligned for it, and the
+/// tensor's are some of them. They change only by [`Uninit::over`], [`Tensor::region`] and
+/// [`Tensor::bytes_mut`], which see to it that nobody else refers to the buffer.
 #[derive(Clone)]
 pub struct Tensor {
     buffer: Arc<Buffer>,
@@ -34,6 +40,23 @@ pub struct Tensor {
 /// The strides of a contiguous tensor.
 pub fn contiguous_strides(shape: &Shape) -> Strides {
     shape.strides().map(|stride| stride as isize)
+}
+
+/// The strides with which a tensor of shape `from` is walked when broadcast to `to`.
+///
+/// # Panics
+/// It does not broadcast.
+pub(crate) fn broadcast_strides(from: &Shape, own: &Strides, to: &Shape) -> Strides {
+    if from == to {
+        return *own;
+    }
+    assert!(from.expands_to(to), "a tensor of {from} does not broadcast to {to}");
+    let mut strides = [0; MAX_RANK];
+    let extra = to.rank() - from.rank();
+    for (axis, &length) in from.dims().iter().enumerate() {
+        strides[extra + axis] = if length == 1 { 0 } else { own[axis] };
+    }
+    strides
 }
 
 /// Whether elements at these strides lie one after another in row-major order.
@@ -52,18 +75,54 @@ fn are_contiguous(shape: &Shape, strides: &Strides) -> bool {
     true
 }
 
+/// How many elements a shape has; `None` for more than can be addressed, where those of an axis of
+/// length 0 count as one.
+fn count(shape: &Shape) -> Option<usize> {
+    let (mut most, mut is_empty) = (1usize, false);
+    for &length in shape.dims() {
+        is_empty |= length == 0;
+        most = most.checked_mul(length.max(1))?;
+    }
+    (most <= isize::MAX as usize).then_some(if is_empty { 0 } else { most })
+}
+
+/// How many bytes a contiguous tensor has; `None` for more than can be addressed.
+#[inline]
+pub(crate) fn bytes_of(meta: Meta) -> Option<usize> {
+    count(&meta.shape)?.checked_mul(meta.dtype.size())
+}
+
+/// Whether elements at these strides, the first of them at `offset`, lie within `count` elements.
+pub(crate) fn are_within(count: usize, offset: isize, shape: &Shape, strides: &Strides) -> bool {
+    let (mut first, mut last, mut fits) = (offset, offset, true);
+    for (&length, &stride) in shape.dims().iter().zip(strides) {
+        if length == 0 {
+            return true;
+        }
+        let (span, too_long) = (length as isize - 1).overflowing_mul(stride);
+        let end = if span < 0 { &mut first } else { &mut last };
+        let (moved, too_far) = end.overflowing_add(span);
+        *end = moved;
+        fits &= length <= isize::MAX as usize && !too_long && !too_far;
+    }
+    fits && first >= 0 && last < count.min(isize::MAX as usize) as isize
+}
+
 impl Tensor {
-    /// A contiguous tensor whose values are not set yet: the caller writes every one.
-    pub(crate) fn empty(meta: Meta) -> Result<Tensor, EngineError> {
-        let Meta { dtype, shape } = meta;
-        Ok(Tensor { buffer: Buffer::new(meta.bytes())?, dtype, offset: 0, shape, strides: None })
+    /// A contiguous tensor of all that a buffer holds.
+    ///
+    /// # Safety
+    /// The buffer is as long as the elements and aligned for them, and all of it has been written.
+    #[inline]
+    pub(crate) unsafe fn over_memory(buffer: Arc<Buffer>, meta: Meta) -> Tensor {
+        Tensor { buffer, dtype: meta.dtype, offset: 0, shape: meta.shape, strides: None }
     }
 
     /// A tensor with these values; large ones are shared, not copied.
     pub(crate) fn from_data(data: TensorData) -> Result<Tensor, EngineError> {
         let TensorData { dtype, shape, bytes } = data;
         let meta = Meta::new(dtype, shape);
-        if bytes.len() != meta.bytes() {
+        if bytes_of(meta) != Some(bytes.len()) {
             let text = format!("{} bytes given for {dtype} {shape}", bytes.len());
             return Err(EngineError::Other(text));
         }
@@ -71,16 +130,18 @@ impl Tensor {
         let odd_bools = dtype == DType::Bool && bytes.iter().fold(0, |all, byte| all | byte) > 1;
         let aligned = (bytes.as_ptr() as usize).is_multiple_of(dtype.size());
         if bytes.len() >= COPY_BELOW && aligned && !odd_bools {
-            let buffer = Buffer::foreign(bytes);
-            return Ok(Tensor { buffer, dtype, offset: 0, shape, strides: None });
+            // SAFETY: the elements are all of the bytes, whose number and alignment is right.
+            return Ok(unsafe { Tensor::over_memory(Buffer::foreign(bytes), meta) });
         }
-        let mut tensor = Tensor::empty(meta)?;
-        // SAFETY: the tensor is new and has `bytes.len()` bytes, as checked above.
-        unsafe { copy::bytes(bytes.as_ptr(), tensor.write(), bytes.len()) };
+        let mut out = Uninit::new(meta)?;
+        // SAFETY: the memory is new and has room for `bytes.len()` bytes, as checked above; with
+        // them every element is written.
+        let mut tensor = unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.write(), bytes.len());
+            out.finish()
+        };
         if odd_bools {
-            // SAFETY: contiguous, just written, and of one byte each.
-            let values = unsafe { std::slice::from_raw_parts_mut(tensor.write(), bytes.len()) };
-            values.iter_mut().for_each(|value| *value = u8::from(*value != 0));
+            tensor.bytes_mut().iter_mut().for_each(|value| *value = u8::from(*value != 0));
         }
         Ok(tensor)
     }
@@ -88,17 +149,15 @@ impl Tensor {
     /// The values of a contiguous tensor; they are shared unless that would keep much more
     /// memory alive.
     pub(crate) fn to_data(&self) -> TensorData {
-        debug_assert!(self.is_contiguous());
         let (dtype, shape) = (self.dtype, self.shape);
-        let length = self.meta().bytes();
+        let length = self.bytes().len();
         let start = self.offset as usize * dtype.size();
         let bytes = if length < 256 || self.buffer.capacity() / 4 > length {
-            // SAFETY: a contiguous tensor's elements lie within its buffer from `offset` on.
-            Bytes::copy_from_slice(unsafe { std::slice::from_raw_parts(self.read(), length) })
+            Bytes::copy_from_slice(self.bytes())
         } else if let Some(owner) = self.buffer.owner() {
             owner.slice(start..start + length)
         } else {
-            Bytes::from_owner(Shared { buffer: Arc::clone(&self.buffer), start, length })
+            Bytes::from_owner(Loan(self.clone()))
         };
         TensorData { dtype, shape, bytes }
     }
@@ -132,39 +191,77 @@ impl Tensor {
     /// Where the first element is. Elements are at the strides from there.
     pub(crate) fn read(&self) -> *const u8 {
         // An empty tensor may have an offset beyond its memory, but nothing follows it.
-        self.buffer.data().wrapping_offset(self.offset * self.dtype.size() as isize)
-    }
-
-    /// Where the first element is, to be written. Only for a tensor just made, or one that
-    /// [`Tensor::is_writable`].
-    pub(crate) fn write(&mut self) -> *mut u8 {
-        self.read().cast_mut()
+        self.buffer.data().wrapping_offset(self.offset.wrapping_mul(self.dtype.size() as isize))
     }
 
     /// Whether nothing else refers to the memory, so that it can be overwritten.
     pub(crate) fn is_writable(&mut self) -> bool {
-        Arc::get_mut(&mut self.buffer).is_some_and(|buffer| buffer.owner().is_none())
+        // Buffers have no weak references, so that one strong one is the only one, and nobody makes
+        // another while this is borrowed. `Arc::get_mut` locks, which takes longer than the rest.
+        let is_only = Arc::strong_count(&self.buffer) == 1;
+        // What others did before they let go of it has happened.
+        fence(Ordering::Acquire);
+        is_only && self.buffer.owner().is_none()
+    }
+
+    /// The elements of a contiguous tensor, as bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        assert!(self.is_contiguous());
+        if self.numel() == 0 {
+            return &[];
+        }
+        // SAFETY: a contiguous tensor's elements are so many bytes of its buffer, all written. They
+        // do not change while `self` is borrowed, as that takes the only reference.
+        unsafe { std::slice::from_raw_parts(self.read(), self.meta().bytes()) }
+    }
+
+    /// The elements of a contiguous tensor that nobody else refers to, as bytes.
+    ///
+    /// # Panics
+    /// Somebody else refers to it.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        assert!(self.is_contiguous() && self.is_writable());
+        if self.numel() == 0 {
+            return &mut [];
+        }
+        // SAFETY: as in `bytes`; this is the only reference, and the memory is our own.
+        unsafe { std::slice::from_raw_parts_mut(self.read().cast_mut(), self.meta().bytes()) }
     }
 
     /// The elements of a contiguous tensor.
     pub(crate) fn as_slice<T: Element>(&self) -> &[T] {
-        assert!(T::DTYPE == self.dtype && self.is_contiguous());
-        if self.numel() == 0 {
-            return &[];
+        assert!(T::DTYPE == self.dtype);
+        match self.bytes() {
+            [] => &[],
+            bytes => bytemuck::cast_slice(bytes),
         }
-        // SAFETY: contiguous, of this type, and initialized by whoever made the tensor; it is
-        // not written while `self` is borrowed, as writing needs it to be the only reference.
-        unsafe { std::slice::from_raw_parts(self.read().cast(), self.numel()) }
     }
 
-    /// The same memory seen otherwise. The caller keeps every element within the buffer.
+    /// The elements of a contiguous tensor that nobody else refers to.
+    ///
+    /// # Panics
+    /// Somebody else refers to it.
+    pub(crate) fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
+        assert!(T::DTYPE == self.dtype);
+        match self.bytes_mut() {
+            [] => &mut [],
+            bytes => bytemuck::cast_slice_mut(bytes),
+        }
+    }
+
+    /// The same memory seen otherwise.
+    ///
+    /// # Panics
+    /// An element would lie beyond the buffer.
     pub(crate) fn view(&self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
         self.clone().into_view(offset, shape, strides)
     }
 
     /// As [`Tensor::view`], without a further reference.
     pub(crate) fn into_view(mut self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
-        self.offset += offset;
+        let count = self.buffer.length() / self.dtype.size();
+        self.offset = self.offset.wrapping_add(offset);
+        assert!(are_within(count, self.offset, &shape, &strides), "a view beyond its memory");
         self.shape = shape;
         self.strides = (!are_contiguous(&shape, &strides)).then(|| Arc::new(strides));
         self
@@ -172,7 +269,7 @@ impl Tensor {
 
     /// A contiguous tensor under another shape of as many elements.
     pub(crate) fn with_shape(mut self, shape: Shape) -> Tensor {
-        debug_assert!(self.is_contiguous() && shape.numel() == self.numel());
+        assert!(self.is_contiguous() && count(&shape) == Some(self.numel()));
         self.shape = shape;
         self
     }
@@ -182,15 +279,13 @@ impl Tensor {
         self.view(0, *shape, self.strides_in(shape))
     }
 
-    /// The strides with which this tensor is walked when broadcast to `shape`.
+    /// The strides with which this tensor is walked when broadcast to `shape`. A walk over `shape`
+    /// with them stays within the tensor.
+    ///
+    /// # Panics
+    /// It does not broadcast to `shape`.
     pub(crate) fn strides_in(&self, shape: &Shape) -> Strides {
-        let mut strides = [0; MAX_RANK];
-        let (extra, own) = (shape.rank() - self.shape.rank(), self.strides());
-        for axis in 0..self.shape.rank() {
-            let repeated = self.shape.dims()[axis] == 1;
-            strides[extra + axis] = if repeated { 0 } else { own[axis] };
-        }
-        strides
+        broadcast_strides(&self.shape, &self.strides(), shape)
     }
 
     /// A view with the axes in another order.
@@ -208,9 +303,7 @@ impl Tensor {
         if self.is_contiguous() {
             return Ok(self);
         }
-        let mut out = Tensor::empty(self.meta())?;
-        copy::into(&self, &mut out);
-        Ok(out)
+        copy::of(&self)
     }
 
     /// As [`Tensor::contiguous`], over threads where there is much to copy.
@@ -218,9 +311,7 @@ impl Tensor {
         if self.is_contiguous() {
             return Ok(self);
         }
-        let mut out = Tensor::empty(self.meta())?;
-        copy::into_with(threads, &self, &mut out);
-        Ok(out)
+        copy::of_with(threads, &self)
     }
 
     /// The same values in memory that may be written.
@@ -228,32 +319,25 @@ impl Tensor {
         if self.is_contiguous() && self.is_writable() {
             return Ok(self);
         }
-        let mut out = Tensor::empty(self.meta())?;
-        copy::into(&self, &mut out);
-        Ok(out)
+        copy::of(&self)
     }
 
     /// A tensor without axes that holds a number.
     pub(crate) fn scalar(value: Scalar, dtype: DType) -> Result<Tensor, EngineError> {
-        let mut tensor = Tensor::empty(Meta::new(dtype, Shape::SCALAR))?;
-        let target = tensor.write();
-        // SAFETY: the tensor is new and has one element of this dtype.
-        with_element!(dtype, T => unsafe { target.cast::<T>().write(T::from_scalar(value)) });
-        Ok(tensor)
+        let mut out = Uninit::new(Meta::new(dtype, Shape::SCALAR))?;
+        with_element!(dtype, T => {
+            out.slots::<T>()[0].write(T::from_scalar(value));
+        });
+        // SAFETY: its one element has been written.
+        Ok(unsafe { out.finish() })
     }
 }
 
-/// A buffer's part on loan to a reader.
-struct Shared {
-    buffer: Arc<Buffer>,
-    start: usize,
-    length: usize,
-}
+/// A contiguous tensor on loan to a reader.
+struct Loan(Tensor);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for Loan {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `Tensor::to_data` takes the range from a contiguous tensor within the buffer;
-        // as this is a further reference, nothing writes into it.
-        unsafe { std::slice::from_raw_parts(self.buffer.data().add(self.start), self.length) }
+        self.0.bytes()
     }
 }

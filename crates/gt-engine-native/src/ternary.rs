@@ -1,14 +1,13 @@
 //! Kernels of three operands: choosing, clamping, and the step of optimizers.
 
-use std::mem::MaybeUninit;
-
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 
 use crate::cast::runs;
-use crate::element::{Bool, Element, Number};
-use crate::elementwise::{self, ByDType, Kernel, Plan};
+use crate::element::{Bool, Element, Number, with_bits, with_element};
+use crate::elementwise::{self, PARALLEL};
+use crate::kernel::{ByDType, Kernel};
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -37,7 +36,7 @@ impl<T: Number> Ternary<T> for MulAdd {
 }
 
 /// # Safety
-/// As for every [`Kernel`].
+/// As for [`Kernel::run`], of a kernel that is in place.
 unsafe fn each<T: Copy, O: Ternary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (b, c) = unsafe {
@@ -68,11 +67,11 @@ unsafe fn each<T: Copy, O: Ternary<T>>(inputs: &[*const u8; 3], out: *mut u8, n:
 }
 
 /// # Safety
-/// As for every [`Kernel`], and never in place.
+/// As for [`Kernel::run`].
 unsafe fn choose<T: Copy>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (condition, a, b, to) = unsafe {
-        let (condition, to) = runs::<Bool, MaybeUninit<T>>(inputs[0], out, n);
+        let (condition, to) = runs::<Bool, T>(inputs[0], out, n);
         let a = std::slice::from_raw_parts(inputs[1].cast::<T>(), n);
         (condition, a, std::slice::from_raw_parts(inputs[2].cast::<T>(), n), to)
     };
@@ -80,10 +79,15 @@ unsafe fn choose<T: Copy>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
         #[inline(always)]
         || {
             for (((to, condition), a), b) in to.iter_mut().zip(condition).zip(a).zip(b) {
-                to.write(MaybeUninit::new(if condition.truth() { *a } else { *b }));
+                to.write(if condition.truth() { *a } else { *b });
             }
         },
     );
+}
+
+const fn same<T: Element, O: Ternary<T>>() -> Option<Kernel> {
+    // SAFETY: `each` reads three runs of T and writes one.
+    Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 3) })
 }
 
 /// Kernels for bool and all numbers.
@@ -99,16 +103,16 @@ where
         + Ternary<f64>,
 {
     [
-        Some(each::<Bool, O>),
-        Some(each::<u8, O>),
-        Some(each::<i8, O>),
-        Some(each::<i16, O>),
-        Some(each::<i32, O>),
-        Some(each::<i64, O>),
+        same::<Bool, O>(),
+        same::<u8, O>(),
+        same::<i8, O>(),
+        same::<i16, O>(),
+        same::<i32, O>(),
+        same::<i64, O>(),
         None,
         None,
-        Some(each::<f32, O>),
-        Some(each::<f64, O>),
+        same::<f32, O>(),
+        same::<f64, O>(),
     ]
 }
 
@@ -119,17 +123,14 @@ pub fn choice(
     _: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let mut plan = Plan::new(choosing(output.dtype), output.dtype, output.dtype);
-    plan.inputs[0] = DType::Bool;
-    elementwise::run(threads, &mut operands, &plan, output)
+    elementwise::run(threads, &mut operands, &choosing(output.dtype), PARALLEL, output)
 }
 
 /// The kernel that chooses elements of a dtype.
 pub fn choosing(dtype: DType) -> Kernel {
-    match dtype.size() {
-        1 => choose::<u8>,
-        2 => choose::<u16>,
-        4 => choose::<u32>,
-        _ => choose::<u64>,
-    }
+    with_element!(dtype, T => {
+        // SAFETY: `choose` reads a run of bools and two of T, and writes one of T. Elements of one
+        // size are moved in the same way, whatever they are.
+        with_bits!(dtype.size(), B => unsafe { Kernel::with_first::<Bool, T>(choose::<B>, 3) })
+    })
 }

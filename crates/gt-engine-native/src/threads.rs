@@ -1,20 +1,6 @@
-//! The engine's own threads: none until a piece of work is worth them.
-//!
-//! A thread pool for general use takes tens of microseconds to wake up, as long as a layer of a
-//! small network takes to compute. Here the caller never waits for a helper to wake: it works
-//! itself, helpers join while there is work left, and one that comes late finds the job closed.
+//! Work split over threads: none of them is there until a piece of work is worth it.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{JoinHandle, Thread};
-
-use crate::processor;
-
-/// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
-/// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
-const LOOKS: u32 = 6000;
+use crate::crew::Crew;
 
 /// Splits large work over threads. The calling thread takes part, so that there is one helper
 /// less than threads, and none for one thread.
@@ -37,213 +23,69 @@ impl Threads {
         std::mem::forget(self.crew.take());
     }
 
-    /// Calls `body` for each number below `pieces`, in any order and on any thread.
+    /// Calls `body` once for each number below `pieces`, in any order and on any thread.
+    ///
+    /// # Panics
+    /// One of the calls panics, on whichever thread: the panic goes on here, once no other call
+    /// is under way. Calls that have not begun by then are left out.
     pub fn for_each(&mut self, pieces: usize, body: impl Fn(usize) + Sync) {
         if self.count.min(pieces) < 2 {
             return (0..pieces).for_each(body);
         }
         self.crew.get_or_insert_with(|| Crew::new(self.count - 1)).run(pieces, &body);
     }
-}
 
-/// The helpers.
-struct Crew {
-    board: Arc<Board>,
-    helpers: Vec<Helper>,
-}
-
-struct Helper {
-    thread: Thread,
-    handle: Option<JoinHandle<()>>,
-    sleeps: Arc<AtomicBool>,
-}
-
-/// Where the caller puts a job up and helpers find it.
-#[derive(Default)]
-struct Board {
-    /// [`OPEN`] while helpers may join; how many are at it; above, the number of the job.
-    state: AtomicU64,
-    job: AtomicPtr<Job<'static>>,
-    quits: AtomicBool,
-    /// The processor of who put the job up.
-    caller: AtomicI32,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-}
-
-const OPEN: u64 = 1;
-const ONE_HELPER: u64 = 2;
-const HELPERS: u64 = 0xfffe;
-const ONE_JOB: u64 = 0x1_0000;
-
-struct Job<'a> {
-    body: &'a (dyn Fn(usize) + Sync),
-    pieces: usize,
-    next: AtomicUsize,
-}
-
-impl Job<'_> {
-    fn work(&self) {
-        loop {
-            let piece = self.next.fetch_add(1, Ordering::Relaxed);
-            if piece >= self.pieces {
-                return;
-            }
-            (self.body)(piece);
-        }
+    /// Calls `body` once for each part of `step` items, the last of which may be shorter, with the
+    /// part's number.
+    ///
+    /// # Panics
+    /// As [`Threads::for_each`]; `step` is 0.
+    pub fn for_each_part<T: Send>(
+        &mut self,
+        items: &mut [T],
+        step: usize,
+        body: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        let count = items.len();
+        let first = Shared::new(items.as_mut_ptr());
+        self.for_each(count.div_ceil(step), |piece| {
+            let start = piece * step;
+            // SAFETY: the part lies within `items`, which is borrowed until all calls are over. No
+            // two parts overlap, and `for_each` makes one call for each.
+            let part = unsafe {
+                std::slice::from_raw_parts_mut(first.get().add(start), step.min(count - start))
+            };
+            body(piece, part);
+        });
     }
 }
 
-impl Crew {
-    /// As many helpers as the system gives, at most `count`.
-    fn new(count: usize) -> Crew {
-        let board = Arc::new(Board::default());
-        let start = |index: usize| {
-            let (board, sleeps) = (Arc::clone(&board), Arc::new(AtomicBool::new(false)));
-            let own = Arc::clone(&sleeps);
-            let handle = std::thread::Builder::new()
-                .name(format!("gt-native-{index}"))
-                .spawn(move || board.help(&own))
-                .ok()?;
-            Some(Helper { thread: handle.thread().clone(), handle: Some(handle), sleeps })
-        };
-        let helpers = (0..count.min(1024)).map_while(start).collect();
-        Crew { board, helpers }
-    }
-
-    fn run(&self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
-        let job = Job { body, pieces, next: AtomicUsize::new(0) };
-        let board = &self.board;
-        board.caller.store(processor::current(), Ordering::Relaxed);
-        board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
-        // Nobody is at the last job any more, so that there are no helpers to count.
-        let number = board.state.load(Ordering::Relaxed) & !(OPEN | HELPERS);
-        board.state.store(number.wrapping_add(ONE_JOB) | OPEN, Ordering::SeqCst);
-        // Should the caller's own part panic, the job still ends before it is gone.
-        let closing = Closing(board);
-        for helper in self.helpers.iter().take(pieces - 1) {
-            if helper.sleeps.load(Ordering::SeqCst) {
-                helper.thread.unpark();
-            }
-        }
-        job.work();
-        drop(closing);
-        let panic = board.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
-    }
-}
-
-/// Closes the job when dropped, and waits for those still at it.
-struct Closing<'a>(&'a Board);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.state.fetch_and(!OPEN, Ordering::AcqRel);
-        let mut looks = 0u32;
-        while self.0.state.load(Ordering::Acquire) & HELPERS != 0 {
-            looks += 1;
-            // A helper may need this very processor.
-            if looks.is_multiple_of(256) {
-                std::thread::yield_now()
-            } else {
-                std::hint::spin_loop()
-            }
-        }
-    }
-}
-
-impl Board {
-    /// A helper's life.
-    fn help(&self, sleeps: &AtomicBool) {
-        let mut done = 0;
-        let mut looks = 0;
-        while !self.quits.load(Ordering::Acquire) {
-            if let Some(number) = self.join(done) {
-                // SAFETY: the caller keeps the job until it is closed and all helpers have left,
-                // which this one does below.
-                let job = unsafe { &*self.job.load(Ordering::Relaxed) };
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job.work())) {
-                    *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
-                }
-                self.state.fetch_sub(ONE_HELPER, Ordering::AcqRel);
-                (done, looks) = (number, 0);
-            } else if looks < LOOKS {
-                looks += 1;
-                std::hint::spin_loop();
-            } else {
-                sleeps.store(true, Ordering::SeqCst);
-                // A job put up before the line above is seen here, one after it wakes us.
-                if !self.is_open(done) && !self.quits.load(Ordering::SeqCst) {
-                    std::thread::park();
-                }
-                if processor::current() == self.caller.load(Ordering::Relaxed) {
-                    processor::step_aside();
-                }
-                sleeps.store(false, Ordering::SeqCst);
-                looks = 0;
-            }
-        }
-    }
-
-    fn is_open(&self, done: u64) -> bool {
-        let state = self.state.load(Ordering::SeqCst);
-        state & OPEN != 0 && state & !(OPEN | HELPERS) != done
-    }
-
-    /// Joins an open job other than number `done`; gives its number.
-    fn join(&self, done: u64) -> Option<u64> {
-        let mut state = self.state.load(Ordering::Relaxed);
-        loop {
-            let number = state & !(OPEN | HELPERS);
-            if state & OPEN == 0 || number == done {
-                return None;
-            }
-            let joined = state + ONE_HELPER;
-            match self.state.compare_exchange_weak(
-                state,
-                joined,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(number),
-                Err(now) => state = now,
-            }
-        }
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        self.board.quits.store(true, Ordering::SeqCst);
-        for helper in &mut self.helpers {
-            helper.thread.unpark();
-            if let Some(handle) = helper.handle.take() {
-                // A helper catches its panics; it ends in order.
-                let _ = handle.join();
-            }
-        }
-    }
-}
-
-/// A pointer that several threads may use, each for a part of its own.
+/// The address of memory that several threads work on, each on a part of its own. It gives no
+/// access by itself: whoever follows it says, in an `unsafe` block, why nobody else is there.
 #[derive(Clone, Copy)]
-pub struct Shared<T>(pub T);
+pub struct Shared<T>(*mut T);
 
-// SAFETY: whoever makes one promises that the threads write disjoint parts.
+// SAFETY: an address alone reads and writes nothing, on whatever thread it is.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
 
-impl<T: Copy> Shared<T> {
-    /// The pointer. A method, so that closures capture the whole and not the field.
-    pub fn get(&self) -> T {
+impl<T> Shared<T> {
+    pub fn new(address: *mut T) -> Shared<T> {
+        Shared(address)
+    }
+
+    /// The address. A method, so that closures capture the whole and not the field.
+    pub fn get(&self) -> *mut T {
         self.0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -284,6 +126,55 @@ mod tests {
             }));
             assert!(panicked.is_err());
             threads.for_each(10, |_| {});
+        }
+    }
+
+    /// Has the caller and one helper each do a piece at the same time, and panic as asked; gives
+    /// the panic that comes back.
+    fn panics(threads: &mut Threads, caller: bool, helper: bool) -> Option<String> {
+        let own = std::thread::current().id();
+        let both = std::sync::Barrier::new(2);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            threads.for_each(2, |_| {
+                both.wait();
+                if std::thread::current().id() == own {
+                    assert!(!caller, "on the caller");
+                } else {
+                    assert!(!helper, "on the helper");
+                }
+            });
+        }));
+        panicked.err().map(|panic| panic.downcast_ref::<&str>().expect("a text").to_string())
+    }
+
+    #[test]
+    fn a_panic_surfaces_where_the_work_was_asked_for_and_nowhere_else() {
+        let mut threads = Threads::new(2);
+        for _ in 0..20 {
+            let on_helper = panics(&mut threads, false, true);
+            assert_eq!(on_helper.as_deref(), Some("on the helper"));
+            assert_eq!(panics(&mut threads, false, false), None);
+            let on_caller = panics(&mut threads, true, false);
+            assert_eq!(on_caller.as_deref(), Some("on the caller"));
+            assert_eq!(panics(&mut threads, false, false), None);
+            // Of two panics one comes back; the other does not come back later.
+            assert!(panics(&mut threads, true, true).is_some());
+            assert_eq!(panics(&mut threads, false, false), None);
+        }
+    }
+
+    #[test]
+    fn all_helpers_may_panic_and_the_next_job_is_done_in_full() {
+        let mut threads = Threads::new(4);
+        for _ in 0..50 {
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                threads.for_each(100, |piece| panic!("piece {piece}"));
+            }));
+            let panic = panicked.expect_err("every piece panics");
+            assert!(panic.downcast_ref::<String>().expect("a text").starts_with("piece "));
+            let mut items = [0usize; 1000];
+            threads.for_each_part(&mut items, 7, |piece, part| part.fill(piece + 1));
+            assert!(items.iter().enumerate().all(|(index, item)| *item == index / 7 + 1));
         }
     }
 

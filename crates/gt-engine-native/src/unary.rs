@@ -7,8 +7,9 @@ use gt_ir::{Attributes, Meta};
 use gt_worker::EngineError;
 
 use crate::cast::runs;
-use crate::element::{Bool, Number, Whole, compute_dtype};
-use crate::elementwise::{self, ByDType, Kernel, PARALLEL_FUNCTIONS, Plan};
+use crate::element::{Bool, Element, Number, Whole, compute_dtype};
+use crate::elementwise::{self, PARALLEL_FUNCTIONS};
+use crate::kernel::{ByDType, Kernel};
 use crate::math::{FAR, Float};
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
@@ -81,7 +82,7 @@ macro_rules! rounding {
 rounding!(Floor => floor, Ceil => ceil, Round => round_ties_even);
 
 /// # Safety
-/// As for every [`Kernel`].
+/// As for [`Kernel::run`], of a kernel that is in place.
 unsafe fn each<T: Copy, O: Unary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     let input = inputs[0];
     vectorized(
@@ -104,7 +105,7 @@ unsafe fn each<T: Copy, O: Unary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: u
 }
 
 /// # Safety
-/// As for every [`Kernel`], and never in place.
+/// As for [`Kernel::run`].
 unsafe fn into_bool<T: Copy, O: Unary<T, Bool>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (from, to) = unsafe { runs::<T, Bool>(inputs[0], out, n) };
@@ -124,7 +125,7 @@ fn map<T: Copy, R, O: Unary<T, R>>(from: &[T], to: &mut [MaybeUninit<R>]) {
 /// Sine and cosine of float32: the few numbers too large for the fast form are done again.
 ///
 /// # Safety
-/// As for every [`Kernel`].
+/// As for [`Kernel::run`], of a kernel that is in place.
 unsafe fn wave<const COSINE: bool>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // In place the input would be gone: what is large is kept, which there rarely is.
     // SAFETY: the contract of kernels.
@@ -152,6 +153,16 @@ unary! {
     CosNear: Float => T, |x| Float::cos(x);
 }
 
+const fn same<T: Element, O: Unary<T>>() -> Option<Kernel> {
+    // SAFETY: `each` reads one run of T and writes one.
+    Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 1) })
+}
+
+const fn question<T: Element, O: Unary<T, Bool>>() -> Option<Kernel> {
+    // SAFETY: `into_bool` reads a run of T and writes one of bools.
+    Some(unsafe { Kernel::new::<T, Bool>(into_bool::<T, O>, 1) })
+}
+
 /// Kernels for bool and all numbers.
 pub const fn numbers<O>() -> ByDType
 where
@@ -176,12 +187,12 @@ where
     O: Unary<Bool> + Unary<u8> + Unary<i8> + Unary<i16> + Unary<i32> + Unary<i64>,
 {
     [
-        Some(each::<Bool, O>),
-        Some(each::<u8, O>),
-        Some(each::<i8, O>),
-        Some(each::<i16, O>),
-        Some(each::<i32, O>),
-        Some(each::<i64, O>),
+        same::<Bool, O>(),
+        same::<u8, O>(),
+        same::<i8, O>(),
+        same::<i16, O>(),
+        same::<i32, O>(),
+        same::<i64, O>(),
         None,
         None,
         None,
@@ -192,8 +203,8 @@ where
 /// Kernels for floats.
 pub const fn floats<O: Unary<f32> + Unary<f64>>() -> ByDType {
     let mut kernels = [None; 10];
-    kernels[8] = Some(each::<f32, O> as Kernel);
-    kernels[9] = Some(each::<f64, O> as Kernel);
+    kernels[8] = same::<f32, O>();
+    kernels[9] = same::<f64, O>();
     kernels
 }
 
@@ -208,7 +219,8 @@ pub const fn roundings<O: Unary<f32> + Unary<f64>>() -> ByDType {
 /// Kernels for sine, or for cosine.
 pub const fn waves<const COSINE: bool>() -> ByDType {
     let mut kernels = if COSINE { floats::<CosNear>() } else { floats::<SinNear>() };
-    kernels[8] = Some(wave::<COSINE> as Kernel);
+    // SAFETY: `wave` reads a run of float32 and writes one.
+    kernels[8] = Some(unsafe { Kernel::in_place::<f32>(wave::<COSINE>, 1) });
     kernels
 }
 
@@ -225,16 +237,16 @@ where
         + Unary<f64, Bool>,
 {
     [
-        Some(into_bool::<Bool, O>),
-        Some(into_bool::<u8, O>),
-        Some(into_bool::<i8, O>),
-        Some(into_bool::<i16, O>),
-        Some(into_bool::<i32, O>),
-        Some(into_bool::<i64, O>),
+        question::<Bool, O>(),
+        question::<u8, O>(),
+        question::<i8, O>(),
+        question::<i16, O>(),
+        question::<i32, O>(),
+        question::<i64, O>(),
         None,
         None,
-        Some(into_bool::<f32, O>),
-        Some(into_bool::<f64, O>),
+        question::<f32, O>(),
+        question::<f64, O>(),
     ]
 }
 
@@ -250,10 +262,8 @@ pub fn gelu(
 ) -> Result<Tensor, EngineError> {
     let kernels = gelu_kernels(gt_ir::operation::bool(attributes, 0));
     let dtype = compute_dtype(output.dtype);
-    let kernel = kernels[dtype as usize].expect("inference gives a float dtype");
-    let plan =
-        Plan { in_place: true, parallel: PARALLEL_FUNCTIONS, ..Plan::new(kernel, dtype, dtype) };
-    elementwise::run(threads, &mut operands, &plan, output)
+    let kernel = kernels[dtype as usize].as_ref().expect("inference gives a float dtype");
+    elementwise::run(threads, &mut operands, kernel, PARALLEL_FUNCTIONS, output)
 }
 
 /// The kernels of gelu, in its tanh form or exact.

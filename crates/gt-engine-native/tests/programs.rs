@@ -1,14 +1,18 @@
 //! Random plans, run as programs and operation by operation: the same numbers.
 
+use std::sync::Arc;
+
 use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Instruction;
 use gt_ir::message::Message;
 use gt_ir::ops::{binary as b, compare as c, matmul, nn, reduce as r, shape as s, ternary as t};
 use gt_ir::ops::{create, index, unary as u};
 use gt_ir::philox::Stream;
+use gt_ir::template::{self, Builder};
 use gt_ir::{
-    Attribute, Attributes, Command, Content, DType, Definition, Invocation, Meta, Operand,
-    Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId,
+    Attribute, Attributes, Bindings, Content, Create, DType, Invocation, LaneId, Meta, Operand,
+    Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, TransferId,
+    WorkerCommand,
 };
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{Given, Input, Plan, Source};
@@ -399,10 +403,12 @@ fn what_rows_give_is_read_as_it_broadcasts() {
 
 /// A start beyond the tensor is an error, also where the plan was made with another.
 #[test]
-fn starts_are_looked_at_in_every_pass() {
+fn starts_are_looked_at_in_every_iteration() {
+    let result = Meta::new(DType::F32, Shape::new(&[4]).unwrap());
     let slice = |output: u64, start: i64| Instruction {
         operation: &s::SLICE,
         output: TensorId(output),
+        results: smallvec![result],
         operands: smallvec![Operand::Tensor(TensorId(1))],
         attributes: [[start], [4], [1]].map(|ints| Attribute::ints(&ints)).into_iter().collect(),
         source: SourceId::default(),
@@ -411,30 +417,43 @@ fn starts_are_looked_at_in_every_pass() {
     let mut worker = Worker::new("w".into(), NativeEngine::new(1));
     let bytes: Vec<u8> = (0..16).flat_map(|x| (x as f32).to_ne_bytes()).collect();
     let data = TensorData::new(DType::F32, Shape::new(&[16]).unwrap(), bytes.into()).unwrap();
-    let steps = vec![Some(slice(100, 0)), Some(slice(101, 4))];
-    let base = TensorId(100);
-    let definition = Definition { number: 0, base, steps, frees: vec![], compile: false };
+    let bases = [TensorId(100), TensorId::PLANNED];
+    let mut builder = Builder::new(bases, [2, 0], TransferId(0));
+    for (output, start) in [(100, 0), (101, 4)] {
+        let step = builder.step_with_slots(&slice(output, start)).unwrap();
+        builder.push(template::Step::Run(step));
+    }
+    let definition = builder.finish(0, false);
+    let mut bindings = Bindings::new(definition.template.widths, &definition.start);
+    let content = Content::Data(data);
     let mut commands = vec![
-        Command::Create { output: TensorId(1), content: Content::Data(data), signal: 0 },
-        Command::Define(Box::new(definition)),
+        WorkerCommand::Create(Create { output: TensorId(1), content, signal: 0 }),
+        WorkerCommand::Define(Box::new(definition)),
     ];
     for (pass, start) in [0i64, 1, 2, 5, 12, 13, 1 << 40, -1, 3].into_iter().enumerate() {
         let base = TensorId(200 + 10 * pass as u64);
+        let bases = [base, TensorId::PLANNED];
+        let numbers = vec![(0, Scalar::Int(start)), (1, Scalar::Int(4))];
+        bindings.begin(bases);
+        numbers.iter().for_each(|(slot, value)| bindings.bind_number(*slot, *value));
         let invocation = Invocation {
             template: 0,
-            base,
-            first: 0,
-            last: 2,
-            tensors: vec![(0, TensorId(1))],
-            numbers: vec![(0, Scalar::Int(start)), (1, Scalar::Int(4))],
-            frees: 0,
+            bases,
+            transfer: TransferId(0),
+            part: template::Part { first: 0, last: 2, frees: 0 },
+            tensors: vec![],
+            numbers,
             others: vec![],
+            digest: bindings.digest(),
         };
         let (request, line) = (RequestId(pass as u64), SourceId::default());
-        commands.push(Command::Invoke(Box::new(invocation)));
-        commands.push(Command::Fetch { request, tensor: base, shared: false, line });
+        commands.push(WorkerCommand::Invoke(Arc::new(invocation)));
+        commands.push(WorkerCommand::Fetch { request, tensor: base, shared: false, line });
         let mut out = Vec::new();
-        worker.handle(&mut commands, &mut out);
+        let lane = LaneId { session: 1, slot: SlotId(0) };
+        let commands = std::mem::take(&mut commands);
+        worker.handle(Message::Work { lane, commands }, &mut out);
+        while worker.step(&mut out) {}
         let result = out.into_iter().find_map(|out| match out {
             Out::Dispatcher(Message::Value { result, .. }) => Some(result),
             _ => None,

@@ -1,13 +1,16 @@
 //! What happens, and when: the one stream that the log, `gt top` and traces are made from.
 //!
-//! Clients, the dispatcher and workers note events while somebody watches. Instructions of one kind
+//! Clients, the dispatcher and workers emit events while somebody watches. Instructions of one kind
 //! that follow one another are one event, so that watching costs little.
 
 use std::time::Duration;
 
-use crate::exchange::{Collective, TransferId, WorkerId};
-use crate::instruction::{Command, TensorId};
+use crate::command::{ClientCommand, WorkerCommand};
+use crate::exchange::{Collective, SlotId, TransferId, WorkerId};
+use crate::instruction::TensorId;
 use crate::operation::{Family, Operation};
+use crate::record;
+use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
 /// Something that has happened. Times are on the dispatcher's clock; on their way to it, on their
 /// maker's.
@@ -17,7 +20,7 @@ pub struct Event {
     pub end: Duration,
     pub kind: Kind,
     /// Where it happened.
-    pub lane: Lane,
+    pub track: Track,
     /// Whose it was; 0 for nobody's.
     pub session: u32,
     /// The signal's number, as its client counts them; 0 for none.
@@ -32,11 +35,45 @@ pub struct Event {
     pub bytes: u64,
 }
 
+/// Of its end, only how long after its beginning it is.
+impl Record for Event {
+    fn write<S: Sink>(&self, to: &mut S) {
+        self.begin.write(to);
+        self.end.saturating_sub(self.begin).write(to);
+        self.kind.write(to);
+        self.track.write(to);
+        self.session.write(to);
+        self.signal.write(to);
+        self.what.write(to);
+        self.count.write(to);
+        self.failed.write(to);
+        self.tensor.write(to);
+        self.bytes.write(to);
+    }
+
+    fn read(from: &mut Source) -> Decoded<Event> {
+        let begin = Duration::read(from)?;
+        Ok(Event {
+            begin,
+            end: begin.saturating_add(Duration::read(from)?),
+            kind: Record::read(from)?,
+            track: Record::read(from)?,
+            session: Record::read(from)?,
+            signal: Record::read(from)?,
+            what: Record::read(from)?,
+            count: Record::read(from)?,
+            failed: Record::read(from)?,
+            tensor: Record::read(from)?,
+            bytes: Record::read(from)?,
+        })
+    }
+}
+
 impl Event {
     /// About a batch of a session that stands for so many instructions.
     pub fn of_batch(
         kind: Kind,
-        lane: Lane,
+        track: Track,
         session: u32,
         count: u64,
         (begin, end): (Duration, Duration),
@@ -45,7 +82,7 @@ impl Event {
             begin,
             end,
             kind,
-            lane,
+            track,
             session,
             signal: 0,
             what: What::Batch { mix: Mix::default() },
@@ -80,6 +117,18 @@ pub enum Kind {
     Answer,
 }
 
+record!(enum Kind {
+    0 => Issue,
+    1 => Receive,
+    2 => Queue,
+    3 => Plan,
+    4 => Dispatch,
+    5 => Run,
+    6 => Move,
+    7 => Compile,
+    8 => Answer,
+});
+
 impl Kind {
     pub const ALL: [Kind; 9] = [
         Kind::Issue,
@@ -96,12 +145,14 @@ impl Kind {
 
 /// Where something happens.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Lane {
+pub enum Track {
     /// The client of the event's session.
     Client,
     Dispatcher,
     Worker(WorkerId),
 }
+
+record!(enum Track { 0 => Client, 1 => Dispatcher, 2 => Worker(worker) });
 
 /// What an event is about.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -117,21 +168,21 @@ pub enum What {
     Fetch,
     /// is let go of.
     Free,
-    /// A pass of a sequence that repeats, by its number and what it consists of.
+    /// An iteration of a sequence that repeats, by its number and what it consists of.
     HotPath {
         number: u32,
         mix: Mix,
     },
-    /// A block goes to another worker,
+    /// A block goes to another slot,
     Send {
         collective: Collective,
         transfer: TransferId,
-        to: WorkerId,
+        to: SlotId,
     },
     /// or has come from it.
     Receive {
         transfer: TransferId,
-        from: WorkerId,
+        from: SlotId,
     },
     /// Blocks are exchanged by an engine that joins workers.
     Join {
@@ -141,27 +192,78 @@ pub enum What {
     Control,
 }
 
-impl What {
-    /// What a command is about: with its signal, and the tensor that it makes or asks for.
-    pub fn of(command: &Command) -> (What, u32, TensorId) {
-        let mix = Mix::default();
+record!(enum What {
+    0 => Batch { mix },
+    1 => Operation(operation),
+    2 => Create,
+    3 => Fetch,
+    4 => Free,
+    5 => HotPath { number, mix },
+    6 => Send { collective, transfer, to },
+    7 => Receive { transfer, from },
+    8 => Control,
+    9 => Join { collective },
+});
+
+/// What a command is about, for its event.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Subject {
+    pub what: What,
+    /// The signal it was issued in; 0 for none.
+    pub signal: u32,
+    /// The tensor that it makes or asks for.
+    pub tensor: TensorId,
+}
+
+impl Subject {
+    const CONTROL: Subject = Subject { what: What::Control, signal: 0, tensor: TensorId(0) };
+
+    /// What a client's command is about.
+    pub fn of_client(command: &ClientCommand) -> Subject {
         match command {
-            Command::Run(instruction) => {
+            ClientCommand::Run(instruction) => {
                 let what = What::Operation(instruction.operation);
-                (what, instruction.signal, instruction.output)
+                Subject { what, signal: instruction.signal, tensor: instruction.output }
             }
-            Command::Create { output, signal, .. } => (What::Create, *signal, *output),
-            Command::Fetch { tensor, .. } => (What::Fetch, 0, *tensor),
-            Command::Free(tensor) => (What::Free, 0, *tensor),
-            Command::Invoke(invocation) => {
-                (What::HotPath { number: invocation.template, mix }, 0, invocation.base)
+            ClientCommand::Create(create) => {
+                Subject { what: What::Create, signal: create.signal, tensor: create.output }
             }
-            Command::Play(play) => (What::HotPath { number: play.script, mix }, 0, play.bases[0]),
-            Command::Exchange(exchange) => {
-                let tensor = exchange.output.map(|(output, _)| output).or(exchange.input);
-                (What::Control, 0, tensor.unwrap_or(TensorId(0)))
+            ClientCommand::Fetch { tensor, .. } => {
+                Subject { what: What::Fetch, signal: 0, tensor: *tensor }
             }
-            _ => (What::Control, 0, TensorId(0)),
+            ClientCommand::Free(tensor) => Subject { what: What::Free, signal: 0, tensor: *tensor },
+            ClientCommand::Invoke(invocation) => {
+                let what = What::HotPath { number: invocation.template, mix: Mix::default() };
+                Subject { what, signal: 0, tensor: invocation.bases[0] }
+            }
+            _ => Subject::CONTROL,
+        }
+    }
+
+    /// What a worker's command is about.
+    pub fn of_worker(command: &WorkerCommand) -> Subject {
+        match command {
+            WorkerCommand::Run(instruction) => {
+                let what = What::Operation(instruction.operation);
+                Subject { what, signal: instruction.signal, tensor: instruction.output }
+            }
+            WorkerCommand::Create(create) => {
+                Subject { what: What::Create, signal: create.signal, tensor: create.output }
+            }
+            WorkerCommand::Fetch { tensor, .. } => {
+                Subject { what: What::Fetch, signal: 0, tensor: *tensor }
+            }
+            WorkerCommand::Free(tensor) => Subject { what: What::Free, signal: 0, tensor: *tensor },
+            WorkerCommand::Invoke(invocation) => {
+                let what = What::HotPath { number: invocation.template, mix: Mix::default() };
+                Subject { what, signal: 0, tensor: invocation.bases[0] }
+            }
+            WorkerCommand::Exchange(exchange) => {
+                let made = exchange.output.map(|(output, _)| output);
+                let tensor = made.or(exchange.input).unwrap_or(TensorId(0));
+                Subject { tensor, ..Subject::CONTROL }
+            }
+            _ => Subject::CONTROL,
         }
     }
 }
@@ -224,6 +326,29 @@ impl Activity {
 /// How something divides into activities: the parts of 255 of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mix(pub [u8; Activity::ALL.len()]);
+
+/// Most have none.
+impl Record for Mix {
+    fn write<S: Sink>(&self, to: &mut S) {
+        let parts = || self.0.iter().enumerate().filter(|(_, part)| **part > 0);
+        to.byte(parts().count() as u8);
+        for (activity, part) in parts() {
+            to.byte(activity as u8);
+            to.byte(*part);
+        }
+    }
+
+    fn read(from: &mut Source) -> Decoded<Mix> {
+        let mut mix = Mix::default();
+        for _ in 0..from.byte()? {
+            let activity = from.byte()?;
+            let part = mix.0.get_mut(usize::from(activity));
+            let code = u64::from(activity);
+            *part.ok_or(DecodeError::BadCode { what: "an activity", code })? = from.byte()?;
+        }
+        Ok(mix)
+    }
+}
 
 impl Mix {
     /// By what each of some parts costs.

@@ -12,11 +12,14 @@ use crate::fabric::Joint;
 use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::operation::Meta;
+use crate::record;
 use crate::sharding::{Block, Reduction};
 
 /// Names a worker; never used again for another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct WorkerId(pub u32);
+
+record!(struct WorkerId(number));
 
 impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,29 +27,34 @@ impl fmt::Display for WorkerId {
     }
 }
 
-/// Names one exchange among all workers. The session stands in the upper bits, as in a tensor's
-/// id.
+/// A place of a session for a worker. Plans are made over slots: when a worker is gone, its slots
+/// move to others, and no plan changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct SlotId(pub u32);
+
+record!(struct SlotId(number));
+
+impl fmt::Display for SlotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A session's slot on a worker: it has tensors and a queue of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LaneId {
+    /// Numbers of sessions are never used again.
+    pub session: u32,
+    pub slot: SlotId,
+}
+
+record!(struct LaneId { session, slot });
+
+/// Names an exchange of a session. A session begins them in their order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TransferId(pub u64);
 
-impl TransferId {
-    /// Numbers of transfers of one generation of a session's number.
-    const GENERATION_BITS: u32 = 32;
-
-    /// What a session counts its transfers from, if its number was used `generation` times
-    /// before: pieces of an earlier session are not taken for a later one's.
-    pub fn first(generation: u64) -> u64 {
-        generation << TransferId::GENERATION_BITS
-    }
-
-    pub fn session(self) -> u32 {
-        TensorId(self.0).split().0
-    }
-
-    pub fn generation(self) -> u64 {
-        TensorId(self.0).split().1.0 >> TransferId::GENERATION_BITS
-    }
-}
+record!(struct TransferId(number));
 
 /// What an exchange does for its group as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,6 +66,10 @@ pub enum Collective {
     Broadcast,
     Send,
 }
+
+record!(enum Collective {
+    0 => AllGather, 1 => ReduceScatter, 2 => AllReduce, 3 => AllToAll, 4 => Broadcast, 5 => Send,
+});
 
 impl Collective {
     pub const ALL: [Collective; 6] = [
@@ -81,21 +93,16 @@ impl Collective {
     }
 }
 
-/// One worker's part of an exchange.
+/// One slot's part of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exchange {
     pub transfer: TransferId,
-    /// Whose part this is.
-    pub worker: WorkerId,
     pub collective: Collective,
     /// The tensor that blocks are taken from.
     pub input: Option<TensorId>,
-    /// Which blocks of it go to whom.
-    pub sends: Vec<(WorkerId, Block)>,
     /// The tensor that is made, if any.
     pub output: Option<(TensorId, Meta)>,
-    /// What it is made of, in the order in which it is combined.
-    pub sources: Vec<Source>,
+    pub parts: Parts,
     /// How blocks for the same place are combined; otherwise each place is filled once.
     pub reduction: Option<Reduction>,
     /// With whom the engine carries it out; without, pieces go from worker to worker.
@@ -104,27 +111,49 @@ pub struct Exchange {
     pub line: SourceId,
 }
 
+record!(struct Exchange {
+    transfer, collective, input, output, parts, reduction, joint, line,
+});
+
+/// Which blocks a slot gives, and which it gets.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Parts {
+    /// Which blocks of its input go to whom.
+    pub sends: Vec<(SlotId, Block)>,
+    /// What its output is made of, in the order in which it is combined.
+    pub receives: Vec<Receive>,
+}
+
+record!(struct Parts { sends, receives });
+
 /// A block of an exchange's output.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Source {
-    pub from: Origin,
+pub struct Receive {
+    pub from: Sender,
     /// Where in the output it goes.
     pub at: Block,
 }
 
+record!(struct Receive { from, at });
+
+/// Whom a block comes from.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Origin {
-    /// This block of the worker's own input.
+pub enum Sender {
+    /// This block of the slot's own input.
     Own(Block),
-    Worker(WorkerId),
+    Slot(SlotId),
 }
 
-/// A block on its way from one worker to another. In a joint exchange it is a member's word that
-/// it is ready: see [`crate::fabric::ready`].
+record!(enum Sender { 0 => Own(block), 1 => Slot(slot) });
+
+/// A block on its way from one slot of a session to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub transfer: TransferId,
-    pub from: WorkerId,
+    pub from: SlotId,
+    pub to: LaneId,
     /// Its values, or why there are none.
     pub result: Result<Content, Failure>,
 }
+
+record!(struct Piece { transfer, from, to, result });

@@ -3,6 +3,7 @@
 use crate::exchange::Collective;
 use crate::instruction::SourceId;
 use crate::operation::Meta;
+use crate::record;
 
 /// An operation as it was planned.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,6 +18,8 @@ pub struct PlannedStep {
     pub moves: Vec<PlannedMove>,
 }
 
+record!(struct PlannedStep { operation, line, operands, output, moves });
+
 /// A tensor, and how it lies over which workers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacedTensor {
@@ -26,6 +29,8 @@ pub struct PlacedTensor {
     /// The workers' numbers.
     pub workers: Vec<u32>,
 }
+
+record!(struct PlacedTensor { meta, placement, workers });
 
 /// Data that goes between workers.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,6 +42,8 @@ pub struct PlannedMove {
     pub reason: String,
 }
 
+record!(struct PlannedMove { collective, bytes, from, to, reason });
+
 /// What was planned between the beginning and the end of a piece of program.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Explanation {
@@ -44,3 +51,5 @@ pub struct Explanation {
     /// The bytes of the session's tensors on each worker at the end, by its number.
     pub memory: Vec<(u32, u64)>,
 }
+
+record!(struct Explanation { steps, memory });

@@ -1,12 +1,9 @@
 //! Ways between engines: data that goes from one worker's engine to another's without passing
 //! through the workers, as by NCCL or Gloo.
 
-use bytes::Bytes;
-
-use crate::data::{Content, TensorData};
-use crate::dtype::DType;
-use crate::exchange::WorkerId;
-use crate::shape::Shape;
+use crate::exchange::{SlotId, WorkerId};
+use crate::record;
+use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
 /// Where a worker's engine joins others.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +19,8 @@ pub struct Fabric {
     pub device: String,
 }
 
+record!(struct Fabric { kind, local, store, device });
+
 /// An exchange that its members' engines carry out together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Joint {
@@ -34,12 +33,39 @@ pub struct Joint {
     pub way: Way,
 }
 
+impl Record for Joint {
+    fn write<S: Sink>(&self, to: &mut S) {
+        self.kind.write(to);
+        self.store.write(to);
+        self.members.write(to);
+        self.way.write(to);
+    }
+
+    fn read(from: &mut Source) -> Decoded<Joint> {
+        let joint = Joint {
+            kind: Record::read(from)?,
+            store: Record::read(from)?,
+            members: Record::read(from)?,
+            way: Record::read(from)?,
+        };
+        match joint.way {
+            Way::Broadcast { root } if root as usize >= joint.members.len() => {
+                Err(DecodeError::BadCode { what: "a member", code: u64::from(root) })
+            }
+            _ => Ok(joint),
+        }
+    }
+}
+
 /// A worker that takes part in a joint exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
+    pub slot: SlotId,
     pub worker: WorkerId,
     pub name: String,
 }
+
+record!(struct Member { slot, worker, name });
 
 /// What goes between the members, seen from all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -55,6 +81,10 @@ pub enum Way {
     /// Blocks of any size from anybody to anybody.
     AllToAll,
 }
+
+record!(enum Way {
+    0 => AllReduce, 1 => ReduceScatter, 2 => AllGather, 3 => Broadcast { root }, 4 => AllToAll,
+});
 
 impl Way {
     /// Its name, as engines know it.
@@ -84,8 +114,8 @@ impl Way {
 }
 
 impl Joint {
-    pub fn rank_of(&self, worker: WorkerId) -> Option<usize> {
-        self.members.iter().position(|member| member.worker == worker)
+    pub fn rank_of(&self, slot: SlotId) -> Option<usize> {
+        self.members.iter().position(|member| member.slot == slot)
     }
 
     /// The members' names, for people.
@@ -93,22 +123,5 @@ impl Joint {
         let names: Vec<String> =
             self.members.iter().map(|member| format!("'{}'", member.name)).collect();
         names.join(", ")
-    }
-}
-
-/// A member's word to another that it is ready, as the content of a piece. `epoch` is how often it
-/// has seen the group fail: the next one is made anew if anybody has.
-pub fn ready(epoch: u64) -> Content {
-    let bytes = Bytes::copy_from_slice(&epoch.to_le_bytes());
-    Content::Data(TensorData { dtype: DType::I64, shape: Shape::SCALAR, bytes })
-}
-
-/// The epoch of a member that is ready; `None` for what [`ready`] does not give.
-pub fn epoch(content: &Content) -> Option<u64> {
-    match content {
-        Content::Data(data) if data.dtype == DType::I64 => {
-            Some(u64::from_le_bytes(data.bytes[..].try_into().ok()?))
-        }
-        _ => None,
     }
 }

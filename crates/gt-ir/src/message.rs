@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use crate::command::{ClientCommand, WorkerCommand};
 use crate::data::Content;
 use crate::event::Event;
-use crate::exchange::{Piece, TransferId, WorkerId};
+use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
-use crate::instruction::{Command, RequestId, SourceId, TensorId};
-use crate::operation::Meta;
+use crate::instruction::{RequestId, SourceId};
+use crate::record;
 use crate::status::{Report, Status};
 
 /// The version of the messages; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// What a peer may do, as its link proves it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -32,6 +33,8 @@ impl Role {
     }
 }
 
+record!(enum Role { 0 => Client, 1 => Worker, 2 => Watcher });
+
 /// Everything that is sent on a link between two parts.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
@@ -39,35 +42,54 @@ pub enum Message {
     Hello(Hello),
     /// The dispatcher's answer to a hello.
     Welcome(Welcome),
-    /// Commands: from a client to the dispatcher, or from the dispatcher to a worker.
-    Stream(Vec<Command>),
-    /// This many more commands of the stream are done with (credit for sending more).
+    /// The link ends here, and why.
+    Goodbye { reason: String },
+
+    /// A client's commands, and a watcher's questions, to the dispatcher.
+    Stream(Vec<ClientCommand>),
+    /// Commands for a lane of a worker.
+    Work { lane: LaneId, commands: Vec<WorkerCommand> },
+    /// This many more commands of a client's stream are done with (credit for sending more).
     Done(u64),
+    /// The same of a worker's lane.
+    LaneDone { lane: LaneId, weight: u64 },
+    /// A lane was told something that does not fit what it has: its session is to end.
+    LaneBroken { lane: LaneId, reason: String },
+    /// A worker is to forget a session, whatever of it still waits.
+    EndSession { session: u32 },
+
     /// The answer to a fetch.
     Value { request: RequestId, result: Result<Content, Failure> },
     /// The receiver has mapped a shared block; its owner may let go of it.
     Release { token: u128 },
     /// The answer to a request for statistics; from a worker, about itself alone.
     Statistics { request: RequestId, workers: Vec<WorkerStats> },
-    /// A worker's tensors of a session; those that failed with the reason.
-    Described { session: u32, tensors: Vec<(TensorId, Result<Meta, Failure>)> },
-    /// A block for another worker: from worker to worker.
-    Piece(Piece),
-    /// Where another worker takes pieces, and the machine it is on. For the other workers.
-    Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
-    /// A worker could not send another one its piece; the dispatcher tells that one.
-    Undelivered { transfer: TransferId, to: WorkerId, reason: String },
-    /// A worker is gone: nothing more will come from it. For the other workers.
-    WorkerLost { worker: WorkerId, name: String },
+    /// Nobody waits for a worker's answer to a request any more.
+    Cancel { lane: LaneId, request: RequestId },
     /// The answer to the beginning and to the end of an explanation.
     Explained { request: RequestId, explanation: Explanation },
     /// The answer to where a tensor is.
     Located { request: RequestId, result: Result<Vec<PlacedTensor>, Failure> },
     /// The answer to a question for the status.
     Status { request: RequestId, status: Box<Status> },
-    /// Whether events are to be noted, for clients and workers, and when this was sent.
+
+    /// A block for another worker: from worker to worker.
+    Piece { sender: WorkerId, piece: Piece },
+    /// Where another worker takes pieces, and the machine it is on. For the other workers.
+    Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
+    /// A worker could not send a lane its piece; the dispatcher tells that lane.
+    Undelivered { transfer: TransferId, to: LaneId, reason: String },
+    /// A worker is gone: nothing more will come from it. For the other workers.
+    WorkerLost { worker: WorkerId, name: String },
+    /// A lane is ready for a joint exchange with these members, or has nothing to give.
+    Ready { lane: LaneId, transfer: TransferId, members: Vec<SlotId>, result: Result<u64, Failure> },
+    /// All members are ready, and join in the order of these numbers, which is the same on every
+    /// worker; or one has failed, and nobody joins.
+    Join { lane: LaneId, transfer: TransferId, sequence: u64, result: Result<u64, Failure> },
+
+    /// Whether events are to be emitted, for clients and workers, and when this was sent.
     Observe { on: bool, sent: Duration },
-    /// The answer to that, at once: then the clock by which events are noted showed `here`.
+    /// The answer to that, at once: then the clock of events showed `here`.
     Observed { sent: Duration, here: Duration },
     /// What a worker tells of itself while it is observed, by its own clock.
     Report(Box<Report>),
@@ -77,8 +99,78 @@ pub enum Message {
     Watch { limit: u32 },
     /// What those are called who stand in events that a watcher gets.
     Names(Vec<(Named, String)>),
-    /// The link ends here, and why.
-    Goodbye { reason: String },
+}
+
+record!(enum Message {
+    1 => Hello(hello),
+    2 => Welcome(welcome),
+    3 => Goodbye { reason },
+    4 => Stream(commands),
+    5 => Work { lane, commands },
+    6 => Done(weight),
+    7 => LaneDone { lane, weight },
+    8 => EndSession { session },
+    9 => Value { request, result },
+    10 => Release { token },
+    11 => Statistics { request, workers },
+    12 => Cancel { lane, request },
+    13 => Explained { request, explanation },
+    14 => Located { request, result },
+    15 => Status { request, status },
+    16 => Piece { sender, piece },
+    17 => Neighbour { worker, name, endpoint, machine },
+    18 => Undelivered { transfer, to, reason },
+    19 => WorkerLost { worker, name },
+    20 => Ready { lane, transfer, members, result },
+    21 => Join { lane, transfer, sequence, result },
+    22 => Observe { on, sent },
+    23 => Observed { sent, here },
+    24 => Report(report),
+    25 => Events { events, dropped },
+    26 => Watch { limit },
+    27 => Names(names),
+    28 => LaneBroken { lane, reason },
+});
+
+impl Message {
+    /// What it is called in errors.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Message::Hello(_) => "a hello",
+            Message::Welcome(_) => "a welcome",
+            Message::Goodbye { .. } => "a goodbye",
+            Message::Stream(_) => "a stream",
+            Message::Work { .. } => "work",
+            Message::Done(_) | Message::LaneDone { .. } => "credit",
+            Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
+            Message::Value { .. } => "a value",
+            Message::Release { .. } => "a release",
+            Message::Statistics { .. } => "statistics",
+            Message::Cancel { .. } => "a cancellation",
+            Message::Explained { .. } | Message::Located { .. } => "an explanation",
+            Message::Status { .. } | Message::Report(_) => "a status",
+            Message::Piece { .. } => "a piece",
+            Message::Neighbour { .. } => "a neighbour",
+            Message::Undelivered { .. } => "a piece's fate",
+            Message::WorkerLost { .. } => "the loss of a worker",
+            Message::Ready { .. } | Message::Join { .. } => "a joint exchange",
+            Message::Observe { .. } | Message::Observed { .. } => "a question for events",
+            Message::Events { .. } | Message::Names(_) => "events",
+            Message::Watch { .. } => "a watcher's question",
+        }
+    }
+
+    /// The request that it answers, for a client.
+    pub const fn answers(&self) -> Option<RequestId> {
+        match self {
+            Message::Value { request, .. }
+            | Message::Statistics { request, .. }
+            | Message::Explained { request, .. }
+            | Message::Located { request, .. }
+            | Message::Status { request, .. } => Some(*request),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -95,7 +187,12 @@ pub struct Hello {
     pub endpoint: String,
     /// Where a worker's engine joins others, if it does.
     pub fabric: Option<Fabric>,
+    /// How much work a worker's engine does in a second, as an estimate: see
+    /// [`crate::Operation::work`].
+    pub rate: u64,
 }
+
+record!(struct Hello { version, schema, role, name, machine, endpoint, fabric, rate });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Welcome {
@@ -109,13 +206,30 @@ pub struct Welcome {
     pub machine: String,
 }
 
+record!(struct Welcome { session, name, window, machine });
+
 /// Who or what has a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Named {
     Session(u32),
     Worker(WorkerId),
-    Signal { session: u32, number: u32 },
+    Signal {
+        session: u32,
+        number: u32,
+    },
+    /// The worker that a session's slot is on.
+    Slot {
+        session: u32,
+        slot: SlotId,
+    },
 }
+
+record!(enum Named {
+    0 => Session(number),
+    1 => Worker(worker),
+    2 => Signal { session, number },
+    3 => Slot { session, slot },
+});
 
 /// Why a value could not be had: what failed, where, and on whose line.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -130,6 +244,8 @@ pub struct Failure {
     pub line: SourceId,
 }
 
+record!(struct Failure { operation, reason, worker, line });
+
 /// What a worker has done since it started.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct WorkerStats {
@@ -139,12 +255,14 @@ pub struct WorkerStats {
     pub operations_failed: u64,
     /// Of all operations, those run as parts of plans.
     pub operations_compiled: u64,
+    /// Instructions that were not run since nobody wanted what they make any more.
+    pub operations_skipped: u64,
     /// Tensors held, and their bytes.
     pub tensors: u64,
     pub bytes: u64,
     /// The most bytes held at once.
     pub bytes_peak: u64,
-    /// Of all operations, those that came as passes of hot paths.
+    /// Of all operations, those that came as iterations of hot paths.
     pub hot_instructions: u64,
     /// Hot paths that were told, and that are known now.
     pub unique_sequences: u64,
@@ -153,6 +271,23 @@ pub struct WorkerStats {
     pub top_sequences: Vec<Sequence>,
     pub compilation: CompilationStats,
 }
+
+record!(struct WorkerStats {
+    name,
+    engine,
+    operations_total,
+    operations_failed,
+    operations_compiled,
+    operations_skipped,
+    tensors,
+    bytes,
+    bytes_peak,
+    hot_instructions,
+    unique_sequences,
+    hot_sequences,
+    top_sequences,
+    compilation,
+});
 
 /// A sequence of operations that is run again and again.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -164,6 +299,8 @@ pub struct Sequence {
     /// What they took together.
     pub time: Duration,
 }
+
+record!(struct Sequence { operations, length, repetitions, time });
 
 /// What a worker's engine has made ready to be run many times.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -182,6 +319,16 @@ pub struct CompilationStats {
     /// measured.
     pub time_saved: Duration,
 }
+
+record!(struct CompilationStats {
+    cache_size,
+    cache_hits,
+    cache_misses,
+    checked,
+    failures,
+    compile_time,
+    time_saved,
+});
 
 /// A hash of the instruction set: names, ids, arities and attributes.
 pub fn schema() -> u64 {

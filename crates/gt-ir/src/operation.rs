@@ -60,8 +60,8 @@ pub enum Kind {
 pub struct AttributeSpec {
     pub name: &'static str,
     pub kind: Kind,
-    /// Whether its values change from pass to pass of a loop, so that they are not part of a
-    /// template's structure.
+    /// Whether its values change from iteration to iteration of a loop, so that they are not part
+    /// of a template's structure.
     pub varies: bool,
 }
 
@@ -166,7 +166,7 @@ impl Operation {
     pub fn work(&self, operands: &[Operand<Meta>], output: Meta) -> u64 {
         let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
         let inner = match (self.family, operands.first().and_then(Operand::tensor)) {
-            (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 8,
+            (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 32,
             _ => 1,
         };
         (read + output.bytes() * inner.max(1)) as u64

@@ -20,6 +20,8 @@ pub enum Reduction {
     Min,
 }
 
+crate::record!(enum Reduction { 1 => Sum, 2 => Prod, 3 => Max, 4 => Min });
+
 impl Reduction {
     pub const fn name(self) -> &'static str {
         match self {

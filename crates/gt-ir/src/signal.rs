@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use crate::record;
+use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
+
 /// A tensor cut along axes over a mesh of workers, or a copy on each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shard {
@@ -20,6 +23,24 @@ pub struct MeshAxis {
     pub length: u32,
     /// The tensor's axis; negative ones count from the back. `None` for a copy on each.
     pub axis: Option<i64>,
+}
+
+record!(struct MeshAxis { name, length, axis });
+
+impl Record for Shard {
+    fn write<S: Sink>(&self, to: &mut S) {
+        self.workers.write(to);
+        self.mesh.write(to);
+    }
+
+    fn read(from: &mut Source) -> Decoded<Shard> {
+        let shard = Shard { workers: Record::read(from)?, mesh: Record::read(from)? };
+        // The planner knows meshes of one or two axes.
+        match shard.mesh.len() {
+            1 | 2 => Ok(shard),
+            axes => Err(DecodeError::BadCode { what: "a mesh", code: axes as u64 }),
+        }
+    }
 }
 
 impl Shard {

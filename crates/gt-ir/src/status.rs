@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::event::Activity;
 use crate::exchange::WorkerId;
 use crate::instruction::TensorId;
+use crate::record;
 
 /// A dispatcher at one moment. What is counted is counted from the beginning; times of work, from
 /// when somebody began to watch.
@@ -20,6 +21,8 @@ pub struct Status {
     /// Events that watchers did not get because they took them too slowly.
     pub dropped: u64,
 }
+
+record!(struct Status { now, asker, workers, sessions, dropped });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {
@@ -39,12 +42,16 @@ pub struct WorkerStatus {
     pub report: Report,
 }
 
+record!(struct WorkerStatus {
+    id, number, name, homes, in_flight, batches, busy_since, busy, report,
+});
+
 /// What a worker tells of itself now and then.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
     /// When, on the dispatcher's clock; on its way there, on the worker's.
     pub at: Duration,
-    /// From when on it has noted what it does.
+    /// From when on it has emitted events.
     pub since: Duration,
     pub engine: String,
     pub operations: u64,
@@ -58,6 +65,10 @@ pub struct Report {
     pub sessions: Vec<Share>,
 }
 
+record!(struct Report {
+    at, since, engine, operations, failed, tensors, bytes, bytes_peak, busy, sessions,
+});
+
 /// A session's part of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
@@ -66,6 +77,8 @@ pub struct Share {
     /// How long the worker has been at work for it.
     pub busy: Duration,
 }
+
+record!(struct Share { session, bytes, busy });
 
 impl Report {
     /// Whether the worker has told of itself at all.
@@ -99,6 +112,10 @@ pub struct SessionStatus {
     pub waits: Waits,
 }
 
+record!(struct SessionStatus {
+    number, name, since, instructions, open, queued, bytes, busy, waits,
+});
+
 /// What a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Waits {
@@ -113,3 +130,11 @@ pub enum Waits {
     /// A value was asked for, which a worker is to give.
     Value { tensor: TensorId, worker: String, since: Duration },
 }
+
+record!(enum Waits {
+    0 => Nothing,
+    1 => Workers,
+    2 => Room,
+    3 => Work,
+    4 => Value { tensor, worker, since },
+});

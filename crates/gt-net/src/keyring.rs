@@ -51,6 +51,18 @@ pub fn keep(address: &Address, key: &Key) -> Result<KeyFile, NetError> {
     Ok(KeyFile { path })
 }
 
+/// Removes what a server at this address has left behind that was killed: another one is there now,
+/// which keeps no key.
+pub fn forget(address: &Address) -> Result<(), NetError> {
+    let path = runtime_folder()?.join(file_name(address));
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(file_error("removing", &path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The key that a server at this address made, if it is this user's on this machine.
 pub fn find(address: &Address) -> Result<Option<Key>, NetError> {
     let path = runtime_folder()?.join(file_name(address));
@@ -99,4 +111,21 @@ pub fn runtime_folder() -> Result<PathBuf, NetError> {
 
 fn file_error(action: &'static str, path: &Path, error: std::io::Error) -> NetError {
     NetError::File { action, path: path.display().to_string(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_server_that_was_killed_is_removed() {
+        let path = format!("/nowhere/{}", std::process::id());
+        let address = Address::Ipc { path };
+        let key = Key::generate();
+        std::mem::forget(keep(&address, &key).unwrap());
+        assert_eq!(find(&address).unwrap(), Some(key));
+        forget(&address).unwrap();
+        assert_eq!(find(&address).unwrap(), None);
+        forget(&address).unwrap();
+    }
 }

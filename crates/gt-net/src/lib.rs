@@ -1,6 +1,6 @@
 //! The network: how messages travel between processes.
 //!
-//! - [`codec`]: messages as frames, and back; [`wire`]: the fields they are made of.
+//! - [`codec`]: messages as frames, and back.
 //! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ.
 //! - [`keys`]: who may connect, and as what; [`gatekeeper`]: checks it.
 //! - [`local`]: messages over a socket file; [`registry`]: which dispatchers run on the machine.
@@ -28,7 +28,6 @@ pub mod registry;
 pub mod server;
 pub mod shm;
 pub mod wake;
-mod wire;
 
 pub use error::NetError;
 

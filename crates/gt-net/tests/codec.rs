@@ -5,25 +5,31 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
-use gt_ir::event::{Activity, Event, Kind, Lane, Mix, What};
-use gt_ir::exchange::{Collective, Exchange, Origin, Source};
+use gt_ir::event::{Activity, Event, Kind, Mix, Track, What};
+use gt_ir::exchange::{Collective, Exchange, Parts, Receive, Sender};
+use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
 use gt_ir::fabric::{Fabric, Joint, Member, Way};
+use gt_ir::layout::{Layout, Mesh, Placement};
 use gt_ir::message::{Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
 use gt_ir::operation::SampleOperand;
-use gt_ir::script::{Name, Play, Script, ScriptOperand, ScriptStep};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::status::{Report, SessionStatus, Share, Status, Waits, WorkerStatus};
+use gt_ir::template::{
+    Argument, ExchangeStep, MovingSlice, Name, Part, RunStep, Start, Step, Varying,
+};
+use gt_ir::wire::Record;
 use gt_ir::{
-    Attribute, Command, Content, DType, Definition, Instruction, Invocation, Meta, Operand, Piece,
-    RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, WorkerId, ops,
+    Attribute, ClientCommand, Content, Create, DType, Definition, Instruction, Invocation, LaneId,
+    Meta, Operand, Piece, RequestId, Scalar, Shape, SlotId, SourceId, Template, TensorData,
+    TensorId, TransferId, WorkerCommand, WorkerId, ops,
 };
 use gt_net::codec::{DATA_FRAME, decode, encode};
 use proptest::prelude::*;
 
 /// Every operation with every one of its samples' attributes.
-fn instructions() -> Vec<Command> {
-    let mut commands = Vec::new();
+fn instructions() -> Vec<Instruction> {
+    let mut instructions = Vec::new();
     for operation in ops::ALL {
         for sample in (operation.samples)() {
             let operands =
@@ -31,17 +37,22 @@ fn instructions() -> Vec<Command> {
                     SampleOperand::Tensor { .. } => Operand::Tensor(TensorId(index as u64 + 7)),
                     SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
                 });
-            commands.push(Command::Run(Instruction {
+            instructions.push(Instruction {
                 operation,
                 output: TensorId(99),
+                results: [meta(), Meta::new(DType::I64, Shape::SCALAR)].into_iter().collect(),
                 operands: operands.collect(),
                 attributes: sample.attributes.clone(),
                 source: SourceId(3),
                 signal: 1,
-            }));
+            });
         }
     }
-    commands
+    instructions
+}
+
+fn meta() -> Meta {
+    Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap())
 }
 
 fn data(numel: usize) -> Content {
@@ -60,16 +71,14 @@ fn grid() -> Shard {
 
 fn exchange() -> Exchange {
     let block = Block::whole(Shape::new(&[2, 3]).unwrap());
-    let from_own = Source { from: Origin::Own(block), at: block };
-    let from_other = Source { from: Origin::Worker(WorkerId(4)), at: block };
+    let from_own = Receive { from: Sender::Own(block), at: block };
+    let from_other = Receive { from: Sender::Slot(SlotId(4)), at: block };
     Exchange {
         transfer: TransferId(1 << 60),
-        worker: WorkerId(3),
         collective: Collective::ReduceScatter,
         input: Some(TensorId(8)),
-        sends: vec![(WorkerId(4), block)],
         output: Some((TensorId(9), Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
-        sources: vec![from_own, from_other],
+        parts: Parts { sends: vec![(SlotId(4), block)], receives: vec![from_own, from_other] },
         reduction: Some(Reduction::Max),
         joint: None,
         line: SourceId(5),
@@ -77,7 +86,10 @@ fn exchange() -> Exchange {
 }
 
 fn joint_exchange(way: Way) -> Exchange {
-    let member = |worker: u32| Member { worker: WorkerId(worker), name: format!("w{worker}") };
+    let member = |slot: u32| {
+        let (worker, name) = (WorkerId(slot + 7), format!("w{slot}"));
+        Member { slot: SlotId(slot), worker, name }
+    };
     let (kind, store) = ("gloo/2.15".into(), "127.0.0.1:4444".into());
     let joint = Joint { kind, store, members: vec![member(3), member(4)], way };
     Exchange { joint: Some(Arc::new(joint)), ..exchange() }
@@ -88,110 +100,149 @@ fn fabric() -> Fabric {
     Fabric { kind, local: false, store, device: "GPU-7".into() }
 }
 
-fn commands() -> Vec<Command> {
-    let meta = Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap());
-    let block = SharedBlock { pid: 1, fd: 2, length: 24, token: 3 };
-    let mut commands = instructions();
+fn creates() -> Vec<Create> {
+    let block = SharedBlock { pid: 1, fd: -2, length: 24, token: 3 };
+    let create = |content, signal| Create { output: TensorId(1), content, signal };
+    let shared = Content::Shared { meta: meta(), block };
+    vec![create(data(3), 0), create(data(5000), 300), create(shared, 0)]
+}
+
+fn client_commands() -> Vec<ClientCommand> {
+    let request = RequestId(4);
+    let mut commands: Vec<_> = instructions().into_iter().map(ClientCommand::Run).collect();
+    commands.extend(creates().into_iter().map(ClientCommand::Create));
     commands.extend([
-        Command::Create { output: TensorId(1), content: data(3), signal: 0 },
-        Command::Create { output: TensorId(1), content: data(5000), signal: 300 },
-        Command::Create {
-            output: TensorId(1),
-            content: Content::Shared { meta, block },
-            signal: 0,
-        },
-        Command::Fetch {
-            request: RequestId(4),
-            tensor: TensorId(5),
-            shared: true,
-            line: SourceId(0),
-        },
-        Command::Free(TensorId(6)),
-        Command::EndSession { session: 7 },
-        Command::Signal { number: 8, name: "läyer".into(), shard: None },
-        Command::Signal { number: 9, name: "grid".into(), shard: Some(grid()) },
-        Command::Exchange(Box::new(exchange())),
-        Command::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
-        Command::Exchange(Box::new(joint_exchange(Way::AllToAll))),
-        Command::Status { request: RequestId(6) },
-        Command::Stats { request: RequestId(9) },
-        Command::Describe { session: 3 },
-        Command::Define(Box::new(definition())),
-        Command::Invoke(Box::new(invocation())),
-        Command::Script(Box::new(script())),
-        Command::Play(Arc::new(play())),
+        ClientCommand::Fetch { request, tensor: TensorId(5), line: SourceId(0) },
+        ClientCommand::Free(TensorId(6)),
+        ClientCommand::Cancel { request },
+        ClientCommand::Signal { number: 8, name: "läyer".into(), shard: None },
+        ClientCommand::Signal { number: 9, name: "grid".into(), shard: Some(grid()) },
+        ClientCommand::Statistics { request },
+        ClientCommand::Explain { request, begin: true },
+        ClientCommand::Locate { request, tensor: TensorId(7) },
+        ClientCommand::Status { request },
+        ClientCommand::Strict { limit: Some(1 << 40) },
+        ClientCommand::Define(Box::new(definition())),
+        ClientCommand::Forget { template: 3 },
+        ClientCommand::Invoke(Box::new(invocation())),
+    ]);
+    commands
+}
+
+fn worker_commands() -> Vec<WorkerCommand> {
+    let request = RequestId(4);
+    let mut commands: Vec<_> = instructions().into_iter().map(WorkerCommand::Run).collect();
+    commands.extend(creates().into_iter().map(WorkerCommand::Create));
+    commands.extend([
+        WorkerCommand::Free(TensorId(6)),
+        WorkerCommand::Fetch { request, tensor: TensorId(5), shared: true, line: SourceId(0) },
+        WorkerCommand::Statistics { request },
+        WorkerCommand::Exchange(Box::new(exchange())),
+        WorkerCommand::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
+        WorkerCommand::Exchange(Box::new(joint_exchange(Way::AllToAll))),
+        WorkerCommand::Slots(vec![WorkerId(3), WorkerId(9)]),
+        WorkerCommand::Define(Box::new(definition())),
+        WorkerCommand::Invoke(Arc::new(invocation())),
     ]);
     commands
 }
 
 fn definition() -> Definition {
-    let add = instructions().into_iter().find_map(|command| match command {
-        Command::Run(instruction) => Some(instruction),
-        _ => None,
-    });
-    let (base, frees) = (TensorId(1 << 45), vec![TensorId(3), TensorId(1 << 45)]);
-    Definition { number: 63, base, steps: vec![add, None], frees, compile: true }
-}
-
-fn script() -> Script {
-    let operation = &ops::shape::SLICE;
     let lists = [vec![1i64], vec![2], vec![1]];
-    let attributes = lists.iter().map(|list| Attribute::ints(list)).collect();
-    let operands = vec![
-        ScriptOperand::Tensor(Name::Outside(3)),
-        ScriptOperand::Number(2),
-        ScriptOperand::Constant(Scalar::Float(0.5)),
-    ];
-    let (output, source, signal) = (Name::Own(300), SourceId(7), 300);
-    let run = ScriptStep::Run { operation, output, operands, attributes, source, signal };
-    let exchange = ScriptStep::Exchange {
+    let run = RunStep {
+        operation: &ops::shape::SLICE,
+        output: Name::Own(300),
+        results: [meta()].into_iter().collect(),
+        operands: [
+            Argument::Tensor(Name::Outside(3)),
+            Argument::Number(2),
+            Argument::Constant(Scalar::Float(0.5)),
+        ]
+        .into_iter()
+        .collect(),
+        attributes: lists.iter().map(|list| Attribute::ints(list)).collect(),
+        varying: Some(Varying { first: 3, added: [-5].into_iter().collect() }),
+        source: SourceId(7),
+        signal: 300,
+    };
+    let placements = [Placement::balanced(0, 9, 2)].into_iter().collect();
+    let slots = vec![SlotId(1), SlotId(0)];
+    let mesh = Arc::new(Mesh { number: 0, dims: [2].into_iter().collect(), slots });
+    let layout = Layout { mesh, placements };
+    let shape = Shape::new(&[9, 3]).unwrap();
+    let moving = MovingSlice {
+        whole: shape,
+        from: layout.clone(),
+        size: shape,
+        starts: Varying { first: 1, added: [0, 7].into_iter().collect() },
+        to: layout,
+    };
+    let exchange = ExchangeStep {
         exchange: Box::new(joint_exchange(Way::AllReduce)),
         transfer: 9,
         input: Some(Name::Made(4)),
         output: None,
+        moving: Some(Box::new(moving)),
     };
-    Script {
-        session: 5,
-        number: 6,
+    let template = Template {
+        steps: vec![
+            Step::Run(run),
+            Step::Exchange(exchange),
+            Step::Data { output: Name::Own(2), meta: meta() },
+            Step::Free(Name::Own(1)),
+        ],
+        frees: vec![Name::Outside(0), Name::Own(3)],
         widths: [10, 200],
+        tensors: 2,
+        numbers: 2,
+        cuts: vec![1, 3],
+    };
+    let start = Start {
+        bases: [TensorId(1 << 40), TensorId::PLANNED],
         tensors: vec![TensorId(1), TensorId(1 << 50)],
         numbers: vec![Scalar::Int(3), Scalar::Bool(false)],
-        bases: [TensorId(1 << 45), TensorId(1 << 46)],
-        steps: vec![run, exchange, ScriptStep::Free(Name::Own(1))],
-        compile: true,
-    }
-}
-
-fn play() -> Play {
-    Play {
-        session: 5,
-        script: 6,
-        bases: [TensorId(1 << 45), TensorId(1 << 46)],
-        transfer: TransferId(77),
-        tensors: vec![(3, TensorId(4))],
-        numbers: vec![(1, Scalar::Float(2.0))],
-        weight: 1000,
-    }
+    };
+    Definition { number: 63, template, start, compile: true }
 }
 
 fn invocation() -> Invocation {
     let numbers = vec![(0, Scalar::Float(0.5)), (1, Scalar::Int(-7)), (300, Scalar::Bool(true))];
     Invocation {
         template: 63,
-        base: TensorId(1 << 45),
-        first: 2,
-        last: 200,
+        bases: [TensorId(1 << 40), TensorId::PLANNED],
+        transfer: TransferId(77),
+        part: Part { first: 2, last: 200, frees: 5 },
         tensors: vec![(0, TensorId(4)), (9000, TensorId(1 << 46))],
         numbers,
-        frees: 5,
         others: vec![TensorId(0), TensorId(1 << 44)],
+        digest: 0xdead_beef,
     }
+}
+
+fn explanation() -> Explanation {
+    let placed =
+        || PlacedTensor { meta: meta(), placement: "Shard(0)".into(), workers: vec![0, 7] };
+    let moved = PlannedMove {
+        collective: Collective::AllGather,
+        bytes: 1 << 33,
+        from: placed(),
+        to: placed(),
+        reason: "it is needed".into(),
+    };
+    let step = PlannedStep {
+        operation: "add".into(),
+        line: SourceId(3),
+        operands: vec![placed(), placed()],
+        output: placed(),
+        moves: vec![moved],
+    };
+    Explanation { steps: vec![step], memory: vec![(3, 1 << 40)] }
 }
 
 /// An event of each kind, about each thing.
 fn events() -> Vec<Event> {
     let mix = Mix::new([(Activity::Matmul, 3), (Activity::Read, 1)]);
-    let (transfer, worker) = (TransferId(1 << 40), WorkerId(7));
+    let (transfer, slot) = (TransferId(1 << 40), SlotId(7));
     let whats = [
         What::Batch { mix: Mix::default() },
         What::Operation(ops::ALL[3]),
@@ -199,17 +250,17 @@ fn events() -> Vec<Event> {
         What::Fetch,
         What::Free,
         What::HotPath { number: 5, mix },
-        What::Send { collective: Collective::AllReduce, transfer, to: worker },
-        What::Receive { transfer, from: worker },
+        What::Send { collective: Collective::AllReduce, transfer, to: slot },
+        What::Receive { transfer, from: slot },
         What::Control,
     ];
-    let lanes = [Lane::Client, Lane::Dispatcher, Lane::Worker(WorkerId(u32::MAX))];
+    let tracks = [Track::Client, Track::Dispatcher, Track::Worker(WorkerId(u32::MAX))];
     let event = |(index, (kind, what)): (usize, (Kind, What))| Event {
         // Events come in no order.
         begin: Duration::from_nanos(1_000_000_000_000 - 77 * index as u64),
         end: Duration::from_nanos(1_000_000_000_000 + 123 * index as u64),
         kind,
-        lane: lanes[index % 3],
+        track: tracks[index % 3],
         session: 9,
         signal: index as u32,
         what,
@@ -284,6 +335,9 @@ fn messages() -> Vec<Message> {
         worker: "w".into(),
         line: SourceId(2),
     };
+    let lane = LaneId { session: 9, slot: SlotId(2) };
+    let (request, transfer) = (RequestId(1), TransferId(7));
+    let piece = |result| Piece { transfer, from: SlotId(2), to: lane, result };
     vec![
         Message::Hello(Hello {
             version: 1,
@@ -293,23 +347,36 @@ fn messages() -> Vec<Message> {
             machine: "m".into(),
             endpoint: "tcp://h:1".into(),
             fabric: Some(fabric()),
+            rate: 1 << 40,
         }),
         Message::Welcome(Welcome { session: 1, name: "w".into(), window: 2, machine: "m".into() }),
-        Message::Stream(commands()),
+        Message::Goodbye { reason: "bye".into() },
+        Message::Stream(client_commands()),
+        Message::Work { lane, commands: worker_commands() },
         Message::Done(3),
-        Message::Value { request: RequestId(1), result: Ok(data(10)) },
-        Message::Value { request: RequestId(1), result: Err(failure.clone()) },
+        Message::LaneDone { lane, weight: 300 },
+        Message::LaneBroken { lane, reason: "why".into() },
+        Message::EndSession { session: 9 },
+        Message::Value { request, result: Ok(data(10)) },
+        Message::Value { request, result: Err(failure.clone()) },
         Message::Release { token: u128::MAX },
-        Message::Statistics { request: RequestId(1), workers: vec![WorkerStats::default()] },
-        Message::Piece(Piece { transfer: TransferId(7), from: WorkerId(2), result: Ok(data(9)) }),
-        Message::Described {
-            session: 4,
-            tensors: vec![
-                (TensorId(1), Ok(Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
-                (TensorId(2), Err(failure)),
-            ],
-        },
+        Message::Statistics { request, workers: vec![WorkerStats::default()] },
+        Message::Cancel { lane, request },
+        Message::Explained { request, explanation: explanation() },
+        Message::Located { request, result: Err(failure.clone()) },
         Message::Status { request: RequestId(8), status: Box::new(status()) },
+        Message::Piece { sender: WorkerId(2), piece: piece(Ok(data(9))) },
+        Message::Piece { sender: WorkerId(2), piece: piece(Err(failure.clone())) },
+        Message::Neighbour {
+            worker: WorkerId(2),
+            name: "w2".into(),
+            endpoint: "tcp://10.0.0.7:4444".into(),
+            machine: "m".into(),
+        },
+        Message::Undelivered { transfer, to: lane, reason: "far".into() },
+        Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
+        Message::Ready { lane, transfer, members: vec![SlotId(2), SlotId(3)], result: Ok(4) },
+        Message::Join { lane, transfer, sequence: 77, result: Err(failure) },
         Message::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
         Message::Observed { sent: Duration::from_nanos(7), here: Duration::from_nanos(1 << 40) },
         Message::Report(Box::new(report())),
@@ -319,16 +386,8 @@ fn messages() -> Vec<Message> {
             (Named::Session(3), "1f#3".into()),
             (Named::Worker(WorkerId(2)), "gpu2".into()),
             (Named::Signal { session: 3, number: 1 }, "forward".into()),
+            (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
         ]),
-        Message::Neighbour {
-            worker: WorkerId(2),
-            name: "w2".into(),
-            endpoint: "tcp://10.0.0.7:4444".into(),
-            machine: "m".into(),
-        },
-        Message::Undelivered { transfer: TransferId(5), to: WorkerId(6), reason: "far".into() },
-        Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
-        Message::Goodbye { reason: "bye".into() },
     ]
 }
 
@@ -344,9 +403,15 @@ fn every_message_is_read_back() {
 #[test]
 fn the_log_knows_the_length_on_the_wire() {
     let empty = encode(&Message::Stream(Vec::new())).concat().len();
-    for command in commands() {
+    for command in client_commands() {
         let length = encode(&Message::Stream(vec![command.clone()])).concat().len() - empty;
-        assert_eq!(command.wire_bytes(), length, "{command:?}");
+        assert_eq!(command.length(), length, "{command:?}");
+    }
+    let lane = LaneId { session: 1, slot: SlotId(0) };
+    let work = |commands| encode(&Message::Work { lane, commands }).concat().len();
+    for command in worker_commands() {
+        let length = work(vec![command.clone()]) - work(Vec::new());
+        assert_eq!(command.length(), length, "{command:?}");
     }
 }
 
@@ -370,13 +435,10 @@ fn cut_frames_are_errors() {
 /// A forged count or length must not make the reader take memory for it.
 #[test]
 fn forged_counts_take_no_memory() {
-    for field in 0..12 {
-        let mut head = encode(&Message::Stream(vec![Command::Create {
-            output: TensorId(1),
-            content: data(5000),
-            signal: 0,
-        }]))[0]
-            .to_vec();
+    for field in 0..6 {
+        let create = Create { output: TensorId(1), content: data(5000), signal: 0 };
+        let stream = Message::Stream(vec![ClientCommand::Create(create)]);
+        let mut head = encode(&stream)[0].to_vec();
         let at = 4 + field;
         let end = (at + 4).min(head.len());
         head[at..end].fill(0xFF);
@@ -391,15 +453,15 @@ proptest! {
     fn any_bytes_give_a_message_or_an_error(head in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode(&[Bytes::from(head.clone())]);
         // With a valid beginning it gets further.
-        for kind in 1..10u8 {
-            let framed = [b"GT\x01", &[kind][..], &head].concat();
+        for kind in 1..29u8 {
+            let framed = [b"GT\x02", &[kind][..], &head].concat();
             let _ = decode(&[Bytes::from(framed)]);
         }
     }
 
     #[test]
     fn damaged_messages_give_a_message_or_an_error(
-        which in 0usize..10, at in any::<prop::sample::Index>(), value in any::<u8>()
+        which in 0usize..30, at in any::<prop::sample::Index>(), value in any::<u8>()
     ) {
         let mut frames = encode(&messages()[which]);
         let mut head = frames[0].to_vec();
@@ -415,9 +477,10 @@ proptest! {
     #[test]
     fn scalars_keep_their_bits(bits in any::<u64>(), whole in any::<i64>()) {
         for scalar in [Scalar::Float(f64::from_bits(bits)), Scalar::Int(whole)] {
-            let command = Command::Run(Instruction {
+            let command = ClientCommand::Run(Instruction {
                 operation: &ops::binary::ADD,
                 output: TensorId(1),
+                results: [meta()].into_iter().collect(),
                 operands: [Operand::Scalar(scalar), Operand::Tensor(TensorId(2))].into_iter().collect(),
                 attributes: Default::default(),
                 source: SourceId(0),
@@ -425,7 +488,7 @@ proptest! {
             });
             let frames = encode(&Message::Stream(vec![command]));
             let Ok(Message::Stream(back)) = decode(&frames) else { panic!("a stream") };
-            let Command::Run(instruction) = &back[0] else { panic!("an instruction") };
+            let ClientCommand::Run(instruction) = &back[0] else { panic!("an instruction") };
             let same = match (instruction.operands[0], scalar) {
                 (Operand::Scalar(Scalar::Float(a)), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
                 (Operand::Scalar(a), b) => a == b,
@@ -466,6 +529,9 @@ fn the_corpus_has_a_message_of_each_kind() {
             // All operations at once are too much for a seed.
             Message::Stream(commands) => {
                 Message::Stream(commands.into_iter().rev().take(12).collect())
+            }
+            Message::Work { lane, commands } => {
+                Message::Work { lane, commands: commands.into_iter().rev().take(12).collect() }
             }
             other => other,
         };

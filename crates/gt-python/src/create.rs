@@ -36,6 +36,20 @@ fn tensor(
     finish(tensor, requires_grad)
 }
 
+/// A tensor from numbers, nested lists or an array, in the session of another tensor.
+#[pyfunction]
+#[pyo3(signature = (other, data, dtype=None))]
+fn tensor_beside(
+    py: Python<'_>,
+    other: &PyTensor,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let session = session::ready_session(py, &other.0)?;
+    source::note(py);
+    Ok(PyTensor(convert::tensor(&session, data, dtype::parse_optional(dtype)?)?))
+}
+
 /// The tensor itself, or one from numbers, nested lists or an array.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None))]
@@ -181,6 +195,15 @@ fn arange(
     let session = session::ready_current(py)?;
     source::note(py);
     Ok(PyTensor(Tensor::arange(&session, start, end, step, dtype).py()?))
+}
+
+/// Whole numbers from 0 up to but without `n`, in the session of another tensor.
+#[pyfunction]
+fn arange_beside(py: Python<'_>, other: &PyTensor, n: i64) -> PyResult<PyTensor> {
+    let session = session::ready_session(py, &other.0)?;
+    source::note(py);
+    let (start, end, step) = (Scalar::Int(0), Scalar::Int(n), Scalar::Int(1));
+    Ok(PyTensor(Tensor::arange(&session, start, end, step, DType::I64).py()?))
 }
 
 /// `steps` numbers evenly from start to end, both included.
@@ -381,6 +404,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     add!(
         tensor,
+        tensor_beside,
+        arange_beside,
         from_numpy,
         zeros,
         empty,

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::IntoPython;
+use crate::session::PySession;
 use crate::tensor::{PyTensor, Value};
 use crate::{convert, dtype, session, source};
 
@@ -104,17 +105,17 @@ fn compilation<'py>(py: Python<'py>, stats: &CompilationStats) -> PyResult<Bound
     Ok(dict)
 }
 
-/// Begins to note what is planned.
+/// Begins to record what is planned.
 #[pyfunction]
-fn begin_explaining(py: Python<'_>) -> PyResult<()> {
-    let session = session::current()?;
+fn begin_explaining(py: Python<'_>, session: &PySession) -> PyResult<()> {
+    let session = session.session()?;
     session::waiting(py, &session, |interrupt| session.begin_explaining(interrupt))
 }
 
 /// What was planned since: steps with their operands, result and moves; and bytes by worker.
 #[pyfunction]
-fn end_explaining(py: Python<'_>) -> PyResult<Py<PyDict>> {
-    let session = session::current()?;
+fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
+    let session = session.session()?;
     let explanation =
         session::waiting(py, &session, |interrupt| session.end_explaining(interrupt))?;
     let steps = PyList::empty(py);
@@ -167,8 +168,9 @@ fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py
 
 /// Makes unplanned moves of more bytes than this errors; None allows them.
 #[pyfunction]
-fn set_strict(limit: Option<u64>) -> PyResult<Option<u64>> {
-    Ok(session::current()?.set_strict(limit))
+#[pyo3(signature = (session, limit))]
+fn set_strict(session: &PySession, limit: Option<u64>) -> PyResult<Option<u64>> {
+    Ok(session.session()?.set_strict(limit))
 }
 
 /// The instruction set: for each operation its name, family, documentation and samples.
@@ -246,7 +248,7 @@ fn attribute_from_python(
     })
 }
 
-/// Issues one operation by its name.
+/// Issues one operation by its name, in the session of its first tensor.
 #[pyfunction]
 #[pyo3(signature = (name, operands, **attributes))]
 fn apply(
@@ -257,7 +259,11 @@ fn apply(
 ) -> PyResult<PyTensor> {
     let operation = Operation::from_name(name)
         .ok_or_else(|| PyValueError::new_err(format!("there is no operation '{name}'")))?;
-    let session = session::ready_current(py)?;
+    let first = operands.iter().find_map(|operand| operand.cast::<PyTensor>().ok());
+    let session = match first {
+        Some(tensor) => session::ready_session(py, &tensor.get().0)?,
+        None => session::ready_current(py)?,
+    };
     source::note(py);
     let values: Vec<Value> = operands
         .iter()

@@ -3,7 +3,7 @@
 //!
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
 //! - [`convert`]: Python numbers, lists, arrays, axes and shapes.
-//! - [`session`]: the session that this process uses, connecting, waiting.
+//! - [`session`]: sessions, which one a thread uses, connecting, waiting.
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`tools`]: looking at a dispatcher: status, traces, pictures.

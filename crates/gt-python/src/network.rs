@@ -9,11 +9,11 @@ use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
 use gt::net::keys::Key;
-use gt::worker::Work;
+use gt::worker::{Engine, Work};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::{engine, session};
+use crate::engine;
 
 fn to_python(error: NetError) -> PyErr {
     match error {
@@ -93,7 +93,9 @@ fn run_worker(
             None
         }
     };
-    let options = WorkerOptions { address, name, key_file, insecure, threads, peer_host, fabric };
+    let rate = engine.as_ref().map_or_else(|| gt::NativeEngine::new(1).rate(), Engine::rate);
+    let options =
+        WorkerOptions { address, name, key_file, insecure, threads, peer_host, fabric, rate };
     if let Some(engine) = &engine {
         engine.watch().end_process_if_it_hangs(&options.name, backend);
     }
@@ -107,22 +109,6 @@ fn run_worker(
     let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;
     on_ready.call0()?;
     until_signal(py, |stop| worker.run(stop))
-}
-
-/// Uses the server at an address for all tensors from now on.
-#[pyfunction]
-#[pyo3(signature = (address, key_file=None, insecure=false))]
-fn connect(
-    py: Python<'_>,
-    address: &str,
-    key_file: Option<PathBuf>,
-    insecure: bool,
-) -> PyResult<()> {
-    let session = py
-        .detach(|| gt::connect(address, key_file.as_deref(), insecure))
-        .map_err(crate::error::to_python)?;
-    session::replace(py, session);
-    Ok(())
 }
 
 /// A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one.
@@ -148,6 +134,5 @@ fn make_key(role: Option<&str>, of: Option<&str>) -> PyResult<String> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_server, module)?)?;
     module.add_function(wrap_pyfunction!(run_worker, module)?)?;
-    module.add_function(wrap_pyfunction!(connect, module)?)?;
     module.add_function(wrap_pyfunction!(make_key, module)?)
 }

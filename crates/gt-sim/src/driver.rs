@@ -2,21 +2,27 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_dispatcher::PeerId;
 use gt_ir::message::Message;
-use gt_ir::{Command, RequestId};
+use gt_ir::{ClientCommand, RequestId};
 use rustc_hash::FxHashMap;
 
 use crate::world::World;
+
+/// After so long, whoever waits is told that it waits in vain.
+const LIMIT: Duration = Duration::from_secs(600);
 
 struct SimDriver {
     world: Arc<Mutex<World>>,
     client: PeerId,
     answers: Mutex<FxHashMap<RequestId, Message>>,
     in_flight: AtomicU64,
+    /// Why the session is over.
+    ended: Mutex<Option<String>>,
 }
 
 /// A session in a world, and the client's name there.
@@ -27,6 +33,7 @@ pub fn connect(world: &Arc<Mutex<World>>) -> (Session, PeerId) {
         client,
         answers: Mutex::default(),
         in_flight: AtomicU64::new(0),
+        ended: Mutex::default(),
     };
     (Session::new(Arc::new(driver)), client)
 }
@@ -43,28 +50,33 @@ impl SimDriver {
                 Message::Done(weight) => {
                     self.in_flight.fetch_sub(weight, Ordering::Relaxed);
                 }
-                Message::Value { request, .. }
-                | Message::Statistics { request, .. }
-                | Message::Status { request, .. }
-                | Message::Explained { request, .. }
-                | Message::Located { request, .. } => {
-                    lock(&self.answers).insert(request, message);
+                Message::Goodbye { reason } => *lock(&self.ended) = Some(reason),
+                message => {
+                    if let Some(request) = message.answers() {
+                        lock(&self.answers).insert(request, message);
+                    }
                 }
-                Message::Goodbye { reason } => return Err(ClientError::Connection(reason)),
-                _ => {}
             }
         }
-        Ok(())
+        lock(&self.ended).clone().map_or(Ok(()), |reason| Err(ClientError::Connection(reason)))
     }
 
-    fn run_until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> Result<T> {
+    fn run_until<T>(
+        &self,
+        interrupt: Interrupt,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<T> {
         let mut world = lock(&self.world);
+        let until = world.now() + LIMIT;
         loop {
             self.take_in(&mut world)?;
             if let Some(found) = ready() {
                 return Ok(found);
             }
-            if !world.step() {
+            if interrupt() {
+                return Err(ClientError::Interrupted);
+            }
+            if world.now() > until || !world.step() {
                 return Err(ClientError::Connection("nothing will ever answer".into()));
             }
         }
@@ -76,8 +88,8 @@ impl Driver for SimDriver {
 
     fn nudge(&self) {}
 
-    fn submit(&self, batch: &mut Vec<Command>, _work: u64) {
-        let weight: u64 = batch.iter().map(Command::weight).sum();
+    fn submit(&self, batch: &mut Vec<ClientCommand>, _work: u64) {
+        let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         self.in_flight.fetch_add(weight, Ordering::Relaxed);
         let message = Message::Stream(std::mem::take(batch));
         lock(&self.world).send_from_client(self.client, message);
@@ -87,12 +99,12 @@ impl Driver for SimDriver {
         self.in_flight.load(Ordering::Relaxed) > 16 << 10
     }
 
-    fn wait_for_room(&self, _interrupt: Interrupt) -> Result<()> {
-        self.run_until(|| (!self.is_full()).then_some(()))
+    fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        self.run_until(interrupt, || (!self.is_full()).then_some(()))
     }
 
-    fn wait(&self, request: RequestId, _interrupt: Interrupt) -> Result<Message> {
-        self.run_until(|| lock(&self.answers).remove(&request))
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
+        self.run_until(interrupt, || lock(&self.answers).remove(&request))
     }
 
     fn close(&self) {

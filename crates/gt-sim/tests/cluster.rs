@@ -6,7 +6,7 @@ use std::time::Duration;
 use gt_client::{Session, Tensor, no_grad};
 use gt_dispatcher::{Limits, PeerId};
 use gt_ir::message::Message;
-use gt_ir::{Command, DType, Operand, RequestId, Shape, SourceId, TensorId};
+use gt_ir::{ClientCommand, DType, Meta, Operand, RequestId, Shape, SourceId, TensorId};
 use gt_sim::{Delays, World, driver};
 
 const FAST: Delays = Delays { least: 1, most: 1 };
@@ -124,21 +124,19 @@ fn forged_streams_hurt_only_their_sender() {
     let tensor = Tensor::full(&honest, Shape::SCALAR, 7.0, DType::F32).unwrap();
     tensor.fetch().unwrap();
     let forger = world.lock().unwrap().add_client();
-    let secret = TensorId(0).qualify(1).unwrap();
+    // A name that only the planner gives.
+    let secret = TensorId::PLANNED.after(1);
+    let line = SourceId(0);
     let forged = [
-        Command::Fetch {
-            request: RequestId(0),
-            tensor: TensorId(0),
-            shared: false,
-            line: SourceId(0),
-        },
-        Command::Fetch { request: RequestId(1), tensor: secret, shared: false, line: SourceId(0) },
-        Command::Free(secret),
-        Command::Free(TensorId(u64::MAX)),
-        Command::EndSession { session: 1 },
-        Command::Run(gt_ir::Instruction {
+        ClientCommand::Fetch { request: RequestId(0), tensor: TensorId(0), line },
+        ClientCommand::Fetch { request: RequestId(1), tensor: secret, line },
+        ClientCommand::Free(secret),
+        ClientCommand::Free(TensorId(u64::MAX)),
+        ClientCommand::Cancel { request: RequestId(0) },
+        ClientCommand::Run(gt_ir::Instruction {
             operation: &gt_ir::ops::binary::ADD,
             output: TensorId(u64::MAX),
+            results: [Meta::new(DType::F32, Shape::SCALAR)].into_iter().collect(),
             operands: [Operand::Tensor(secret)].into_iter().collect(),
             attributes: Default::default(),
             source: Default::default(),

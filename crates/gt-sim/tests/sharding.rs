@@ -8,8 +8,8 @@ use gt_ir::operation::{Sample, SampleOperand};
 use gt_ir::philox::Stream;
 use gt_ir::signal::Shard;
 use gt_ir::{
-    Command, Content, DType, Instruction, Operand, Operation, RequestId, Scalar, SourceId,
-    TensorData, TensorId, ops,
+    ClientCommand, Content, Create, DType, Instruction, Meta, Operand, Operation, RequestId,
+    Scalar, SourceId, TensorData, TensorId, ops,
 };
 use gt_sim::{Delays, World};
 
@@ -29,7 +29,7 @@ impl Client {
         Client { world, peer, next: 0 }
     }
 
-    fn send(&mut self, command: Command) {
+    fn send(&mut self, command: ClientCommand) {
         self.world.send_from_client(self.peer, Message::Stream(vec![command]));
         self.world.settle();
     }
@@ -41,7 +41,7 @@ impl Client {
 
     fn fetch(&mut self, tensor: TensorId) -> Result<TensorData, String> {
         let request = RequestId(self.next);
-        self.send(Command::Fetch { request, tensor, shared: false, line: SourceId(0) });
+        self.send(ClientCommand::Fetch { request, tensor, line: SourceId(0) });
         for message in self.world.receive(self.peer) {
             match message {
                 Message::Value { result: Ok(Content::Data(data)), .. } => return Ok(data),
@@ -70,16 +70,30 @@ impl Client {
                 SampleOperand::Tensor { .. } => {
                     let output = self.name();
                     let content = Content::Data(values[index].clone().unwrap());
-                    self.send(Command::Create { output, content, signal: placements[index] });
+                    self.send(ClientCommand::Create(Create {
+                        output,
+                        content,
+                        signal: placements[index],
+                    }));
                     names.push(output);
                     Operand::Tensor(output)
                 }
             });
         }
         let output = self.name();
-        self.send(Command::Run(Instruction {
+        let metas: Vec<Operand<Meta>> = sample
+            .operands
+            .iter()
+            .map(|operand| match operand {
+                SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+                SampleOperand::Tensor { meta, .. } => Operand::Tensor(*meta),
+            })
+            .collect();
+        let result = operation.check(&metas, &sample.attributes).map_err(|e| e.to_string())?;
+        self.send(ClientCommand::Run(Instruction {
             operation,
             output,
+            results: [result].into_iter().collect(),
             operands: operands.into_iter().collect(),
             attributes: sample.attributes.clone(),
             source: SourceId::default(),
@@ -87,7 +101,7 @@ impl Client {
         }));
         let result = self.fetch(output);
         names.push(output);
-        names.into_iter().for_each(|name| self.send(Command::Free(name)));
+        names.into_iter().for_each(|name| self.send(ClientCommand::Free(name)));
         result
     }
 }
@@ -99,7 +113,7 @@ fn explain_signals(client: &mut Client) {
     for number in 1..=SIGNALS {
         let axis = (number > 1).then(|| i64::from(number) - 2);
         let shard = Some(Shard::row(None, axis));
-        client.send(Command::Signal { number, name: format!("s{number}"), shard });
+        client.send(ClientCommand::Signal { number, name: format!("s{number}"), shard });
     }
 }
 

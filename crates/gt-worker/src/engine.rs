@@ -82,6 +82,12 @@ pub trait Engine: Send {
     /// now on.
     fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>);
 
+    /// How much work it does in a second, as an estimate: the bytes that elementwise operations read
+    /// and write. Long sequences are cut into parts of a hundredth of it.
+    fn rate(&self) -> u64 {
+        10_000_000_000
+    }
+
     /// A clock, for statistics alone.
     fn now(&self) -> Duration;
 

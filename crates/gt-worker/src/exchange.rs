@@ -1,202 +1,175 @@
-//! Tensors made of pieces from other workers.
+//! Tensors made of pieces from other slots.
 //!
-//! A worker sends its own pieces at once and goes on; the tensor it makes is pending until all
-//! pieces are there. All workers begin the exchanges they share in the same order, so none waits
-//! for another in a circle.
+//! A slot sends its own pieces at once and goes on; the tensor it makes is pending until all pieces
+//! are there. All slots of a session begin its exchanges in the same order, so none waits for
+//! another in a circle, and one session's wait holds up nobody else's.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use gt_ir::exchange::{Origin, Source};
+use gt_ir::exchange::{Receive, Sender};
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::message::Failure;
 use gt_ir::ops::{binary, create, shape};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{
-    Content, DType, Exchange, Meta, Operand, Operation, Piece, Scalar, TransferId, WorkerId,
+    Content, DType, Exchange, Meta, Operand, Operation, Piece, Scalar, SlotId, TransferId, WorkerId,
 };
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
+use crate::device::Device;
 use crate::engine::{Engine, EngineError};
-use crate::executor::{Out, Slot, Worker, panic_text};
-use crate::joint::Joints;
+use crate::lane::Lane;
+use crate::store::Stored;
+use crate::work::Out;
 
 pub(crate) type Part<T> = Result<T, Arc<Failure>>;
 
-/// The exchanges of a worker that wait for pieces.
+/// The workers that are gone, with their names.
+#[derive(Default)]
+pub(crate) struct Lost(Vec<(WorkerId, String)>);
+
+impl Lost {
+    pub fn add(&mut self, worker: WorkerId, name: &str) {
+        self.0.push((worker, name.to_string()));
+    }
+
+    /// The name of a worker that is gone.
+    pub fn name(&self, worker: WorkerId) -> Option<&str> {
+        self.0.iter().find(|(lost, _)| *lost == worker).map(|(_, name)| name.as_str())
+    }
+}
+
+/// The exchanges of a lane that wait for pieces.
 pub(crate) struct Exchanges<T> {
-    /// Those that the engine carries out.
-    pub joints: Joints<T>,
     open: FxHashMap<TransferId, Open<T>>,
     /// Pieces whose exchange has not begun here.
     early: FxHashMap<TransferId, Vec<Piece>>,
-    /// Workers that are gone, with their names.
-    lost: Vec<(WorkerId, String)>,
-    /// The last exchange that each session has begun here: they begin in their order.
-    begun: FxHashMap<u32, TransferId>,
-    /// The generations of sessions' numbers that have ended: nobody needs their pieces.
-    ended: FxHashMap<u32, u64>,
+    /// The last exchange that has begun: they begin in their order.
+    begun: Option<TransferId>,
 }
 
 struct Open<T> {
     exchange: Box<Exchange>,
-    /// In the order of the exchange's sources.
-    parts: Vec<Option<Part<T>>>,
+    /// In the order of the exchange's receives, with the worker that each is to come from.
+    parts: Vec<(Option<Part<T>>, Option<WorkerId>)>,
 }
 
 impl<T> Default for Exchanges<T> {
     fn default() -> Self {
-        Exchanges {
-            joints: Joints::default(),
-            open: FxHashMap::default(),
-            early: FxHashMap::default(),
-            lost: Vec::new(),
-            begun: FxHashMap::default(),
-            ended: FxHashMap::default(),
-        }
+        Exchanges { open: FxHashMap::default(), early: FxHashMap::default(), begun: None }
     }
 }
 
 impl<T> Exchanges<T> {
-    /// Whether no tensor is pending.
-    pub fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.joints.is_empty()
+    /// An exchange begins: what comes for it later than this is too late.
+    pub fn begin(&mut self, transfer: TransferId) {
+        self.begun = self.begun.max(Some(transfer));
     }
 
-    /// Forgets what a session's exchanges wait for. Their pieces, which may still come, are
-    /// dropped.
-    pub fn end_session(&mut self, session: u32) {
-        self.joints.end_session(session);
-        self.open.retain(|transfer, _| transfer.session() != session);
-        self.early.retain(|transfer, _| transfer.session() != session);
-        let generation = self.begun.remove(&session).map_or(0, TransferId::generation);
-        let ended = self.ended.entry(session).or_default();
-        *ended = (*ended).max(generation);
-    }
-
-    /// What has come for an exchange that begins only now.
-    pub fn take_early(&mut self, transfer: TransferId) -> Vec<Piece> {
-        self.early.remove(&transfer).unwrap_or_default()
-    }
-
-    /// Whether a piece comes too late: its exchange, or its session, is over.
+    /// Whether a piece comes too late: its exchange is over.
     fn is_over(&self, transfer: TransferId) -> bool {
-        let session = transfer.session();
-        self.ended.get(&session).is_some_and(|ended| transfer.generation() <= *ended)
-            || (!self.open.contains_key(&transfer)
-                && self.begun.get(&session).is_some_and(|last| transfer <= *last))
+        !self.open.contains_key(&transfer) && self.begun.is_some_and(|last| transfer <= last)
     }
 }
 
-impl<E: Engine> Worker<E> {
-    /// Sends this worker's pieces, and makes the output if it has all it needs for it.
-    pub(crate) fn begin_exchange(&mut self, exchange: &Exchange, out: &mut Vec<Out>) {
-        self.exchanges.begun.insert(exchange.transfer.session(), exchange.transfer);
-        if let Some(joint) = &exchange.joint {
-            return self.begin_joint(exchange, joint, out);
-        }
-        let input = self.exchange_input(exchange);
-        for (to, block) in &exchange.sends {
-            if self.notes.is_on {
-                self.note_send(exchange, *to, block);
+impl<E: Engine> Device<E> {
+    /// Sends a slot's pieces, and makes the output if it has all it needs for it.
+    pub fn begin_exchange(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &Lost,
+        exchange: &Exchange,
+        out: &mut Vec<Out>,
+    ) {
+        lane.exchanges.begin(exchange.transfer);
+        let input = self.exchange_input(lane, exchange);
+        let (transfer, from) = (exchange.transfer, lane.id.slot);
+        for (slot, block) in &exchange.parts.sends {
+            if self.events.is_on {
+                let meta = exchange.input.and_then(|input| lane.store.meta(input));
+                self.emit_send(exchange, *slot, block, meta);
             }
             let result = match &input {
                 Ok((tensor, meta)) => self.read_block(tensor, *meta, block),
                 Err(failure) => Err((**failure).clone()),
             };
-            let (transfer, from) = (exchange.transfer, exchange.worker);
-            out.push(Out::Worker(*to, Piece { transfer, from, result }));
+            let to = gt_ir::LaneId { slot: *slot, ..lane.id };
+            // A worker that is gone takes nothing any more.
+            if let Some(worker) = lane.host(*slot).filter(|worker| lost.name(*worker).is_none()) {
+                out.push(Out::Worker(worker, Piece { transfer, from, to, result }));
+            }
         }
-        let Some((output, _)) = exchange.output else { return };
-        let mut parts = Vec::with_capacity(exchange.sources.len());
-        for source in &exchange.sources {
-            parts.push(match &source.from {
-                Origin::Own(block) => Some(match &input {
-                    Ok((tensor, meta)) => self.own_block(tensor, *meta, block, exchange),
-                    Err(failure) => Err(Arc::clone(failure)),
-                }),
-                Origin::Worker(worker) => self.lost_part(*worker, exchange).map(Err),
+        let Some((output, meta)) = exchange.output else { return };
+        let mut parts = Vec::with_capacity(exchange.parts.receives.len());
+        for Receive { from, .. } in &exchange.parts.receives {
+            parts.push(match from {
+                Sender::Own(block) => {
+                    let part = match &input {
+                        Ok((tensor, meta)) => self.own_block(tensor, *meta, block, exchange),
+                        Err(failure) => Err(Arc::clone(failure)),
+                    };
+                    (Some(part), None)
+                }
+                Sender::Slot(slot) => {
+                    (self.lost_part(lane, lost, *slot, exchange).map(Err), lane.host(*slot))
+                }
             });
         }
-        let transfer = exchange.transfer;
-        self.exchanges.open.insert(transfer, Open { exchange: Box::new(exchange.clone()), parts });
-        self.tensors.insert(output, Slot::Pending);
-        for piece in self.exchanges.take_early(transfer) {
-            self.place(piece);
+        if parts.is_empty() && meta.shape.numel() > 0 {
+            let reason = "it takes a slice that is not within its tensor".into();
+            let failure = self.exchange_failure(exchange, reason);
+            return self.fail(lane, output, failure);
         }
-        self.finish_if_complete(transfer);
+        lane.exchanges.open.insert(transfer, Open { exchange: Box::new(exchange.clone()), parts });
+        lane.store.wait_for(&mut self.held, output);
+        for piece in lane.exchanges.early.remove(&transfer).unwrap_or_default() {
+            self.place(lane, piece);
+        }
+        self.finish_if_complete(lane, transfer);
     }
 
     /// Takes a piece; says whether a tensor is complete with it.
-    pub(crate) fn take_piece(&mut self, piece: Piece, out: &mut Vec<Out>) -> bool {
+    pub fn take_piece(&mut self, lane: &mut Lane<E::Tensor>, piece: Piece) -> bool {
         let transfer = piece.transfer;
-        if self.exchanges.joints.has(transfer) {
-            self.exchanges.joints.hear(piece);
-            return self.take_turns(out);
-        }
-        if self.exchanges.is_over(transfer) {
+        if lane.exchanges.is_over(transfer) {
             return false;
         }
-        if !self.exchanges.open.contains_key(&transfer) {
-            self.exchanges.early.entry(transfer).or_default().push(piece);
+        if !lane.exchanges.open.contains_key(&transfer) {
+            lane.exchanges.early.entry(transfer).or_default().push(piece);
             return false;
         }
-        self.place(piece);
-        self.finish_if_complete(transfer)
+        self.place(lane, piece);
+        self.finish_if_complete(lane, transfer)
     }
 
     /// What waits for pieces of a lost worker has failed.
-    pub(crate) fn lose_peer(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>) {
-        self.exchanges.lost.push((worker, name.to_string()));
-        self.lose_member(worker, out);
-        let mut touched: Vec<TransferId> = self.exchanges.open.keys().copied().collect();
+    pub fn lose_peer(&mut self, lane: &mut Lane<E::Tensor>, lost: &Lost, worker: WorkerId) {
+        let Some(name) = lost.name(worker) else { return };
+        let mut touched: Vec<TransferId> = lane.exchanges.open.keys().copied().collect();
         touched.sort_unstable();
         for transfer in touched {
-            let open = &self.exchanges.open[&transfer];
-            let waits = |(source, part): (&Source, &Option<Part<E::Tensor>>)| {
-                part.is_none() && matches!(source.from, Origin::Worker(from) if from == worker)
-            };
-            if open.exchange.sources.iter().zip(&open.parts).any(waits) {
-                let failure = self.lost_part(worker, &self.exchanges.open[&transfer].exchange);
-                let open = self.exchanges.open.get_mut(&transfer).expect("it was there");
-                for (source, part) in open.exchange.sources.iter().zip(&mut open.parts) {
-                    if part.is_none()
-                        && matches!(source.from, Origin::Worker(from) if from == worker)
-                    {
-                        *part = failure.clone().map(Err);
-                    }
-                }
-                self.finish_if_complete(transfer);
-            }
+            let Some(open) = lane.exchanges.open.get_mut(&transfer) else { continue };
+            let failure = self.lost_failure(name, &open.exchange);
+            let missing = open.parts.iter_mut();
+            let missing = missing.filter(|(part, from)| part.is_none() && *from == Some(worker));
+            missing.for_each(|(part, _)| *part = Some(Err(Arc::clone(&failure))));
+            self.finish_if_complete(lane, transfer);
         }
     }
 
-    /// A session is about to end: what it waits for need not come.
-    pub(crate) fn abandon(&mut self, session: u32) {
-        self.exchanges.joints.end_session(session);
-        let open = self.exchanges.open.keys().copied();
-        let mut own: Vec<TransferId> = open.filter(|id| id.session() == session).collect();
-        own.sort_unstable();
-        for transfer in own {
-            let exchange = &self.exchanges.open[&transfer].exchange;
-            let failure = self.exchange_failure(exchange, "the session has ended".into());
-            let open = self.exchanges.open.get_mut(&transfer).expect("it was there");
-            for part in open.parts.iter_mut().filter(|part| part.is_none()) {
-                *part = Some(Err(Arc::clone(&failure)));
-            }
-            self.finish_if_complete(transfer);
-        }
-    }
-
-    pub(crate) fn exchange_input(&self, exchange: &Exchange) -> Part<(E::Tensor, Meta)> {
+    pub fn exchange_input(
+        &self,
+        lane: &Lane<E::Tensor>,
+        exchange: &Exchange,
+    ) -> Part<(E::Tensor, Meta)> {
         let Some(input) = exchange.input else {
             return Err(self.exchange_failure(exchange, "it has no input".into()));
         };
-        match self.tensors.get(&input) {
-            Some(Slot::Ready { tensor, meta }) => Ok((tensor.clone(), *meta)),
-            Some(Slot::Failed(failure)) => Err(Arc::clone(failure)),
-            Some(Slot::Pending) => unreachable!("it has waited for its input"),
+        match lane.store.get(input) {
+            Some(Stored::Ready { tensor, meta }) => Ok((tensor.clone(), *meta)),
+            Some(Stored::Failed(failure)) => Err(Arc::clone(failure)),
+            Some(Stored::Pending) => unreachable!("it has waited for its input"),
             None => {
                 let reason = format!("tensor {input} does not exist on this worker");
                 Err(self.exchange_failure(exchange, reason))
@@ -204,14 +177,24 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// The failure of a part that a lost worker does not send any more.
-    pub(crate) fn lost_part(&self, worker: WorkerId, exchange: &Exchange) -> Option<Arc<Failure>> {
-        let (_, name) = self.exchanges.lost.iter().find(|(lost, _)| *lost == worker)?;
-        let reason = format!("the worker '{name}', which held a part of the tensor, was lost");
-        Some(self.exchange_failure(exchange, reason))
+    /// The failure of a part that is to come from a slot on a lost worker.
+    pub fn lost_part(
+        &self,
+        lane: &Lane<E::Tensor>,
+        lost: &Lost,
+        slot: SlotId,
+        exchange: &Exchange,
+    ) -> Option<Arc<Failure>> {
+        let name = lost.name(lane.host(slot)?)?;
+        Some(self.lost_failure(name, exchange))
     }
 
-    pub(crate) fn exchange_failure(&self, exchange: &Exchange, reason: String) -> Arc<Failure> {
+    fn lost_failure(&self, name: &str, exchange: &Exchange) -> Arc<Failure> {
+        let reason = format!("the worker '{name}', which held a part of the tensor, was lost");
+        self.exchange_failure(exchange, reason)
+    }
+
+    pub fn exchange_failure(&self, exchange: &Exchange, reason: String) -> Arc<Failure> {
         Arc::new(Failure {
             operation: exchange.collective.name().to_string(),
             reason,
@@ -220,7 +203,7 @@ impl<E: Engine> Worker<E> {
         })
     }
 
-    /// A block's values, for another worker.
+    /// A block's values, for another slot.
     fn read_block(
         &mut self,
         tensor: &E::Tensor,
@@ -229,12 +212,7 @@ impl<E: Engine> Worker<E> {
     ) -> Result<Content, Failure> {
         let part = self.take_block(tensor, meta, block);
         let data = part.and_then(|part| self.guarded(|engine| engine.read(&part)));
-        data.map(Content::Data).map_err(|error| Failure {
-            operation: "send".into(),
-            reason: error.to_string(),
-            worker: self.stats.name.clone(),
-            line: gt_ir::SourceId::default(),
-        })
+        data.map(Content::Data).map_err(|error| self.plain_failure("send", error.to_string()))
     }
 
     fn own_block(
@@ -248,7 +226,8 @@ impl<E: Engine> Worker<E> {
         part.map_err(|error| self.exchange_failure(exchange, error.to_string()))
     }
 
-    pub(crate) fn take_block(
+    /// A block of a tensor.
+    pub fn take_block(
         &mut self,
         tensor: &E::Tensor,
         meta: Meta,
@@ -257,64 +236,72 @@ impl<E: Engine> Worker<E> {
         if block.shape == meta.shape {
             return Ok(tensor.clone());
         }
+        let rank = meta.shape.rank();
+        let is_within = block.shape.rank() == rank
+            && (0..rank).all(|axis| block.starts[axis] + block.shape[axis] <= meta.shape[axis]);
+        if !is_within {
+            let reason = format!("a block of {} is not within {}", block.shape, meta.shape);
+            return Err(EngineError::Other(reason));
+        }
         let operands: Operands<E::Tensor> = smallvec![Operand::Tensor(tensor.clone())];
         let output = Meta::new(meta.dtype, block.shape);
         self.guarded(|engine| engine.run(&shape::SLICE, operands, &block.region(), output))
     }
 
-    /// Calls the engine; a panic in it becomes an error.
-    pub(crate) fn guarded<T>(
-        &mut self,
-        call: impl FnOnce(&mut E) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        let engine = &mut self.engine;
-        catch_unwind(AssertUnwindSafe(|| call(engine)))
-            .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
-    }
-
     /// Puts a piece into its open exchange.
-    fn place(&mut self, piece: Piece) {
-        let part = match piece.result {
+    fn place(&mut self, lane: &mut Lane<E::Tensor>, piece: Piece) {
+        let Some(open) = lane.exchanges.open.get_mut(&piece.transfer) else { return };
+        let is_from =
+            |received: &Receive| matches!(received.from, Sender::Slot(slot) if slot == piece.from);
+        let receives = open.exchange.parts.receives.iter().zip(&mut open.parts);
+        let waiting = receives
+            .filter(|(received, (part, _))| part.is_none() && is_from(received))
+            .map(|(received, (part, _))| (received.at.shape, part))
+            .next();
+        // A piece that nobody waits for is dropped: its worker was given up, and spoke after all.
+        let Some((shape, part)) = waiting else { return };
+        let dtype = open.exchange.output.map(|(_, meta)| meta.dtype);
+        let made = match piece.result {
+            Ok(Content::Data(data)) if data.shape != shape || Some(data.dtype) != dtype => {
+                Err(format!("a piece is {} {}, expected {shape}", data.dtype, data.shape))
+            }
             Ok(Content::Data(data)) => {
                 self.guarded(|engine| engine.create(data)).map_err(|error| error.to_string())
             }
             Ok(Content::Shared { .. }) => Err("shared memory was not mapped by the driver".into()),
-            Err(failure) => return self.put(piece.transfer, piece.from, Err(Arc::new(failure))),
+            Err(failure) => {
+                *part = Some(Err(Arc::new(failure)));
+                return;
+            }
         };
-        let part = part.map_err(|reason| {
-            self.exchange_failure(&self.exchanges.open[&piece.transfer].exchange, reason)
-        });
-        self.put(piece.transfer, piece.from, part);
-    }
-
-    fn put(&mut self, transfer: TransferId, from: WorkerId, part: Part<E::Tensor>) {
-        let open = self.exchanges.open.get_mut(&transfer).expect("looked up by the caller");
-        let slot = open.exchange.sources.iter().zip(&mut open.parts).find(|(source, part)| {
-            part.is_none() && matches!(source.from, Origin::Worker(worker) if worker == from)
-        });
-        // A piece that nobody waits for is dropped: its worker was given up, and spoke after all.
-        if let Some((_, slot)) = slot {
-            *slot = Some(part);
-        }
+        *part = Some(made.map_err(|reason| self.exchange_failure(&open.exchange, reason)));
     }
 
     /// Makes the output if all parts are there; says whether it did.
-    fn finish_if_complete(&mut self, transfer: TransferId) -> bool {
-        if !self.exchanges.open[&transfer].parts.iter().all(Option::is_some) {
+    fn finish_if_complete(&mut self, lane: &mut Lane<E::Tensor>, transfer: TransferId) -> bool {
+        let is_complete =
+            |open: &Open<E::Tensor>| open.parts.iter().all(|(part, _)| part.is_some());
+        if !lane.exchanges.open.get(&transfer).is_some_and(is_complete) {
             return false;
         }
-        let Open { exchange, parts } =
-            self.exchanges.open.remove(&transfer).expect("it was there a line ago");
-        let parts = parts.into_iter().flatten().collect();
-        self.finish_exchange(&exchange, parts);
+        let Some(Open { exchange, parts }) = lane.exchanges.open.remove(&transfer) else {
+            return false;
+        };
+        let parts = parts.into_iter().filter_map(|(part, _)| part).collect();
+        self.finish_exchange(lane, &exchange, parts);
         true
     }
 
     /// Makes an exchange's output from its parts.
-    pub(crate) fn finish_exchange(&mut self, exchange: &Exchange, parts: Part<Vec<E::Tensor>>) {
+    pub fn finish_exchange(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        exchange: &Exchange,
+        parts: Part<Vec<E::Tensor>>,
+    ) {
         let Some((output, meta)) = exchange.output else { return };
         // Freed while it was pending?
-        if !matches!(self.tensors.get(&output), Some(Slot::Pending)) {
+        if !lane.store.is_pending(output) {
             return;
         }
         let made = parts.and_then(|parts| {
@@ -322,8 +309,8 @@ impl<E: Engine> Worker<E> {
                 .map_err(|error| self.exchange_failure(exchange, error.to_string()))
         });
         match made {
-            Ok(tensor) => self.keep(output, tensor, meta),
-            Err(failure) => self.fail(output, failure),
+            Ok(tensor) => self.keep(lane, output, tensor, meta),
+            Err(failure) => self.fail(lane, output, failure),
         }
     }
 }
@@ -336,7 +323,7 @@ fn assemble<E: Engine>(
     meta: Meta,
 ) -> Result<E::Tensor, EngineError> {
     let mut parts = parts.into_iter();
-    if let Some(reduction) = exchange.reduction.filter(|_| !exchange.sources.is_empty()) {
+    if let Some(reduction) = exchange.reduction.filter(|_| !exchange.parts.receives.is_empty()) {
         let operation = combining(reduction, meta.dtype);
         let mut total = parts.next().ok_or_else(nothing)?;
         for part in parts {
@@ -346,13 +333,13 @@ fn assemble<E: Engine>(
         }
         return Ok(total);
     }
-    let sources = &exchange.sources;
-    if let [only] = sources.as_slice()
+    let receives = &exchange.parts.receives;
+    if let [only] = receives.as_slice()
         && only.at.shape == meta.shape
     {
         return parts.next().ok_or_else(nothing);
     }
-    let blocks: Vec<Block> = sources.iter().map(|source| source.at).collect();
+    let blocks: Vec<Block> = receives.iter().map(|received| received.at).collect();
     if let Some(axis) = Block::stacked_axis(&blocks, meta.shape) {
         let operands: Operands<E::Tensor> = parts.map(Operand::Tensor).collect();
         return engine.run(&shape::CAT, operands, &smallvec![Attribute::Int(axis as i64)], meta);
@@ -360,16 +347,16 @@ fn assemble<E: Engine>(
     let attributes = smallvec![Attribute::dims(&meta.shape), Attribute::DType(meta.dtype)];
     let zero: Operands<E::Tensor> = smallvec![Operand::Scalar(Scalar::Int(0))];
     let mut whole = engine.run(&create::FULL, zero, &attributes, meta)?;
-    for (source, part) in sources.iter().zip(parts) {
+    for (received, part) in receives.iter().zip(parts) {
         let operands: Operands<E::Tensor> =
             smallvec![Operand::Tensor(whole), Operand::Tensor(part)];
-        whole = engine.run(&shape::SLICE_ASSIGN, operands, &source.at.region(), meta)?;
+        whole = engine.run(&shape::SLICE_ASSIGN, operands, &received.at.region(), meta)?;
     }
     Ok(whole)
 }
 
 fn nothing() -> EngineError {
-    EngineError::Other("an exchange without sources".into())
+    EngineError::Other("an exchange that gets nothing".into())
 }
 
 /// The operation that combines two parts. Bools are combined by logic: `or` is the largest.

@@ -1,117 +1,106 @@
 //! Exchanges that the engines of their members carry out together.
 //!
 //! An engine that joins others waits for them, and nobody can call it back. So none begins before
-//! it is certain that all others will:
+//! it is certain that all others will: a lane that has come to a joint exchange makes its blocks
+//! ready and says so to the dispatcher, which tells all members once all are ready. A worker carries
+//! exchanges out in the order in which it is told, which is the same for all workers. If a member has
+//! nothing to give, or is lost, it fails for all of them, and no engine is called.
 //!
-//! - A worker carries out its joint exchanges one after another, in the order in which they begin.
-//!   All workers begin those that they share in the same order, so none waits in a circle.
-//! - When the turn of one has come, the worker announces to every other member that it is ready,
-//!   or why it has nothing to give.
-//! - Once all members have announced, the exchange is due; or one has failed, then it fails for
-//!   all of them, and no engine is called.
-//!
-//! Who is lost before it is due makes it fail; who is lost later makes the engines fail, at the
-//! latest when they are tired of waiting. Their group is then made anew for the next exchange:
-//! announcements carry how often that was (the *epoch*), and the highest counts.
+//! Who is lost later makes the engines fail, at the latest when they give up waiting. Their group
+//! is then made anew for the next exchange: members say how often that was (the *epoch*), and the
+//! highest counts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use gt_ir::exchange::Origin;
-use gt_ir::fabric::{Way, epoch, ready};
-use gt_ir::message::Failure;
+use gt_ir::exchange::Sender;
+use gt_ir::fabric::Way;
+use gt_ir::message::{Failure, Message};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{Exchange, Joint, Meta, Piece, TransferId, WorkerId};
+use gt_ir::{Exchange, Joint, LaneId, Meta, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 
+use crate::device::Device;
 use crate::engine::{Engine, EngineError, Joining};
-use crate::exchange::Part;
-use crate::executor::{Out, Slot, Worker};
+use crate::exchange::{Lost, Part};
+use crate::lane::Lane;
+use crate::work::Out;
 
-/// The joint exchanges of a worker that have begun, in their order.
+/// The joint exchanges of a worker.
 pub(crate) struct Joints<T> {
-    turns: VecDeque<Turn<T>>,
+    /// Those for which a lane has said that it is ready.
+    announced: FxHashMap<(LaneId, TransferId), Turn<T>>,
+    /// Those for which all members are ready, in the order of all workers, and their epochs.
+    due: VecDeque<(LaneId, Turn<T>, u64)>,
     /// How often groups have failed, if they have.
     epochs: FxHashMap<Vec<WorkerId>, u64>,
 }
 
-struct Turn<T> {
-    exchange: Box<Exchange>,
+pub(crate) struct Turn<T> {
+    pub exchange: Box<Exchange>,
     joint: Arc<Joint>,
-    /// This worker's.
+    /// This slot's.
     rank: usize,
-    /// What it takes part with, or why it cannot.
-    input: Part<Option<(T, Meta)>>,
-    /// The blocks to give, once it has announced that it is ready.
     blocks: Option<Blocks<T>>,
-    /// What each member has announced: that it is ready in an epoch, or its failure.
-    said: Vec<Option<Part<u64>>>,
 }
 
-/// A worker's own blocks in a joint exchange.
+/// A slot's own blocks in a joint exchange.
 struct Blocks<T> {
     way: Way,
     /// See [`Joining::gives`].
     gives: Vec<(usize, T)>,
-    /// What goes into the output, in the order of the sources; `None` comes from others.
+    /// What goes into the output, in the order of the receives; `None` comes from others.
     parts: Vec<Option<T>>,
-}
-
-impl<T> Turn<T> {
-    fn failure(&self, reason: String) -> Arc<Failure> {
-        Arc::new(Failure {
-            operation: self.exchange.collective.name().to_string(),
-            reason,
-            worker: self.joint.members[self.rank].name.clone(),
-            line: self.exchange.line,
-        })
-    }
 }
 
 impl<T> Default for Joints<T> {
     fn default() -> Self {
-        Joints { turns: VecDeque::new(), epochs: FxHashMap::default() }
+        let (announced, epochs) = (FxHashMap::default(), FxHashMap::default());
+        Joints { announced, due: VecDeque::new(), epochs }
     }
 }
 
 impl<T> Joints<T> {
-    pub fn is_empty(&self) -> bool {
-        self.turns.is_empty()
-    }
-
-    pub fn has(&self, transfer: TransferId) -> bool {
-        self.turns.iter().any(|turn| turn.exchange.transfer == transfer)
-    }
-
-    /// Takes a member's announcement.
-    pub fn hear(&mut self, piece: Piece) {
-        let turn = self.turns.iter_mut().find(|turn| turn.exchange.transfer == piece.transfer);
-        let Some(turn) = turn else { return };
-        let Some(rank) = turn.joint.rank_of(piece.from) else { return };
-        // Who was given up, and spoke after all, is not believed.
-        if turn.said[rank].is_none() {
-            let content = piece.result.map_err(Arc::new);
-            turn.said[rank] = Some(content.and_then(|content| {
-                let not_one = || turn.failure("a member has announced something else".into());
-                epoch(&content).ok_or_else(not_one)
-            }));
-        }
-    }
-
-    /// A session is over. What others count on goes on; the rest is announced as failed when its
-    /// turn comes, since others may have begun it.
-    pub fn end_session(&mut self, session: u32) {
-        for turn in &mut self.turns {
-            if turn.blocks.is_none() && turn.exchange.transfer.session() == session {
-                turn.input = Err(turn.failure("the session has ended".into()));
-            }
-        }
-    }
-
-    /// What is due, see [`crate::executor::Work::due`].
+    /// What is due, see [`crate::work::Work::due`].
     pub fn due(&self) -> Option<&Joint> {
-        let turn = self.turns.front()?;
-        turn.said.iter().all(|said| matches!(said, Some(Ok(_)))).then_some(&*turn.joint)
+        self.due.front().map(|(_, turn, _)| &*turn.joint)
+    }
+
+    /// What is due first, taken out.
+    pub fn take_due(&mut self) -> Option<(LaneId, Turn<T>, u64)> {
+        self.due.pop_front()
+    }
+
+    /// All members are ready, or one has failed: gives the exchange that has failed with it.
+    pub fn hear(
+        &mut self,
+        lane: LaneId,
+        transfer: TransferId,
+        result: Result<u64, Failure>,
+    ) -> Option<(Turn<T>, Failure)> {
+        let turn = self.announced.remove(&(lane, transfer))?;
+        match result {
+            Ok(epoch) => {
+                self.due.push_back((lane, turn, epoch));
+                None
+            }
+            Err(failure) => Some((turn, failure)),
+        }
+    }
+
+    /// How many exchanges are announced or due.
+    pub fn len(&self) -> usize {
+        self.announced.len() + self.due.len()
+    }
+
+    /// A session is over. What all members are ready for goes on: the others count on it.
+    pub fn end_session(&mut self, session: u32) {
+        self.announced.retain(|(lane, _), _| lane.session != session);
+    }
+
+    /// A worker is gone, and its groups with it.
+    pub fn lose(&mut self, worker: WorkerId) {
+        self.epochs.retain(|members, _| !members.contains(&worker));
     }
 
     fn epoch(&self, joint: &Joint) -> u64 {
@@ -119,79 +108,62 @@ impl<T> Joints<T> {
     }
 }
 
-impl<E: Engine> Worker<E> {
-    /// Puts a joint exchange behind those that have begun.
-    pub(crate) fn begin_joint(
+impl<E: Engine> Device<E> {
+    /// Makes the blocks ready that a slot gives in a joint exchange, and tells the dispatcher.
+    pub fn begin_joint(
         &mut self,
+        lane: &mut Lane<E::Tensor>,
+        (joints, lost): (&mut Joints<E::Tensor>, &Lost),
         exchange: &Exchange,
         joint: &Arc<Joint>,
         out: &mut Vec<Out>,
     ) {
+        lane.exchanges.begin(exchange.transfer);
         if let Some((output, _)) = exchange.output {
-            self.tensors.insert(output, Slot::Pending);
+            lane.store.wait_for(&mut self.held, output);
         }
-        let Some(rank) = joint.rank_of(exchange.worker) else {
+        let Some(rank) = joint.rank_of(lane.id.slot) else {
             let reason = format!("this worker is not one of its members: {}", joint.names());
             let failure = self.exchange_failure(exchange, reason);
-            return self.finish_exchange(exchange, Err(failure));
+            return self.finish_exchange(lane, exchange, Err(failure));
         };
-        let input = exchange.input.map(|_| self.exchange_input(exchange)).transpose();
-        let lost = joint.members.iter().map(|member| self.lost_part(member.worker, exchange));
-        let said = lost.map(|failure| failure.map(Err)).collect();
         let (joint, boxed) = (Arc::clone(joint), Box::new(exchange.clone()));
-        let turn = Turn { exchange: boxed, joint, rank, input, blocks: None, said };
-        self.exchanges.joints.turns.push_back(turn);
-        for piece in self.exchanges.take_early(exchange.transfer) {
-            self.exchanges.joints.hear(piece);
-        }
-        self.take_turns(out);
+        let mut turn = Turn { exchange: boxed, joint, rank, blocks: None };
+        let members = || turn.joint.members.iter();
+        // The group is of the workers that the slots were on when the exchange was planned.
+        let gone = members().find_map(|member| lost.name(member.worker));
+        let input = exchange.input.map(|_| self.exchange_input(lane, exchange)).transpose();
+        let word = match gone {
+            Some(name) => {
+                let reason =
+                    format!("the worker '{name}', which held a part of the tensor, was lost");
+                Err(self.exchange_failure(exchange, reason))
+            }
+            None => input.and_then(|input| self.blocks(&turn, input.as_ref())),
+        };
+        let slots = members().map(|member| member.slot).collect();
+        let result = match word {
+            Ok(blocks) => {
+                let epoch = joints.epoch(&turn.joint);
+                turn.blocks = Some(blocks);
+                Ok(epoch)
+            }
+            Err(failure) => Err((*failure).clone()),
+        };
+        let (lane, transfer) = (lane.id, exchange.transfer);
+        let ready = Message::Ready { lane, transfer, members: slots, result };
+        out.push(Out::Dispatcher(ready));
+        joints.announced.insert((lane, transfer), turn);
     }
 
-    /// Announces the exchange whose turn it is; ends those that have failed. Says whether any
-    /// has.
-    pub(crate) fn take_turns(&mut self, out: &mut Vec<Out>) -> bool {
-        let mut has_ended = false;
-        while let Some(mut turn) = self.exchanges.joints.turns.pop_front() {
-            if turn.said[turn.rank].is_none() {
-                self.announce(&mut turn, out);
-            }
-            let failed = turn.said.iter().flatten().find_map(|said| said.as_ref().err());
-            match failed.cloned() {
-                // The same failure for all: nobody decides before all have spoken.
-                Some(failure) if turn.said.iter().all(Option::is_some) => {
-                    self.finish_exchange(&turn.exchange, Err(failure));
-                    has_ended = true;
-                }
-                _ => {
-                    self.exchanges.joints.turns.push_front(turn);
-                    break;
-                }
-            }
-        }
-        has_ended
-    }
-
-    /// Makes the blocks ready that a worker gives, and tells the other members.
-    fn announce(&mut self, turn: &mut Turn<E::Tensor>, out: &mut Vec<Out>) {
-        let said = self.blocks(turn).map(|blocks| {
-            turn.blocks = Some(blocks);
-            self.exchanges.joints.epoch(&turn.joint)
-        });
-        for (rank, member) in turn.joint.members.iter().enumerate() {
-            if rank != turn.rank {
-                let result = said.clone().map(ready).map_err(|failure| (*failure).clone());
-                let (transfer, from) = (turn.exchange.transfer, turn.exchange.worker);
-                out.push(Out::Worker(member.worker, Piece { transfer, from, result }));
-            }
-        }
-        turn.said[turn.rank] = Some(said);
-    }
-
-    /// A worker's blocks in the exchange whose turn it is.
-    fn blocks(&mut self, turn: &Turn<E::Tensor>) -> Part<Blocks<E::Tensor>> {
+    /// A slot's blocks in a joint exchange.
+    fn blocks(
+        &mut self,
+        turn: &Turn<E::Tensor>,
+        input: Option<&(E::Tensor, Meta)>,
+    ) -> Part<Blocks<E::Tensor>> {
         let exchange = &*turn.exchange;
-        let input = turn.input.clone()?;
-        let made = self.cut(turn, input.as_ref());
+        let made = self.cut(turn, input);
         let (mut gives, parts) =
             made.map_err(|error| self.exchange_failure(exchange, error.to_string()))?;
         let is_added = exchange.reduction == Some(Reduction::Sum)
@@ -224,38 +196,39 @@ impl<E: Engine> Worker<E> {
                 input.ok_or_else(|| EngineError::Other("it has no input".into()))?;
             self.take_block(tensor, *meta, block)
         };
-        let mut gives = Vec::with_capacity(turn.exchange.sends.len() + 1);
-        for (to, block) in &turn.exchange.sends {
+        let mut gives = Vec::with_capacity(turn.exchange.parts.sends.len() + 1);
+        for (to, block) in &turn.exchange.parts.sends {
             let rank = turn.joint.rank_of(*to).ok_or_else(|| {
-                EngineError::Other(format!("worker {to} is not one of {}", turn.joint.names()))
+                EngineError::Other(format!("slot {to} is not one of {}", turn.joint.names()))
             })?;
             gives.push((rank, take(block)?));
         }
-        let mut parts = Vec::with_capacity(turn.exchange.sources.len());
-        for source in &turn.exchange.sources {
-            parts.push(match &source.from {
-                Origin::Own(block) => Some(take(block)?),
-                Origin::Worker(_) => None,
+        let mut parts = Vec::with_capacity(turn.exchange.parts.receives.len());
+        for received in &turn.exchange.parts.receives {
+            parts.push(match &received.from {
+                Sender::Own(block) => Some(take(block)?),
+                Sender::Slot(_) => None,
             });
         }
         Ok((gives, parts))
     }
 
-    /// Has the engine carry out what is due.
-    pub(crate) fn join_members(&mut self, out: &mut Vec<Out>) {
-        if self.exchanges.joints.due().is_none() {
-            return;
-        }
-        let Some(Turn { exchange, joint, rank, blocks: Some(blocks), said, .. }) =
-            self.exchanges.joints.turns.pop_front()
-        else {
-            unreachable!("what is due was announced")
+    /// Has the engine carry out what is due: gives what the output is made of.
+    pub fn join_members(
+        &mut self,
+        joints: &mut Joints<E::Tensor>,
+        turn: Turn<E::Tensor>,
+        epoch: u64,
+        input: Option<Meta>,
+    ) -> (Box<Exchange>, Part<Vec<E::Tensor>>) {
+        let Turn { exchange, joint, rank, blocks } = turn;
+        let Some(Blocks { way, gives, parts }) = blocks else {
+            let failure = self.exchange_failure(&exchange, "it was not ready".into());
+            return (exchange, Err(failure));
         };
-        if self.notes.is_on {
-            self.note_join(&exchange);
+        if self.events.is_on {
+            self.emit_join(&exchange, input);
         }
-        let Blocks { way, gives, parts } = blocks;
-        let epoch = said.into_iter().flatten().flatten().max().unwrap_or_default();
         let gets = gets(&exchange, &joint, rank, way);
         let expected = gets.len();
         let part = Joining { joint: &joint, way, rank, epoch, gives, gets };
@@ -265,7 +238,7 @@ impl<E: Engine> Worker<E> {
         });
         let failures = epoch + u64::from(joined.is_err());
         if failures > 0 {
-            self.exchanges.joints.epochs.insert(workers(&joint), failures);
+            joints.epochs.insert(workers(&joint), failures);
         }
         let made = match joined {
             Ok(whole) if way.combines() => Ok(whole),
@@ -279,27 +252,7 @@ impl<E: Engine> Worker<E> {
                 Err(self.exchange_failure(&exchange, reason))
             }
         };
-        self.finish_exchange(&exchange, made);
-        self.take_turns(out);
-    }
-
-    /// A member is lost: what is not carried out yet fails, and its groups are closed.
-    pub(crate) fn lose_member(&mut self, worker: WorkerId, out: &mut Vec<Out>) {
-        let mut turns = std::mem::take(&mut self.exchanges.joints.turns);
-        for turn in &mut turns {
-            if let Some(rank) = turn.joint.rank_of(worker) {
-                turn.said[rank] = self.lost_part(worker, &turn.exchange).map(Err);
-            }
-        }
-        let joints = &mut self.exchanges.joints;
-        joints.turns = turns;
-        joints.epochs.retain(|members, _| !members.contains(&worker));
-        // Nothing depends on how that goes.
-        let _ = self.guarded(|engine| {
-            engine.leave(worker);
-            Ok(())
-        });
-        self.take_turns(out);
+        (exchange, made)
     }
 }
 
@@ -313,11 +266,11 @@ fn gets(exchange: &Exchange, joint: &Joint, rank: usize, way: Way) -> Vec<(usize
     if way.combines() {
         return vec![(rank, whole)];
     }
-    let from_others = exchange.sources.iter().filter_map(|source| match &source.from {
-        Origin::Worker(worker) => {
-            Some((joint.rank_of(*worker)?, Meta::new(whole.dtype, source.at.shape)))
+    let from_others = exchange.parts.receives.iter().filter_map(|received| match &received.from {
+        Sender::Slot(slot) => {
+            Some((joint.rank_of(*slot)?, Meta::new(whole.dtype, received.at.shape)))
         }
-        Origin::Own(_) => None,
+        Sender::Own(_) => None,
     });
     from_others.collect()
 }

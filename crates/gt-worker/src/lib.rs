@@ -1,30 +1,39 @@
-//! A worker: takes the dispatcher's stream and runs it on an engine.
+//! A worker: takes the dispatcher's streams and runs them on an engine.
 //!
 //! - [`engine`]: the trait that every engine implements.
-//! - [`executor`]: the worker itself, a state machine without sockets, threads or clocks.
-//! - [`plan`]: several operations as one, for engines; [`templates`]: sequences that repeat;
-//!   [`scripts`]: this worker's part of such a one.
-//! - [`programs`]: plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed.
-//! - [`listing`]: plans as text; [`notes`]: what the worker does with its time.
-//! - [`exchange`]: tensors made of pieces from other workers; [`joint`]: of what their engines send.
-//! - [`composite`]: runs operations that the engine has no lowering for as what they consist of.
+//! - [`work`]: a worker as drivers see it; [`worker`]: the worker itself, a state machine without
+//!   sockets, threads or clocks. It is made of
+//! - [`lane`]s, one for each session's slot: [`store`], its tensors; [`queue`], its commands;
+//!   [`iteration`], the sequences that it repeats; [`exchange`], what it makes of others' pieces;
+//! - a [`device`], which all of them share: [`iterate`] runs sequences on it as plans;
+//!   [`programs`], plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed;
+//!   [`events`], what it does with its time;
+//! - [`joint`]: exchanges that engines carry out together.
+//! - [`plan`]: several operations as one, for engines; [`listing`]: plans as text; [`composite`]:
+//!   runs operations that the engine has no lowering for as what they consist of.
 //!
-//! A worker knows neither clients nor sharding: ids, tensors and operations are all it sees.
+//! A worker knows neither clients nor sharding: lanes, tensors and operations are all it sees.
 
 mod check;
 mod composite;
+mod device;
 pub mod engine;
+mod events;
 mod exchange;
-pub mod executor;
+mod iterate;
+mod iteration;
 mod joint;
 mod key;
+mod lane;
 mod listing;
-mod notes;
 pub mod plan;
 mod programs;
-mod scripts;
+mod queue;
 pub mod simplify;
-mod templates;
+mod store;
+pub mod work;
+mod worker;
 
 pub use engine::{Engine, EngineError, Joining};
-pub use executor::{Options, Out, Work, Worker};
+pub use work::{Options, Out, Work};
+pub use worker::Worker;

@@ -10,8 +10,9 @@ use gt_ir::{Meta, Scalar, SourceId, TensorData, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::check::difference;
+use crate::device::{Device, panic_text};
 use crate::engine::{Engine, EngineError, launch_plainly};
-use crate::executor::{Slot, Worker, panic_text};
+use crate::lane::Lane;
 use crate::plan::{Given, Plan};
 use crate::simplify::simplify;
 
@@ -240,59 +241,60 @@ pub(crate) struct GivenTensor {
     pub dies: bool,
 }
 
-impl<E: Engine> Worker<E> {
+impl<E: Engine> Device<E> {
     /// The program of a plan: see [`Programs::prepare`].
-    pub(crate) fn prepare(&mut self, plan: Plan) -> Option<u64> {
-        if !self.notes.is_on {
+    pub fn prepare(&mut self, plan: Plan) -> Option<u64> {
+        if !self.events.is_on {
             return self.programs.prepare(&mut self.engine, plan);
         }
         let (begin, steps) = (self.engine.now(), plan.steps.len());
         let misses = self.programs.stats.cache_misses;
         let program = self.programs.prepare(&mut self.engine, plan);
         if self.programs.stats.cache_misses > misses {
-            self.notes.compiled(begin, self.engine.now(), steps);
+            self.events.compiled(begin, self.engine.now(), steps);
         }
         program
     }
 
-    /// Runs a program of so many operations on tensors that are there, and keeps its outputs under their names. False if
-    /// it failed: then all is as it was.
-    pub(crate) fn launch(
+    /// Runs a program of so many operations on tensors that are there, and keeps its outputs under
+    /// their names. False if it failed: then all is as it was.
+    pub fn launch(
         &mut self,
+        lane: &mut Lane<E::Tensor>,
         program: u64,
         operations: u64,
         given: &[GivenTensor],
         numbers: impl Iterator<Item = Scalar>,
         kept: impl Iterator<Item = (TensorId, Meta)>,
     ) -> bool {
-        let tensor = |given: &GivenTensor| match self.tensors.get(&given.id) {
-            Some(Slot::Ready { tensor, .. }) => Given::Tensor(tensor.clone()),
-            _ => unreachable!("the program was chosen by what is there"),
-        };
-        let mut inputs: Vec<Given<E::Tensor>> = given.iter().map(tensor).collect();
-        inputs.extend(numbers.map(Given::Number));
-        // What dies is the program's alone.
-        let dying = || given.iter().filter(|given| given.dies);
-        for given in dying() {
-            self.tensors.remove(&given.id);
+        let mut inputs: Vec<Given<E::Tensor>> = Vec::with_capacity(given.len());
+        for given in given {
+            // What dies is the program's alone.
+            let tensor = if given.dies {
+                lane.store.take(given.id).map(|(tensor, _)| tensor)
+            } else {
+                lane.store.ready(given.id).cloned()
+            };
+            inputs.push(tensor.map_or(Given::Taken, Given::Tensor));
         }
+        inputs.extend(numbers.map(Given::Number));
         let launched = self.programs.launch(&mut self.engine, program, &mut inputs);
         let outputs = match launched {
             Ok(outputs) => outputs,
             Err(error) => {
-                self.restore(program, &error, given, inputs);
+                self.restore(lane, program, &error, given, inputs);
                 return false;
             }
         };
         drop(inputs);
-        if self.notes.is_on {
-            self.notes.is_pass(operations, self.programs.mix(program));
+        if self.events.is_on {
+            self.events.is_pass(operations, self.programs.mix(program));
         }
-        for given in dying() {
-            self.forget(given.id, given.meta);
+        for given in given.iter().filter(|given| given.dies) {
+            self.release(lane, &given.meta);
         }
         for ((id, meta), tensor) in kept.zip(outputs) {
-            self.keep(id, tensor, meta);
+            self.keep(lane, id, tensor, meta);
         }
         self.stats.operations_total += operations;
         if self.programs.is_compiled(&self.engine, program) {
@@ -305,29 +307,30 @@ impl<E: Engine> Worker<E> {
     /// lost: a program fails in the middle only where there is no memory.
     fn restore(
         &mut self,
+        lane: &mut Lane<E::Tensor>,
         program: u64,
         error: &EngineError,
         given: &[GivenTensor],
         inputs: Vec<Given<E::Tensor>>,
     ) {
-        let mut lost = None;
+        let mut lost: Option<Arc<Failure>> = None;
         for (given, input) in given.iter().zip(inputs).filter(|(given, _)| given.dies) {
-            let slot = match input {
-                Given::Tensor(tensor) => Slot::Ready { tensor, meta: given.meta },
+            match input {
+                Given::Tensor(tensor) => lane.store.put_back(given.id, tensor, given.meta),
                 _ => {
-                    self.forget(given.id, given.meta);
+                    self.release(lane, &given.meta);
                     let failure = lost.get_or_insert_with(|| {
                         Arc::new(Failure {
                             operation: self.programs.summary(program),
-                            reason: self.explain(error),
+                            reason: self.explain(lane, error),
                             worker: self.stats.name.clone(),
                             line: SourceId::default(),
                         })
                     });
-                    Slot::Failed(Arc::clone(failure))
+                    let failure = Arc::clone(failure);
+                    lane.store.fail(&mut self.held, given.id, failure);
                 }
-            };
-            self.tensors.insert(given.id, slot);
+            }
         }
     }
 }

@@ -19,8 +19,8 @@ pub mod logging;
 
 pub use drivers::network::client::connect;
 pub use gt_client::{
-    CallbackError, ClientError, Result, Session, Tensor, config, environment, grad_enabled, nn,
-    no_grad, optim, set_grad_enabled, signal, source, tape, tensor,
+    CallbackError, ClientError, Result, Session, Tensor, WeakSession, config, environment,
+    grad_enabled, nn, no_grad, optim, set_grad_enabled, signal, source, tape, tensor,
 };
 pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;

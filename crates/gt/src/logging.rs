@@ -2,7 +2,7 @@
 //!
 //! Warnings are always told, all else if the environment asks for it: `GT_VERBOSE` (who comes, goes
 //! and is refused, unknown signals), `GT_DEBUG_CLIENT`, `GT_DEBUG_WORKER` and `GT_DEBUG_DISPATCHER`
-//! (what passes), `GT_DEBUG_COMPILE`. A program that sets a subscriber of its own before it starts a
+//! (what is sent), `GT_DEBUG_COMPILE`. A program that sets a subscriber of its own before it starts a
 //! session decides by itself; the targets are `gt::client`, `gt::worker` and `gt::compile`.
 
 use std::fmt;

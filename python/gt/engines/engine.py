@@ -123,6 +123,9 @@ class Engine:
     name = "engine"
     #: Whether to compile plans that come again and again, even if nobody has asked for it.
     compiles_by_default = False
+    #: How much work it does in a second, as an estimate: the bytes that elementwise operations read
+    #: and write. Long sequences are cut into parts of a hundredth of it.
+    rate = 10_000_000_000
     #: What computes an operation, by its name.
     lowerings: Mapping[str, Function] = {}
 

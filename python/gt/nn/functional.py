@@ -133,7 +133,9 @@ def binary_cross_entropy_with_logits(
 
 def _as_target(target: Tensor, prediction: Tensor) -> Tensor:
     """A target given as a list or array, in the prediction's dtype."""
-    return target if isinstance(target, Tensor) else _gt.tensor(target, dtype=prediction.dtype)
+    if isinstance(target, Tensor):
+        return target
+    return _gt.tensor_beside(prediction, target, dtype=prediction.dtype)
 
 
 def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
@@ -180,7 +182,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def one_hot(target: Tensor, num_classes: int) -> Tensor:
     """1 at each class index, 0 elsewhere, along a new last axis; int64."""
-    classes = _gt.arange(num_classes)
+    classes = _gt.arange_beside(target, num_classes)
     return (target.unsqueeze(-1) == classes).long()
 
 
@@ -202,7 +204,8 @@ def cross_entropy_loss(
     classes.
     """
     if not isinstance(target, Tensor):
-        target = _gt.tensor(target, dtype=None if hasattr(target, "dtype") else "int64")
+        dtype = None if hasattr(target, "dtype") else "int64"
+        target = _gt.tensor_beside(logits, target, dtype=dtype)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing is {label_smoothing}, expected 0 to 1")
     axis = 0 if logits.ndim == 1 else 1

@@ -259,7 +259,7 @@ class Module:
             value = state[name]
             if not isinstance(value, Tensor):
                 value = value.detach() if hasattr(value, "detach") else value
-                value = _gt.tensor(value)
+                value = _gt.tensor_beside(own[name], value)
             if value.shape != own[name].shape:
                 raise ValueError(
                     f"load_state_dict: '{name}' has shape {value.shape}, expected {own[name].shape}"

@@ -2,31 +2,31 @@
 //!
 //! - [`token`]: what makes two commands alike; [`history`]: with which period they repeat.
 //! - [`recording`]: one round of a loop, from which its template is made.
-//! - [`following`]: a pass of a template, command by command.
+//! - [`following`]: an iteration of a template, command by command.
 //!
 //! A command that is the next step of a template is not sent: the invocation at the end of the
-//! pass stands for it. When the stream leaves the template, or somebody waits, what has matched so
-//! far is sent as a part of a pass, and ordinary commands follow. So a template changes how much
-//! is sent, never what is computed.
+//! iteration stands for it. When the stream leaves the template, or somebody waits, what has matched
+//! so far is sent as a part of an iteration, and ordinary commands follow. So a template changes how
+//! much is sent, never what is computed.
 
 mod following;
 mod history;
 mod recording;
 mod token;
 
+use bytes::Bytes;
 use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
-use gt_ir::{Command, Definition, Meta, Template, TensorId};
+use gt_ir::{ClientCommand, Content, Create, TensorData, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::environment;
 use following::{Following, Known};
 use history::History;
 use recording::{Recording, Round};
-use token::made_by;
 
 /// How often a sequence comes at least before it is hot: to see that it repeats takes as many.
 const FEWEST: u64 = 3;
-/// After so many broken passes in a row a template is forgotten,
+/// After so many broken iterations in a row a template is forgotten,
 const BROKEN: u32 = 4;
 /// and after so many that free other tensors than it says.
 const ODD: u32 = 4;
@@ -36,14 +36,6 @@ const SHORTEST: u64 = 16;
 const ROUND: usize = 2048;
 /// or if more than one in so many of its commands belongs to none of them.
 const COLD: u64 = 20;
-
-/// What a command makes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Made {
-    pub meta: Meta,
-    /// The scope in which it is made, if what is made there is to be compiled as one; else 0.
-    pub region: u32,
-}
 
 /// When sequences become hot paths.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +97,7 @@ pub struct Stats {
     /// Templates that were made, and that there are now.
     pub unique_sequences: u64,
     pub hot_sequences: u64,
-    /// Complete passes.
+    /// Complete iterations.
     pub repetitions: u64,
     pub hot_threshold: u32,
 }
@@ -143,15 +135,16 @@ impl HotPathDetector {
         }
     }
 
-    /// Takes a command, with what it makes, and puts onto `out` what it becomes: itself, or nothing as
-    /// long as it is a step of a hot path.
+    /// Takes a command, and puts onto `out` what it becomes: itself, or nothing as long as it is a step
+    /// of a hot path. `region` is the scope in which it is issued, if what is issued there is to be
+    /// compiled as one; else 0.
     #[inline]
-    pub fn process(&mut self, command: Command, made: Option<Made>, out: &mut Vec<Command>) {
+    pub fn process(&mut self, command: ClientCommand, region: u32, out: &mut Vec<ClientCommand>) {
         if !self.settings.enabled {
             return out.push(command);
         }
-        match (&command, made) {
-            (Command::Free(id), _) => {
+        match &command {
+            ClientCommand::Free(id) => {
                 self.alive -= 1;
                 if let Some(recording) = &mut self.recording {
                     recording.free(*id);
@@ -161,11 +154,11 @@ impl HotPathDetector {
                     None => out.push(command),
                 }
             }
-            (Command::Run(_) | Command::Create { .. }, Some(made)) => {
-                if made.region != self.region {
-                    self.leave_region(made.region, out);
+            ClientCommand::Run(_) | ClientCommand::Create(_) => {
+                if region != self.region {
+                    self.leave_region(region, out);
                 }
-                if self.step(&command, made.meta, out) {
+                if self.step(&command, out) {
                     out.push(command);
                 }
             }
@@ -178,7 +171,7 @@ impl HotPathDetector {
     }
 
     /// Sends what is held back.
-    pub fn flush(&mut self, out: &mut Vec<Command>) {
+    pub fn flush(&mut self, out: &mut Vec<ClientCommand>) {
         self.flushed = true;
         if let Some(pass) = &mut self.following {
             pass.send(known(&self.known, pass.number), out);
@@ -190,7 +183,7 @@ impl HotPathDetector {
         self.following.as_ref().is_some_and(Following::is_pending)
     }
 
-    /// Whether what is held back is the beginning of a pass.
+    /// Whether what is held back is the beginning of an iteration.
     pub fn is_midway(&self) -> bool {
         self.following
             .as_ref()
@@ -199,17 +192,16 @@ impl HotPathDetector {
 
     /// Takes a command that makes a tensor; says whether it is sent itself.
     #[inline]
-    fn step(&mut self, command: &Command, meta: Meta, out: &mut Vec<Command>) -> bool {
+    fn step(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> bool {
         if self.region == 0 {
             self.oldest = TensorId(0);
         } else if !self.in_region {
-            self.oldest = made_by(command).expect("it makes a tensor");
+            self.oldest = command.made().expect("it makes a tensor");
         }
-        let token = self.follow(command, meta, out);
+        let token = self.follow(command, out);
         let is_hot = token.is_some();
         let token = token.unwrap_or_else(|| {
-            token::token(command, Some(meta), self.oldest)
-                .expect("it makes a tensor, and so has a token")
+            token::token(command, self.oldest).expect("it makes a tensor, and so has a token")
         });
         // A round best begins where the fewest tensors are alive, and where somebody has waited.
         let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
@@ -219,7 +211,7 @@ impl HotPathDetector {
         if self.recording.as_ref().is_some_and(Recording::is_complete) {
             self.learn(out);
         }
-        let is_hot = is_hot || self.start(token, command, meta);
+        let is_hot = is_hot || self.start(token, command);
         self.cold += u64::from(!is_hot);
         if self.recording.is_none() && self.region != 0 && !self.in_region && !is_hot {
             self.recording = Some(Recording::of_region());
@@ -227,41 +219,40 @@ impl HotPathDetector {
         self.in_region = self.region != 0;
         match &mut self.recording {
             Some(recording) => {
-                recording.step(token, command, meta, &self.history);
+                recording.step(token, command, &self.history);
             }
             None => self.look_for_period(),
         }
         if self.recording.as_ref().is_some_and(Recording::is_too_long) {
             self.recording = None;
         }
-        // Data goes by itself, before the pass that uses it.
-        !is_hot || matches!(command, Command::Create { .. })
+        // Data goes by itself, before the iteration that uses it.
+        !is_hot || matches!(command, ClientCommand::Create(_))
     }
 
     /// A region ends, and another may begin: what was recorded of it is a template.
-    fn leave_region(&mut self, next: u32, out: &mut Vec<Command>) {
+    fn leave_region(&mut self, next: u32, out: &mut Vec<ClientCommand>) {
         if self.recording.as_ref().is_some_and(Recording::is_region) {
             self.learn(out);
         }
         (self.region, self.in_region) = (next, false);
     }
 
-    /// Goes on with the pass under way; gives the step's token if it does go on.
-    fn follow(&mut self, command: &Command, meta: Meta, out: &mut Vec<Command>) -> Option<u64> {
+    /// Goes on with the iteration under way; gives the step's token if it does go on.
+    fn follow(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> Option<u64> {
         let pass = self.following.as_mut()?;
         let known = self.known[pass.number as usize].as_mut().expect("it is being followed");
-        if pass.step(known, command, meta) {
+        if pass.step(known, command) {
             return Some(known.tokens[pass.position() - 1]);
         }
         let complete = pass.is_complete(known);
         pass.send(known, out);
         if complete {
             self.stats.repetitions += 1;
-            known.passes += 1;
             known.broken = 0;
             known.odd = if pass.is_usual(known) { 0 } else { known.odd + 1 };
             if known.odd < ODD
-                && let Some(next) = Following::begin(known, command, meta)
+                && let Some(next) = Following::begin(known, command)
             {
                 self.following = Some(next);
                 return Some(known.tokens[0]);
@@ -278,15 +269,15 @@ impl HotPathDetector {
         None
     }
 
-    /// Begins a pass of the template that starts with a command, if there is one.
-    fn start(&mut self, token: u64, command: &Command, meta: Meta) -> bool {
+    /// Begins an iteration of the template that starts with a command, if there is one.
+    fn start(&mut self, token: u64, command: &ClientCommand) -> bool {
         if self.starts.is_empty() || self.following.is_some() {
             return false;
         }
         let Some(numbers) = self.starts.get(&token) else { return false };
         for &number in numbers {
             let known = self.known[number as usize].as_mut().expect("listed by its start");
-            if let Some(pass) = Following::begin(known, command, meta) {
+            if let Some(pass) = Following::begin(known, command) {
                 known.used = self.total;
                 self.following = Some(pass);
                 return true;
@@ -305,7 +296,7 @@ impl HotPathDetector {
             return;
         }
         if let Some(pass) = &self.following {
-            let length = known(&self.known, pass.number).template.len();
+            let length = known(&self.known, pass.number).len();
             if period <= length || period % length == 0 {
                 return;
             }
@@ -318,36 +309,22 @@ impl HotPathDetector {
     }
 
     /// Makes a template of the round that was recorded.
-    fn learn(&mut self, out: &mut Vec<Command>) {
-        let Some(round) = self.recording.take().and_then(Recording::finish) else {
-            return self.be_patient();
-        };
-        let Round { tokens, metas, mut definition } = round;
-        definition.compile |= self.settings.compile;
-        self.make_room(definition.steps.len(), out);
+    fn learn(&mut self, out: &mut Vec<ClientCommand>) {
+        let Some(recording) = self.recording.take() else { return };
+        self.make_room(recording.len(), out);
         let free = self.known.iter().position(Option::is_none);
         let number = free.unwrap_or(self.known.len()) as u32;
-        definition.number = number;
-        let Ok((template, bindings)) = Template::new(&definition) else {
+        let Some(round) = recording.finish(number, self.settings.compile) else {
             return self.be_patient();
         };
-        // A pass that is under way ends here; the command at hand is the first of the next.
-        if let Some(mut pass) = self.following.take() {
-            pass.send(known(&self.known, pass.number), out);
+        let Round { tokens, definition } = round;
+        // An iteration that is under way ends here; the command at hand is the first of the next.
+        if let Some(mut iteration) = self.following.take() {
+            iteration.send(known(&self.known, iteration.number), out);
         }
-        out.push(Command::Define(Box::new(definition)));
+        out.push(ClientCommand::Define(Box::new(definition.clone())));
         let start = tokens[0];
-        let known = Known {
-            number,
-            template,
-            bindings,
-            tokens,
-            metas,
-            used: self.total,
-            broken: 0,
-            odd: 0,
-            passes: 0,
-        };
+        let known = Known::new(definition, tokens, self.total);
         if free.is_none() {
             self.known.push(None);
         }
@@ -356,15 +333,15 @@ impl HotPathDetector {
         let numbers = self.starts.entry(start).or_default();
         numbers.push(number);
         numbers.sort_by_key(|number| {
-            std::cmp::Reverse(lengths[*number as usize].as_ref().map_or(0, |k| k.template.len()))
+            std::cmp::Reverse(lengths[*number as usize].as_ref().map_or(0, |k| k.len()))
         });
         self.stats.unique_sequences += 1;
     }
 
     /// Forgets the templates that were not used for longest, until one of so many steps has room.
-    fn make_room(&mut self, steps: usize, out: &mut Vec<Command>) {
+    fn make_room(&mut self, steps: usize, out: &mut Vec<ClientCommand>) {
         loop {
-            let all: usize = self.known.iter().flatten().map(|known| known.template.len()).sum();
+            let all: usize = self.known.iter().flatten().map(|known| known.len()).sum();
             let count = self.known.iter().flatten().count();
             if count < MAX_TEMPLATES as usize && all + steps <= MAX_ALL_STEPS {
                 return;
@@ -382,9 +359,9 @@ impl HotPathDetector {
     }
 
     /// Forgets a template, here and where it was sent to: there is room for so many steps in all.
-    fn forget(&mut self, number: u32, out: &mut Vec<Command>) {
+    fn forget(&mut self, number: u32, out: &mut Vec<ClientCommand>) {
         let Some(known) = self.known[number as usize].take() else { return };
-        out.push(Command::Define(Box::new(Definition::forgetting(number))));
+        out.push(ClientCommand::Forget { template: number });
         if let Some(numbers) = self.starts.get_mut(&known.tokens[0]) {
             numbers.retain(|other| *other != number);
             if numbers.is_empty() {
@@ -402,4 +379,11 @@ impl HotPathDetector {
 
 fn known(all: &[Option<Box<Known>>], number: u32) -> &Known {
     all[number as usize].as_ref().expect("a template that is followed is known")
+}
+
+/// A tensor from data, without the data.
+fn without_data(create: &Create) -> Create {
+    let meta = create.content.meta();
+    let data = TensorData { dtype: meta.dtype, shape: meta.shape, bytes: Bytes::new() };
+    Create { content: Content::Data(data), ..*create }
 }

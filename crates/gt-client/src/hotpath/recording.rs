@@ -1,21 +1,18 @@
-//! One round of a loop, noted as it passes: what a template is made from.
+//! One round of a loop, recorded as it passes: what a template is made from.
 
-use gt_ir::template::MAX_STEPS;
-use gt_ir::{Command, Definition, Instruction, Meta, TensorId};
+use gt_ir::template::{Builder, MAX_STEPS, Step};
+use gt_ir::{ClientCommand, Definition, TensorId, TransferId};
 
 use super::history::History;
-use super::token::made_by;
 
-/// A round that is being noted.
+/// A round that is being recorded.
 pub struct Recording {
     /// How many tokens come before the round begins.
     wait: usize,
     /// How many it has; `None` if a scope says where it ends.
     period: Option<usize>,
     tokens: Vec<u64>,
-    metas: Vec<Meta>,
-    steps: Vec<Option<Instruction>>,
-    base: TensorId,
+    commands: Vec<ClientCommand>,
     frees: Vec<TensorId>,
     /// Whether every token was that of the round before.
     repeats: bool,
@@ -24,8 +21,6 @@ pub struct Recording {
 /// A finished round.
 pub struct Round {
     pub tokens: Vec<u64>,
-    /// Of the tensors that its steps make.
-    pub metas: Vec<Meta>,
     pub definition: Definition,
 }
 
@@ -35,9 +30,7 @@ impl Recording {
             wait,
             period: Some(period),
             tokens: Vec::with_capacity(period),
-            metas: Vec::with_capacity(period),
-            steps: Vec::with_capacity(period),
-            base: TensorId(0),
+            commands: Vec::with_capacity(period),
             frees: Vec::new(),
             repeats: true,
         }
@@ -52,46 +45,67 @@ impl Recording {
         self.period.is_none()
     }
 
+    /// How many steps it has so far.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
     pub fn is_too_long(&self) -> bool {
-        self.steps.len() > MAX_STEPS
+        self.commands.len() > MAX_STEPS
     }
 
     /// Whether the round is complete. What is freed before the next begins belongs to it.
     pub fn is_complete(&self) -> bool {
-        self.period == Some(self.steps.len())
+        self.period == Some(self.commands.len())
     }
 
-    /// Notes a command that makes a tensor, as the stream's history stands after it.
-    pub fn step(&mut self, token: u64, command: &Command, meta: Meta, history: &History) {
+    /// Takes a command that makes a tensor, as the stream's history stands after it.
+    pub fn step(&mut self, token: u64, command: &ClientCommand, history: &History) {
         self.repeats &= self.period.is_none_or(|period| history.stands(period));
         if self.wait > 0 {
             self.wait -= 1;
             return;
         }
-        let Some(output) = made_by(command) else { return };
-        let instruction = match command {
-            Command::Run(instruction) => Some(instruction.clone()),
-            _ => None,
-        };
-        if self.steps.is_empty() {
-            self.base = output;
-        }
         self.tokens.push(token);
-        self.metas.push(meta);
-        self.steps.push(instruction);
+        self.commands.push(match command {
+            // Its data is not part of the round.
+            ClientCommand::Create(create) => ClientCommand::Create(super::without_data(create)),
+            other => other.clone(),
+        });
     }
 
     pub fn free(&mut self, id: TensorId) {
-        if !self.steps.is_empty() {
+        if !self.commands.is_empty() {
             self.frees.push(id);
         }
     }
 
-    /// The round, if it was one like that before it.
-    pub fn finish(self) -> Option<Round> {
-        let Recording { tokens, metas, steps, base, frees, repeats, period, .. } = self;
-        let compile = period.is_none();
-        let definition = Definition { number: 0, base, steps, frees, compile };
-        (repeats && !tokens.is_empty()).then_some(Round { tokens, metas, definition })
+    /// The round as the template of a number, if it was one like that before it.
+    pub fn finish(self, number: u32, compile: bool) -> Option<Round> {
+        let Recording { tokens, commands, frees, repeats, period, .. } = self;
+        let base = commands.first().and_then(ClientCommand::made).filter(|_| repeats)?;
+        let outputs = |command: &ClientCommand| match command {
+            ClientCommand::Run(instruction) => instruction.results.len() as u32,
+            _ => 1,
+        };
+        let width = commands.iter().map(outputs).sum();
+        let mut builder = Builder::new([base, base], [width, 0], TransferId(0));
+        for command in &commands {
+            match command {
+                ClientCommand::Run(instruction) => {
+                    let step = builder.step_with_slots(instruction)?;
+                    builder.push(Step::Run(step));
+                }
+                ClientCommand::Create(create) => {
+                    builder.data(create.output, create.content.meta())?;
+                }
+                _ => return None,
+            }
+        }
+        frees.into_iter().for_each(|id| builder.free_later(id));
+        let definition = builder.finish(number, compile || period.is_none());
+        // What one thread issued among another's instructions may be in no order.
+        definition.check_client().ok()?;
+        Some(Round { tokens, definition })
     }
 }

@@ -1,41 +1,31 @@
 //! What makes two commands alike: all but the names of tensors, and numbers.
 
 use gt_ir::template::varying_attribute;
-use gt_ir::{Attribute, Command, Instruction, Meta, Operand, Scalar, TensorId};
+use gt_ir::{Attribute, ClientCommand, Instruction, Meta, Operand, Scalar, TensorId};
 
 /// Operands up to this far back count by their distance.
 const NEAR: u64 = 16;
 
-/// The tensor that a command makes, if it makes one.
-pub fn made_by(command: &Command) -> Option<TensorId> {
-    match command {
-        Command::Run(instruction) => Some(instruction.output),
-        Command::Create { output, .. } => Some(*output),
-        _ => None,
-    }
-}
-
 /// A hash of what makes an instruction or a tensor from data what it is; `None` for commands that
 /// make no tensor. How far back tensors older than `oldest` are does not count.
-pub fn token(command: &Command, meta: Option<Meta>, oldest: TensorId) -> Option<u64> {
+#[inline]
+pub fn token(command: &ClientCommand, oldest: TensorId) -> Option<u64> {
     match command {
-        Command::Run(instruction) => Some(instruction_token(instruction, meta, oldest)),
-        Command::Create { content, signal, .. } => {
+        ClientCommand::Run(instruction) => Some(instruction_token(instruction, oldest)),
+        ClientCommand::Create(create) => {
             let mut hash = Hash::new(1);
-            hash.eat(u64::from(*signal));
-            hash.meta(&content.meta());
+            hash.eat(u64::from(create.signal));
+            hash.meta(&create.content.meta());
             Some(hash.finish())
         }
         _ => None,
     }
 }
 
-fn instruction_token(instruction: &Instruction, meta: Option<Meta>, oldest: TensorId) -> u64 {
+fn instruction_token(instruction: &Instruction, oldest: TensorId) -> u64 {
     let operation = instruction.operation;
     let mut hash = Hash::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
-    if let Some(meta) = &meta {
-        hash.meta(meta);
-    }
+    instruction.results.iter().for_each(|meta| hash.meta(meta));
     // A word holds many: distances and kinds are small.
     let mut operands = u64::from(instruction.signal);
     for operand in &instruction.operands {

@@ -116,7 +116,10 @@ fn run(
     };
     let meta = root.meta();
     let seed = match gradient {
-        Some(gradient) if gradient.shape() == meta.shape => gradient.cast(meta.dtype)?,
+        Some(gradient) if gradient.shape() == meta.shape => {
+            root.check_session(gradient, "backward")?;
+            gradient.cast(meta.dtype)?
+        }
         Some(gradient) => {
             return Err(gt_ir::Error::ShapeMismatch {
                 operation: "backward",

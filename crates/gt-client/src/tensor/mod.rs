@@ -164,6 +164,9 @@ impl Tensor {
         let other = other.cast(dtype)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
+        if !value.session.is(&state.value.session) {
+            return Err(two_sessions(operation, &state.value.session, &value.session));
+        }
         let keeps_history = grad_enabled() && !self.bare;
         if keeps_history && state.node.as_ref().is_some_and(|node| node.is_leaf()) {
             return Err(ClientError::usage(format!(
@@ -299,6 +302,10 @@ impl Tensor {
         }
     }
 
+    /// Puts a gradient in the place of the one that is there, or none.
+    ///
+    /// # Errors
+    /// Another shape or session; a tensor that can have no gradient.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(grad) = &grad
             && grad.shape() != self.shape()
@@ -309,6 +316,9 @@ impl Tensor {
                 expected: self.shape().to_string(),
             }
             .into());
+        }
+        if let Some(grad) = &grad {
+            self.check_session(grad, "grad")?;
         }
         if self.bare {
             return Err(no_gradient("grad"));
@@ -355,9 +365,7 @@ impl Tensor {
             let (given, expected) = (other.shape(), format!("the tensor's own {}", self.shape()));
             return Err(gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into());
         }
-        if !other.session().is(&self.session()) {
-            return Err(ClientError::usage("data: the tensors belong to different sessions"));
-        }
+        self.check_session(other, "data")?;
         let value = other.value();
         let old = std::mem::replace(&mut self.lock().value, value);
         drop(old);
@@ -374,6 +382,12 @@ impl Tensor {
         }
         drop(state);
         self.cast_always(self.dtype())
+    }
+
+    /// What becomes part of this tensor must be of its session.
+    pub(crate) fn check_session(&self, other: &Tensor, operation: &str) -> Result<()> {
+        let (own, others) = (self.session(), other.session());
+        if own.is(&others) { Ok(()) } else { Err(two_sessions(operation, &own, &others)) }
     }
 
     /// The axes that a signal cuts must be there where a tensor is placed by itself.
@@ -445,7 +459,7 @@ impl Call {
             if let Operand::Tensor((value, _)) = operand
                 && !value.session.is(session)
             {
-                return Err(two_sessions(operation));
+                return Err(two_sessions(operation.name, session, &value.session));
             }
             metas.push(operand.map(|(value, _)| value.meta));
             ids.push(operand.map(|(value, _)| value.id));
@@ -466,9 +480,20 @@ fn no_gradient(operation: &str) -> ClientError {
     ))
 }
 
-fn two_sessions(operation: &Operation) -> ClientError {
+#[cold]
+fn two_sessions(operation: &str, first: &Session, second: &Session) -> ClientError {
+    let line = |session: &Session| {
+        let closed = if session.is_closed() { ", closed" } else { "" };
+        format!("  session {}: {}{closed}", session.number(), session.describe())
+    };
+    let hint = if first.is_closed() || second.is_closed() {
+        "a closed session's tensors are gone; make them anew"
+    } else {
+        "bring one over: with gt.Session.of(a).use(): b = gt.from_numpy(b.numpy())"
+    };
     ClientError::usage(format!(
-        "{}: the tensors belong to different sessions\n  hint: bring one over with gt.from_numpy(t.numpy())",
-        operation.name
+        "{operation}: the tensors belong to different sessions\n{}\n{}\n  hint: {hint}",
+        line(first),
+        line(second)
     ))
 }

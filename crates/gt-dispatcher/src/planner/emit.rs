@@ -1,45 +1,50 @@
-//! Commands for workers: the stages of a move, and each worker's part of an instruction.
+//! Commands for workers: the stages of a move, and each slot's part of an instruction.
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Collective, Exchange, Origin, Source};
-use gt_ir::instruction::{Attribute, Instruction, Operands};
+use gt_ir::exchange::{Collective, Exchange};
+use gt_ir::instruction::{Attribute, Instruction, Operands, Results};
 use gt_ir::ops::{create, shape};
+use gt_ir::redistribute::{Redistribution, SlotParts};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{Attributes, Command, Meta, Operand, Operation, Scalar, SourceId, TensorId, WorkerId};
+use gt_ir::{
+    Attributes, Meta, Operand, Operation, Scalar, SourceId, TensorId, TransferId, WorkerCommand,
+};
 use smallvec::smallvec;
 
-use super::fabrics::Fabrics;
-use super::moves::{Stage, StageKind, sources};
+use super::catalogue::{Catalogue, TensorCopy};
+use super::fabrics::Part;
+use super::moves::{Stage, StageKind};
 use super::streams::Streams;
-use super::tensors::{Copy, Tensors};
 
 /// Carries out one stage of a move of a tensor; gives the new copy.
 pub fn stage(
-    tensors: &mut Tensors,
+    catalogue: &mut Catalogue,
     streams: &mut Streams,
-    fabrics: &Fabrics,
-    from: &Copy,
+    from: &TensorCopy,
     stage: &Stage,
     meta: Meta,
     line: SourceId,
-) -> Copy {
-    let to = Copy { layout: Arc::new(stage.layout.clone()), id: tensors.worker_name(), made: 0 };
+) -> TensorCopy {
+    let layout = Arc::new(stage.layout.clone());
+    let to = TensorCopy { layout, id: catalogue.name(), made: 0 };
+    let (whole, reduction) = (meta.shape, None);
+    let way = Redistribution { from: &from.layout, to: &to.layout, whole };
     match stage.kind {
         StageKind::Slice => slice(streams, from, &to, meta, line),
         StageKind::Zeros { mesh_axis } => zeros(streams, from, &to, meta, mesh_axis, line),
         StageKind::Blocks(collective) => {
-            let parts = |rank: usize| sources(&from.layout, &to.layout, meta.shape, rank);
-            let mut made = exchange(tensors, from, &to, meta, collective, None, line, parts);
-            fabrics.join(&mut made);
-            push(streams, made);
+            let exchanged =
+                Exchanged { from, to: &to, meta, collective, reduction, line, may_join: true };
+            exchanged.emit(catalogue, streams, way.of_blocks());
         }
         StageKind::Combine { mesh_axis, reduction, collective } => {
-            let parts = |rank: usize| combined(from, &to, meta, mesh_axis, rank);
+            let need = |rank| to.layout.block(whole, rank);
+            let parts = way.parts(need, |rank| combined(from, &to, meta, mesh_axis, rank));
             let reduction = Some(reduction);
-            let mut made = exchange(tensors, from, &to, meta, collective, reduction, line, parts);
-            fabrics.join(&mut made);
-            push(streams, made);
+            let exchanged =
+                Exchanged { from, to: &to, meta, collective, reduction, line, may_join: true };
+            exchanged.emit(catalogue, streams, parts);
         }
     }
     to
@@ -49,72 +54,80 @@ pub fn stage(
 pub fn instruction(
     operation: &'static Operation,
     output: TensorId,
+    meta: Meta,
     operands: Operands,
     attributes: Attributes,
     line: SourceId,
-) -> Command {
-    Command::Run(Instruction { operation, output, operands, attributes, source: line, signal: 0 })
+) -> WorkerCommand {
+    let (results, source, signal) = (smallvec![meta], line, 0);
+    let made = Instruction { operation, output, results, operands, attributes, source, signal };
+    WorkerCommand::Run(made)
 }
 
-/// A worker's part of an instruction, or of what stands for it there.
+/// A slot's part of an instruction, or of what stands for it there.
 pub fn part(
     of: &Instruction,
     operation: &'static Operation,
     output: TensorId,
+    results: Results,
     operands: Operands,
     attributes: Attributes,
-) -> Command {
+) -> WorkerCommand {
     let (source, signal) = (of.source, of.signal);
-    Command::Run(Instruction { operation, output, operands, attributes, source, signal })
+    let made = Instruction { operation, output, results, operands, attributes, source, signal };
+    WorkerCommand::Run(made)
 }
 
-fn slice(streams: &mut Streams, from: &Copy, to: &Copy, meta: Meta, line: SourceId) {
-    for (rank, &worker) in to.layout.mesh.workers.iter().enumerate() {
+fn slice(streams: &mut Streams, from: &TensorCopy, to: &TensorCopy, meta: Meta, line: SourceId) {
+    for (rank, &slot) in to.layout.mesh.slots.iter().enumerate() {
         let outer = from.layout.block(meta.shape, rank);
         let need = to.layout.block(meta.shape, rank);
         if need.shape.numel() == 0 {
             let part = Meta::new(meta.dtype, need.shape);
-            streams.push(worker, filled(to.id, Scalar::Int(0), part, line));
+            streams.push(slot, filled(to.id, Scalar::Int(0), part, line));
             continue;
         }
         let block = need.within(&outer);
         let operands = smallvec![Operand::Tensor(from.id)];
-        streams.push(worker, instruction(&shape::SLICE, to.id, operands, block.region(), line));
+        let part = Meta::new(meta.dtype, need.shape);
+        let region = block.region();
+        streams.push(slot, instruction(&shape::SLICE, to.id, part, operands, region, line));
     }
 }
 
-/// A tensor of one number for a worker's part.
-pub fn filled(output: TensorId, value: Scalar, part: Meta, line: SourceId) -> Command {
+/// A tensor of one number for a slot's part.
+pub fn filled(output: TensorId, value: Scalar, part: Meta, line: SourceId) -> WorkerCommand {
     let attributes = smallvec![Attribute::dims(&part.shape), Attribute::DType(part.dtype)];
-    instruction(&create::FULL, output, smallvec![Operand::Scalar(value)], attributes, line)
+    let operands = smallvec![Operand::Scalar(value)];
+    instruction(&create::FULL, output, part, operands, attributes, line)
 }
 
 fn zeros(
     streams: &mut Streams,
-    from: &Copy,
-    to: &Copy,
+    from: &TensorCopy,
+    to: &TensorCopy,
     meta: Meta,
     mesh_axis: usize,
     line: SourceId,
 ) {
     let mesh = &to.layout.mesh;
-    for (rank, &worker) in mesh.workers.iter().enumerate() {
+    for (rank, &slot) in mesh.slots.iter().enumerate() {
         let part = Meta::new(meta.dtype, to.layout.block(meta.shape, rank).shape);
         let command = if mesh.coordinate(rank, mesh_axis) == 0 {
             let attributes = smallvec![Attribute::dims(&part.shape)];
             let operands = smallvec![Operand::Tensor(from.id)];
-            instruction(&shape::RESHAPE, to.id, operands, attributes, line)
+            instruction(&shape::RESHAPE, to.id, part, operands, attributes, line)
         } else {
             filled(to.id, Scalar::Int(0), part, line)
         };
-        streams.push(worker, command);
+        streams.push(slot, command);
     }
 }
 
 /// The partial values that rank `rank` of the target combines: all along the mesh axis.
 fn combined(
-    from: &Copy,
-    to: &Copy,
+    from: &TensorCopy,
+    to: &TensorCopy,
     meta: Meta,
     mesh_axis: usize,
     rank: usize,
@@ -130,78 +143,49 @@ fn combined(
     }
 }
 
-fn push(streams: &mut Streams, parts: Vec<Exchange>) {
-    for part in parts {
-        streams.push(part.worker, Command::Exchange(Box::new(part)));
-    }
+/// What an exchange is about, for all slots alike.
+pub struct Exchanged<'a> {
+    pub from: &'a TensorCopy,
+    pub to: &'a TensorCopy,
+    /// Of the tensor that is made.
+    pub meta: Meta,
+    pub collective: Collective,
+    pub reduction: Option<Reduction>,
+    pub line: SourceId,
+    /// Whether engines that join each other may do it together.
+    pub may_join: bool,
 }
 
-/// Each worker's part of an exchange in which rank `rank` of the target gets `parts(rank)`.
-#[allow(clippy::too_many_arguments, reason = "they are all that an exchange is")]
-fn exchange(
-    tensors: &mut Tensors,
-    from: &Copy,
-    to: &Copy,
-    meta: Meta,
-    collective: Collective,
-    reduction: Option<Reduction>,
-    line: SourceId,
-    parts: impl Fn(usize) -> Vec<(usize, Block)>,
-) -> Vec<Exchange> {
-    let transfer = tensors.transfer();
-    let (source_mesh, target_mesh) = (&from.layout.mesh, &to.layout.mesh);
-    let mut sends: Vec<Vec<(WorkerId, Block)>> = vec![Vec::new(); source_mesh.size()];
-    let mut receives: Vec<Vec<Source>> = Vec::with_capacity(target_mesh.size());
-    for (rank, &worker) in target_mesh.workers.iter().enumerate() {
-        let need = to.layout.block(meta.shape, rank);
-        let mut taken = Vec::new();
-        for (source, block) in parts(rank) {
-            let holder = source_mesh.workers[source];
-            let there = block.within(&from.layout.block(meta.shape, source));
-            let at = block.within(&need);
-            if holder == worker {
-                taken.push(Source { from: Origin::Own(there), at });
-            } else {
-                sends[source].push((worker, there));
-                taken.push(Source { from: Origin::Worker(holder), at });
-            }
+impl Exchanged<'_> {
+    /// Has all slots do their parts; engines that join each other, together. Gives its name.
+    pub fn emit(
+        &self,
+        catalogue: &mut Catalogue,
+        streams: &mut Streams,
+        parts: Vec<SlotParts>,
+    ) -> TransferId {
+        let Exchanged { from, to, meta, collective, reduction, line, may_join } = *self;
+        let transfer = catalogue.transfer();
+        let exchange = |parts: SlotParts| {
+            let output = parts.rank.map(|rank| {
+                (to.id, Meta::new(meta.dtype, to.layout.block(meta.shape, rank).shape))
+            });
+            let input = parts.has_input.then_some(from.id);
+            let (slot, parts, joint) = (parts.slot, parts.parts, None);
+            let exchange =
+                Exchange { transfer, collective, input, output, parts, reduction, joint, line };
+            (slot, exchange)
+        };
+        let mut made: Vec<Part> = parts.into_iter().map(exchange).collect();
+        let slots = &catalogue.slots;
+        if may_join {
+            slots.fabrics().join(&mut made, |slot| slots.host(slot));
         }
-        receives.push(taken);
+        for (slot, exchange) in made {
+            streams.push(slot, WorkerCommand::Exchange(Box::new(exchange)));
+        }
+        transfer
     }
-    let part = |worker: WorkerId, sends: Vec<(WorkerId, Block)>, rank: Option<usize>| {
-        let holds = source_mesh.rank_of(worker).is_some();
-        let output = rank.map(|rank| {
-            let shape = to.layout.block(meta.shape, rank).shape;
-            (to.id, Meta::new(meta.dtype, shape))
-        });
-        let sources = rank.map(|rank| receives[rank].clone()).unwrap_or_default();
-        Exchange {
-            transfer,
-            worker,
-            collective,
-            input: holds.then_some(from.id),
-            sends,
-            output,
-            sources,
-            reduction,
-            joint: None,
-            line,
-        }
-    };
-    let mut made = Vec::with_capacity(source_mesh.size().max(target_mesh.size()));
-    for (rank, &worker) in source_mesh.workers.iter().enumerate() {
-        let target = target_mesh.rank_of(worker);
-        let sends = std::mem::take(&mut sends[rank]);
-        if target.is_some() || !sends.is_empty() {
-            made.push(part(worker, sends, target));
-        }
-    }
-    for (rank, &worker) in target_mesh.workers.iter().enumerate() {
-        if source_mesh.rank_of(worker).is_none() {
-            made.push(part(worker, Vec::new(), Some(rank)));
-        }
-    }
-    made
 }
 
 /// The number that changes nothing when it is combined.

@@ -7,21 +7,21 @@ use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, TensorId, Var};
 use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
+use super::catalogue::{Catalogue, Metas};
 use super::streams::Streams;
-use super::tensors::{Metas, Tensors};
 
 impl Planner {
     /// Plans what a composite operation consists of instead.
     pub(super) fn expand(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: &Instruction,
         body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
     ) -> Result<(), String> {
         let mut expansion = Expansion {
             planner: self,
-            tensors,
+            catalogue,
             streams,
             instruction,
             values: Vec::new(),
@@ -32,7 +32,7 @@ impl Planner {
             .iter()
             .map(|operand| {
                 operand.map(|id| {
-                    let meta = expansion.tensors.there(*id).meta;
+                    let meta = expansion.catalogue.placed(*id).meta;
                     expansion.push(*id, meta)
                 })
             })
@@ -50,9 +50,9 @@ impl Planner {
         let values = expansion.values;
         let (result, _) = values[result.0 as usize];
         for (value, _) in values[given..].iter().filter(|(value, _)| *value != result) {
-            tensors.free(*value, streams);
+            catalogue.free(*value, streams);
         }
-        tensors.rename(result, instruction.output);
+        catalogue.rename(result, instruction.output);
         Ok(())
     }
 }
@@ -60,7 +60,7 @@ impl Planner {
 /// Puts the steps of a composite onto the streams.
 struct Expansion<'a> {
     planner: &'a mut Planner,
-    tensors: &'a mut Tensors,
+    catalogue: &'a mut Catalogue,
     streams: &'a mut Streams,
     instruction: &'a Instruction,
     /// What the steps work on. A step that fails has a shape all the same.
@@ -82,15 +82,16 @@ impl Graph for Expansion<'_> {
         operands: &[Operand<Var>],
         attributes: Attributes,
     ) -> Var {
-        let output = self.tensors.name();
+        let output = self.catalogue.name();
         let value = |var: &Var| self.values[var.0 as usize];
         let metas: Metas = operands.iter().map(|operand| operand.map(|var| value(var).1)).collect();
         let meta = operation.check(&metas, &attributes).expect("composites build valid operations");
         let operands: Operands =
             operands.iter().map(|operand| operand.map(|var| value(var).0)).collect();
         let (source, signal) = (self.instruction.source, self.instruction.signal);
-        let step = Instruction { operation, output, operands, attributes, source, signal };
-        if let Err(error) = self.planner.run(self.tensors, self.streams, step) {
+        let results = smallvec![meta];
+        let step = Instruction { operation, output, results, operands, attributes, source, signal };
+        if let Err(error) = self.planner.run(self.catalogue, self.streams, step) {
             self.error = Some(error);
         }
         self.push(output, meta)

@@ -1,15 +1,15 @@
-//! Notes of what is planned, for who asks.
+//! Records what is planned, for who asks.
 
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
-use gt_ir::{Instruction, Meta, SourceId, WorkerId};
+use gt_ir::layout::Layout;
+use gt_ir::{Instruction, Meta, SlotId, SourceId};
 
-use super::layout::Layout;
 use super::moves::{Stage, StageKind};
-use super::scope::Cluster;
+use super::slots::Slots;
 
 /// What is planned between the beginning and the end of an explanation.
 #[derive(Default)]
-pub struct Notes {
+pub struct Recorder {
     steps: Vec<PlannedStep>,
     /// Moves for the step that is planned now.
     moves: Vec<PlannedMove>,
@@ -32,10 +32,10 @@ pub enum Reason<'a> {
 /// Steps kept at most; what comes after is not explained.
 const LIMIT: usize = 100_000;
 
-impl Notes {
+impl Recorder {
     pub fn moved(
         &mut self,
-        cluster: &Cluster,
+        slots: &Slots,
         meta: Meta,
         from: &Layout,
         stage: &Stage,
@@ -48,8 +48,8 @@ impl Notes {
         self.moves.push(PlannedMove {
             collective,
             bytes: stage.bytes,
-            from: placed(cluster, meta, from),
-            to: placed(cluster, meta, &stage.layout),
+            from: placed(slots, meta, from),
+            to: placed(slots, meta, &stage.layout),
             reason: words(from, stage, reason),
         });
     }
@@ -84,25 +84,20 @@ impl Notes {
         }
     }
 
-    pub fn explanation(self, cluster: &Cluster, memory: &[(WorkerId, u64)]) -> Explanation {
-        let memory =
-            memory.iter().filter_map(|(worker, bytes)| Some((number(cluster, *worker)?, *bytes)));
+    pub fn explanation(self, slots: &Slots, memory: &[(SlotId, u64)]) -> Explanation {
+        let memory = memory.iter().filter_map(|(slot, bytes)| Some((slots.number(*slot)?, *bytes)));
         Explanation { steps: self.steps, memory: memory.collect() }
     }
 }
 
 /// A tensor and where it is, in the numbers that users know workers by.
-pub fn placed(cluster: &Cluster, meta: Meta, layout: &Layout) -> PlacedTensor {
-    let workers = layout.mesh.workers.iter();
+pub fn placed(slots: &Slots, meta: Meta, layout: &Layout) -> PlacedTensor {
+    let workers = layout.mesh.slots.iter();
     PlacedTensor {
         meta,
         placement: layout.to_string(),
-        workers: workers.filter_map(|worker| number(cluster, *worker)).collect(),
+        workers: workers.filter_map(|slot| slots.number(*slot)).collect(),
     }
-}
-
-fn number(cluster: &Cluster, worker: WorkerId) -> Option<u32> {
-    cluster.workers.iter().find(|(_, other)| *other == worker).map(|(number, _)| *number)
 }
 
 fn words(from: &Layout, stage: &Stage, reason: Reason) -> String {

@@ -3,17 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gt_ir::exchange::Origin;
+use gt_ir::exchange::Sender;
 use gt_ir::fabric::{Fabric, Joint, Member, Way};
 use gt_ir::sharding::Block;
-use gt_ir::{Exchange, WorkerId};
+use gt_ir::{Exchange, SlotId, WorkerId};
 
 /// The workers whose engines join others.
-#[derive(Clone, Default)]
-pub struct Fabrics(BTreeMap<WorkerId, Place>);
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Fabrics(BTreeMap<WorkerId, Endpoint>);
 
-#[derive(Clone)]
-struct Place {
+/// A slot's part of an exchange.
+pub type Part = (SlotId, Exchange);
+
+/// Where a worker's engine is reached.
+#[derive(Clone, PartialEq, Eq)]
+struct Endpoint {
     name: String,
     machine: String,
     fabric: Fabric,
@@ -22,65 +26,70 @@ struct Place {
 impl Fabrics {
     pub fn add(&mut self, worker: WorkerId, name: &str, machine: &str, fabric: &Fabric) {
         let (name, machine) = (name.to_string(), machine.to_string());
-        self.0.insert(worker, Place { name, machine, fabric: fabric.clone() });
+        self.0.insert(worker, Endpoint { name, machine, fabric: fabric.clone() });
     }
 
     /// Has engines carry out an exchange, of which these are all workers' parts. Workers that
     /// nothing connects are groups of their own; a group of which one cannot join the others
     /// sends pieces.
-    pub fn join(&self, parts: &mut [Exchange]) {
+    pub fn join(&self, parts: &mut [Part], host: impl Fn(SlotId) -> Option<WorkerId>) {
         if self.0.is_empty() {
             return;
         }
         for group in groups(parts) {
-            let members: Vec<&Exchange> = group.iter().map(|&index| &parts[index]).collect();
-            if let Some(joint) = self.joint(&members) {
+            let members: Vec<&Part> = group.iter().map(|&index| &parts[index]).collect();
+            if let Some(joint) = self.joint(&members, &host) {
                 let joint = Arc::new(joint);
                 for index in group {
-                    parts[index].joint = Some(Arc::clone(&joint));
+                    parts[index].1.joint = Some(Arc::clone(&joint));
                 }
             }
         }
     }
 
     /// How the engines of a group carry out its parts; `None` if they cannot.
-    fn joint(&self, parts: &[&Exchange]) -> Option<Joint> {
-        let places = parts.iter().map(|part| self.0.get(&part.worker));
-        let places: Vec<&Place> = places.collect::<Option<_>>()?;
+    fn joint(&self, parts: &[&Part], host: &impl Fn(SlotId) -> Option<WorkerId>) -> Option<Joint> {
+        let workers: Vec<WorkerId> =
+            parts.iter().map(|(slot, _)| host(*slot)).collect::<Option<_>>()?;
+        let places: Vec<&Endpoint> =
+            workers.iter().map(|worker| self.0.get(worker)).collect::<Option<_>>()?;
         let first = places[0];
+        // An engine takes part once in a call.
+        let mut members = BTreeSet::new();
         let mut devices = BTreeSet::new();
-        let fits = places.iter().all(|place| {
+        let fits = places.iter().zip(&workers).all(|(place, worker)| {
             let (ours, theirs) = (&first.fabric, &place.fabric);
             let near = !first.machine.is_empty() && first.machine == place.machine;
             let reaches = if ours.local { theirs.local && near } else { !theirs.local };
             let has_own_device =
                 theirs.device.is_empty() || devices.insert((&place.machine, &theirs.device));
-            ours.kind == theirs.kind && reaches && has_own_device
+            ours.kind == theirs.kind && reaches && has_own_device && members.insert(*worker)
         });
         if !fits {
             return None;
         }
-        let member = |(part, place): (&&Exchange, &&Place)| Member {
-            worker: part.worker,
+        let member = |((part, worker), place): ((&&Part, &WorkerId), &&Endpoint)| Member {
+            slot: part.0,
+            worker: *worker,
             name: place.name.clone(),
         };
         Some(Joint {
             kind: first.fabric.kind.clone(),
             store: first.fabric.store.clone(),
-            members: parts.iter().zip(&places).map(member).collect(),
+            members: parts.iter().zip(&workers).zip(&places).map(member).collect(),
             way: way(parts),
         })
     }
 }
 
-/// The parts that something goes between, each group in the order of its workers.
-fn groups(parts: &[Exchange]) -> Vec<Vec<usize>> {
-    let places = parts.iter().enumerate().map(|(index, part)| (part.worker, index));
-    let places: BTreeMap<WorkerId, usize> = places.collect();
+/// The parts that something goes between, each group in the order of its slots.
+fn groups(parts: &[Part]) -> Vec<Vec<usize>> {
+    let places = parts.iter().enumerate().map(|(index, part)| (part.0, index));
+    let places: BTreeMap<SlotId, usize> = places.collect();
     // Each part begins as a group of its own, and goes over to that of whom it sends to.
     let mut group_of: Vec<usize> = (0..parts.len()).collect();
-    for (index, part) in parts.iter().enumerate() {
-        for (to, _) in &part.sends {
+    for (index, (_, part)) in parts.iter().enumerate() {
+        for (to, _) in &part.parts.sends {
             let Some(&to) = places.get(to) else { continue };
             let (old, new) = (group_of[index], group_of[to]);
             if old != new {
@@ -96,20 +105,21 @@ fn groups(parts: &[Exchange]) -> Vec<Vec<usize>> {
 }
 
 /// What goes between the members of a group.
-fn way(parts: &[&Exchange]) -> Way {
+fn way(parts: &[&Part]) -> Way {
+    let parts: Vec<&Exchange> = parts.iter().map(|(_, exchange)| exchange).collect();
     let reaches_all = |part: &&Exchange| {
-        let to: BTreeSet<WorkerId> = part.sends.iter().map(|(to, _)| *to).collect();
-        part.sends.len() == parts.len() - 1 && to.len() == part.sends.len()
+        let to: BTreeSet<SlotId> = part.parts.sends.iter().map(|(to, _)| *to).collect();
+        part.parts.sends.len() == parts.len() - 1 && to.len() == part.parts.sends.len()
     };
-    let is_same = |part: &&Exchange| part.sends.windows(2).all(|two| two[0].1 == two[1].1);
-    let mut senders = parts.iter().enumerate().filter(|(_, part)| !part.sends.is_empty());
+    let is_same = |part: &&Exchange| part.parts.sends.windows(2).all(|two| two[0].1 == two[1].1);
+    let mut senders = parts.iter().enumerate().filter(|(_, part)| !part.parts.sends.is_empty());
     if let (Some((root, part)), None) = (senders.next(), senders.next()) {
         let all_get_it = reaches_all(part) && is_same(part);
         return if all_get_it { Way::Broadcast { root: root as u32 } } else { Way::AllToAll };
     }
-    let length = parts[0].sends.first().map_or(0, |(_, block)| block.shape.numel());
+    let length = parts[0].parts.sends.first().map_or(0, |(_, block)| block.shape.numel());
     let is_even =
-        |part: &&Exchange| part.sends.iter().all(|(_, block)| block.shape.numel() == length);
+        |part: &&Exchange| part.parts.sends.iter().all(|(_, block)| block.shape.numel() == length);
     if !parts.iter().all(|part| reaches_all(part) && is_even(part)) {
         return Way::AllToAll;
     }
@@ -117,11 +127,12 @@ fn way(parts: &[&Exchange]) -> Way {
         let own = own_blocks(part);
         part.reduction.is_some()
             && part.output.is_some()
-            && part.sources.len() == parts.len()
+            && part.parts.receives.len() == parts.len()
             && own.len() == 1
             && own[0].shape.numel() == length
     };
-    let is_one_block = |part: &&Exchange| is_same(part) && own_blocks(part)[0] == part.sends[0].1;
+    let is_one_block =
+        |part: &&Exchange| is_same(part) && own_blocks(part)[0] == part.parts.sends[0].1;
     match parts.iter().all(is_combined) {
         true if parts.iter().all(is_one_block) => Way::AllReduce,
         true => Way::ReduceScatter,
@@ -130,24 +141,24 @@ fn way(parts: &[&Exchange]) -> Way {
     }
 }
 
-/// What a worker takes of its own input.
+/// What a slot takes of its own input.
 fn own_blocks(part: &Exchange) -> Vec<Block> {
-    let own = part.sources.iter().filter_map(|source| match &source.from {
-        Origin::Own(block) => Some(*block),
-        Origin::Worker(_) => None,
+    let own = part.parts.receives.iter().filter_map(|received| match &received.from {
+        Sender::Own(block) => Some(*block),
+        Sender::Slot(_) => None,
     });
     own.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use gt_ir::exchange::{Collective, Source};
+    use gt_ir::exchange::{Collective, Parts, Receive};
     use gt_ir::sharding::Reduction;
     use gt_ir::{DType, Meta, Shape, SourceId, TensorId, TransferId};
 
     use super::*;
 
-    fn fabrics(workers: u32, change: impl Fn(u32, &mut Place)) -> Fabrics {
+    fn fabrics(workers: u32, change: impl Fn(u32, &mut Endpoint)) -> Fabrics {
         let mut fabrics = Fabrics::default();
         for worker in 0..workers {
             let (kind, device) = ("gloo/1".to_string(), format!("device {worker}"));
@@ -165,31 +176,38 @@ mod tests {
     }
 
     /// The part of a worker that gives each of `to` these rows, and keeps `own`.
-    fn part(worker: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> Exchange {
+    fn part(slot: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> Part {
         let at = own.unwrap_or_else(|| rows(0, 1));
-        let others = from.iter().map(|&worker| Origin::Worker(WorkerId(worker)));
-        let sources = own.map(Origin::Own).into_iter().chain(others);
-        Exchange {
+        let others = from.iter().map(|&worker| Sender::Slot(SlotId(worker)));
+        let receives = own.map(Sender::Own).into_iter().chain(others);
+        let exchange = Exchange {
             transfer: TransferId(1),
-            worker: WorkerId(worker),
             collective: Collective::Send,
             input: Some(TensorId(1)),
-            sends: to.iter().map(|&(to, block)| (WorkerId(to), block)).collect(),
             output: Some((TensorId(2), Meta::new(DType::F32, at.shape))),
-            sources: sources.map(|from| Source { from, at }).collect(),
+            parts: Parts {
+                sends: to.iter().map(|&(to, block)| (SlotId(to), block)).collect(),
+                receives: receives.map(|from| Receive { from, at }).collect(),
+            },
             reduction: None,
             joint: None,
             line: SourceId::default(),
-        }
+        };
+        (SlotId(slot), exchange)
     }
 
-    fn ways(fabrics: &Fabrics, mut parts: Vec<Exchange>) -> Vec<Option<Way>> {
-        fabrics.join(&mut parts);
-        parts.iter().map(|part| part.joint.as_ref().map(|joint| joint.way)).collect()
+    /// Slot and worker of a number are on each other.
+    fn host(slot: SlotId) -> Option<WorkerId> {
+        Some(WorkerId(slot.0))
     }
 
-    fn sums(mut parts: Vec<Exchange>) -> Vec<Exchange> {
-        parts.iter_mut().for_each(|part| part.reduction = Some(Reduction::Sum));
+    fn ways(fabrics: &Fabrics, mut parts: Vec<Part>) -> Vec<Option<Way>> {
+        fabrics.join(&mut parts, host);
+        parts.iter().map(|(_, part)| part.joint.as_ref().map(|joint| joint.way)).collect()
+    }
+
+    fn sums(mut parts: Vec<Part>) -> Vec<Part> {
+        parts.iter_mut().for_each(|(_, part)| part.reduction = Some(Reduction::Sum));
         parts
     }
 
@@ -238,15 +256,15 @@ mod tests {
         let pair = |worker, other| part(worker, &[(other, whole)], Some(whole), &[other]);
         let alone = part(4, &[], Some(whole), &[]);
         let mut parts = vec![pair(0, 2), pair(1, 3), pair(2, 0), pair(3, 1), alone];
-        fabrics.join(&mut parts);
-        let members = |part: &Exchange| {
+        fabrics.join(&mut parts, host);
+        let members = |(_, part): &Part| {
             let joint = part.joint.as_ref()?;
             Some(joint.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
         };
         let groups: Vec<_> = parts.iter().map(members).collect();
         let (even, odd) = (Some(vec![0, 2]), Some(vec![1, 3]));
         assert_eq!(groups, [even.clone(), odd.clone(), even, odd, None]);
-        assert_eq!(parts[1].joint.as_ref().unwrap().store, "host:1");
+        assert_eq!(parts[1].1.joint.as_ref().unwrap().store, "host:1");
     }
 
     #[test]
@@ -256,7 +274,7 @@ mod tests {
             let half = |worker, other| part(worker, &[(other, whole)], Some(whole), &[other]);
             vec![half(0, 1), half(1, 0)]
         };
-        let joins = |change: &dyn Fn(u32, &mut Place)| {
+        let joins = |change: &dyn Fn(u32, &mut Endpoint)| {
             ways(&fabrics(2, change), pair()) == [Some(Way::AllGather); 2]
         };
         assert!(joins(&|_, _| {}));
@@ -266,6 +284,10 @@ mod tests {
         assert!(!joins(&|worker, place| place.fabric.local = worker == 0));
         assert!(!joins(&|_, place| place.fabric.device = "the same".into()));
         assert_eq!(ways(&fabrics(1, |_, _| {}), pair()), [None; 2]);
+        // An engine on which two slots are.
+        let mut lent = pair();
+        fabrics(2, |_, _| {}).join(&mut lent, |_| Some(WorkerId(0)));
+        assert!(lent.iter().all(|(_, part)| part.joint.is_none()));
         // A network has many machines, with devices of equal names.
         assert!(joins(&|worker, place| {
             place.machine = format!("machine {worker}");

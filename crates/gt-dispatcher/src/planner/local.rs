@@ -1,20 +1,20 @@
-//! Each worker's part of an instruction.
+//! Each slot's part of an instruction.
 
 use std::sync::Arc;
 
 use gt_ir::instruction::{Attribute, Instruction, Operands};
+use gt_ir::layout::Placement;
 use gt_ir::ops::{binary, shape};
 use gt_ir::sharding::{Part, Rule};
-use gt_ir::{Command, Meta, Operand, Scalar, TensorId, WorkerId};
+use gt_ir::{Meta, Operand, Scalar, SlotId, TensorId, WorkerCommand};
 use smallvec::{SmallVec, smallvec};
 
+use super::catalogue::{Catalogue, Metas, TensorCopy};
 use super::emit;
-use super::layout::Placement;
 use super::strategy::{Share, Strategy};
 use super::streams::Streams;
-use super::tensors::{Copy, Metas, Tensors};
 
-/// An instruction with its strategy, about to be made specific to each worker.
+/// An instruction with its strategy, about to be made specific to each slot.
 pub(super) struct Local<'a> {
     pub instruction: &'a Instruction,
     pub rule: &'a Rule,
@@ -26,9 +26,9 @@ pub(super) struct Local<'a> {
 impl Local<'_> {
     pub(super) fn emit(
         &self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
-        operands: &[Option<Copy>],
+        operands: &[Option<TensorCopy>],
         output: TensorId,
     ) {
         let names: Operands = self
@@ -42,10 +42,10 @@ impl Local<'_> {
                 (Operand::Tensor(id), None) => unreachable!("tensor {id} was brought"),
             })
             .collect();
-        let average = (self.rule.averaged && self.reduces()).then(|| tensors.worker_name());
+        let average = (self.rule.averaged && self.reduces()).then(|| catalogue.name());
         let mesh = Arc::clone(&self.strategy.output.mesh);
-        for (rank, &worker) in mesh.workers.iter().enumerate() {
-            self.emit_part(streams, worker, rank, &names, output, average);
+        for (rank, &slot) in mesh.slots.iter().enumerate() {
+            self.emit_part(streams, slot, rank, &names, output, average);
         }
     }
 
@@ -65,7 +65,7 @@ impl Local<'_> {
     fn emit_part(
         &self,
         streams: &mut Streams,
-        worker: WorkerId,
+        slot: SlotId,
         rank: usize,
         names: &Operands,
         output: TensorId,
@@ -79,8 +79,9 @@ impl Local<'_> {
             // It has nothing to add to its summand.
             let dims = smallvec![Attribute::dims(&part_meta.shape)];
             let first = names[..1].iter().copied().collect();
-            let as_it_is = emit::part(self.instruction, &shape::RESHAPE, output, first, dims);
-            return streams.push(worker, as_it_is);
+            let (instruction, results) = (self.instruction, smallvec![part_meta]);
+            let as_it_is = emit::part(instruction, &shape::RESHAPE, output, results, first, dims);
+            return streams.push(slot, as_it_is);
         }
         if share == 0.0 {
             // It has no part of what is combined, and must not change it.
@@ -89,7 +90,7 @@ impl Local<'_> {
                 unreachable!("a reduced factor leaves partial values")
             };
             let value = emit::identity(reduction, self.meta.dtype);
-            return streams.push(worker, emit::filled(output, value, part_meta, line));
+            return streams.push(slot, emit::filled(output, value, part_meta, line));
         }
         let attributes = match self.instruction.operation.localize {
             Some(localize) if !self.strategy.shares.iter().all(|share| *share == Share::Whole) => {
@@ -107,15 +108,16 @@ impl Local<'_> {
         };
         let operation = self.instruction.operation;
         let run = |operation, output, operands, attributes| {
-            emit::part(self.instruction, operation, output, operands, attributes)
+            let results = smallvec![part_meta];
+            emit::part(self.instruction, operation, output, results, operands, attributes)
         };
         let Some(average) = average else {
-            return streams.push(worker, run(operation, output, names.clone(), attributes));
+            return streams.push(slot, run(operation, output, names.clone(), attributes));
         };
-        streams.push(worker, run(operation, average, names.clone(), attributes));
+        streams.push(slot, run(operation, average, names.clone(), attributes));
         let weighed = smallvec![Operand::Tensor(average), Operand::Scalar(Scalar::Float(share))];
-        streams.push(worker, run(&binary::MUL, output, weighed, smallvec![]));
-        streams.push(worker, Command::Free(average));
+        streams.push(slot, run(&binary::MUL, output, weighed, smallvec![]));
+        streams.push(slot, WorkerCommand::Free(average));
     }
 
     /// How much of what is combined this rank has: 1 is all.

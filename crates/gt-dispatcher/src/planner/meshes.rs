@@ -3,15 +3,14 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use gt_ir::WorkerId;
+use gt_ir::SlotId;
+use gt_ir::layout::Mesh;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::layout::Mesh;
-
 #[derive(Default)]
 pub struct Meshes {
-    /// By a hash of lengths and workers. Those that nobody uses are forgotten in time.
+    /// By a hash of lengths and slots. Those that nobody uses are forgotten in time.
     known: FxHashMap<u64, SmallVec<[Weak<Mesh>; 1]>>,
     /// How many were in use when that was last counted.
     used: usize,
@@ -19,14 +18,14 @@ pub struct Meshes {
 }
 
 impl Meshes {
-    /// The mesh of these workers, `dims` along each axis.
-    pub fn get(&mut self, dims: &[usize], workers: &[WorkerId]) -> Arc<Mesh> {
-        debug_assert_eq!(dims.iter().product::<usize>(), workers.len());
+    /// The mesh of these slots, `dims` along each axis.
+    pub fn get(&mut self, dims: &[usize], slots: &[SlotId]) -> Arc<Mesh> {
+        debug_assert_eq!(dims.iter().product::<usize>(), slots.len());
         let mut hasher = FxHasher::default();
-        (dims, workers).hash(&mut hasher);
+        (dims, slots).hash(&mut hasher);
         let key = hasher.finish();
         let alike = self.known.get(&key).into_iter().flatten().filter_map(Weak::upgrade);
-        let same = |mesh: &Arc<Mesh>| *mesh.dims == *dims && *mesh.workers == *workers;
+        let same = |mesh: &Arc<Mesh>| *mesh.dims == *dims && *mesh.slots == *slots;
         if let Some(mesh) = alike.into_iter().find(same) {
             return mesh;
         }
@@ -38,15 +37,15 @@ impl Meshes {
             self.used = self.known.len();
         }
         self.next += 1;
-        let (dims, workers) = (SmallVec::from_slice(dims), workers.to_vec());
-        let mesh = Arc::new(Mesh { number: self.next, dims, workers });
+        let (dims, slots) = (SmallVec::from_slice(dims), slots.to_vec());
+        let mesh = Arc::new(Mesh { number: self.next, dims, slots });
         self.known.entry(key).or_default().push(Arc::downgrade(&mesh));
         mesh
     }
 
-    /// The mesh of one worker alone.
-    pub fn single(&mut self, worker: WorkerId) -> Arc<Mesh> {
-        self.get(&[1], &[worker])
+    /// The mesh of one slot alone.
+    pub fn single(&mut self, slot: SlotId) -> Arc<Mesh> {
+        self.get(&[1], &[slot])
     }
 }
 
@@ -57,11 +56,11 @@ mod tests {
     #[test]
     fn equal_ones_are_one_and_unused_ones_are_forgotten() {
         let mut meshes = Meshes::default();
-        let first = meshes.single(WorkerId(7));
+        let first = meshes.single(SlotId(7));
         for number in 0..1000 {
-            assert_ne!(meshes.get(&[2], &[WorkerId(number), WorkerId(number + 1)]), first);
+            assert_ne!(meshes.get(&[2], &[SlotId(number), SlotId(number + 1)]), first);
         }
-        assert_eq!(meshes.single(WorkerId(7)), first);
+        assert_eq!(meshes.single(SlotId(7)), first);
         assert!(meshes.known.len() < 200);
     }
 }

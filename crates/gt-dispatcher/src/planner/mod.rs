@@ -1,62 +1,72 @@
-//! The planner: rewrites a session's stream for the workers that compute it.
+//! The planner: rewrites a session's stream for the worker slots that compute it.
 //!
-//! - [`layout`]: how a tensor lies over workers; [`meshes`]: the sets of workers in use.
-//! - [`tensors`]: a session's tensors and the copies there are of each.
+//! - [`catalogue`]: a session's tensors, and the copies there are of each; [`slots`]: its slots;
+//!   [`meshes`]: the sets of slots in use.
 //! - [`scope`]: what signals ask for.
 //! - [`strategy`]: the ways to compute an instruction, and the cheapest.
 //! - [`moves`]: from one layout to another.
-//! - [`explain`]: notes of what is planned, for who asks.
-//! - [`run`]: one instruction with all of these; [`expand`]: a composite as several;
+//! - [`explain`]: records what is planned, for who asks.
+//! - [`run`]: one instruction with all of these; [`in_place`]: one that needs none of them;
+//!   [`judge`]: what a strategy does to its tensors; [`expand`]: a composite as several;
 //!   [`mod@slice`]: a part of what is cut.
-//! - [`passes`]: what was planned before, played again; [`touches`]: what it concerns.
-//! - [`local`]: each worker's part of an instruction; [`emit`]: of a move; [`fabrics`]: which moves
+//! - [`plans`]: iterations that were planned before; [`plan`]: one of them; [`write`]: an iteration as a template for
+//!   workers; [`touches`]: what it concerns; [`moving`]: what its slices depend on.
+//! - [`local`]: each slot's part of an instruction; [`emit`]: of a move; [`fabrics`]: which moves
 //!   engines make themselves.
 
+mod catalogue;
 mod emit;
 mod expand;
 mod explain;
 mod fabrics;
-mod layout;
+mod in_place;
+mod judge;
 mod local;
 mod meshes;
 mod moves;
-mod passes;
+mod moving;
+mod plan;
+mod plans;
 mod run;
 mod scope;
 mod slice;
+mod slots;
 mod strategy;
 mod streams;
-mod tensors;
 mod touches;
+mod write;
 
 use std::sync::Arc;
 
 use gt_ir::explain::{Explanation, PlacedTensor};
+use gt_ir::layout::{Layout, Placement};
 use gt_ir::message::Failure;
-use gt_ir::{Command, Content, Instruction, Meta, SourceId, TensorData, TensorId, WorkerId};
+use gt_ir::{
+    Content, Create, Instruction, Meta, SlotId, SourceId, TensorData, TensorId, WorkerCommand,
+};
 
+pub use catalogue::Catalogue;
 pub use fabrics::Fabrics;
-pub use layout::{Layout, Mesh, Placement};
-pub use passes::{PassAtHand, Passes};
-pub use scope::{Cluster, Scope};
+pub use plans::{Iteration, Plans, Unfold};
+pub use scope::Scope;
+pub use slots::{Host, Slots};
 pub use streams::Streams;
-pub use tensors::Tensors;
 
-use explain::{Notes, Reason};
+use catalogue::{Placed, Provenance, TensorCopy, missing};
+use explain::{Reason, Recorder};
 use meshes::Meshes;
 use scope::Wanted;
-use tensors::{Copy, Origin, There, missing};
 
 /// Data up to this size goes to several workers as it is; more goes to one, which passes it on.
 const SMALL_DATA: usize = 64 << 10;
 
 /// Plans the streams of all sessions.
-#[derive(Default)]
 pub struct Planner {
     meshes: Meshes,
-    cluster: Cluster,
     /// Tensors from this size on are cut over all workers where no signal says otherwise.
     auto_shard: Option<usize>,
+    /// An iteration stops for others after so much work: see [`gt_ir::Operation::work`].
+    quantum: u64,
     stats: Stats,
 }
 
@@ -66,6 +76,13 @@ pub struct Stats {
     /// Moves between workers, and their bytes.
     pub moves: u64,
     pub bytes: u64,
+}
+
+impl Default for Planner {
+    fn default() -> Planner {
+        let (meshes, stats) = (Meshes::default(), Stats::default());
+        Planner { meshes, auto_shard: None, quantum: u64::MAX, stats }
+    }
 }
 
 impl Planner {
@@ -78,27 +95,20 @@ impl Planner {
         self.stats
     }
 
-    /// The workers have changed.
-    pub fn set_workers(&mut self, workers: Vec<(u32, WorkerId)>, fabrics: Fabrics) {
-        let version = self.cluster.version + 1;
-        self.cluster = Cluster { workers, fabrics, version };
+    /// How much work is an engine's quantum at most, if the slowest does so much in a second.
+    pub fn set_rate(&mut self, rate: u64) {
+        self.quantum = (rate / 100).max(1);
     }
 
-    /// Lets a session's tensors begin at a worker.
-    pub fn settle(&mut self, tensors: &mut Tensors, worker: WorkerId) {
-        let layout = Layout::replicated(&self.meshes.single(worker));
-        tensors.home = Some((worker, Arc::new(layout)));
-    }
-
-    /// A worker is gone: what only it had has failed.
-    pub fn lose_worker(
+    /// A slot's worker is gone: what only it had has failed.
+    pub fn lose_slot(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
-        worker: WorkerId,
+        slot: SlotId,
         failure: &Arc<Failure>,
     ) {
-        tensors.lose_worker(worker, failure, &mut self.meshes, streams);
+        catalogue.lose_slot(slot, failure, &mut self.meshes, streams);
     }
 
     /// Plans an instruction.
@@ -107,153 +117,161 @@ impl Planner {
     /// It names what no valid client would.
     pub fn instruction(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: Instruction,
     ) -> Result<(), String> {
-        tensors.qualify_new(instruction.output)?;
-        self.run(tensors, streams, instruction)
+        for (id, _) in instruction.outputs() {
+            catalogue.check_new(id)?;
+        }
+        if instruction.results.is_empty() {
+            return Err(format!("'{}' declares no result", instruction.operation.name));
+        }
+        self.run(catalogue, streams, instruction)
     }
 
-    /// Plans a tensor made from data: to where its scope wants it. Gives the worker that gets
-    /// the data as it came.
+    /// Plans a tensor made from data: to where its scope wants it. Gives the slot that gets the
+    /// data as it came.
     ///
     /// # Errors
     /// It has a name that no valid client would give.
     pub fn create(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
-        output: TensorId,
-        content: Content,
-        signal: u32,
-    ) -> Result<Option<WorkerId>, String> {
-        let name = tensors.qualify_new(output)?;
+        create: Create,
+    ) -> Result<Option<SlotId>, String> {
+        let Create { output, content, signal } = create;
+        catalogue.check_new(output)?;
         let meta = content.meta();
-        let wanted = match self.wanted(tensors, signal) {
-            Ok(wanted) => wanted.or_else(|| self.automatic(meta)).map(|wanted| wanted.layout(meta)),
+        let wanted = match self.wanted(catalogue, signal) {
+            Ok(wanted) => wanted.or_else(|| self.automatic(catalogue, meta)),
             Err(reason) => {
                 let failure = Failure { operation: "create".into(), reason, ..missing(output) };
-                tensors.fail(output, Arc::new(failure));
+                catalogue.fail(output, Arc::new(failure));
                 return Ok(None);
             }
         };
-        let command = |content| Command::Create { output: name, content, signal };
-        let Some(layout) = wanted else {
-            let home = self.home(tensors);
-            let worker = home.mesh.workers[0];
-            streams.push(worker, command(content));
-            tensors.put(output, meta, home, name);
-            return Ok(Some(worker));
+        let command = |content| WorkerCommand::Create(Create { output, content, signal });
+        let Some(layout) = wanted.map(|wanted| wanted.layout(meta)) else {
+            let home = catalogue.home(&mut self.meshes);
+            let slot = home.mesh.slots[0];
+            streams.push(slot, command(content));
+            catalogue.put(output, meta, home, output);
+            return Ok(Some(slot));
         };
-        let worker = layout.mesh.workers[0];
+        let slot = layout.mesh.slots[0];
+        let provenance = Provenance { placed: true, combined: false };
         match content {
             Content::Data(data) if splits(&layout, &data) => {
-                for (rank, &worker) in layout.mesh.workers.iter().enumerate() {
-                    streams.push(worker, command(Content::Data(part(&data, &layout, rank))));
+                for (rank, &slot) in layout.mesh.slots.iter().enumerate() {
+                    streams.push(slot, command(Content::Data(part(&data, &layout, rank))));
                 }
-                tensors.put(output, meta, Arc::new(layout), name);
-                tensors.set_origin(output, Origin { placed: true, combined: false });
+                catalogue.put(output, meta, Arc::new(layout), output);
+                catalogue.set_provenance(output, provenance);
             }
             content => {
-                streams.push(worker, command(content));
-                let whole = Layout::replicated(&self.meshes.single(worker));
-                tensors.put(output, meta, Arc::new(whole), name);
+                streams.push(slot, command(content));
+                let whole = Layout::replicated(&self.meshes.single(slot));
+                catalogue.put(output, meta, Arc::new(whole), output);
                 let (line, reason) = (SourceId::default(), Reason::Created);
-                self.copy_in(tensors, streams, output, &layout, line, reason);
-                self.note_other(tensors, "create", output, line);
-                tensors.keep_only(output, &layout, streams);
-                tensors.set_origin(output, Origin { placed: true, combined: false });
+                self.copy_in(catalogue, streams, output, &layout, line, reason);
+                record_other(catalogue, "create", output, line);
+                catalogue.keep_only(output, &layout, streams);
+                catalogue.set_provenance(output, provenance);
             }
         }
-        Ok(Some(worker))
+        Ok(Some(slot))
     }
 
-    /// Has `fetch` send the commands that need a tensor whole, to a worker that has it so. If
-    /// none has, one gets a copy for the time being.
+    /// Has `fetch` send the commands that need a tensor whole, to a slot that has it so. If none
+    /// has, one gets a copy for the time being.
     pub fn with_whole(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
         id: TensorId,
         line: SourceId,
-        fetch: impl FnOnce(WorkerId, TensorId) -> Command,
+        fetch: impl FnOnce(SlotId, TensorId) -> WorkerCommand,
     ) {
-        let there = tensors.there(id);
-        if let Some(copy) = there.copies.iter().find(|copy| copy.layout.is_replicated()) {
-            let worker = copy.layout.mesh.workers[0];
-            return streams.push(worker, fetch(worker, copy.id));
+        let placed = catalogue.placed(id);
+        if let Some(copy) = placed.copies.iter().find(|copy| copy.layout.is_replicated()) {
+            let slot = copy.layout.mesh.slots[0];
+            return streams.push(slot, fetch(slot, copy.id));
         }
-        let worker = there.copies[0].layout.mesh.workers[0];
-        let layout = Layout::replicated(&self.meshes.single(worker));
-        let copy: Copy = self.copy_in(tensors, streams, id, &layout, line, Reason::Fetched);
-        self.note_other(tensors, "fetch", id, line);
-        streams.push(worker, fetch(worker, copy.id));
-        tensors.drop_copy(id, &copy, streams);
+        let slot = placed.copies[0].layout.mesh.slots[0];
+        let layout = Layout::replicated(&self.meshes.single(slot));
+        let copy: TensorCopy = self.copy_in(catalogue, streams, id, &layout, line, Reason::Fetched);
+        record_other(catalogue, "fetch", id, line);
+        streams.push(slot, fetch(slot, copy.id));
+        catalogue.drop_copy(id, &copy, streams);
     }
 
-    /// Begins to note what is planned for a session.
-    pub fn begin_explaining(&self, tensors: &mut Tensors) {
-        tensors.notes = Some(Notes::default());
+    /// Begins to record what is planned for a session.
+    pub fn begin_explaining(&self, catalogue: &mut Catalogue) {
+        catalogue.recorder = Some(Recorder::default());
     }
 
     /// What was planned since then.
-    pub fn end_explaining(&self, tensors: &mut Tensors) -> Explanation {
-        let notes = tensors.notes.take().unwrap_or_default();
-        notes.explanation(&self.cluster, &tensors.memory())
+    pub fn end_explaining(&self, catalogue: &mut Catalogue) -> Explanation {
+        let recorder = catalogue.recorder.take().unwrap_or_default();
+        recorder.explanation(&catalogue.slots, &catalogue.memory())
     }
 
     /// Where a tensor is: in how many layouts, and on which workers.
-    pub fn locate(&self, there: &There) -> Vec<PlacedTensor> {
-        let copies = there.copies.iter();
-        copies.map(|copy| explain::placed(&self.cluster, there.meta, &copy.layout)).collect()
-    }
-
-    /// Notes what is not an instruction: the copy of a tensor that was made last.
-    fn note_other(&self, tensors: &mut Tensors, name: &str, id: TensorId, line: SourceId) {
-        if tensors.notes.is_none() {
-            return;
-        }
-        let there = tensors.there(id);
-        let placed = |copy: &Copy| explain::placed(&self.cluster, there.meta, &copy.layout);
-        let (first, last) = (&there.copies[0], &there.copies[there.copies.len() - 1]);
-        let (from, to) = (placed(first), placed(last));
-        if let Some(notes) = &mut tensors.notes {
-            notes.other(name, line, from, to);
-        }
+    ///
+    /// # Errors
+    /// It is nowhere, and why.
+    pub fn locate(
+        &self,
+        catalogue: &Catalogue,
+        id: TensorId,
+    ) -> Result<Vec<PlacedTensor>, Arc<Failure>> {
+        let Placed { meta, copies, .. } = catalogue.get(id)?;
+        let place = |copy: &TensorCopy| explain::placed(&catalogue.slots, *meta, &copy.layout);
+        Ok(copies.iter().map(place).collect())
     }
 
     /// Forgets a tensor.
-    pub fn free(&mut self, tensors: &mut Tensors, streams: &mut Streams, id: TensorId) {
-        tensors.free(id, streams);
-    }
-
-    fn home(&self, tensors: &Tensors) -> Arc<Layout> {
-        let (_, layout) = tensors.home.as_ref().expect("sessions are planned only with a worker");
-        Arc::clone(layout)
+    #[inline]
+    pub fn free(&mut self, catalogue: &mut Catalogue, streams: &mut Streams, id: TensorId) {
+        catalogue.free(id, streams);
     }
 
     /// What the signal of an instruction asks for.
-    fn wanted(&mut self, tensors: &mut Tensors, signal: u32) -> Result<Option<Wanted>, String> {
+    fn wanted(&mut self, catalogue: &mut Catalogue, signal: u32) -> Result<Option<Wanted>, String> {
         if signal == 0 {
             return Ok(None);
         }
-        let Some(scope) = tensors.signals.get_mut(&signal) else { return Ok(None) };
-        let wanted = scope.resolve(&self.cluster, &mut self.meshes).map_err(str::to_string)?;
+        let Some((scope, slots)) = catalogue.scope(signal) else { return Ok(None) };
+        let wanted = scope.resolve(slots, &mut self.meshes).map_err(str::to_string)?;
         Ok(wanted.cloned())
     }
 
     /// A large tensor is cut over all workers, if that is asked for.
-    fn automatic(&mut self, meta: Meta) -> Option<Wanted> {
+    fn automatic(&mut self, catalogue: &Catalogue, meta: Meta) -> Option<Wanted> {
         let threshold = self.auto_shard?;
-        if self.cluster.workers.len() < 2 || meta.bytes() < threshold {
+        let slots: Vec<SlotId> = catalogue.slots.numbers().iter().map(|(_, slot)| *slot).collect();
+        if slots.len() < 2 || meta.bytes() < threshold {
             return None;
         }
         let longest = (0..meta.shape.rank()).rev().max_by_key(|&axis| meta.shape[axis])?;
-        let axis = if meta.shape[0] >= self.cluster.workers.len() { 0 } else { longest };
-        let workers: Vec<WorkerId> =
-            self.cluster.workers.iter().map(|(_, worker)| *worker).collect();
-        Some(Wanted::new(self.meshes.get(&[workers.len()], &workers), &[Some(axis as i64)]))
+        let axis = if meta.shape[0] >= slots.len() { 0 } else { longest };
+        Some(Wanted::new(self.meshes.get(&[slots.len()], &slots), &[Some(axis as i64)]))
+    }
+}
+
+/// Records what is not an instruction: the copy of a tensor that was made last.
+fn record_other(catalogue: &mut Catalogue, name: &str, id: TensorId, line: SourceId) {
+    if catalogue.recorder.is_none() {
+        return;
+    }
+    let found = catalogue.placed(id);
+    let placed = |copy: &TensorCopy| explain::placed(&catalogue.slots, found.meta, &copy.layout);
+    let (first, last) = (&found.copies[0], &found.copies[found.copies.len() - 1]);
+    let (from, to) = (placed(first), placed(last));
+    if let Some(recorder) = &mut catalogue.recorder {
+        recorder.other(name, line, from, to);
     }
 }
 

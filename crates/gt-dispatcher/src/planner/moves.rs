@@ -1,10 +1,9 @@
 //! From one layout of a tensor to another: which bytes go where.
 
+use gt_ir::Meta;
 use gt_ir::exchange::Collective;
+use gt_ir::layout::{Layout, Placement, balanced_cuts};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{Meta, Shape};
-
-use super::layout::{Layout, Placement, balanced_cuts};
 
 /// One step on the way from a layout to another.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,7 +57,7 @@ fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
     let total: u64 = (0..to.mesh.size())
         .map(|rank| {
             let need = to.block(meta.shape, rank);
-            let own = if same { Some(rank) } else { from.mesh.rank_of(to.mesh.workers[rank]) };
+            let own = if same { Some(rank) } else { from.mesh.rank_of(to.mesh.slots[rank]) };
             let own = own.and_then(|own| from.block(meta.shape, own).intersect(&need));
             elements(&need) - own.map_or(0, |own| elements(&own))
         })
@@ -228,7 +227,7 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Sta
         let Placement::Partial(reduction) = now.placements[mesh_axis] else { continue };
         // One worker can combine them all by itself.
         if now.mesh.dims.len() == 1 && to.mesh.size() == 1 {
-            let there = now.mesh.rank_of(to.mesh.workers[0]).is_some();
+            let there = now.mesh.rank_of(to.mesh.slots[0]).is_some();
             let senders = now.mesh.size() as u64 - u64::from(there);
             let collective = Collective::Send;
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
@@ -247,69 +246,23 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Sta
     }
 }
 
-/// For each block of `to` that rank `rank` needs: which rank of `from` it comes from. Whoever has
-/// it himself takes his own; copies take turns. Values that stay partial along a mesh axis come
-/// from where the rank itself stands on that axis: the others' are other summands.
-pub fn sources(from: &Layout, to: &Layout, shape: Shape, rank: usize) -> Vec<(usize, Block)> {
-    let need = to.block(shape, rank);
-    if need.shape.numel() == 0 {
-        return Vec::new();
-    }
-    let own = from.mesh.rank_of(to.mesh.workers[rank]);
-    if let Some(own) = own
-        && from.block(shape, own).intersect(&need) == Some(need)
-    {
-        return vec![(own, need)];
-    }
-    let mut found: Vec<(usize, Block)> = Vec::new();
-    let copies: usize = from
-        .placements
-        .iter()
-        .zip(&from.mesh.dims)
-        .filter(|(placement, _)| **placement == Placement::Replicate)
-        .map(|(_, &length)| length)
-        .product();
-    // The copies of one block stand in this order; which of them is used depends on the rank.
-    let mut seen: Vec<(Block, usize)> = Vec::new();
-    for source in 0..from.mesh.size() {
-        if !from.same_summand(source, rank) {
-            continue;
-        }
-        let Some(block) = from.block(shape, source).intersect(&need) else { continue };
-        let times = match seen.iter_mut().find(|(known, _)| *known == block) {
-            Some((_, times)) => {
-                *times += 1;
-                *times - 1
-            }
-            None => {
-                seen.push((block, 1));
-                0
-            }
-        };
-        match found.iter_mut().find(|(_, known)| *known == block) {
-            None => found.push((source, block)),
-            Some(entry) => {
-                if own != Some(entry.0) && (own == Some(source) || times == rank % copies) {
-                    entry.0 = source;
-                }
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::planner::layout::Mesh;
-    use gt_ir::{DType, WorkerId};
+    use gt_ir::layout::Mesh;
+    use gt_ir::redistribute::Redistribution;
+    use gt_ir::{DType, Shape, SlotId};
     use smallvec::{SmallVec, smallvec};
 
-    fn mesh(number: u32, workers: std::ops::Range<u32>) -> Arc<Mesh> {
-        let dims = smallvec![workers.len()];
-        Arc::new(Mesh { number, dims, workers: workers.map(WorkerId).collect() })
+    fn mesh(number: u32, slots: std::ops::Range<u32>) -> Arc<Mesh> {
+        let dims = smallvec![slots.len()];
+        Arc::new(Mesh { number, dims, slots: slots.map(SlotId).collect() })
+    }
+
+    fn sources(from: &Layout, to: &Layout, whole: Shape, rank: usize) -> Vec<(usize, Block)> {
+        Redistribution { from, to, whole }.sources(rank, to.block(whole, rank))
     }
 
     fn layout(mesh: &Arc<Mesh>, placement: Placement) -> Layout {
@@ -349,7 +302,7 @@ mod tests {
     #[test]
     fn partial_values_stay_in_their_row() {
         let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
-        let grid = Arc::new(Mesh { number: 1, dims, workers: (0..6).map(WorkerId).collect() });
+        let grid = Arc::new(Mesh { number: 1, dims, slots: (0..6).map(SlotId).collect() });
         let shape = Shape::new(&[5, 7]).unwrap();
         for partial in 0..2 {
             let along = |other: Placement| {
@@ -381,7 +334,7 @@ mod tests {
     #[test]
     fn every_element_comes_once() {
         let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
-        let grid = Arc::new(Mesh { number: 1, dims, workers: (0..6).map(WorkerId).collect() });
+        let grid = Arc::new(Mesh { number: 1, dims, slots: (0..6).map(SlotId).collect() });
         let shape = Shape::new(&[5, 7]).unwrap();
         let placements =
             [Placement::Replicate, Placement::balanced(0, 5, 2), Placement::balanced(1, 7, 2)];

@@ -1,23 +1,14 @@
-//! What the signals of a session ask for, on the workers that there are.
+//! What the signals of a session ask for, on the slots that there are.
 
 use std::sync::Arc;
 
+use gt_ir::layout::{Layout, Mesh, Placement};
 use gt_ir::signal::Shard;
-use gt_ir::{Meta, WorkerId};
+use gt_ir::{Meta, SlotId};
 use smallvec::SmallVec;
 
-use super::fabrics::Fabrics;
-use super::layout::{Layout, Mesh, Placement};
 use super::meshes::Meshes;
-
-/// The workers that there are: by the number that configurations use.
-#[derive(Clone, Default)]
-pub struct Cluster {
-    pub workers: Vec<(u32, WorkerId)>,
-    pub fabrics: Fabrics,
-    /// Grows with every change.
-    pub version: u64,
-}
+use super::slots::Slots;
 
 /// A signal, and what it comes to on the present cluster.
 pub struct Scope {
@@ -74,20 +65,16 @@ impl Scope {
     /// What the scope comes to. On a single worker there is nothing to place: `None`.
     ///
     /// # Errors
-    /// It names workers that do not exist, or the workers do not fill its mesh.
-    pub fn resolve(
-        &mut self,
-        cluster: &Cluster,
-        meshes: &mut Meshes,
-    ) -> Result<Option<&Wanted>, &str> {
-        if self.resolved.as_ref().is_none_or(|(version, _)| *version != cluster.version) {
+    /// It names workers that do not exist, or its mesh is none, or one that they do not fill.
+    pub fn resolve(&mut self, slots: &Slots, meshes: &mut Meshes) -> Result<Option<&Wanted>, &str> {
+        if self.resolved.as_ref().is_none_or(|(version, _)| *version != slots.version()) {
             let wanted = match &self.shard {
-                Some(shard) if cluster.workers.len() > 1 => {
-                    place(&self.name, shard, cluster, meshes).map(Some)
+                Some(shard) if slots.count() > 1 => {
+                    place(&self.name, shard, slots, meshes).map(Some)
                 }
                 _ => Ok(None),
             };
-            self.resolved = Some((cluster.version, wanted));
+            self.resolved = Some((slots.version(), wanted));
         }
         match &self.resolved.as_ref().expect("set above").1 {
             Ok(wanted) => Ok(wanted.as_ref()),
@@ -96,25 +83,19 @@ impl Scope {
     }
 }
 
-fn place(
-    name: &str,
-    shard: &Shard,
-    cluster: &Cluster,
-    meshes: &mut Meshes,
-) -> Result<Wanted, String> {
-    let mut all: Vec<(u32, WorkerId)> = cluster.workers.clone();
-    all.sort_unstable();
+fn place(name: &str, shard: &Shard, slots: &Slots, meshes: &mut Meshes) -> Result<Wanted, String> {
+    let all: Vec<(u32, SlotId)> = slots.numbers();
     let exist = || {
         let numbers: Vec<String> = all.iter().map(|(number, _)| number.to_string()).collect();
         numbers.join(", ")
     };
-    let workers: Vec<WorkerId> = match &shard.workers {
-        None => all.iter().map(|(_, worker)| *worker).collect(),
+    let workers: Vec<SlotId> = match &shard.workers {
+        None => all.iter().map(|(_, slot)| *slot).collect(),
         Some(numbers) => numbers
             .iter()
             .map(|number| {
                 let found = all.iter().find(|(other, _)| other == number);
-                found.map(|(_, worker)| *worker).ok_or_else(|| {
+                found.map(|(_, slot)| *slot).ok_or_else(|| {
                     format!(
                         "signal '{name}' names worker {number}, but the workers are {}\n  hint: start more workers, or use `workers: null` for all",
                         exist()
@@ -126,6 +107,12 @@ fn place(
     if let Some(twice) = (1..workers.len()).find(|&at| workers[..at].contains(&workers[at])) {
         let number = shard.workers.as_ref().map_or(0, |numbers| numbers[twice]);
         return Err(format!("signal '{name}' names worker {number} twice"));
+    }
+    if !(1..=2).contains(&shard.mesh.len()) {
+        let count = shard.mesh.len();
+        return Err(format!(
+            "signal '{name}' has a mesh of {count} axes: it is to have one or two"
+        ));
     }
     let given: usize = shard.mesh.iter().map(|axis| axis.length.max(1) as usize).product();
     let open = shard.mesh.iter().filter(|axis| axis.length == 0).count();

@@ -2,25 +2,29 @@
 
 use std::sync::Arc;
 
+use gt_ir::exchange::Collective;
 use gt_ir::instruction::{Attribute, Instruction};
+use gt_ir::layout::{Layout, Mesh, Placement, balanced_cuts};
 use gt_ir::operation::ints;
+use gt_ir::redistribute::Redistribution;
+use gt_ir::sharding::Block;
 use gt_ir::{Attributes, Meta, Operand, Scalar, TensorId};
 use smallvec::smallvec;
 
 use super::Planner;
-use super::emit;
+use super::catalogue::{Catalogue, Provenance, TensorCopy};
+use super::emit::{self, Exchanged};
 use super::explain::{Reason, placed};
-use super::layout::{Layout, Mesh, Placement, balanced_cuts};
-use super::moves::cost;
+use super::moves::{Stage, StageKind, cost};
+use super::moving::Taken;
 use super::streams::Streams;
-use super::tensors::{Copy, Origin, Tensors};
 
 impl Planner {
     /// Plans a slice of a tensor that is cut on this mesh along an axis of which not all is
     /// taken. Says whether it was one.
     pub(super) fn slice_in_place(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: &Instruction,
         meta: Meta,
@@ -28,22 +32,30 @@ impl Planner {
         name: TensorId,
     ) -> bool {
         let Some(id) = instruction.operands[0].tensor() else { return false };
-        let there = tensors.there(*id);
-        let (whole, origin) = (there.meta, there.origin);
-        let cut =
-            |copy: &&Copy| copy.layout.mesh == *mesh && cuts_sliced(&copy.layout, whole, meta);
-        let whole_copy = |copy: &Copy| copy.layout.mesh == *mesh && copy.layout.is_replicated();
-        if there.copies.iter().any(whole_copy) {
+        let found = catalogue.placed(*id);
+        let (whole, provenance) = (found.meta, found.provenance);
+        let cut = |copy: &&TensorCopy| {
+            copy.layout.mesh == *mesh && cuts_sliced(&copy.layout, whole, meta)
+        };
+        let whole_copy =
+            |copy: &TensorCopy| copy.layout.mesh == *mesh && copy.layout.is_replicated();
+        if found.copies.iter().any(whole_copy) {
             return false;
         }
-        let Some(copy) = there.copies.iter().find(cut).cloned() else { return false };
+        let Some(copy) = found.copies.iter().find(cut).cloned() else { return false };
+        if self.take_batch(catalogue, streams, instruction, meta, &copy, whole) {
+            catalogue.set_provenance(name, Provenance { placed: false, ..provenance });
+            return true;
+        }
+        // What each slot keeps depends on the place of the slice.
+        catalogue.moving.is_fixed(name);
         let layout = sliced(&copy.layout, instruction);
-        for (rank, &worker) in mesh.workers.iter().enumerate() {
+        for (rank, &slot) in mesh.slots.iter().enumerate() {
             let (from, to) = (copy.layout.block(whole.shape, rank), layout.block(meta.shape, rank));
+            let part = Meta::new(meta.dtype, to.shape);
             if to.shape.numel() == 0 {
-                let part = Meta::new(meta.dtype, to.shape);
                 let empty = emit::filled(name, Scalar::Int(0), part, instruction.source);
-                streams.push(worker, empty);
+                streams.push(slot, empty);
                 continue;
             }
             let steps = ints(&instruction.attributes, 2);
@@ -59,24 +71,74 @@ impl Planner {
                 Attribute::ints(steps),
             ];
             let operands = smallvec![Operand::Tensor(copy.id)];
-            let operation = instruction.operation;
-            streams.push(worker, emit::part(instruction, operation, name, operands, attributes));
+            let (operation, results) = (instruction.operation, smallvec![part]);
+            let part = emit::part(instruction, operation, name, results, operands, attributes);
+            streams.push(slot, part);
         }
         let output = instruction.output;
-        tensors.put(output, meta, Arc::new(layout.clone()), name);
-        tensors.set_origin(output, Origin { placed: false, ..origin });
-        self.balance(tensors, streams, instruction, meta, &layout);
-        if let Some(notes) = &mut tensors.notes {
-            let operands = vec![placed(&self.cluster, whole, &copy.layout)];
-            notes.step(instruction, operands, placed(&self.cluster, meta, &layout));
+        catalogue.put(output, meta, Arc::new(layout.clone()), name);
+        catalogue.set_provenance(output, Provenance { placed: false, ..provenance });
+        self.balance(catalogue, streams, instruction, meta, &layout);
+        record(catalogue, instruction, (whole, &copy.layout), (meta, &layout));
+        true
+    }
+
+    /// Plans a slice that one slot may have all of, as a batch of a data set: it is shared out
+    /// evenly, wherever it is taken from. Says whether it was one.
+    fn take_batch(
+        &mut self,
+        catalogue: &mut Catalogue,
+        streams: &mut Streams,
+        instruction: &Instruction,
+        meta: Meta,
+        copy: &TensorCopy,
+        whole: Meta,
+    ) -> bool {
+        let Some(layout) = batch_layout(&copy.layout, instruction, whole, meta) else {
+            return false;
+        };
+        let starts = ints(&instruction.attributes, 0);
+        let (from, to) = (&*copy.layout, &layout);
+        let parts = Redistribution { from, to, whole: whole.shape }.of_slice(starts, meta.shape);
+        let moved = |block: &Block| (block.shape.numel() * meta.dtype.size()) as u64;
+        let sends = parts.iter().flat_map(|parts| &parts.parts.sends);
+        let bytes: u64 = sends.map(|(_, block)| moved(block)).sum();
+        if catalogue.strict.is_some_and(|limit| bytes > limit) {
+            return false;
         }
+        let collective = Collective::AllToAll;
+        if let Some(recorder) = &mut catalogue.recorder {
+            let kind = StageKind::Blocks(collective);
+            let stage = Stage { kind, layout: layout.clone(), bytes };
+            let (operation, operand, scope) = (instruction.operation.name, 0, None);
+            let reason = Reason::Needed { operation, operand, scope };
+            if bytes > 0 {
+                recorder.moved(&catalogue.slots, meta, &copy.layout, &stage, reason);
+            }
+        }
+        self.stats.moves += u64::from(bytes > 0);
+        self.stats.bytes += bytes;
+        let output = instruction.output;
+        let to = TensorCopy { layout: Arc::new(layout), id: output, made: 0 };
+        let line = instruction.source;
+        // Who takes part depends on the place.
+        let (reduction, may_join) = (None, false);
+        let exchanged =
+            Exchanged { from: copy, to: &to, meta, collective, reduction, line, may_join };
+        let transfer = exchanged.emit(catalogue, streams, parts);
+        let (from, to_layout) = (Arc::clone(&copy.layout), Arc::clone(&to.layout));
+        let (whole_shape, size) = (whole.shape, meta.shape);
+        let taken = Taken { output, whole: whole_shape, from, size, to: to_layout };
+        catalogue.moving.takes(transfer, taken);
+        catalogue.put(output, meta, Arc::clone(&to.layout), output);
+        record(catalogue, instruction, (whole, &copy.layout), (meta, &to.layout));
         true
     }
 
     /// Shares a slice out anew, where one worker has more than twice its part of it.
     fn balance(
         &mut self,
-        tensors: &mut Tensors,
+        catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: &Instruction,
         meta: Meta,
@@ -92,15 +154,55 @@ impl Planner {
             }
         }
         let Some(bytes) = cost(layout, &even, meta).filter(|_| even != *layout) else { return };
-        if tensors.strict.is_some_and(|limit| bytes > limit) {
+        if catalogue.strict.is_some_and(|limit| bytes > limit) {
             return;
         }
         let operation = instruction.operation.name;
         let (line, scope) = (instruction.source, None);
         let reason = Reason::Needed { operation, operand: 0, scope };
-        self.copy_in(tensors, streams, instruction.output, &even, line, reason);
-        tensors.keep_only(instruction.output, &even, streams);
+        self.copy_in(catalogue, streams, instruction.output, &even, line, reason);
+        catalogue.keep_only(instruction.output, &even, streams);
     }
+}
+
+/// Records a slice for who wants it explained.
+fn record(
+    catalogue: &mut Catalogue,
+    instruction: &Instruction,
+    (whole, from): (Meta, &Layout),
+    (slice, to): (Meta, &Layout),
+) {
+    if let Some(recorder) = &mut catalogue.recorder {
+        let operands = vec![placed(&catalogue.slots, whole, from)];
+        recorder.step(instruction, operands, placed(&catalogue.slots, slice, to));
+    }
+}
+
+/// How a slice without gaps is shared out evenly, if no cut axis of which a part is taken has more
+/// of it than one slot may hold.
+fn batch_layout(
+    layout: &Layout,
+    instruction: &Instruction,
+    whole: Meta,
+    slice: Meta,
+) -> Option<Layout> {
+    if layout.is_partial() || ints(&instruction.attributes, 2).iter().any(|&step| step != 1) {
+        return None;
+    }
+    let mut even = layout.clone();
+    for (placement, &parts) in even.placements.iter_mut().zip(&layout.mesh.dims) {
+        let Placement::Shard { axis, cuts } = placement else { continue };
+        let (length, all) = (slice.shape[*axis], whole.shape[*axis]);
+        if length == all {
+            continue;
+        }
+        let longest = cuts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        if length > longest {
+            return None;
+        }
+        *cuts = balanced_cuts(length, parts);
+    }
+    Some(even)
 }
 
 /// Whether a layout cuts an axis of which a slice takes a part.

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use gt_ir::layout::{Layout, Mesh, Placement, balanced_cuts};
 use gt_ir::operation::Family;
 use gt_ir::ops::shape;
 use gt_ir::sharding::{Reduction, Rule, Run, Runs};
 use gt_ir::{Meta, Operation};
 use smallvec::SmallVec;
 
-use super::layout::{Layout, Mesh, Placement, balanced_cuts};
 use super::moves::{cost, cost_of_combining};
 
 /// An operand as the planner knows it: what it is and the layouts in which it is there.
-pub struct Known<'a> {
+pub struct OperandLayouts<'a> {
     pub meta: Meta,
     pub layouts: SmallVec<[&'a Layout; 2]>,
 }
@@ -56,12 +56,12 @@ struct Rank {
     unwanted: u8,
 }
 
-/// Everything that decides on a strategy.
-pub struct Question<'a, 'b> {
+/// The ways to compute an instruction, by everything that decides on one.
+pub struct Candidates<'a, 'b> {
     pub operation: &'static Operation,
     pub rule: &'a Rule,
     /// `None` for numbers.
-    pub operands: &'a [Option<Known<'b>>],
+    pub operands: &'a [Option<OperandLayouts<'b>>],
     pub output: Meta,
     pub mesh: &'a Arc<Mesh>,
     /// Where the scope wants the result.
@@ -70,9 +70,9 @@ pub struct Question<'a, 'b> {
     pub placed: Option<&'a Layout>,
 }
 
-impl Question<'_, '_> {
+impl Candidates<'_, '_> {
     /// The best of all strategies.
-    pub fn answer(&self) -> Strategy {
+    pub fn best(&self) -> Strategy {
         let mut best: Option<Strategy> = None;
         let mut consider = |shares: &[Share]| {
             if let Some(strategy) = self.strategy(shares)

@@ -1,33 +1,45 @@
-//! The commands for each worker, as the planner makes them.
+//! The commands for each slot of a session, as the planner makes them.
 
-use gt_ir::{Command, WorkerId};
-use rustc_hash::FxHashMap;
+use gt_ir::{SlotId, WorkerCommand};
 
-/// A list of commands for each worker.
+/// A list of commands for each slot.
 #[derive(Default)]
 pub struct Streams {
-    /// Where in `lists` a worker's commands are.
-    places: FxHashMap<WorkerId, usize>,
-    lists: Vec<(WorkerId, Vec<Command>)>,
+    /// By slot.
+    lists: Vec<Vec<WorkerCommand>>,
+    /// The slots that have any, in the order in which they were first given something.
+    used: Vec<SlotId>,
 }
 
 impl Streams {
-    pub fn push(&mut self, worker: WorkerId, command: Command) {
-        let place = *self.places.entry(worker).or_insert_with(|| {
-            self.lists.push((worker, Vec::new()));
-            self.lists.len() - 1
-        });
-        self.lists[place].1.push(command);
+    #[inline]
+    pub fn push(&mut self, slot: SlotId, command: WorkerCommand) {
+        let index = slot.0 as usize;
+        if index >= self.lists.len() {
+            self.lists.resize_with(index + 1, Vec::new);
+        }
+        let list = &mut self.lists[index];
+        if list.is_empty() {
+            self.used.push(slot);
+        }
+        list.push(command);
     }
 
-    /// Puts a whole list in.
-    pub fn put(&mut self, worker: WorkerId, commands: Vec<Command>) {
-        self.lists.push((worker, commands));
+    /// Makes room for so many more commands of a slot.
+    pub fn reserve(&mut self, slot: SlotId, count: usize) {
+        let index = slot.0 as usize;
+        if index >= self.lists.len() {
+            self.lists.resize_with(index + 1, Vec::new);
+        }
+        self.lists[index].reserve(count);
     }
 
-    /// All lists, in the order in which their workers were first given something.
-    pub fn take(&mut self) -> Vec<(WorkerId, Vec<Command>)> {
-        self.places.clear();
-        std::mem::take(&mut self.lists)
+    /// All lists, in the order in which their slots were first given something.
+    pub fn take(&mut self) -> Vec<(SlotId, Vec<WorkerCommand>)> {
+        let lists = &mut self.lists;
+        self.used
+            .drain(..)
+            .map(|slot| (slot, std::mem::take(&mut lists[slot.0 as usize])))
+            .collect()
     }
 }

@@ -1,75 +1,59 @@
-//! What a pass of a template touches: worked out once, for all passes of the same steps.
+//! What an iteration touches: worked out once, for all of the same steps.
 
-use gt_ir::template::{Freed, Pass, Place, varying_numbers};
-use gt_ir::{Bindings, Template, TensorId};
-use rustc_hash::FxHashSet;
+use gt_ir::template::{Name, Part, Step, Values};
+use gt_ir::{Template, TensorId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::passes::PassAtHand;
+use super::plans::Iteration;
 
-/// Which steps and frees of which template a pass is of.
+/// Which steps and frees of which template an iteration is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     pub template: u32,
-    pub first: usize,
-    pub last: usize,
-    pub freed: usize,
-    pub frees: usize,
+    pub part: Part,
+    /// How many frees were done before.
+    pub freed: u32,
 }
 
-/// What a pass finds, by places in the template.
-pub struct Touches {
-    /// The tensors that it uses, without those it makes.
-    used: Vec<Place>,
-    /// What it frees of others.
-    freed: Vec<usize>,
-    /// The numbers that are attributes: they decide how an instruction is planned.
-    fixed: Vec<usize>,
-}
+/// What an iteration finds, by places in the template: the tensors that it uses or frees, without
+/// those it makes, each once.
+pub struct Touches(Vec<Name>);
 
 impl Touches {
-    pub fn of(at_hand: &PassAtHand) -> Touches {
-        let PassAtHand { template, ref pass, .. } = *at_hand;
-        let Pass { first, last, .. } = *pass;
-        let is_made = |own: u32| own as usize >= first && template.steps[own as usize].is_some();
-        let mut known = FxHashSet::default();
-        let (mut used, mut fixed) = (Vec::new(), Vec::new());
-        for step in template.steps[first..last].iter().flatten() {
-            for &place in &step.operands {
-                let is_touched = match place {
-                    Place::Own(own) => !is_made(own),
-                    Place::Outside(_) => true,
-                    Place::Number(_) => false,
-                };
-                if is_touched && known.insert(place) {
-                    used.push(place);
-                }
+    pub fn of(iteration: &Iteration) -> Touches {
+        let template: &Template = &iteration.instance.template;
+        let Span { part, freed, .. } = iteration.span;
+        let mut made: FxHashSet<Name> = FxHashSet::default();
+        let mut known: FxHashSet<Name> = FxHashSet::default();
+        let mut touched = Vec::new();
+        for step in &template.steps[part.first as usize..part.last as usize] {
+            let new = step.reads().filter(|name| !made.contains(name) && known.insert(*name));
+            touched.extend(new);
+            // What is made from data is there before.
+            if let Step::Run(_) = step {
+                made.extend(step.makes().into_iter().map(|(name, _)| name));
             }
-            let count = varying_numbers(step.operation, &step.attributes).len();
-            fixed.extend(step.varying as usize..step.varying as usize + count);
         }
-        let freed = freed(template, pass, |own| (own as usize) < last && is_made(own));
-        Touches { used, freed, fixed }
+        let frees = &template.frees[freed as usize..part.frees as usize];
+        let new = frees.iter().filter(|name| !made.contains(name) && known.insert(**name));
+        touched.extend(new);
+        Touches(touched)
     }
 
-    /// The tensors that a pass uses or frees, as clients name them, each once.
-    pub fn tensors(&self, at_hand: &PassAtHand) -> Vec<TensorId> {
-        let used = self.used.iter().map(|place| at_hand.bindings.tensor_at(*place));
-        let freed = self.freed.iter().map(|free| at_hand.template.freed(*free, at_hand.bindings));
-        let mut known = FxHashSet::default();
-        used.chain(freed).filter(|id| known.insert(*id)).collect()
+    /// These tensors in an iteration, each once, by its first name; and for each name, which of them
+    /// it stands for.
+    pub fn tensors(&self, iteration: &Iteration) -> (Vec<(Name, TensorId)>, Vec<usize>) {
+        let mut places: FxHashMap<TensorId, usize> = FxHashMap::default();
+        let bindings = &iteration.instance.bindings;
+        let mut tensors = Vec::with_capacity(self.0.len());
+        let place = |name: &Name| {
+            let id = bindings.tensor(*name);
+            *places.entry(id).or_insert_with(|| {
+                tensors.push((*name, id));
+                tensors.len() - 1
+            })
+        };
+        let same = self.0.iter().map(place).collect();
+        (tensors, same)
     }
-
-    /// The numbers that are attributes, by slot.
-    pub fn fixed(&self, bindings: &Bindings) -> Vec<(usize, i64)> {
-        self.fixed.iter().map(|&slot| (slot, bindings.number(slot).as_i64())).collect()
-    }
-}
-
-/// The frees of a pass, without those of what it makes.
-fn freed(template: &Template, pass: &Pass, is_made: impl Fn(u32) -> bool) -> Vec<usize> {
-    let of_others = |free: &usize| match template.frees[*free] {
-        Freed::Own(own) => !is_made(own),
-        Freed::Outside(_) | Freed::Previous(_) => true,
-    };
-    (pass.freed..pass.frees).filter(of_others).collect()
 }

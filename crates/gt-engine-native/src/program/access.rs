@@ -7,7 +7,7 @@ use gt_worker::EngineError;
 use super::group::Space;
 use crate::element::{Element, with_bits, with_element};
 use crate::tensor::{Strides, Tensor};
-use crate::threads::Threads;
+use crate::threads::{Shared, Threads};
 
 /// Rows of elements, as a group sees them.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,9 @@ pub enum Access {
     Tensor(TensorAccess),
 }
 
+/// It does not keep the tensor's memory: whoever reads it does.
 pub struct TensorAccess {
-    data: *const u8,
+    data: Shared<u8>,
     size: usize,
     space: Space,
     /// From element to element within a row: 0 or 1.
@@ -110,7 +111,10 @@ pub fn readable(
 }
 
 impl TensorAccess {
-    /// How a tensor that broadcasts to the frame's shape is read.
+    /// How a tensor is read in a frame.
+    ///
+    /// # Panics
+    /// It does not broadcast to the frame's shape, or is not [`readable`] in its rows.
     pub fn new(tensor: &Tensor, frame: &Frame, space: Space) -> TensorAccess {
         let Frame { shape, split, .. } = *frame;
         let rank = shape.rank();
@@ -133,7 +137,7 @@ impl TensorAccess {
             (strides, lengths, split)
         });
         TensorAccess {
-            data: tensor.read(),
+            data: Shared::new(tensor.read().cast_mut()),
             size: tensor.dtype().size(),
             space,
             inner: inner.expect("made readable beforehand"),
@@ -156,7 +160,7 @@ impl TensorAccess {
                 offset
             }
         };
-        self.data.wrapping_offset(offset * self.size as isize)
+        self.data.get().wrapping_offset(offset * self.size as isize).cast_const()
     }
 
     /// Whether every tile of a size is the same.
@@ -188,9 +192,11 @@ impl TensorAccess {
     /// Brings a tile's elements into a block.
     ///
     /// # Safety
-    /// The tile is within the frame, and the block has room for it.
+    /// The tensor's memory is still there. The tile is within the frame that this was made for, and
+    /// the block has room for its elements, aligned.
     pub unsafe fn fill(&self, tile: &Tile, block: *mut u8) {
-        // SAFETY: the caller's promise; rows lie within the tensor.
+        // SAFETY: the caller's promise. As the tensor broadcasts to the frame's shape, the tile's
+        // rows are rows of it, each of one element or of as many as the frame's.
         with_bits!(self.size, T => unsafe {
             let block = block.cast::<T>();
             for index in 0..tile.rows {
@@ -215,18 +221,18 @@ impl TensorAccess {
 /// Fills a block with a number.
 ///
 /// # Safety
-/// The block has room for `n` elements.
+/// The block has room for `n` elements of the dtype, aligned.
 pub unsafe fn fill_number(number: Scalar, dtype: DType, block: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
     with_element!(dtype, T => unsafe { fill_run(block.cast::<T>(), T::from_scalar(number), n) });
 }
 
 /// # Safety
-/// There is room for `n` elements.
+/// There is room for `n` elements, aligned.
 #[inline]
 pub unsafe fn fill_run<T: Copy>(to: *mut T, value: T, n: usize) {
     for i in 0..n {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; i is below n.
         unsafe { to.add(i).write(value) }
     }
 }

@@ -10,6 +10,7 @@ use super::Unit;
 use super::fold::{Folding, folding};
 use super::group::{End, EndKind, From, Group, GroupInput, Kind, Node, Output, Space};
 use super::micro::{Micro, micro};
+use super::sound::Sound;
 
 /// Rows longer than this are folded by themselves: a tile holds whole ones.
 const LONGEST_ROW: usize = 8192;
@@ -137,7 +138,7 @@ impl Builder<'_> {
         let mut inputs = [From::Input(0); 3];
         let mut kind = Kind::Map(micro);
         for (place, source) in step.operands.iter().enumerate() {
-            let wanted = micro.inputs[place];
+            let wanted = micro.kernel.inputs()[place];
             inputs[place] = draft.read(self.plan, &self.homes, unit, *source, wanted, space);
             if let (true, 1, From::Input(input)) = (is_power, place, inputs[place])
                 && is_number(self.plan, *source)
@@ -147,9 +148,10 @@ impl Builder<'_> {
         }
         let arity = step.operands.len();
         draft.group.cost += if space == Space::Full { micro.cost } else { 0 };
-        let mut node = draft.push(Node { kind, inputs, arity, space, dtype: micro.result });
-        if micro.result != step.output.dtype {
-            node = draft.cast(From::Node(node), micro.result, step.output.dtype, space);
+        let result = micro.kernel.result();
+        let mut node = draft.push(Node { kind, inputs, arity, space, dtype: result });
+        if result != step.output.dtype {
+            node = draft.cast(From::Node(node), result, step.output.dtype, space);
         }
         draft.group.steps.push(index);
         draft.values.insert(value, node);
@@ -260,9 +262,10 @@ impl Builder<'_> {
             let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
             draft.group.split = Some(split);
             let source = Operand::Tensor(operand);
-            let from = draft.read(self.plan, &self.homes, unit, source, folding.dtype, Space::Full);
+            let from =
+                draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
             let (kind, inputs) = (Kind::Fold(folding), [from; 3]);
-            let dtype = folding.dtype;
+            let dtype = folding.dtype();
             let node = draft.push(Node { kind, inputs, arity: 1, space: Space::Rows, dtype });
             draft.group.cost += 1;
             draft.group.steps.push(index);
@@ -292,7 +295,7 @@ impl Builder<'_> {
     ) -> bool {
         let Draft::Group(draft) = &mut self.drafts[unit] else { return false };
         let source = Operand::Tensor(operand);
-        let from = draft.read(self.plan, &self.homes, unit, source, folding.dtype, Space::Full);
+        let from = draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
         draft.group.ends.push(End { folding, from, kind, value, meta: step.output });
         draft.group.cost += 1;
         draft.group.steps.push(index);
@@ -359,7 +362,7 @@ impl Builder<'_> {
                     let replaces = replaced(plan, &group, node, meta, &dies);
                     group.outputs.push(Output { node, value, meta, replaces });
                 }
-                Some(Unit::Group(Box::new(group)))
+                Some(Unit::Group(Box::new(Sound::new(group))))
             }
         });
         finished.collect()
@@ -401,7 +404,8 @@ fn replaced(
         let read_later = group.nodes[node as usize + 1..].iter().any(|later| later.reads(here))
             || group.ends.iter().any(|end| end.from == here);
         let reads_it = writer.inputs[..writer.arity].iter().filter(|&&from| from == here).count();
-        let in_place = reads_it == 0 || reads_it == 1 && writer.inputs[0] == here && micro.in_place;
+        let in_place = reads_it == 0
+            || reads_it == 1 && writer.inputs[0] == here && micro.kernel.is_in_place_on(meta.dtype);
         (fits && !read_later && in_place).then_some(index as u16)
     };
     group.inputs.iter().enumerate().filter_map(may).collect()
@@ -456,12 +460,10 @@ impl GroupDraft {
     }
 
     fn cast(&mut self, from: From, given: DType, wanted: DType, space: Space) -> u16 {
-        let kind = Kind::Map(Micro::cast(given, wanted));
+        let cast = Micro::cast(given, wanted);
+        let kind = Kind::Map(cast);
         let same = |node: &Node| {
-            matches!(node.kind, Kind::Map(micro) if std::ptr::fn_addr_eq(
-                micro.kernel,
-                crate::cast::kernel(given, wanted),
-            )) && node.arity == 1
+            matches!(node.kind, Kind::Map(micro) if micro.kernel.is(&cast.kernel))
                 && node.inputs[0] == from
                 && node.space == space
         };

@@ -1,25 +1,80 @@
 //! Reductions of tiles, by dtype: what [`crate::fold`] does, behind pointers.
 
-use gt_ir::DType;
 use gt_ir::ops::reduce as r;
+use gt_ir::{DType, Meta};
+use gt_worker::EngineError;
 use gt_worker::plan::Step;
 
 use crate::element::Number;
 use crate::fold::{self, Fold, Largest, Mean, Smallest, Sum};
 use crate::simd::vectorized;
+use crate::tensor::Tensor;
+use crate::uninit::Uninit;
 
 /// A reduction of floats of one dtype. Totals are held as float64, which holds each of them.
 #[derive(Clone, Copy)]
 pub struct Folding {
-    pub dtype: DType,
+    dtype: DType,
+    run: unsafe fn(x: *const u8, n: usize) -> f64,
+    merge: fn(f64, f64) -> f64,
+    finish: unsafe fn(total: f64, count: usize, out: *mut u8),
+    columns: unsafe fn(x: *const u8, rows: usize, width: usize, totals: &mut [f64]),
+    start: f64,
+}
+
+impl Folding {
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The total of nothing.
+    pub fn start(&self) -> f64 {
+        self.start
+    }
+
+    pub fn merge(&self, total: f64, other: f64) -> f64 {
+        (self.merge)(total, other)
+    }
+
     /// Folds `n` elements.
-    pub run: unsafe fn(x: *const u8, n: usize) -> f64,
-    pub merge: fn(f64, f64) -> f64,
+    ///
+    /// # Safety
+    /// `n` elements of the dtype can be read at `x`, aligned.
+    pub unsafe fn run(&self, x: *const u8, n: usize) -> f64 {
+        // SAFETY: the caller's promise.
+        unsafe { (self.run)(x, n) }
+    }
+
+    /// Folds rows of as many elements as there are totals into these.
+    ///
+    /// # Safety
+    /// `rows` times as many elements of the dtype as there are totals can be read at `x`, aligned.
+    pub unsafe fn columns(&self, x: *const u8, rows: usize, totals: &mut [f64]) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.columns)(x, rows, totals.len(), totals) }
+    }
+
     /// Writes the result of folding `count` elements.
-    pub finish: unsafe fn(total: f64, count: usize, out: *mut u8),
-    /// Folds rows of `width` elements into as many totals.
-    pub columns: unsafe fn(x: *const u8, rows: usize, width: usize, totals: &mut [f64]),
-    pub start: f64,
+    ///
+    /// # Safety
+    /// An element of the dtype can be written at `out`, aligned.
+    pub unsafe fn finish(&self, total: f64, count: usize, out: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.finish)(total, count, out) }
+    }
+
+    /// A tensor of the results of folding `count` elements each.
+    pub fn results(&self, totals: &[f64], count: usize, meta: Meta) -> Result<Tensor, EngineError> {
+        let mut out = Uninit::new(meta)?;
+        assert!(meta.dtype == self.dtype && out.numel() == totals.len(), "a total for each result");
+        let (to, size) = (out.write(), meta.dtype.size());
+        for (index, total) in totals.iter().enumerate() {
+            // SAFETY: the output has as many elements of this dtype as there are totals.
+            unsafe { self.finish(*total, count, to.add(index * size)) };
+        }
+        // SAFETY: every element has been written.
+        Ok(unsafe { out.finish() })
+    }
 }
 
 /// The folding of a reduction; `None` for those that are computed by themselves.
@@ -91,7 +146,7 @@ impl Wide for f32 {
 }
 
 /// # Safety
-/// `x` is good for `n` elements.
+/// As for [`Folding::run`], of type T.
 unsafe fn run<T: Number, F: Fold<T>>(x: *const u8, n: usize) -> f64
 where
     F::Total: Wide,
@@ -101,7 +156,7 @@ where
 }
 
 /// # Safety
-/// `out` has room for an element.
+/// As for [`Folding::finish`], of type T.
 unsafe fn finish<T: Number, F: Fold<T>>(total: f64, count: usize, out: *mut u8)
 where
     F::Total: Wide,
@@ -111,7 +166,7 @@ where
 }
 
 /// # Safety
-/// `x` is good for `rows * width` elements; there are `width` totals, at most [`fold::COLUMNS`].
+/// As for [`Folding::columns`], of type T; there are `width` totals.
 unsafe fn columns<T: Number, F: Fold<T>>(
     x: *const u8,
     rows: usize,

@@ -6,9 +6,10 @@ use gt_worker::engine::attributes;
 use gt_worker::plan::{Given, Input, Step};
 use gt_worker::{Engine, EngineError};
 
-use super::access::{Access, Frame, TensorAccess, natural_split, readable};
-use super::group::{EndKind, Group, Space};
-use super::tiles::{self, Run};
+use super::access::readable;
+use super::group::{GroupInput, Space};
+use super::sound::Sound;
+use super::tiles::{Made, Run};
 use super::{Program, Unit};
 use crate::NativeEngine;
 use crate::tensor::Tensor;
@@ -123,77 +124,36 @@ impl Values<'_> {
     fn run_group(
         &mut self,
         engine: &mut NativeEngine,
-        group: &Group,
+        group: &Sound,
         unit: usize,
     ) -> Result<(), EngineError> {
-        let mut tensors: Vec<Option<Tensor>> = Vec::with_capacity(group.inputs.len());
+        let mut given = Vec::with_capacity(group.inputs.len());
         for input in &group.inputs {
-            let value =
-                input.source.tensor().copied().filter(|&value| self.number(value).is_none());
-            tensors.push(match value {
-                Some(value) => {
-                    let uses =
-                        group.inputs.iter().filter(|other| other.source == input.source).count();
-                    let tensor = self.take(value, unit, uses == 1);
-                    Some(match input.space {
-                        Space::Full => {
-                            readable(&mut engine.threads, tensor, &group.shape, group.split)?
-                        }
-                        Space::Rows => tensor,
-                    })
-                }
-                None => None,
+            given.push(match input.source {
+                Operand::Scalar(scalar) => Operand::Scalar(scalar),
+                Operand::Tensor(value) => match self.number(value) {
+                    Some(number) => Operand::Scalar(number),
+                    None => {
+                        let alike = |other: &&GroupInput| other.source == input.source;
+                        let uses = group.inputs.iter().filter(alike).count();
+                        let tensor = self.take(value, unit, uses == 1);
+                        Operand::Tensor(match input.space {
+                            Space::Full => {
+                                readable(&mut engine.threads, tensor, &group.shape, group.split)?
+                            }
+                            Space::Rows => tensor,
+                        })
+                    }
+                },
             });
         }
-        let full = tensors.iter().zip(&group.inputs);
-        let full: Vec<&Tensor> = full
-            .filter(|(_, input)| input.space == Space::Full)
-            .filter_map(|(tensor, _)| tensor.as_ref())
-            .collect();
-        let split = group.split.unwrap_or_else(|| natural_split(&group.shape, &full));
-        let (rows, columns) = group.extent(split);
-        let frame = Frame { shape: group.shape, split, rows, columns };
-        let mut inputs = Vec::with_capacity(group.inputs.len());
-        for (tensor, input) in tensors.iter().zip(&group.inputs) {
-            inputs.push(match (tensor, input.source) {
-                (Some(tensor), _) => Access::Tensor(TensorAccess::new(tensor, &frame, input.space)),
-                (None, Operand::Scalar(scalar)) => Access::Number(scalar, input.dtype),
-                (None, Operand::Tensor(value)) => {
-                    Access::Number(self.number(value).expect("not a tensor"), input.dtype)
-                }
-            });
-        }
-        let mut kept = vec![None; group.nodes.len()];
-        let mut results = Vec::with_capacity(group.outputs.len());
-        for output in &group.outputs {
-            let mut result = None;
-            for &input in &output.replaces {
-                let tensor = &mut tensors[input as usize];
-                if tensor.as_mut().is_some_and(|it| it.is_contiguous() && it.is_writable()) {
-                    result = tensor.take();
-                    break;
-                }
-            }
-            let mut result = match result {
-                Some(result) => result,
-                None => Tensor::empty(output.meta)?,
-            };
-            kept[output.node as usize] = Some(result.write());
-            results.push((output.value, result));
-        }
-        let totals = tiles::run(&mut engine.threads, &Run { group, frame, inputs, kept });
-        for (value, result) in results {
-            self.keep(value, result);
+        let Made { results, totals } = Run::new(group, given)?.run(&mut engine.threads);
+        for (output, result) in group.outputs.iter().zip(results) {
+            self.keep(output.value, result);
         }
         for (end, totals) in group.ends.iter().zip(totals) {
-            let count = if end.kind == EndKind::Total { rows * columns } else { rows };
-            let mut result = Tensor::empty(end.meta)?;
-            let size = end.folding.dtype.size();
-            for (index, total) in totals.into_iter().enumerate() {
-                // SAFETY: the result is new and has as many elements as there are totals.
-                unsafe { (end.folding.finish)(total, count, result.write().add(index * size)) };
-            }
-            self.keep(end.value, result);
+            let count = group.shape.numel() / totals.len();
+            self.keep(end.value, end.folding.results(&totals, count, end.meta)?);
         }
         Ok(())
     }

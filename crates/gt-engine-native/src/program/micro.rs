@@ -6,30 +6,26 @@ use gt_ir::{DType, Meta, Operand};
 use gt_worker::plan::{Plan, Step};
 
 use crate::element::compute_dtype;
-use crate::elementwise::{ByDType, Kernel};
+use crate::kernel::{ByDType, Kernel};
 use crate::table::{Lowering, lowering};
 use crate::{binary, cast, ternary, unary};
 
-/// A kernel, and the dtypes it reads and writes.
+/// A kernel, and what it costs.
 #[derive(Clone, Copy)]
 pub struct Micro {
     pub kernel: Kernel,
-    pub inputs: [DType; 3],
-    pub result: DType,
-    /// Whether it may write where it reads its first input.
-    pub in_place: bool,
     /// How much longer it takes than an addition, about.
     pub cost: usize,
 }
 
 impl Micro {
-    fn new(kernel: Kernel, input: DType, result: DType, cost: usize) -> Micro {
-        Micro { kernel, inputs: [input; 3], result, in_place: false, cost }
+    fn new(kernel: Kernel, cost: usize) -> Micro {
+        Micro { kernel, cost }
     }
 
     /// A cast from one dtype to another.
     pub fn cast(from: DType, to: DType) -> Micro {
-        Micro::new(cast::kernel(from, to), from, to, 1)
+        Micro::new(*cast::kernel(from, to), 1)
     }
 }
 
@@ -37,28 +33,21 @@ impl Micro {
 pub fn micro(plan: &Plan, step: &Step) -> Option<Micro> {
     let output = step.output.dtype;
     let dtype = compute_dtype(output);
-    let same = |kernels: &ByDType, cost| {
-        let micro = kernels[dtype as usize].map(|kernel| Micro::new(kernel, dtype, dtype, cost));
-        micro.map(|micro| Micro { in_place: true, ..micro })
-    };
+    let same =
+        |kernels: &ByDType, cost| kernels[dtype as usize].map(|kernel| Micro::new(kernel, cost));
     let id = step.operation.id;
     match lowering(step.operation)? {
         Lowering::Same(kernels) => same(kernels, 1),
         Lowering::Function(kernels) => same(kernels, 8),
         Lowering::Question(kernels) => {
             let dtype = promoted(plan, step);
-            let kernel = kernels[dtype as usize]?;
-            Some(Micro::new(kernel, dtype, DType::Bool, 1))
+            Some(Micro::new(kernels[dtype as usize]?, 1))
         }
         Lowering::Own(_) if id == u::CAST.id => {
             let from = plan.meta(*step.operands[0].tensor()?).tensor()?.dtype;
             Some(Micro::cast(from, output))
         }
-        Lowering::Own(_) if id == t::WHERE.id => {
-            let mut micro = Micro::new(ternary::choosing(output), output, output, 1);
-            micro.inputs[0] = DType::Bool;
-            Some(micro)
-        }
+        Lowering::Own(_) if id == t::WHERE.id => Some(Micro::new(ternary::choosing(output), 1)),
         Lowering::Own(_) if id == nn::GELU.id => {
             same(unary::gelu_kernels(bool(&step.attributes, 0)), 16)
         }

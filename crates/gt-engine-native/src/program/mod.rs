@@ -6,7 +6,8 @@
 //! operation by operation, as without a plan.
 //!
 //! - [`micro`]: what an operation does to a tile; [`fold`]: the same of reductions.
-//! - [`build`]: from a plan to its units; [`group`]: what a group is.
+//! - [`build`]: from a plan to its units; [`group`]: what a group is; [`sound`]: which ones can be
+//!   run.
 //! - [`access`]: how a tile of a tensor is read; [`tiles`]: a group run tile by tile.
 //! - [`launch`]: a program run; [`listing`]: one as text.
 
@@ -17,11 +18,12 @@ mod group;
 mod launch;
 mod listing;
 mod micro;
+mod sound;
 mod tiles;
 
 use gt_worker::plan::Plan;
 
-use group::Group;
+use sound::Sound;
 
 /// A plan, cut into units.
 pub struct Program {
@@ -39,7 +41,7 @@ pub struct Program {
 enum Unit {
     /// A step of the plan by itself.
     Single(u32),
-    Group(Box<Group>),
+    Group(Box<Sound>),
 }
 
 impl Program {

@@ -2,13 +2,19 @@
 
 use std::cell::RefCell;
 
-use super::access::{Access, Frame, Tile, fill_number, fill_run};
+use gt_ir::Operand;
+use gt_worker::EngineError;
+
+use super::access::{Access, Frame, TensorAccess, Tile, fill_number, fill_run, natural_split};
 use super::fold::Folding;
-use super::group::{EndKind, From, Group, Kind, Space};
+use super::group::{End, EndKind, From, Group, Kind, Node, Output, Space};
 use super::micro::power;
+use super::sound::Sound;
 use crate::element::with_bits;
-use crate::elementwise::Kernel;
+use crate::kernel::Kernel;
+use crate::tensor::Tensor;
 use crate::threads::{Shared, Threads};
+use crate::uninit::Uninit;
 
 /// Elements in a tile, if rows allow it: the few tiles in use fit into the fastest cache.
 const TILE: usize = 1024;
@@ -17,13 +23,27 @@ const PARALLEL: usize = 1 << 17;
 /// into pieces of about this many elements, whatever the number of threads.
 const PIECE: usize = 1 << 16;
 
-/// A group with all that it needs to be run.
+/// A group bound to the memory that it is run over.
 pub struct Run<'a> {
-    pub group: &'a Group,
-    pub frame: Frame,
-    pub inputs: Vec<Access>,
-    /// Where each node's result is written, if it is kept.
-    pub kept: Vec<Option<*mut u8>>,
+    group: &'a Sound,
+    frame: Frame,
+    cut: Cut,
+    inputs: Vec<Access>,
+    kernels: Vec<Option<Kernel>>,
+    /// Where each node's result is written, if it is kept: in `results`.
+    kept: Vec<Option<Shared<u8>>>,
+    /// What the group makes, in the order of its outputs.
+    results: Vec<Uninit>,
+    /// What the inputs are read from, where no result has taken that over.
+    _tensors: Vec<Option<Tensor>>,
+}
+
+/// What a run of a group has made.
+pub struct Made {
+    /// In the order of the group's outputs.
+    pub results: Vec<Tensor>,
+    /// In the order of its ends.
+    pub totals: Vec<Vec<f64>>,
 }
 
 /// How a frame is cut: into tiles, and these into pieces.
@@ -38,10 +58,11 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(run: &Run) -> Cut {
-        let Frame { rows, columns, .. } = run.frame;
-        let folds_rows = run.group.nodes.iter().any(|node| matches!(node.kind, Kind::Fold(_)));
-        let width = if folds_rows { columns } else { columns.min(TILE) };
+    fn new(group: &Group, frame: &Frame) -> Cut {
+        let Frame { rows, columns, .. } = *frame;
+        // What there is one of for each row is made in one tile, and may need all of the row.
+        let by_rows = group.nodes.iter().any(|node| node.space == Space::Rows);
+        let width = if by_rows { columns } else { columns.min(TILE) };
         let height = if width < columns { 1 } else { (TILE / columns).clamp(1, rows) };
         let across = columns.div_ceil(width);
         let tiles = rows.div_ceil(height) * across;
@@ -60,57 +81,121 @@ impl Cut {
     }
 }
 
-/// Runs a group; gives the totals of its ends.
-pub fn run(threads: &mut Threads, run: &Run) -> Vec<Vec<f64>> {
-    let cut = Cut::new(run);
-    let kernels: Vec<Option<Kernel>> = run
-        .group
-        .nodes
-        .iter()
-        .map(|node| match node.kind {
-            Kind::Map(micro) => Some(micro.kernel),
-            Kind::Power(exponent) => match run.inputs[exponent as usize] {
-                Access::Number(number, _) => Some(power(number.as_f64(), node.dtype)),
-                Access::Tensor(_) => unreachable!("the exponent is a number"),
-            },
-            Kind::Fold(_) | Kind::Spread => None,
-        })
-        .collect();
-    let lengths: Vec<usize> = run
-        .group
-        .ends
-        .iter()
-        .map(|end| if end.kind == EndKind::Total { 1 } else { run.frame.columns })
-        .collect();
-    let start = || -> Vec<Vec<f64>> {
-        let ends = run.group.ends.iter().zip(&lengths);
-        ends.map(|(end, &length)| vec![end.folding.start; length]).collect()
-    };
-    let work = run.frame.rows * run.frame.columns * run.group.cost.max(1);
-    let mut totals = start();
-    if work < PARALLEL || cut.tiles <= cut.step {
-        piece(run, &cut, &kernels, 0..cut.tiles, &mut totals);
-        return totals;
+impl<'a> Run<'a> {
+    /// A group with an input for each of its own. Results take over the memory of inputs that
+    /// nobody else refers to, where the group allows it.
+    ///
+    /// # Panics
+    /// The inputs do not fit the group.
+    pub fn new(group: &'a Sound, given: Vec<Operand<Tensor>>) -> Result<Run<'a>, EngineError> {
+        assert!(given.len() == group.inputs.len(), "an input for each of the group's");
+        let full: Vec<&Tensor> = given
+            .iter()
+            .zip(&group.inputs)
+            .filter(|(_, input)| input.space == Space::Full)
+            .filter_map(|(given, _)| given.tensor())
+            .collect();
+        let split = group.split.unwrap_or_else(|| natural_split(&group.shape, &full));
+        let (rows, columns) = group.extent(split);
+        let frame = Frame { shape: group.shape, split, rows, columns };
+        let mut inputs = Vec::with_capacity(given.len());
+        for (given, input) in given.iter().zip(&group.inputs) {
+            inputs.push(match given {
+                Operand::Tensor(tensor) => {
+                    assert!(tensor.dtype() == input.dtype, "an input of the group's dtype");
+                    Access::Tensor(TensorAccess::new(tensor, &frame, input.space))
+                }
+                Operand::Scalar(scalar) => Access::Number(*scalar, input.dtype),
+            });
+        }
+        let kernels = group.nodes.iter().map(|node| kernel(node, &inputs)).collect();
+        let tensor = |given| match given {
+            Operand::Tensor(tensor) => Some(tensor),
+            Operand::Scalar(_) => None,
+        };
+        let mut tensors: Vec<Option<Tensor>> = given.into_iter().map(tensor).collect();
+        let mut kept = vec![None; group.nodes.len()];
+        let mut results = Vec::with_capacity(group.outputs.len());
+        for output in &group.outputs {
+            let mut result = match take_over(&mut tensors, output) {
+                Some(result) => result,
+                None => Uninit::new(output.meta)?,
+            };
+            kept[output.node as usize] = Some(Shared::new(result.write()));
+            results.push(result);
+        }
+        let cut = Cut::new(group, &frame);
+        Ok(Run { group, frame, cut, inputs, kernels, kept, results, _tensors: tensors })
     }
-    let pieces = cut.tiles.div_ceil(cut.step);
-    let mut parts: Vec<Vec<Vec<f64>>> = vec![Vec::new(); pieces];
-    let slots = Shared(parts.as_mut_ptr());
-    let shared = Shared(run);
-    threads.for_each(pieces, |index| {
-        let tiles = index * cut.step..cut.tiles.min((index + 1) * cut.step);
+
+    /// Runs the group.
+    pub fn run(mut self, threads: &mut Threads) -> Made {
+        let totals = self.tiles(threads);
+        // SAFETY: every node that is kept has been computed in every tile. The tiles together are
+        // the frame, and a result has an element for each of its elements, or of its rows.
+        let finish = |result: Uninit| unsafe { result.finish() };
+        Made { results: self.results.into_iter().map(finish).collect(), totals }
+    }
+
+    /// Runs all tiles; gives the totals of the ends.
+    fn tiles(&mut self, threads: &mut Threads) -> Vec<Vec<f64>> {
+        let Run { group, cut, .. } = &*self;
+        let length = |kind| if kind == EndKind::Total { 1 } else { self.frame.columns };
+        let start = || -> Vec<Vec<f64>> {
+            let start = |end: &End| vec![end.folding.start(); length(end.kind)];
+            group.ends.iter().map(start).collect()
+        };
+        let work = self.frame.rows * self.frame.columns * group.cost.max(1);
         let mut totals = start();
-        piece(shared.get(), &cut, &kernels, tiles, &mut totals);
-        // SAFETY: each piece has its own place.
-        unsafe { *slots.get().add(index) = totals };
-    });
-    for part in parts {
-        for ((totals, part), end) in totals.iter_mut().zip(part).zip(&run.group.ends) {
-            for (total, part) in totals.iter_mut().zip(part) {
-                *total = (end.folding.merge)(*total, part);
+        if work < PARALLEL || cut.tiles <= cut.step {
+            // SAFETY: these are all tiles, on one thread.
+            unsafe { self.piece(0..cut.tiles, &mut totals) };
+            return totals;
+        }
+        let mut parts: Vec<Vec<Vec<f64>>> = vec![Vec::new(); cut.tiles.div_ceil(cut.step)];
+        threads.for_each_part(&mut parts, 1, |index, part| {
+            let tiles = index * cut.step..cut.tiles.min((index + 1) * cut.step);
+            let mut totals = start();
+            // SAFETY: no two pieces have a tile in common.
+            unsafe { self.piece(tiles, &mut totals) };
+            part[0] = totals;
+        });
+        for part in parts {
+            for ((totals, part), end) in totals.iter_mut().zip(part).zip(&group.ends) {
+                for (total, part) in totals.iter_mut().zip(part) {
+                    *total = end.folding.merge(*total, part);
+                }
             }
         }
+        totals
     }
-    totals
+}
+
+/// A node's kernel, if it has one: that of a power depends on the exponent.
+fn kernel(node: &Node, inputs: &[Access]) -> Option<Kernel> {
+    match node.kind {
+        Kind::Map(micro) => Some(micro.kernel),
+        Kind::Power(exponent) => {
+            let Access::Number(number, _) = inputs[exponent as usize] else {
+                unreachable!("the exponent is a number")
+            };
+            let kernel = power(number.as_f64(), node.dtype);
+            let is_of_two = kernel.arity() == 2 && kernel.inputs() == [node.dtype; 3];
+            assert!(is_of_two && kernel.result() == node.dtype);
+            Some(kernel)
+        }
+        Kind::Fold(_) | Kind::Spread => None,
+    }
+}
+
+/// The memory of an input that an output may replace, if nobody else refers to it.
+fn take_over(tensors: &mut [Option<Tensor>], output: &Output) -> Option<Uninit> {
+    output.replaces.iter().find_map(|&input| {
+        let may = |tensor: &mut Tensor| {
+            tensor.meta() == output.meta && tensor.is_contiguous() && tensor.is_writable()
+        };
+        tensors[input as usize].take_if(may).map(Uninit::over)
+    })
 }
 
 thread_local! {
@@ -118,131 +203,138 @@ thread_local! {
     static SCRATCH: RefCell<Vec<[u64; 8]>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs some tiles.
-fn piece(
-    run: &Run,
-    cut: &Cut,
-    kernels: &[Option<Kernel>],
-    tiles: std::ops::Range<usize>,
-    totals: &mut [Vec<f64>],
-) {
-    let group = run.group;
-    // A block for each input and node, of elements of up to 8 bytes.
-    let block = (cut.rows * cut.columns).div_ceil(8);
-    let blocks = group.inputs.len() + group.nodes.len();
-    SCRATCH.with_borrow_mut(|scratch| {
-        if scratch.len() < blocks * block {
-            scratch.resize(blocks * block, [0; 8]);
-        }
-        let memory = scratch.as_mut_ptr();
-        // SAFETY: there are that many blocks.
-        let at = |index: usize| unsafe { memory.add(index * block).cast::<u8>() };
-        let mut inputs: Vec<*const u8> = vec![std::ptr::null(); group.inputs.len()];
-        // What is the same in every tile is brought in once, for the largest.
-        let largest = Tile { row: 0, rows: cut.rows, column: 0, columns: cut.columns };
-        for (index, access) in run.inputs.iter().enumerate() {
-            let fixed = match access {
-                Access::Number(number, dtype) => {
-                    // SAFETY: a block has room for the largest tile.
-                    unsafe { fill_number(*number, *dtype, at(index), largest.len()) };
-                    true
-                }
-                Access::Tensor(tensor)
-                    if tensor.is_constant() || tensor.repeats() && cut.across == 1 =>
-                {
-                    // SAFETY: as above; rows are whole, and all the same.
-                    unsafe { tensor.fill(&largest, at(index)) };
-                    true
-                }
-                Access::Tensor(_) => false,
-            };
-            if fixed {
-                inputs[index] = at(index);
+impl Run<'_> {
+    /// Runs some tiles.
+    ///
+    /// # Safety
+    /// Nobody else runs the same tiles.
+    unsafe fn piece(&self, tiles: std::ops::Range<usize>, totals: &mut [Vec<f64>]) {
+        let Run { group, frame, cut, kernels, .. } = self;
+        // A block for each input and node, of elements of up to 8 bytes.
+        let block = (cut.rows * cut.columns).div_ceil(8);
+        let blocks = group.inputs.len() + group.nodes.len();
+        SCRATCH.with_borrow_mut(|scratch| {
+            if scratch.len() < blocks * block {
+                scratch.resize(blocks * block, [0; 8]);
             }
-        }
-        let fixed: Vec<bool> = inputs.iter().map(|input| !input.is_null()).collect();
-        let mut nodes: Vec<*mut u8> = vec![std::ptr::null_mut(); group.nodes.len()];
-        for index in tiles {
-            let tile = cut.tile(index, &run.frame);
-            for (index, access) in run.inputs.iter().enumerate() {
-                let Access::Tensor(tensor) = access else { continue };
-                if fixed[index] {
-                    continue;
-                }
-                inputs[index] = tensor.direct(&tile, run.frame.columns).unwrap_or_else(|| {
-                    // SAFETY: a block has room for a tile.
-                    unsafe { tensor.fill(&tile, at(index)) };
-                    at(index).cast_const()
-                });
-            }
-            for (index, node) in group.nodes.iter().enumerate() {
-                let size = node.dtype.size();
-                let offset = match node.space {
-                    Space::Full => tile.row * run.frame.columns + tile.column,
-                    Space::Rows => tile.row,
-                };
-                nodes[index] = match run.kept[index] {
-                    Some(data) => data.wrapping_add(offset * size),
-                    None => at(group.inputs.len() + index),
-                };
-                let find = |from: From| match from {
-                    From::Input(input) => inputs[input as usize],
-                    From::Node(node) => nodes[node as usize].cast_const(),
-                };
-                let n = if node.space == Space::Full { tile.len() } else { tile.rows };
-                let from = node.inputs.map(find);
-                // SAFETY: every block and every kept result has room for its part of the tile, and
-                // holds what earlier nodes wrote.
-                unsafe {
-                    match node.kind {
-                        Kind::Map(_) | Kind::Power(_) => {
-                            let kernel = kernels[index].expect("maps have kernels");
-                            kernel(&from, nodes[index], n);
-                        }
-                        Kind::Fold(folding) => fold_rows(&folding, &tile, from[0], nodes[index]),
-                        Kind::Spread => spread(&tile, from[0], nodes[index], size),
+            let memory = scratch.as_mut_ptr();
+            // SAFETY: there are that many blocks. The scratch does not move while this borrows it.
+            let at = |index: usize| unsafe { memory.add(index * block).cast::<u8>() };
+            let mut inputs: Vec<*const u8> = vec![std::ptr::null(); group.inputs.len()];
+            // What is the same in every tile is brought in once, for the largest.
+            let largest = Tile { row: 0, rows: cut.rows, column: 0, columns: cut.columns };
+            for (index, access) in self.inputs.iter().enumerate() {
+                let fixed = match access {
+                    Access::Number(number, dtype) => {
+                        // SAFETY: a block has room for the largest tile at 8 bytes an
+                        // element, and begins at a multiple of 8 bytes.
+                        unsafe { fill_number(*number, *dtype, at(index), largest.len()) };
+                        true
                     }
+                    Access::Tensor(tensor)
+                        if tensor.is_constant() || tensor.repeats() && cut.across == 1 =>
+                    {
+                        // SAFETY: as above; rows are whole, and all the same.
+                        unsafe { tensor.fill(&largest, at(index)) };
+                        true
+                    }
+                    Access::Tensor(_) => false,
+                };
+                if fixed {
+                    inputs[index] = at(index);
                 }
             }
-            for (end, totals) in group.ends.iter().zip(totals.iter_mut()) {
-                let from = match end.from {
-                    From::Input(input) => inputs[input as usize],
-                    From::Node(node) => nodes[node as usize].cast_const(),
-                };
-                let folding = &end.folding;
-                // SAFETY: as above.
-                unsafe {
-                    match end.kind {
-                        EndKind::Total => {
-                            let part = (folding.run)(from, tile.len());
-                            totals[0] = (folding.merge)(totals[0], part);
-                        }
-                        EndKind::Columns => {
-                            let totals = &mut totals[tile.column..][..tile.columns];
-                            (folding.columns)(from, tile.rows, tile.columns, totals);
+            let fixed: Vec<bool> = inputs.iter().map(|input| !input.is_null()).collect();
+            let mut nodes: Vec<*mut u8> = vec![std::ptr::null_mut(); group.nodes.len()];
+            for index in tiles {
+                let tile = cut.tile(index, frame);
+                for (index, access) in self.inputs.iter().enumerate() {
+                    let Access::Tensor(tensor) = access else { continue };
+                    if fixed[index] {
+                        continue;
+                    }
+                    inputs[index] = tensor.direct(&tile, frame.columns).unwrap_or_else(|| {
+                        // SAFETY: a block has room for a tile.
+                        unsafe { tensor.fill(&tile, at(index)) };
+                        at(index).cast_const()
+                    });
+                }
+                for (index, node) in group.nodes.iter().enumerate() {
+                    let size = node.dtype.size();
+                    let offset = match node.space {
+                        Space::Full => tile.row * frame.columns + tile.column,
+                        Space::Rows => tile.row,
+                    };
+                    nodes[index] = match self.kept[index] {
+                        Some(data) => data.get().wrapping_add(offset * size),
+                        None => at(group.inputs.len() + index),
+                    };
+                    let find = |from: From| match from {
+                        From::Input(input) => inputs[input as usize],
+                        From::Node(node) => nodes[node as usize].cast_const(),
+                    };
+                    let n = if node.space == Space::Full { tile.len() } else { tile.rows };
+                    let from = node.inputs.map(find);
+                    // SAFETY: the group is sound. So what the node reads is an input's part of the tile,
+                    // or what an earlier node wrote of it, in the right dtype and of n elements, or of
+                    // the tile's for a fold, or one a row for a spread. Its own block, or its part of
+                    // a result, has room for what it writes: nobody else is at this tile. A result in
+                    // an input's memory is written where that is read, or has been read; the input is
+                    // contiguous and of the frame's elements, so that other tiles read other parts.
+                    unsafe {
+                        match node.kind {
+                            Kind::Map(_) | Kind::Power(_) => {
+                                let kernel = kernels[index].expect("maps have kernels");
+                                kernel.run(&from, nodes[index], n);
+                            }
+                            Kind::Fold(folding) => {
+                                fold_rows(&folding, &tile, from[0], nodes[index])
+                            }
+                            Kind::Spread => spread(&tile, from[0], nodes[index], size),
                         }
                     }
                 }
+                for (end, totals) in group.ends.iter().zip(totals.iter_mut()) {
+                    let from = match end.from {
+                        From::Input(input) => inputs[input as usize],
+                        From::Node(node) => nodes[node as usize].cast_const(),
+                    };
+                    let folding = &end.folding;
+                    // SAFETY: as above, an end reads the tile's elements in the folding's dtype.
+                    unsafe {
+                        match end.kind {
+                            EndKind::Total => {
+                                let part = folding.run(from, tile.len());
+                                totals[0] = folding.merge(totals[0], part);
+                            }
+                            EndKind::Columns => {
+                                let totals = &mut totals[tile.column..][..tile.columns];
+                                folding.columns(from, tile.rows, totals);
+                            }
+                        }
+                    }
+                }
             }
-        }
-    });
+        });
+    }
 }
 
 /// # Safety
-/// `from` holds the tile's elements, and `to` has room for one a row.
+/// The tile's elements can be read at `from` in the folding's dtype, and one a row be written at
+/// `to`.
 unsafe fn fold_rows(folding: &Folding, tile: &Tile, from: *const u8, to: *mut u8) {
-    let size = folding.dtype.size();
+    let size = folding.dtype().size();
     for row in 0..tile.rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise, for one row.
         unsafe {
-            let total = (folding.run)(from.add(row * tile.columns * size), tile.columns);
-            (folding.finish)(total, tile.columns, to.add(row * size));
+            let total = folding.run(from.add(row * tile.columns * size), tile.columns);
+            folding.finish(total, tile.columns, to.add(row * size));
         }
     }
 }
 
 /// # Safety
-/// `from` holds an element for each row, and `to` has room for the tile.
+/// An element of `size` bytes for each row can be read at `from`, and the tile's be written at `to`.
 unsafe fn spread(tile: &Tile, from: *const u8, to: *mut u8, size: usize) {
     // SAFETY: the caller's promise.
     with_bits!(size, T => unsafe {

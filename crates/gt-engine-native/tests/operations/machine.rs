@@ -3,10 +3,13 @@
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Failure, Message};
 use gt_ir::{
-    Attribute, Attributes, Command, Content, Instruction, Operand, Operation, RequestId, Shape,
-    SourceId, TensorData, TensorId, ops,
+    Attribute, Attributes, Content, Create, DType, Instruction, LaneId, Meta, Operand, Operation,
+    RequestId, Shape, SlotId, SourceId, TensorData, TensorId, WorkerCommand, ops,
 };
 use gt_worker::{Out, Work, Worker};
+use rustc_hash::FxHashMap;
+
+const LANE: LaneId = LaneId { session: 1, slot: SlotId(0) };
 
 /// How a tensor's values lie in memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,12 +33,14 @@ impl Layout {
 
 pub struct Machine {
     worker: Worker<NativeEngine>,
+    metas: FxHashMap<TensorId, Meta>,
     next: u64,
 }
 
 impl Machine {
     pub fn new(threads: usize) -> Machine {
-        Machine { worker: Worker::new("test".into(), NativeEngine::new(threads)), next: 0 }
+        let worker = Worker::new("test".into(), NativeEngine::new(threads));
+        Machine { worker, metas: FxHashMap::default(), next: 0 }
     }
 
     fn id(&mut self) -> TensorId {
@@ -43,9 +48,14 @@ impl Machine {
         TensorId(self.next)
     }
 
-    fn handle(&mut self, command: Command) -> Vec<Message> {
+    fn handle(&mut self, command: WorkerCommand) -> Vec<Message> {
+        self.tell(Message::Work { lane: LANE, commands: vec![command] })
+    }
+
+    fn tell(&mut self, message: Message) -> Vec<Message> {
         let mut out = Vec::new();
-        self.worker.handle(&mut vec![command], &mut out);
+        self.worker.handle(message, &mut out);
+        while self.worker.step(&mut out) {}
         out.into_iter()
             .map(|out| match out {
                 Out::Dispatcher(message) => message,
@@ -56,7 +66,9 @@ impl Machine {
 
     pub fn create(&mut self, data: TensorData) -> TensorId {
         let output = self.id();
-        self.handle(Command::Create { output, content: Content::Data(data), signal: 0 });
+        self.metas.insert(output, Meta::new(data.dtype, data.shape));
+        let content = Content::Data(data);
+        self.handle(WorkerCommand::Create(Create { output, content, signal: 0 }));
         output
     }
 
@@ -67,9 +79,16 @@ impl Machine {
         attributes: &Attributes,
     ) -> TensorId {
         let output = self.id();
-        self.handle(Command::Run(Instruction {
+        let metas: Vec<Operand<Meta>> =
+            operands.iter().map(|operand| operand.map(|id| self.metas[id])).collect();
+        // What is not valid is declared as anything.
+        let result = operation.check(&metas, attributes);
+        let result = result.unwrap_or(Meta::new(DType::F32, Shape::SCALAR));
+        self.metas.insert(output, result);
+        self.handle(WorkerCommand::Run(Instruction {
             operation,
             output,
+            results: [result].into_iter().collect(),
             operands: operands.iter().copied().collect(),
             attributes: attributes.clone(),
             source: SourceId::default(),
@@ -79,10 +98,9 @@ impl Machine {
     }
 
     pub fn fetch(&mut self, tensor: TensorId) -> Result<TensorData, Failure> {
-        let request = RequestId(1);
-        for message in
-            self.handle(Command::Fetch { request, tensor, shared: false, line: SourceId(0) })
-        {
+        let (request, line) = (RequestId(1), SourceId(0));
+        let fetch = WorkerCommand::Fetch { request, tensor, shared: false, line };
+        for message in self.handle(fetch) {
             if let Message::Value { result, .. } = message {
                 return result.map(|content| match content {
                     Content::Data(data) => data,
@@ -94,7 +112,9 @@ impl Machine {
     }
 
     pub fn free_all(&mut self) {
-        self.handle(Command::EndSession { session: 0 });
+        for id in std::mem::take(&mut self.metas).into_keys() {
+            self.handle(WorkerCommand::Free(id));
+        }
     }
 
     fn apply(

@@ -1,302 +1,298 @@
-//! What a pass is predicted to be, from the passes so far.
+//! Which tensors and numbers an iteration is of, predicted from the iterations so far.
+//!
+//! A slot holds a rule, not a value: what it is bound to follows from the rule, where the names of
+//! the iteration begin, and how many iterations there were. So an iteration that is as predicted
+//! costs nothing for its slots, however many there are.
 
-use std::ops::Range;
-
-use super::{Invocation, Place, Step, Template, TemplateError, varying_attribute};
-use crate::instruction::{Attribute, Attributes, Operand, Operands, TensorId};
+use super::{Invocation, Name, TemplateError};
+use crate::instruction::TensorId;
 use crate::scalar::Scalar;
-use crate::script::{Name, Play};
+use crate::wire::{Decoded, Made, Record, Sink, Source};
 
-/// How a tensor from outside is found in the next pass.
+/// What the names and numbers of an iteration stand for.
+pub trait Values {
+    fn tensor(&self, name: Name) -> TensorId;
+
+    fn number(&self, slot: u32) -> Scalar;
+}
+
+/// The first iteration: where its names begin, and what its slots are bound to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Start {
+    pub bases: [TensorId; 2],
+    pub tensors: Vec<TensorId>,
+    pub numbers: Vec<Scalar>,
+}
+
+impl Record for Start {
+    fn write<S: Sink>(&self, to: &mut S) {
+        Made(self.bases[0]).write(to);
+        self.bases[1].write(to);
+        self.tensors.write(to);
+        self.numbers.write(to);
+    }
+
+    fn read(from: &mut Source) -> Decoded<Start> {
+        let bases = [Made::read(from)?.0, TensorId::read(from)?];
+        Ok(Start { bases, tensors: Record::read(from)?, numbers: Record::read(from)? })
+    }
+}
+
+/// How a tensor from outside is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rule {
-    /// The result of the same step of the pass before, as a parameter.
-    Carried,
-    /// The same tensor, as a data set.
-    Constant,
-    /// As far back as the last time, as what another template made.
-    Distance,
+    /// The iteration before has made it, in this space of names, as a parameter.
+    Carried { space: u8, place: u64 },
+    /// It is always the same, as a data set.
+    Constant(TensorId),
+    /// It is so far before the iteration's first name, as what another template has made.
+    Distance(u64),
 }
 
-#[derive(Clone, Debug)]
-struct BoundTensor {
-    id: TensorId,
-    rule: Rule,
-    /// In which space of names it was carried,
-    space: usize,
-    /// from which place of the pass before.
-    step: u64,
-    /// How far before the base it was.
-    distance: u64,
-}
-
-#[derive(Clone, Debug)]
-struct BoundNumber {
+/// A number, as it was in some iteration, and what is added in each: whole numbers often count.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Number {
     value: Scalar,
-    /// What is added from pass to pass; whole numbers often count.
     step: i64,
+    since: u64,
 }
 
-/// Names that a pass gives, counted from its base.
-#[derive(Clone, Copy, Default, Debug)]
-struct Space {
-    base: u64,
-    previous: u64,
-    width: u64,
-}
-
-/// The tensors and numbers of a template's last pass, from which those of the next are predicted.
-/// Whoever sends invocations and whoever takes them keep equal ones.
-#[derive(Clone, Debug)]
-pub struct Bindings {
-    /// The client's names, and the planner's own.
-    spaces: [Space; 2],
-    tensors: Vec<BoundTensor>,
-    numbers: Vec<BoundNumber>,
-}
-
-impl Bindings {
-    /// Those of a pass of `count` steps that follows directly on another one.
-    pub(super) fn new(
-        base: TensorId,
-        count: usize,
-        tensors: &[TensorId],
-        numbers: &[Scalar],
-    ) -> Bindings {
-        let none = TensorId(u64::MAX);
-        Bindings::of_script([base, none], [count as u64, 0], tensors, numbers)
-    }
-
-    /// Those of a pass that uses so many names of each kind, and follows directly on another one.
-    pub fn of_script(
-        bases: [TensorId; 2],
-        widths: [u64; 2],
-        tensors: &[TensorId],
-        numbers: &[Scalar],
-    ) -> Bindings {
-        let space = |index: usize| {
-            let (base, width) = (bases[index].0, widths[index]);
-            Space { base, previous: base.wrapping_sub(width), width }
-        };
-        let spaces = [space(0), space(1)];
-        let mut bindings = Bindings { spaces, tensors: Vec::new(), numbers: Vec::new() };
-        for &id in tensors {
-            let bound = bindings.bound(id);
-            bindings.tensors.push(bound);
-        }
-        let number = |&value: &Scalar| BoundNumber { value, step: 0 };
-        bindings.numbers = numbers.iter().map(number).collect();
-        bindings
-    }
-
-    /// A tensor that is carried, if it is of the pass before, and else always the same.
-    fn bound(&self, id: TensorId) -> BoundTensor {
-        let distance = self.spaces[0].base.wrapping_sub(id.0);
-        let carried = self.spaces.iter().enumerate().find_map(|(index, space)| {
-            let step = id.0.wrapping_sub(space.previous);
-            (step < space.width).then_some((index, step))
-        });
-        let (space, step) = carried.unwrap_or_default();
-        let rule = if carried.is_some() { Rule::Carried } else { Rule::Constant };
-        BoundTensor { id, rule, space, step, distance }
-    }
-
-    /// Where the client's names of this pass begin.
-    pub fn base(&self) -> TensorId {
-        TensorId(self.spaces[0].base)
-    }
-
-    /// Where those of the pass before began.
-    pub fn previous(&self) -> TensorId {
-        TensorId(self.spaces[0].previous)
-    }
-
-    /// A new pass begins.
-    pub fn begin(&mut self, base: TensorId) {
-        self.begin_with([base, TensorId(self.spaces[1].base)]);
-    }
-
-    /// A new pass begins, with names of both kinds.
-    pub fn begin_with(&mut self, bases: [TensorId; 2]) {
-        for (space, base) in self.spaces.iter_mut().zip(bases) {
-            space.previous = std::mem::replace(&mut space.base, base.0);
-        }
-    }
-
-    /// As if the pass that has just begun had not.
-    pub fn take_back(&mut self, base: TensorId, previous: TensorId) {
-        (self.spaces[0].base, self.spaces[0].previous) = (base.0, previous.0);
-    }
-
-    /// The tensor of a name.
-    pub fn named(&self, name: Name) -> TensorId {
-        match name {
-            Name::Own(step) => TensorId(self.spaces[0].base.wrapping_add(u64::from(step))),
-            Name::Made(step) => TensorId(self.spaces[1].base.wrapping_add(u64::from(step))),
-            Name::Outside(slot) => self.tensors[slot as usize].id,
-        }
-    }
-
-    /// How many tensors from outside there are, and numbers.
-    pub fn lengths(&self) -> (usize, usize) {
-        (self.tensors.len(), self.numbers.len())
-    }
-
-    pub fn tensor(&self, slot: usize) -> TensorId {
-        self.tensors[slot].id
-    }
-
-    pub fn number(&self, slot: usize) -> Scalar {
-        self.numbers[slot].value
-    }
-
-    /// What a slot is in this pass if nothing else is said.
-    pub fn predict_tensor(&self, slot: usize) -> TensorId {
-        let bound = &self.tensors[slot];
-        self.by_rule(bound, bound.rule)
-    }
-
-    fn by_rule(&self, bound: &BoundTensor, rule: Rule) -> TensorId {
-        match rule {
-            Rule::Carried => TensorId(self.spaces[bound.space].previous.wrapping_add(bound.step)),
-            Rule::Constant => bound.id,
-            Rule::Distance => TensorId(self.spaces[0].base.wrapping_sub(bound.distance)),
-        }
-    }
-
-    /// Binds a slot, and learns how it could have been predicted.
-    #[inline]
-    pub fn bind_tensor(&mut self, slot: usize, id: TensorId) {
-        let bound = &self.tensors[slot];
-        if self.by_rule(bound, bound.rule) == id {
-            let distance = self.spaces[0].base.wrapping_sub(id.0);
-            let bound = &mut self.tensors[slot];
-            (bound.id, bound.distance) = (id, distance);
-            return;
-        }
-        let mut new = self.bound(id);
-        if new.rule == Rule::Constant && self.by_rule(bound, Rule::Distance) == id {
-            new.rule = Rule::Distance;
-        }
-        self.tensors[slot] = new;
-    }
-
-    /// What a number is in this pass if nothing else is said.
-    pub fn predict_number(&self, slot: usize) -> Scalar {
-        let bound = &self.numbers[slot];
-        match bound.value {
-            Scalar::Int(value) => Scalar::Int(value.wrapping_add(bound.step)),
+impl Number {
+    fn at(&self, iteration: u64) -> Scalar {
+        let passed = iteration.wrapping_sub(self.since) as i64;
+        match self.value {
+            Scalar::Int(value) => Scalar::Int(value.wrapping_add(self.step.wrapping_mul(passed))),
             other => other,
         }
     }
+}
 
-    /// Binds a number.
-    pub fn bind_number(&mut self, slot: usize, value: Scalar) {
-        let bound = &mut self.numbers[slot];
-        if let (Scalar::Int(old), Scalar::Int(new)) = (bound.value, value) {
-            bound.step = new.wrapping_sub(old);
-        }
-        bound.value = value;
-    }
+/// Names that an iteration gives, counted from its base, and where those of the two before began.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+struct Space {
+    base: u64,
+    previous: u64,
+    before: u64,
+    width: u64,
+}
 
-    /// Takes an invocation: the slots of its steps are bound as it says, or as predicted.
-    ///
-    /// # Errors
-    /// The invocation does not fit the template.
-    pub fn take(
-        &mut self,
-        template: &Template,
-        invocation: &Invocation,
-    ) -> Result<(), TemplateError> {
-        let Invocation { template: number, base, first, last, .. } = *invocation;
-        let steps = template.len();
-        let in_order = first < last || first == last && first > 0;
-        if !in_order || last as usize > steps || (first > 0 && base != self.base()) {
-            return Err(TemplateError::Range { number, steps, first, last });
-        }
-        if invocation.frees as usize > template.frees.len() {
-            return Err(TemplateError::Slot { number });
-        }
-        if first == 0 {
-            self.begin(base);
-        }
-        let (first, last) = (first as usize, last as usize);
-        let (tensors, numbers) =
-            (template.new_tensors(first, last), template.new_numbers(first, last));
-        self.bind(tensors, &invocation.tensors, numbers, &invocation.numbers)
-            .ok_or(TemplateError::Slot { number })
-    }
+/// The bindings of a template's iteration. Whoever sends invocations and whoever takes them keep
+/// equal ones, and compare their [digests](Bindings::digest).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bindings {
+    /// The client's names, and the planner's own.
+    spaces: [Space; 2],
+    tensors: Vec<Rule>,
+    numbers: Vec<Number>,
+    iteration: u64,
+    /// The sum of all slots' hashes.
+    sum: u64,
+}
 
-    /// The tensor at a place that is not a number's.
-    pub fn tensor_at(&self, place: Place) -> TensorId {
-        match place {
-            Place::Own(step) => self.named(Name::Own(step)),
-            Place::Outside(slot) => self.named(Name::Outside(slot)),
-            Place::Number(_) => unreachable!("a number is no tensor"),
+/// As [`Bindings`] were, to be as if an iteration had not begun.
+pub struct Before([Space; 2]);
+
+impl Values for Bindings {
+    #[inline]
+    fn tensor(&self, name: Name) -> TensorId {
+        match name {
+            Name::Own(place) => TensorId(self.spaces[0].base.wrapping_add(u64::from(place))),
+            Name::Made(place) => TensorId(self.spaces[1].base.wrapping_add(u64::from(place))),
+            Name::Outside(slot) => self.outside(slot),
         }
     }
 
-    /// Takes another pass of a script: slots are bound as it says, or as predicted.
-    ///
-    /// # Errors
-    /// It names slots that there are not.
-    pub fn play(&mut self, play: &Play) -> Result<(), TemplateError> {
-        self.begin_with(play.bases);
-        let (tensors, numbers) = self.lengths();
-        self.bind(0..tensors, &play.tensors, 0..numbers, &play.numbers)
-            .ok_or(TemplateError::Slot { number: play.script })
+    #[inline]
+    fn number(&self, slot: u32) -> Scalar {
+        self.numbers[slot as usize].at(self.iteration)
+    }
+}
+
+impl Bindings {
+    /// Those of a template's first iteration.
+    pub fn new(widths: [u32; 2], start: &Start) -> Bindings {
+        let space = |index: usize| {
+            let (base, width) = (start.bases[index].0, u64::from(widths[index]));
+            let previous = base.wrapping_sub(width);
+            Space { base, previous, before: previous.wrapping_sub(width), width }
+        };
+        let spaces = [space(0), space(1)];
+        let (tensors, numbers) = (Vec::new(), Vec::new());
+        let mut bindings = Bindings { spaces, tensors, numbers, iteration: 0, sum: 0 };
+        bindings.tensors = start.tensors.iter().map(|id| bindings.rule(*id)).collect();
+        let number = |&value: &Scalar| Number { value, step: 0, since: 0 };
+        bindings.numbers = start.numbers.iter().map(number).collect();
+        let tensors = (0..bindings.tensors.len()).map(|slot| bindings.tensor_hash(slot));
+        let numbers = (0..bindings.numbers.len()).map(|slot| bindings.number_hash(slot));
+        bindings.sum = tensors.chain(numbers).fold(0, u64::wrapping_add);
+        bindings
     }
 
-    /// Binds slots as given, or as predicted; `None` if others are given.
-    fn bind(
-        &mut self,
-        tensors: Range<usize>,
-        given_tensors: &[(u32, TensorId)],
-        numbers: Range<usize>,
-        given_numbers: &[(u32, Scalar)],
-    ) -> Option<()> {
-        let mut given = given_tensors.iter().peekable();
-        for slot in tensors {
-            let id = match given.next_if(|(given, _)| *given as usize == slot) {
-                Some((_, id)) => *id,
-                None => self.predict_tensor(slot),
-            };
-            self.bind_tensor(slot, id);
+    /// What a new template would be told to begin with this iteration.
+    pub fn start(&self) -> Start {
+        let tensors = (0..self.tensors.len() as u32).map(|slot| self.outside(slot)).collect();
+        let numbers = (0..self.numbers.len() as u32).map(|slot| self.number(slot)).collect();
+        Start { bases: self.bases(), tensors, numbers }
+    }
+
+    /// Where the names of this iteration begin: the client's, and the planner's own.
+    pub fn bases(&self) -> [TensorId; 2] {
+        self.spaces.map(|space| TensorId(space.base))
+    }
+
+    /// Whether a tensor is among those that the client makes in this iteration.
+    pub fn is_own(&self, id: TensorId) -> bool {
+        id.0.wrapping_sub(self.spaces[0].base) < self.spaces[0].width
+    }
+
+    /// Another iteration begins.
+    pub fn begin(&mut self, bases: [TensorId; 2]) -> Before {
+        let before = Before(self.spaces);
+        for (space, base) in self.spaces.iter_mut().zip(bases) {
+            space.before = space.previous;
+            space.previous = std::mem::replace(&mut space.base, base.0);
         }
-        let mut numbered = given_numbers.iter().peekable();
-        for slot in numbers {
-            let value = match numbered.next_if(|(given, _)| *given as usize == slot) {
-                Some((_, value)) => *value,
-                None => self.predict_number(slot),
-            };
-            self.bind_number(slot, value);
+        self.iteration += 1;
+        before
+    }
+
+    /// The iteration that has just begun had not, and has bound nothing.
+    pub fn take_back(&mut self, before: Before) {
+        self.spaces = before.0;
+        self.iteration -= 1;
+    }
+
+    #[inline]
+    fn outside(&self, slot: u32) -> TensorId {
+        match self.tensors[slot as usize] {
+            Rule::Carried { space, place } => {
+                TensorId(self.spaces[usize::from(space)].previous.wrapping_add(place))
+            }
+            Rule::Constant(id) => id,
+            Rule::Distance(distance) => TensorId(self.spaces[0].base.wrapping_sub(distance)),
         }
-        (given.next().is_none() && numbered.next().is_none()).then_some(())
     }
 
-    /// An operand with these bindings.
-    pub fn operand(&self, place: Place) -> Operand {
-        match place {
-            Place::Number(slot) => Operand::Scalar(self.numbers[slot as usize].value),
-            place => Operand::Tensor(self.tensor_at(place)),
+    /// What a slot was bound to in the iteration before, by its rule.
+    fn outside_before(&self, slot: usize) -> TensorId {
+        match self.tensors[slot] {
+            Rule::Carried { space, place } => {
+                TensorId(self.spaces[usize::from(space)].before.wrapping_add(place))
+            }
+            Rule::Constant(id) => id,
+            Rule::Distance(distance) => TensorId(self.spaces[0].previous.wrapping_sub(distance)),
         }
     }
 
-    /// A step's operands with these bindings.
-    pub fn operands(&self, step: &Step) -> Operands {
-        step.operands.iter().map(|place| self.operand(*place)).collect()
-    }
-
-    /// A step's attributes with these bindings.
-    pub fn attributes(&self, step: &Step) -> Attributes {
-        let mut attributes = step.attributes.clone();
-        if let Some(index) = varying_attribute(step.operation)
-            && let Some(Attribute::Ints(values)) = attributes.get_mut(index)
-        {
-            for (offset, value) in values.iter_mut().enumerate() {
-                *value = self.numbers[step.varying as usize + offset].value.as_i64();
+    /// A tensor is carried if it is of the iteration before, and else taken for a constant.
+    fn rule(&self, id: TensorId) -> Rule {
+        for (index, space) in self.spaces.iter().enumerate() {
+            let place = id.0.wrapping_sub(space.previous);
+            if place < space.width {
+                return Rule::Carried { space: index as u8, place };
             }
         }
-        attributes
+        Rule::Constant(id)
     }
+
+    /// Binds a slot to another tensor than predicted, and learns how it could have been.
+    pub fn bind_tensor(&mut self, slot: u32, id: TensorId) {
+        let slot = slot as usize;
+        let mut rule = self.rule(id);
+        let distance = self.spaces[0].base.wrapping_sub(id.0);
+        let last = self.spaces[0].previous.wrapping_sub(self.outside_before(slot).0);
+        if matches!(rule, Rule::Constant(_)) && distance == last {
+            rule = Rule::Distance(distance);
+        }
+        self.sum = self.sum.wrapping_sub(self.tensor_hash(slot));
+        self.tensors[slot] = rule;
+        self.sum = self.sum.wrapping_add(self.tensor_hash(slot));
+    }
+
+    /// Binds a slot to another number than predicted.
+    pub fn bind_number(&mut self, slot: u32, value: Scalar) {
+        let slot = slot as usize;
+        let last = self.numbers[slot].at(self.iteration.wrapping_sub(1));
+        let step = match (last, value) {
+            (Scalar::Int(old), Scalar::Int(new)) => new.wrapping_sub(old),
+            _ => 0,
+        };
+        self.sum = self.sum.wrapping_sub(self.number_hash(slot));
+        self.numbers[slot] = Number { value, step, since: self.iteration };
+        self.sum = self.sum.wrapping_add(self.number_hash(slot));
+    }
+
+    /// Takes an invocation: of another iteration if it `begins`, or of more of this one.
+    ///
+    /// # Errors
+    /// It names slots that there are not, or was made with other bindings than these.
+    pub fn take(&mut self, invocation: &Invocation, begins: bool) -> Result<(), TemplateError> {
+        let number = invocation.template;
+        let tensors = invocation.tensors.iter().map(|(slot, _)| *slot);
+        let numbers = invocation.numbers.iter().map(|(slot, _)| *slot);
+        if !ascends(tensors, self.tensors.len()) || !ascends(numbers, self.numbers.len()) {
+            return Err(TemplateError::Slot { number });
+        }
+        if begins {
+            self.begin(invocation.bases);
+        }
+        for (slot, id) in &invocation.tensors {
+            self.bind_tensor(*slot, *id);
+        }
+        for (slot, value) in &invocation.numbers {
+            self.bind_number(*slot, *value);
+        }
+        let agrees = self.digest() == invocation.digest;
+        if agrees { Ok(()) } else { Err(TemplateError::Digest { number }) }
+    }
+
+    /// A hash of what all slots are bound to: two ends that differ in anything differ in it.
+    pub fn digest(&self) -> u32 {
+        let mut hash = mix(self.sum, self.iteration);
+        for space in &self.spaces {
+            hash = mix(mix(hash, space.base), space.previous);
+        }
+        (hash >> 32) as u32
+    }
+
+    fn tensor_hash(&self, slot: usize) -> u64 {
+        let (kind, place) = match self.tensors[slot] {
+            Rule::Carried { space, place } => (u64::from(space), place),
+            Rule::Constant(id) => (2, id.0),
+            Rule::Distance(distance) => (3, distance),
+        };
+        mix(mix(slot as u64 * 8 + kind, place), 0)
+    }
+
+    fn number_hash(&self, slot: usize) -> u64 {
+        let Number { value, step, since } = self.numbers[slot];
+        let (kind, bits) = match value {
+            Scalar::Bool(value) => (4, u64::from(value)),
+            Scalar::Int(value) => (5, value as u64),
+            Scalar::Float(value) => (6, value.to_bits()),
+        };
+        // What does not count is the same since whenever.
+        let since = if step == 0 { 0 } else { since };
+        mix(mix(mix(slot as u64 * 8 + kind, bits), step as u64), since)
+    }
+}
+
+/// Whether slots ascend and are there.
+fn ascends(slots: impl Iterator<Item = u32>, count: usize) -> bool {
+    let mut next = 0;
+    for slot in slots {
+        if slot < next || slot as usize >= count {
+            return false;
+        }
+        next = slot + 1;
+    }
+    true
+}
+
+/// Multiplies and folds, as wyhash does.
+#[inline]
+fn mix(hash: u64, word: u64) -> u64 {
+    let product =
+        u128::from(hash ^ 0x9e37_79b9_7f4a_7c15) * u128::from(word ^ 0xa076_1d64_78bd_642f);
+    (product >> 64) as u64 ^ product as u64
 }

@@ -1,104 +1,155 @@
-//! From one pass of a sequence to its template.
+//! From one iteration of a sequence to its template.
 
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::bindings::Bindings;
-use super::{Definition, Freed, MAX_STEPS, Place, Step, Template, TemplateError, varying_numbers};
+use super::{
+    Argument, Definition, ExchangeStep, Name, RunStep, Start, Step, Template, Varying,
+    varying_numbers,
+};
+use crate::exchange::{Exchange, TransferId};
 use crate::instruction::{Instruction, Operand, TensorId};
+use crate::operation::Meta;
 use crate::scalar::Scalar;
 
-impl Template {
-    /// The template that a pass follows, and its bindings in that pass.
-    ///
-    /// # Errors
-    /// The definition is not one that a client of GT's would send.
-    pub fn new(definition: &Definition) -> Result<(Template, Bindings), TemplateError> {
-        let count = definition.steps.len();
-        if count == 0 || count > MAX_STEPS {
-            return Err(TemplateError::Length { steps: count });
-        }
-        let base = definition.base.0;
-        let mut builder =
-            Builder { base, tensors: Vec::new(), slots: FxHashMap::default(), numbers: Vec::new() };
-        let mut steps = Vec::with_capacity(count);
-        let (mut tensors_before, mut numbers_before) = (vec![0], vec![0]);
-        for (index, instruction) in definition.steps.iter().enumerate() {
-            steps.push(match instruction {
-                Some(instruction) if instruction.output.0 != base.wrapping_add(index as u64) => {
-                    return Err(TemplateError::Order { step: index });
-                }
-                Some(instruction) => Some(builder.step(instruction, index)?),
-                None => None,
-            });
-            tensors_before.push(builder.tensors.len() as u32);
-            numbers_before.push(builder.numbers.len() as u32);
-        }
-        let previous = base.wrapping_sub(count as u64);
-        let frees = definition.frees.iter().filter_map(|id| {
-            let back = id.0.wrapping_sub(base);
-            if back < count as u64 {
-                return Some(Freed::Own(back as u32));
-            }
-            if let Some(&slot) = builder.slots.get(id) {
-                return Some(Freed::Outside(slot));
-            }
-            let back = id.0.wrapping_sub(previous);
-            (back < count as u64).then_some(Freed::Previous(back as u32))
-        });
-        let template = Template { frees: frees.collect(), steps, tensors_before, numbers_before };
-        let bindings = Bindings::new(definition.base, count, &builder.tensors, &builder.numbers);
-        Ok((template, bindings))
-    }
-}
-
-/// Finds out what the operands of a pass are.
-struct Builder {
-    base: u64,
-    tensors: Vec<TensorId>,
+/// Names what an iteration uses by its place, step by step.
+pub struct Builder {
+    template: Template,
+    start: Start,
+    /// The first exchange of the iteration.
+    transfer: TransferId,
+    made: FxHashSet<TensorId>,
     slots: FxHashMap<TensorId, u32>,
-    numbers: Vec<Scalar>,
 }
 
 impl Builder {
-    fn step(&mut self, instruction: &Instruction, index: usize) -> Result<Step, TemplateError> {
-        let mut operands = SmallVec::new();
-        for operand in &instruction.operands {
-            operands.push(match operand {
-                Operand::Tensor(id) if id.0 >= self.base => {
-                    let step = id.0 - self.base;
-                    if step >= index as u64 {
-                        return Err(TemplateError::Order { step: index });
-                    }
-                    Place::Own(step as u32)
-                }
-                Operand::Tensor(id) => {
-                    let tensors = &mut self.tensors;
-                    let slot = *self.slots.entry(*id).or_insert_with(|| {
-                        tensors.push(*id);
-                        tensors.len() as u32 - 1
-                    });
-                    Place::Outside(slot)
-                }
-                Operand::Scalar(scalar) => Place::Number(self.number(*scalar)),
-            });
+    /// For an iteration that uses so many names of the client's, and of the planner's own, from
+    /// these on.
+    pub fn new(bases: [TensorId; 2], widths: [u32; 2], transfer: TransferId) -> Builder {
+        let template = Template { widths, ..Template::default() };
+        let start = Start { bases, tensors: Vec::new(), numbers: Vec::new() };
+        let (made, slots) = (FxHashSet::default(), FxHashMap::default());
+        Builder { template, start, transfer, made, slots }
+    }
+
+    /// A slot for a number.
+    pub fn number(&mut self, value: Scalar) -> u32 {
+        self.start.numbers.push(value);
+        self.start.numbers.len() as u32 - 1
+    }
+
+    /// The name of a tensor: of this iteration if a step has made it, and else from outside.
+    pub fn name(&mut self, id: TensorId) -> Name {
+        if self.made.contains(&id) {
+            return self.own(id).unwrap_or(Name::Outside(0));
         }
-        let varying = self.numbers.len() as u32;
-        for &value in varying_numbers(instruction.operation, &instruction.attributes) {
-            self.number(Scalar::Int(value));
-        }
-        Ok(Step {
+        let Start { tensors, .. } = &mut self.start;
+        let slot = self.slots.entry(id).or_insert_with(|| {
+            tensors.push(id);
+            tensors.len() as u32 - 1
+        });
+        Name::Outside(*slot)
+    }
+
+    /// The name of a tensor that this iteration makes.
+    fn own(&self, id: TensorId) -> Option<Name> {
+        let place = |space: usize| {
+            let place = id.0.wrapping_sub(self.start.bases[space].0);
+            (place < u64::from(self.template.widths[space])).then_some(place as u32)
+        };
+        place(0).map(Name::Own).or_else(|| place(1).map(Name::Made))
+    }
+
+    fn make(&mut self, id: TensorId, count: usize) -> Option<Name> {
+        let name = self.own(id)?;
+        self.made.extend((0..count as u64).map(|index| id.after(index)));
+        Some(name)
+    }
+
+    /// The step of an instruction, its numbers as constants; `None` if it makes what is not of this
+    /// iteration.
+    pub fn step(&mut self, instruction: &Instruction) -> Option<RunStep> {
+        let operands = instruction.operands.iter().map(|operand| match operand {
+            Operand::Tensor(id) => Argument::Tensor(self.name(*id)),
+            Operand::Scalar(scalar) => Argument::Constant(*scalar),
+        });
+        let operands = operands.collect();
+        let output = self.make(instruction.output, instruction.results.len())?;
+        Some(RunStep {
             operation: instruction.operation,
+            output,
+            results: instruction.results.clone(),
             operands,
             attributes: instruction.attributes.clone(),
-            varying,
+            varying: None,
             source: instruction.source,
             signal: instruction.signal,
         })
     }
 
-    fn number(&mut self, value: Scalar) -> u32 {
-        self.numbers.push(value);
-        self.numbers.len() as u32 - 1
+    /// The same with slots for all of its numbers.
+    pub fn step_with_slots(&mut self, instruction: &Instruction) -> Option<RunStep> {
+        let mut step = self.step(instruction)?;
+        for argument in &mut step.operands {
+            if let Argument::Constant(value) = *argument {
+                *argument = Argument::Number(self.number(value));
+            }
+        }
+        let values = varying_numbers(step.operation, &step.attributes);
+        if !values.is_empty() {
+            let first = self.start.numbers.len() as u32;
+            values.iter().for_each(|&value| self.start.numbers.push(Scalar::Int(value)));
+            step.varying = Some(Varying { first, added: values.iter().map(|_| 0).collect() });
+        }
+        Some(step)
+    }
+
+    pub fn push(&mut self, step: Step) {
+        self.template.steps.push(step);
+    }
+
+    /// A tensor made from data.
+    pub fn data(&mut self, output: TensorId, meta: Meta) -> Option<()> {
+        let output = self.make(output, 1)?;
+        self.push(Step::Data { output, meta });
+        Some(())
+    }
+
+    /// The step of an exchange.
+    pub fn exchange(&mut self, exchange: &Exchange) -> Option<ExchangeStep> {
+        let transfer = exchange.transfer.0.checked_sub(self.transfer.0)?;
+        let input = exchange.input.map(|id| self.name(id));
+        let output = match exchange.output {
+            Some((id, _)) => Some(self.make(id, 1)?),
+            None => None,
+        };
+        let (exchange, transfer) = (Box::new(exchange.clone()), u32::try_from(transfer).ok()?);
+        Some(ExchangeStep { exchange, transfer, input, output, moving: None })
+    }
+
+    /// A free that comes after all steps.
+    pub fn free_later(&mut self, id: TensorId) {
+        let name = self.name(id);
+        self.template.frees.push(name);
+    }
+
+    /// Says before which steps an iteration may stop.
+    pub fn cut(&mut self, cuts: Vec<u32>) {
+        self.template.cuts = cuts;
+    }
+
+    /// The steps so far.
+    pub fn steps(&self) -> &[Step] {
+        &self.template.steps
+    }
+
+    /// The tensors from outside so far, by slot.
+    pub fn outside(&self) -> &[TensorId] {
+        &self.start.tensors
+    }
+
+    pub fn finish(mut self, number: u32, compile: bool) -> Definition {
+        self.template.tensors = self.start.tensors.len() as u32;
+        self.template.numbers = self.start.numbers.len() as u32;
+        Definition { number, template: self.template, start: self.start, compile }
     }
 }

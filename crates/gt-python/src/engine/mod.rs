@@ -63,6 +63,7 @@ pub struct PythonEngine {
     /// Random numbers are the same on every engine, as they are made by this one.
     native: NativeEngine,
     started: Instant,
+    rate: u64,
     watch: Watch,
 }
 
@@ -75,6 +76,7 @@ impl PythonEngine {
         let engines = py.import("gt.engines")?;
         let object = engines.call_method1("load", (name, index))?;
         let called: String = object.getattr("name")?.extract()?;
+        let rate: u64 = object.getattr("rate")?.extract()?;
         let mut lowers = vec![false; 1 + ops::ALL.iter().map(|o| o.id as usize).max().unwrap_or(0)];
         for operation in ops::ALL {
             let takes = object.call_method1("lowers", (operation.name,))?;
@@ -92,6 +94,7 @@ impl PythonEngine {
             collectives: None,
             native: NativeEngine::new(1),
             started: Instant::now(),
+            rate,
             watch: Watch::new(),
         }))
     }
@@ -146,6 +149,10 @@ impl Engine for PythonEngine {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn rate(&self) -> u64 {
+        self.rate
     }
 
     fn lowers(&self, operation: &'static Operation) -> bool {

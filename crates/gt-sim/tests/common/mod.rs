@@ -1,5 +1,7 @@
 //! What the tests of simulated worlds share.
 
+#![allow(dead_code, reason = "each test file uses some of it")]
+
 use std::sync::{Arc, Mutex};
 
 use gt_client::{Session, Tensor, signal};

@@ -71,7 +71,7 @@ struct Building {
     open: FxHashMap<usize, VecDeque<Span>>,
     /// Until when each of these had answered: a worker runs what it is sent in order.
     answered: FxHashMap<usize, f64>,
-    /// Blocks on their way, by transfer and workers: from which lane, when, and how large.
+    /// Blocks on their way, by transfer, session and workers: from which lane, when, and how large.
     sent: FxHashMap<(u64, String), (usize, f64, u64)>,
     /// Those that have come: to which lane, when, and how large. Either may be told first.
     received: Vec<((u64, String), (usize, f64, u64))>,
@@ -142,11 +142,12 @@ impl Building {
     /// Keeps an end of a move.
     fn note_move(&mut self, line: &Line, span: &Span) {
         let Some(transfer) = line.number::<u64>("transfer") else { return };
+        let session = line.number::<u32>("session").unwrap_or_default();
         if let Some(to) = line.detail("to") {
             let sent = (span.lane, span.begin, span.bytes);
-            self.sent.insert((transfer, format!("{} {to}", line.party)), sent);
+            self.sent.insert((transfer, format!("{session} {} {to}", line.party)), sent);
         } else if let Some(from) = line.detail("from") {
-            let way = (transfer, format!("{from} {}", line.party));
+            let way = (transfer, format!("{session} {from} {}", line.party));
             self.received.push((way, (span.lane, span.begin, span.bytes)));
         }
     }

@@ -137,7 +137,7 @@ fn times<'a>(
 
 /// How a worker has divided its time between two statuses, and for how many seconds it was at work
 /// without having told of it. What it has not told of yet, since it is at
-/// a long operation or was told late to note anything, counts as more of what it did last; as much of
+/// a long operation or was told late to emit events, counts as more of what it did last; as much of
 /// it as the worker had something to do.
 fn shares(
     earlier: &WorkerStatus,
@@ -149,7 +149,7 @@ fn shares(
     let seconds = window.as_secs_f64();
     let grown = |kind: usize| {
         let (old, new) = (earlier.report.busy[kind], later.report.busy[kind]);
-        // Who began to note anew begins at nothing.
+        // Who began to emit anew begins at nothing.
         if new < old { new } else { new - old }.as_secs_f64()
     };
     let mut times: [f64; KINDS] = std::array::from_fn(grown);

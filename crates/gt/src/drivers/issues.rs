@@ -1,11 +1,11 @@
-//! When a client issues its batches, noted while somebody watches.
+//! When a client issues its batches, emitted as events while somebody watches.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use gt_ir::event::{Event, Kind, Lane};
+use gt_ir::event::{Event, Kind, Track};
 
-/// What is noted of one client. All times are by the client's own clock.
+/// The events of one client. All times are by the client's own clock.
 #[derive(Default)]
 pub struct Issues {
     is_on: AtomicBool,
@@ -14,7 +14,7 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// Begins to note, or ends.
+    /// Begins to emit, or ends.
     pub fn observe(&self, on: bool) {
         if self.is_on.swap(on, Ordering::Relaxed) != on {
             self.since.store(0, Ordering::Relaxed);
@@ -37,6 +37,6 @@ impl Issues {
             since => Duration::from_nanos(since).min(now),
         };
         // The dispatcher knows whose it is.
-        Event::of_batch(Kind::Issue, Lane::Client, 0, count, (since, now))
+        Event::of_batch(Kind::Issue, Track::Client, 0, count, (since, now))
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use gt_ir::event::Event;
 use gt_ir::message::{Hello, Message, Named, Role};
 use gt_ir::status::Status;
-use gt_ir::{Command, RequestId};
+use gt_ir::{ClientCommand, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::local::LocalLink;
@@ -94,7 +94,7 @@ impl Watcher {
     pub fn status(&mut self) -> Result<Status, NetError> {
         let request = RequestId(self.requests);
         self.requests += 1;
-        self.send(&Message::Stream(vec![Command::Status { request }]))?;
+        self.send(&Message::Stream(vec![ClientCommand::Status { request }]))?;
         self.answer(|message| match message {
             Message::Status { request: of, status } if of == request => Some(*status),
             _ => None,

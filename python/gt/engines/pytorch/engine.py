@@ -60,6 +60,8 @@ class PyTorchEngine(Engine):
         self.autocast = DTYPES[autocast] if autocast else None
         # Compiling is slow, and mends what a GPU suffers from: many small operations.
         self.compiles_by_default = self.device.type == "cuda"
+        if self.device.type == "cuda":
+            self.rate = 1_000_000_000_000
         #: Whether an operation itself finds values that it fails for, and says so at once.
         self.finds_errors = self.device.type == "cpu"
 

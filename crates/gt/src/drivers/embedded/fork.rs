@@ -47,6 +47,7 @@ pub fn release_all() {
 
 extern "C" fn before() {
     each(Runtime::hold);
+    each(Runtime::settle);
 }
 
 extern "C" fn in_parent() {

@@ -11,19 +11,28 @@ use rustc_hash::FxHashMap;
 /// Data from this length on is worth a block.
 const WORTH_IT: usize = 64 << 10;
 
-/// How many bytes of blocks are kept to be used again, how many blocks, and how long after the
-/// last use.
+/// How many bytes of blocks are kept to be used again, how many blocks, and how long after the last
+/// use.
 const KEPT_BYTES: usize = 1 << 30;
 const KEPT: usize = 32;
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
+/// So many lengths are remembered.
+const LENGTHS: usize = 32;
+
 /// The blocks that this process made.
+///
+/// Data is given away in sealed blocks, which receivers use where they are. Where a length comes
+/// again, its block is made to be used again: receivers copy the values, but no new memory is
+/// needed, which takes much longer.
 #[derive(Default)]
 pub struct Blocks {
-    /// Others have not mapped these yet.
+    /// Others have not read these yet.
     owned: FxHashMap<u128, OwnedBlock>,
-    /// Others have mapped these, and may be done with them; oldest first.
+    /// Others have read these; oldest first.
     kept: VecDeque<OwnedBlock>,
+    /// What was sealed lately, by length; oldest first.
+    lengths: VecDeque<usize>,
     /// When one was used last.
     used: Option<Instant>,
 }
@@ -43,29 +52,46 @@ impl Blocks {
 
     /// A block with these bytes: one that nobody needs any more, or a new one.
     fn block(&mut self, bytes: &[u8]) -> Result<OwnedBlock, NetError> {
-        let fits = |block: &OwnedBlock| block.length() == bytes.len() && block.is_idle();
+        let length = bytes.len();
         self.used = Some(Instant::now());
+        // One that is not much too large.
+        let fits = |block: &OwnedBlock| {
+            block.room().is_some_and(|room| room >= length && room / 2 <= length)
+        };
         let found = self.kept.iter().position(fits);
-        match found.and_then(|index| self.kept.remove(index)) {
-            Some(mut block) => block.rewrite(bytes).map(|()| block),
-            None => OwnedBlock::new(bytes),
+        if let Some(mut block) = found.and_then(|index| self.kept.remove(index)) {
+            return block.rewrite(bytes).map(|()| block);
         }
+        if self.lengths.contains(&length) {
+            return OwnedBlock::reusable(bytes);
+        }
+        if self.lengths.len() == LENGTHS {
+            self.lengths.pop_front();
+        }
+        self.lengths.push_back(length);
+        OwnedBlock::sealed(bytes)
     }
 
-    /// Lets go of blocks that have not been used for a while.
+    /// Lets go of blocks that have not been used for a while, others' among them.
     pub fn tidy(&mut self) {
+        shm::tidy();
         if self.used.is_some_and(|used| used.elapsed() > KEPT_FOR) {
             self.kept.clear();
+            self.lengths.clear();
             self.used = None;
         }
     }
 
-    /// The receiver has it.
+    /// The receiver has the values.
     pub fn release(&mut self, token: u128) {
         let Some(block) = self.owned.remove(&token) else { return };
+        if block.room().is_none() {
+            return;
+        }
         self.kept.push_back(block);
-        let bytes =
-            |kept: &VecDeque<OwnedBlock>| kept.iter().map(OwnedBlock::length).sum::<usize>();
+        let bytes = |kept: &VecDeque<OwnedBlock>| -> usize {
+            kept.iter().filter_map(OwnedBlock::room).sum()
+        };
         while self.kept.len() > KEPT || bytes(&self.kept) > KEPT_BYTES {
             self.kept.pop_front();
         }
@@ -80,4 +106,61 @@ pub fn receive(content: Content) -> Result<(Content, Option<u128>), String> {
     let data =
         data.ok_or_else(|| "shared memory: the block does not fit the tensor".to_string())?;
     Ok((Content::Data(data), Some(block.token)))
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::{DType, Shape};
+
+    use super::*;
+
+    fn data(value: u8, length: usize) -> Content {
+        let shape = Shape::new(&[length]).unwrap();
+        let bytes = vec![value; length].into();
+        Content::Data(TensorData::new(DType::U8, shape, bytes).unwrap())
+    }
+
+    /// Whether receivers get the content that was shared, and by which token.
+    fn received(shared: &Content, sent: &Content) -> u128 {
+        let (got, token) = receive(shared.clone()).unwrap();
+        assert!(got == *sent);
+        token.expect("it came as a block")
+    }
+
+    #[test]
+    fn what_comes_again_is_passed_in_blocks_that_are_used_again() {
+        let mut blocks = Blocks::default();
+        blocks.tidy();
+        let mut first = None;
+        for round in 0..6 {
+            let sent = data(round, 100_000 - usize::from(round.saturating_sub(2)));
+            let shared = blocks.share(sent.clone());
+            let token = received(&shared, &sent);
+            blocks.release(token);
+            let kept = blocks.kept.iter().map(|block| block.describe().fd).collect::<Vec<_>>();
+            match round {
+                0 => assert!(kept.is_empty(), "one that is given away is not kept"),
+                1 => first = Some(kept),
+                _ => assert_eq!(first, Some(kept), "the same block is used"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_is_not_used_again_before_it_was_read() {
+        let mut blocks = Blocks::default();
+        let all: Vec<Content> = (0..5).map(|value| data(value, 100_000)).collect();
+        let shared: Vec<Content> = all.iter().map(|sent| blocks.share(sent.clone())).collect();
+        for (shared, sent) in shared.iter().zip(&all).rev() {
+            let token = received(shared, sent);
+            blocks.release(token);
+        }
+        assert_eq!(blocks.kept.len(), 4);
+    }
+
+    #[test]
+    fn small_data_stays_in_the_message() {
+        let sent = data(1, WORTH_IT - 1);
+        assert!(Blocks::default().share(sent.clone()) == sent);
+    }
 }

@@ -10,7 +10,7 @@ use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_ir::event::Event;
 use gt_ir::message::{Failure, Message, Role};
-use gt_ir::{Command, RequestId, SourceId};
+use gt_ir::{ClientCommand, RequestId, SourceId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::wake::Wake;
@@ -18,6 +18,7 @@ use gt_net::{NetError, codec, shm};
 use rustc_hash::FxHashMap;
 
 use super::blocks::{self, Blocks};
+use super::fork;
 use crate::drivers::issues::Issues;
 
 /// The longest wait before the user may interrupt it.
@@ -38,6 +39,7 @@ const EVENTS_EVERY: Duration = Duration::from_millis(50);
 /// another version.
 pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
     crate::logging::start();
+    fork::watch();
     let failed = |error: NetError| ClientError::Connection(error.to_string());
     let address = Address::parse(address).map_err(failed)?;
     let name = format!("{:x}", std::process::id());
@@ -105,7 +107,7 @@ struct State {
     shares_memory: bool,
     /// Why the session is over.
     ended: Option<String>,
-    /// What was noted and not sent yet, and since when.
+    /// The events that were not sent yet, and since when.
     events: Vec<Event>,
     events_since: Duration,
 }
@@ -135,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a batch was sent.
+    /// Emits that a batch was sent.
     fn note_issue(&self, state: &mut State, weight: u64) {
         let now = self.started.elapsed();
         if state.events.is_empty() {
@@ -145,7 +147,7 @@ impl Shared {
         self.send_events(state, false);
     }
 
-    /// Sends what was noted, if there is enough of it, it has waited, or `at_once`.
+    /// Sends the events, if there are enough of them, one has waited, or `at_once`.
     fn send_events(&self, state: &mut State, at_once: bool) {
         let has_waited = self.started.elapsed() > state.events_since + EVENTS_EVERY;
         let is_due = at_once || has_waited || state.events.len() >= EVENTS;
@@ -204,18 +206,16 @@ impl Shared {
                 }
                 self.send(state, &Message::Observed { sent, here });
             }
-            Message::Statistics { request, .. }
-            | Message::Status { request, .. }
-            | Message::Explained { request, .. }
-            | Message::Located { request, .. } => {
-                state.answers.insert(request, message);
-            }
             Message::Release { token } => state.blocks.release(token),
             Message::Goodbye { reason } => {
                 state.ended =
                     Some(format!("the server at {} ended the session: {reason}", self.address));
             }
-            _ => {}
+            message => {
+                if let Some(request) = message.answers() {
+                    state.answers.insert(request, message);
+                }
+            }
         }
     }
 
@@ -263,10 +263,11 @@ impl Shared {
     fn flush_now_and_then(&self) {
         let mut idle_rounds = 0;
         while !self.closing.load(Ordering::Acquire) {
+            let visit = fork::visit();
             let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
             let waiting = session.as_ref().is_some_and(|session| session.has_waiting());
             if let Some(session) = session.filter(|_| waiting) {
-                session.flush(self.started.elapsed());
+                session.flush();
                 // Dropping the last reference here would make this thread join itself.
                 drop(session);
             }
@@ -274,6 +275,7 @@ impl Shared {
                 state.blocks.tidy();
                 self.send_events(&mut state, false);
             }
+            drop(visit);
             idle_rounds = if waiting { 0 } else { idle_rounds + 1 };
             if idle_rounds > IDLE_ROUNDS {
                 self.idle.store(true, Ordering::SeqCst);
@@ -308,19 +310,19 @@ impl Driver for NetworkDriver {
         }
     }
 
-    fn submit(&self, batch: &mut Vec<Command>, _work: u64) {
+    fn submit(&self, batch: &mut Vec<ClientCommand>, _work: u64) {
         let shared = &self.shared;
         if shared.check_process().is_err() {
             return batch.clear();
         }
-        let weight: u64 = batch.iter().map(Command::weight).sum();
+        let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         shared.in_flight.fetch_add(weight, Ordering::Relaxed);
         let mut commands = std::mem::replace(batch, Vec::with_capacity(batch.len()));
         let mut state = shared.state();
         if state.shares_memory {
             for command in &mut commands {
-                if let Command::Create { content, .. } = command {
-                    *content = state.blocks.share(content.clone());
+                if let ClientCommand::Create(create) = command {
+                    create.content = state.blocks.share(create.content.clone());
                 }
             }
         }

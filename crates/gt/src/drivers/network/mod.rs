@@ -4,10 +4,12 @@
 //! - [`worker`]: a worker that serves it.
 //! - [`neighbours`]: the other workers, as one of them knows them.
 //! - [`client`]: a session on it.
+//! - [`fork`]: keeps it whole when its process forks.
 //! - [`blocks`]: tensor data by shared memory, where both ends are on one machine.
 
 mod blocks;
 pub mod client;
+mod fork;
 mod neighbours;
 pub mod server;
 pub mod worker;
@@ -62,6 +64,7 @@ pub(super) fn introduction(role: Role, name: &str) -> Hello {
         machine: shm::machine_token(),
         endpoint: String::new(),
         fabric: None,
+        rate: 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gt_ir::message::{Failure, Message};
-use gt_ir::{Content, Piece, SourceId, TransferId, WorkerId};
+use gt_ir::{Content, LaneId, Piece, SourceId, TransferId, WorkerId};
 use gt_net::dealer::Wakeup;
 use gt_net::peers::{PeerEvent, PeerLinks};
 use gt_net::server::LinkId;
@@ -23,7 +23,7 @@ pub struct Neighbours {
     /// Who is at the other end of a link.
     links: FxHashMap<LinkId, WorkerId>,
     /// What was sent on links that may not come about.
-    sent: BTreeMap<WorkerId, Vec<TransferId>>,
+    sent: BTreeMap<WorkerId, Vec<(TransferId, LaneId)>>,
     /// Blocks of this process's that others are to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
     /// Blocks that this process has mapped, whose owners are not told yet.
@@ -76,20 +76,22 @@ impl Neighbours {
 
     /// Sends a piece. If it cannot be sent, gives what the dispatcher is to be told.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<Message> {
-        let transfer = piece.transfer;
+        let (transfer, lane, sender) = (piece.transfer, piece.to, self.own);
         if let Ok(Content::Shared { block, .. }) = &piece.result {
             self.lent.entry(to).or_default().insert(block.token);
         }
-        match self.peers.send(to, &codec::encode(&Message::Piece(piece))) {
+        match self.peers.send(to, &codec::encode(&Message::Piece { sender, piece })) {
             Ok(()) => {
                 let sent = self.sent.entry(to).or_default();
                 if sent.len() == REMEMBERED {
                     sent.drain(..REMEMBERED / 2);
                 }
-                sent.push(transfer);
+                sent.push((transfer, lane));
                 None
             }
-            Err(error) => Some(Message::Undelivered { transfer, to, reason: error.to_string() }),
+            Err(error) => {
+                Some(Message::Undelivered { transfer, to: lane, reason: error.to_string() })
+            }
         }
     }
 
@@ -98,7 +100,7 @@ impl Neighbours {
         let mut undelivered = Vec::new();
         for to in self.peers.failed() {
             let reason = "the connection could not be made, or was lost".to_string();
-            for transfer in self.sent.remove(&to).unwrap_or_default() {
+            for (transfer, to) in self.sent.remove(&to).unwrap_or_default() {
                 undelivered.push(Message::Undelivered { transfer, to, reason: reason.clone() });
             }
         }
@@ -116,8 +118,9 @@ impl Neighbours {
                 Some(PeerEvent::Message { link, frames }) => {
                     // What is not a piece, or from somebody else than before, is not taken.
                     match codec::decode(&frames) {
-                        Ok(Message::Piece(piece)) if self.is_from(&link, piece.from) => {
-                            return Ok(Some(Message::Piece(self.map(piece))));
+                        Ok(Message::Piece { sender, piece }) if self.is_from(&link, sender) => {
+                            let piece = self.map(sender, piece);
+                            return Ok(Some(Message::Piece { sender, piece }));
                         }
                         Ok(Message::Release { token }) => {
                             self.lent.values_mut().for_each(|lent| {
@@ -146,16 +149,16 @@ impl Neighbours {
     }
 
     /// A piece with its data at hand; its sender may let go of a block.
-    fn map(&mut self, piece: Piece) -> Piece {
-        let Piece { transfer, from, result } = piece;
+    fn map(&mut self, sender: WorkerId, piece: Piece) -> Piece {
+        let Piece { transfer, from, to, result } = piece;
         let result = result.and_then(|content: Content| match blocks::receive(content) {
             Ok((content, token)) => {
-                self.mapped.extend(token.map(|token| (from, token)));
+                self.mapped.extend(token.map(|token| (sender, token)));
                 self.tell_mapped();
                 Ok(content)
             }
             Err(reason) => {
-                let name = self.names.get(&from).cloned().unwrap_or_else(|| from.to_string());
+                let name = self.names.get(&sender).cloned().unwrap_or_else(|| sender.to_string());
                 Err(Failure {
                     operation: "receive".into(),
                     reason: format!(
@@ -166,6 +169,6 @@ impl Neighbours {
                 })
             }
         });
-        Piece { transfer, from, result }
+        Piece { transfer, from, to, result }
     }
 }

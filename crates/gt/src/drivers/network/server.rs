@@ -7,7 +7,7 @@ use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Message, Role};
-use gt_ir::{Command, Content};
+use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
 use gt_net::server::{Event, LinkId, ServerLink};
@@ -74,7 +74,10 @@ impl Server {
         let link = ServerLink::bind(address, key.as_ref())?;
         let key_file = match &key {
             Some(key) if make_file => Some(keyring::keep(address, key)?),
-            _ => None,
+            _ => {
+                keyring::forget(address)?;
+                None
+            }
         };
         let limits = Limits { worker_wait: options.worker_wait, ..Limits::default() };
         let machine = shm::machine_token();
@@ -224,9 +227,9 @@ impl Server {
             }
         };
         match &mut message {
-            Message::Stream(commands) => commands.iter_mut().for_each(|command| {
-                if let Command::Create { content, .. } = command {
-                    carry(content);
+            Message::Work { commands, .. } => commands.iter_mut().for_each(|command| {
+                if let WorkerCommand::Create(create) = command {
+                    carry(&mut create.content);
                 }
             }),
             Message::Value { result: Ok(content), .. } => carry(content),

@@ -1,11 +1,10 @@
 //! A worker process.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gt_ir::message::{Hello, Message, Role};
-use gt_ir::{Command, Fabric, Piece, RequestId, WorkerId};
+use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
@@ -29,6 +28,8 @@ pub struct WorkerOptions {
     pub peer_host: Option<String>,
     /// Where its engine joins those of others, if it does.
     pub fabric: Option<Fabric>,
+    /// How much work its engine does in a second: see [`gt_worker::Engine::rate`].
+    pub rate: u64,
 }
 
 /// The longest wait, after which the caller is asked whether to go on.
@@ -42,8 +43,6 @@ pub struct WorkerProcess {
     blocks: Blocks,
     /// Fetches whose askers can map this process's memory.
     sharing: FxHashSet<RequestId>,
-    /// What has come and is not handled yet; the dispatcher's window bounds it.
-    inbox: VecDeque<Message>,
     started: Instant,
 }
 
@@ -56,6 +55,7 @@ impl WorkerProcess {
         let hello = Hello {
             endpoint: peers.endpoint().to_string(),
             fabric: options.fabric.clone(),
+            rate: options.rate,
             ..super::introduction(Role::Worker, &options.name)
         };
         let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, hello)?;
@@ -65,7 +65,6 @@ impl WorkerProcess {
             core: make(welcome.name, options.threads),
             blocks: Blocks::default(),
             sharing: FxHashSet::default(),
-            inbox: VecDeque::new(),
             started: Instant::now(),
         })
     }
@@ -75,16 +74,20 @@ impl WorkerProcess {
     /// # Errors
     /// The server is gone, or sent the worker away.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
-        while !stop() {
-            let mut limit = SLICE;
-            while let Some(message) = self.neighbours.try_receive()? {
-                self.handle(message)?;
-                limit = Duration::ZERO;
+        let mut asked = Instant::now();
+        let mut is_busy = false;
+        loop {
+            if asked.elapsed() >= SLICE || !is_busy {
+                if stop() {
+                    break;
+                }
+                asked = Instant::now();
             }
-            self.take_in(limit)?;
-            match self.inbox.pop_front() {
-                Some(message) => self.handle(message)?,
-                None => self.report()?,
+            // What others have sent is taken in between any two turns: it may end what waits.
+            self.take_in(if is_busy { Duration::ZERO } else { SLICE })?;
+            is_busy = self.work()?;
+            if !is_busy {
+                self.report()?;
             }
             self.blocks.tidy();
             for undelivered in self.neighbours.undelivered() {
@@ -94,15 +97,14 @@ impl WorkerProcess {
         self.send(&Message::Goodbye { reason: "the worker was stopped".into() })
     }
 
-    /// Takes what the server has sent, after waiting for at most `limit`. Whether to note events
-    /// is heeded at once: it must not wait behind the very work that is to be watched.
-    fn take_in(&mut self, limit: Duration) -> Result<(), NetError> {
-        let mut limit = if self.inbox.is_empty() { limit } else { Duration::ZERO };
+    /// Takes in what the server and other workers have sent, after waiting for at most `limit`.
+    fn take_in(&mut self, mut limit: Duration) -> Result<(), NetError> {
+        while let Some(message) = self.neighbours.try_receive()? {
+            self.handle(message)?;
+            limit = Duration::ZERO;
+        }
         while let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
-            match codec::decode(&frames)? {
-                message @ Message::Observe { .. } => self.handle(message)?,
-                message => self.inbox.push_back(message),
-            }
+            self.handle(codec::decode(&frames)?)?;
             limit = Duration::ZERO;
         }
         Ok(())
@@ -111,11 +113,10 @@ impl WorkerProcess {
     fn handle(&mut self, message: Message) -> Result<(), NetError> {
         let mut out = Vec::new();
         match message {
-            Message::Stream(mut commands) => {
+            Message::Work { lane, mut commands } => {
                 self.prepare(&mut commands)?;
-                self.core.handle(&mut commands, &mut out);
+                self.core.handle(Message::Work { lane, commands }, &mut out);
             }
-            Message::Piece(piece) => self.core.receive(piece, &mut out),
             Message::Neighbour { worker, name, endpoint, machine } => {
                 self.neighbours.know(worker, name, endpoint, machine);
             }
@@ -123,7 +124,7 @@ impl WorkerProcess {
                 for token in self.neighbours.forget(worker) {
                     self.blocks.release(token);
                 }
-                self.core.lose(worker, &name, &mut out);
+                self.core.handle(Message::WorkerLost { worker, name }, &mut out);
             }
             Message::Release { token } => self.blocks.release(token),
             Message::Observe { on, sent } => {
@@ -135,17 +136,25 @@ impl WorkerProcess {
                 let address = self.link.address().to_string();
                 return Err(NetError::Lost { address, reason });
             }
-            _ => {}
+            message => self.core.handle(message, &mut out),
         }
+        self.send_all(&mut out)
+    }
+
+    /// Computes a turn, and what is to be done together with others. Whether there was anything.
+    fn work(&mut self) -> Result<bool, NetError> {
+        let mut out = Vec::new();
+        let mut worked = self.core.step(&mut out);
         self.send_all(&mut out)?;
         while self.core.due().is_some() {
             self.core.join(&mut out);
             self.send_all(&mut out)?;
+            worked = true;
         }
-        Ok(())
+        Ok(worked)
     }
 
-    /// Sends what the worker has noted: there is nothing else to do.
+    /// Sends the worker's events: there is nothing else to do.
     fn report(&mut self) -> Result<(), NetError> {
         let mut out = Vec::new();
         self.core.report(&mut out);
@@ -161,28 +170,27 @@ impl WorkerProcess {
 
     /// Sends another worker a piece: straight, or as a block that it maps.
     fn pass(&mut self, to: WorkerId, piece: Piece) -> Result<(), NetError> {
-        let Piece { transfer, from, result } = piece;
         let shares = self.neighbours.shares_memory(to);
-        let result =
-            result.map(|content| if shares { self.blocks.share(content) } else { content });
-        match self.neighbours.send(to, Piece { transfer, from, result }) {
+        let share = |content| if shares { self.blocks.share(content) } else { content };
+        let result = piece.result.map(share);
+        match self.neighbours.send(to, Piece { result, ..piece }) {
             Some(undelivered) => self.send(&undelivered),
             None => Ok(()),
         }
     }
 
     /// Maps what comes by shared memory, and notes what may go by it.
-    fn prepare(&mut self, commands: &mut [Command]) -> Result<(), NetError> {
+    fn prepare(&mut self, commands: &mut [WorkerCommand]) -> Result<(), NetError> {
         for command in commands {
             match command {
-                Command::Create { content, .. } => {
+                WorkerCommand::Create(create) => {
                     // What cannot be mapped is left as it is, and fails where it is used.
-                    if let Ok((mapped, Some(token))) = blocks::receive(content.clone()) {
-                        *content = mapped;
+                    if let Ok((mapped, Some(token))) = blocks::receive(create.content.clone()) {
+                        create.content = mapped;
                         self.send(&Message::Release { token })?;
                     }
                 }
-                Command::Fetch { request, shared: true, .. } => {
+                WorkerCommand::Fetch { request, shared: true, .. } => {
                     self.sharing.insert(*request);
                 }
                 _ => {}

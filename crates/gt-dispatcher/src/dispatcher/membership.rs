@@ -1,0 +1,244 @@
+//! Who comes and goes: clients and workers are welcomed, introduced, refused, and lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gt_ir::message::{Failure, Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
+use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
+
+use super::{Dispatcher, PeerId, peers};
+use crate::observability::Peers;
+use crate::observability::log::{LineKind, word};
+use crate::workers::WorkerState;
+
+impl Dispatcher {
+    /// A peer's link is gone.
+    pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
+        if let Some(session) = self.sessions.remove(peer) {
+            let details = format_args!("reason={reason}");
+            let kind = LineKind::Disconnect;
+            self.observability.write(now, kind, &session.label, "Link", 0, details);
+            let slots = &session.catalogue.slots;
+            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+                self.workers.release(worker);
+            }
+            for worker in self.workers.iter_mut() {
+                let lanes = slots.on(worker.id);
+                let open: u64 = lanes.into_iter().map(|slot| session.flow.under_way(slot).0).sum();
+                worker.done(now, open);
+                let session = session.number;
+                self.outbox.push(worker.peer, Message::EndSession { session });
+            }
+            self.joints.end_session(session.number);
+            self.answers.forget_client(peer);
+        }
+        let peers = peers!(self);
+        self.observability.remove_peer(now, &mut self.outbox, peer, peers);
+        if let Some(worker) = self.workers.remove(peer) {
+            self.observability.reports.remove(&worker.id);
+            self.lose_worker(now, &worker, reason);
+        }
+        self.answers.release_blocks(&mut self.outbox, peer);
+        self.pump(now);
+    }
+
+    pub(super) fn welcome(&mut self, now: Duration, peer: PeerId, role: Role, mut hello: Hello) {
+        hello.name = word(&hello.name);
+        if hello.version != PROTOCOL_VERSION || hello.schema != schema() {
+            let reason = format!(
+                "this server speaks protocol {PROTOCOL_VERSION} (instruction set {:016x}), the {} '{}' speaks {} ({:016x})\n  hint: install the same version of gt on both sides",
+                schema(),
+                role.name(),
+                hello.name,
+                hello.version,
+                hello.schema
+            );
+            return self.refuse(now, peer, reason);
+        }
+        if self.sessions.get(peer).is_some() || self.workers.get(peer).is_some() {
+            return self.refuse(now, peer, "said hello twice".into());
+        }
+        let (machine, window) = (self.machine.clone(), self.limits.client_window);
+        let mut welcome = Welcome { session: 0, name: hello.name.clone(), window, machine };
+        match role {
+            Role::Client => welcome.session = self.add_client(now, peer, hello),
+            Role::Worker => {
+                let worker = self.workers.add(peer, hello);
+                (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
+                let kind = LineKind::WorkerRecv;
+                let details = format_args!("connected");
+                self.observability.write(now, kind, &welcome.name, "Link", 0, details);
+                self.add_slots(WorkerId(welcome.session));
+            }
+            Role::Watcher => {
+                let peers = peers!(self);
+                self.observability.add_watcher(now, &mut self.outbox, peer, peers);
+            }
+        }
+        self.outbox.push(peer, Message::Welcome(welcome));
+        if role != Role::Watcher && self.observability.is_on() {
+            self.observability.observe(now, &mut self.outbox, peer, true);
+        }
+        if role == Role::Worker {
+            self.introduce(peer);
+        }
+        self.pump(now);
+    }
+
+    /// A client has come: gives its session's number.
+    fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> u32 {
+        let session = self.sessions.add(now, peer, &hello.name, hello.machine);
+        let fabrics = Arc::new(self.workers.fabrics());
+        let slots = &mut session.catalogue.slots;
+        self.workers.hosts().into_iter().for_each(|host| slots.add(host, |_| true));
+        slots.set_fabrics(&fabrics);
+        if let Some(worker) = self.workers.assign() {
+            slots.set_home(slots.on(worker).first().copied());
+        }
+        let (label, number) = (&session.label, session.number);
+        let details = format_args!("session={number}");
+        self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
+        number
+    }
+
+    /// Every session has a slot for a new worker.
+    fn add_slots(&mut self, worker: WorkerId) {
+        self.planner.set_rate(self.workers.rate());
+        let fabrics = Arc::new(self.workers.fabrics());
+        let Some(host) = self.workers.by_id(worker).map(WorkerState::host) else { return };
+        for session in self.sessions.iter_mut() {
+            let had_worker = session.has_worker();
+            let catalogue = &mut session.catalogue;
+            let (moves, empty) = (catalogue.slots.moves(), catalogue.empty_slots());
+            // What is under way to a lane is not to be left behind.
+            let (flow, joints, number) = (&session.flow, &self.joints, session.number);
+            let is_idle = |slot| {
+                let lane = LaneId { session: number, slot };
+                flow.under_way(slot) == (0, 0) && !joints.concern(lane)
+            };
+            catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));
+            catalogue.slots.set_fabrics(&fabrics);
+            if catalogue.slots.moves() != moves {
+                session.plans.slots_moved();
+            }
+            if had_worker {
+                continue;
+            }
+            if catalogue.slots.home().is_none() {
+                catalogue.slots.set_home(Some(SlotId(0)));
+            }
+            session.waiting_since = None;
+            let slots = &catalogue.slots;
+            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+                self.workers.settle(worker);
+            }
+        }
+    }
+
+    pub(super) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
+        let session = self.sessions.get(peer);
+        let label = session.map_or_else(|| format!("peer{}", peer.0), |s| s.label.clone());
+        let details = format_args!("{reason}");
+        self.observability.write(now, LineKind::Error, &label, "Refused", 0, details);
+        self.outbox.push(peer, Message::Goodbye { reason: reason.clone() });
+        if self.sessions.get(peer).is_some() || self.workers.get(peer).is_some() {
+            self.disconnect(now, peer, &reason);
+        }
+    }
+
+    /// Tells a new worker of the others, and them of it.
+    fn introduce(&mut self, newcomer: PeerId) {
+        let neighbour = |worker: &WorkerState| Message::Neighbour {
+            worker: worker.id,
+            name: worker.name.clone(),
+            endpoint: worker.endpoint.clone(),
+            machine: worker.machine.clone(),
+        };
+        let Some(new) = self.workers.get(newcomer) else { return };
+        if new.endpoint.is_empty() {
+            return;
+        }
+        for other in self.workers.iter().filter(|other| other.peer != newcomer) {
+            self.outbox.push(newcomer, neighbour(other));
+            self.outbox.push(other.peer, neighbour(new));
+        }
+    }
+
+    /// A worker could not send a lane a piece, which must not wait for it.
+    pub(super) fn undelivered(
+        &mut self,
+        from: PeerId,
+        transfer: TransferId,
+        to: LaneId,
+        reason: String,
+    ) {
+        let Some(sender) = self.workers.get(from) else { return };
+        let Some(session) = self.sessions.numbered(to.session) else { return };
+        let slots = &session.catalogue.slots;
+        let receiver = slots.host(to.slot).and_then(|worker| self.workers.by_id(worker));
+        let Some(receiver) = receiver else { return };
+        let reason = format!(
+            "worker '{}' cannot reach worker '{}': {reason}\n  hint: workers on several machines must reach each other; start them with --peer-host ADDRESS",
+            sender.name, receiver.name
+        );
+        let (operation, worker, line) = ("send".into(), sender.name.clone(), SourceId::default());
+        let failure = Failure { operation, reason, worker, line };
+        for slot in slots.on(sender.id) {
+            let result = Err(failure.clone());
+            let piece = gt_ir::Piece { transfer, from: slot, to, result };
+            let sender = sender.id;
+            self.outbox.push(receiver.peer, Message::Piece { sender, piece });
+        }
+    }
+
+    /// Everything that only a lost worker had fails; its sessions go on elsewhere.
+    fn lose_worker(&mut self, now: Duration, lost: &WorkerState, reason: &str) {
+        let details = format_args!("disconnected reason={reason}");
+        let kind = LineKind::WorkerRecv;
+        self.observability.write(now, kind, &lost.name, "WorkerLost", 0, details);
+        let failure = Arc::new(Failure {
+            operation: "fetch".into(),
+            reason: format!("the worker '{}' that held the tensor was lost ({reason})", lost.name),
+            worker: lost.name.clone(),
+            line: SourceId::default(),
+        });
+        self.planner.set_rate(self.workers.rate());
+        for worker in self.workers.iter() {
+            let message = Message::WorkerLost { worker: lost.id, name: lost.name.clone() };
+            self.outbox.push(worker.peer, message);
+        }
+        let fabrics = Arc::new(self.workers.fabrics());
+        for peer in self.sessions.peers() {
+            let Some(session) = self.sessions.get_mut(peer) else { continue };
+            let catalogue = &mut session.catalogue;
+            let was_home =
+                catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));
+            let moved = catalogue.slots.remove(lost.id, &self.workers.hosts());
+            catalogue.slots.set_fabrics(&fabrics);
+            let mut given = 0;
+            let mut told = Vec::new();
+            for slot in &moved {
+                self.planner.lose_slot(catalogue, &mut self.streams, *slot, &failure);
+                given += session.flow.lose(*slot);
+                let lane = LaneId { session: session.number, slot: *slot };
+                told.extend(self.joints.lose(lane, catalogue.next().1, &failure));
+            }
+            session.plans.slots_moved();
+            let home = was_home.and_then(|home| catalogue.slots.host(home));
+            if let Some(worker) = home {
+                self.workers.settle(worker);
+            } else if was_home.is_some() && !session.queue.is_empty() {
+                session.waiting_since = Some(now);
+            }
+            let number = session.number;
+            session.give_back(&mut self.outbox, given);
+            self.tell_lanes(number, told);
+            self.deliver(now, peer, 0);
+        }
+        for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {
+            let result = Err((*failure).clone());
+            let value = Message::Value { request: request.original, result };
+            self.outbox.push(request.client, value);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The dispatcher's state machine: routes what peers say to the parts that it is made of.
+//! [`membership`]: who comes and goes.
+
+mod membership;
+
+use std::time::Duration;
+
+use gt_ir::message::{Failure, Message, Role};
+use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId};
+
+use crate::answers::Answers;
+use crate::delivery::Delivery;
+use crate::forward::Forward;
+use crate::joints::Joints;
+use crate::observability::log::Log;
+use crate::observability::{Clock, Cluster, Observability, Peers};
+use crate::pipeline::Pipeline;
+use crate::planner::{Planner, Streams};
+use crate::queue;
+use crate::scheduler::Scheduler;
+use crate::sessions::Sessions;
+use crate::waiting;
+use crate::workers::Workers;
+
+/// Names a link, as the driver numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct PeerId(pub u64);
+
+impl PeerId {
+    /// No link: drivers count from 1.
+    pub const NOBODY: PeerId = PeerId(0);
+}
+
+/// What bounds queues and waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How much weight of commands a client may have under way.
+    pub client_window: u64,
+    /// How much weight of a session may be under way to one of its lanes.
+    pub lane_window: u64,
+    /// How long a client waits for a first worker before its requests fail.
+    pub worker_wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let worker_wait = Duration::from_secs(30);
+        Limits { client_window: 16 << 10, lane_window: 2 << 10, worker_wait }
+    }
+}
+
+/// How many windows a client may send without credit before it is sent away.
+const OVERDRAFT: u64 = 16;
+
+/// The messages that wait to be sent, in order.
+#[derive(Default)]
+pub(crate) struct Outbox(Vec<(PeerId, Message)>);
+
+impl Outbox {
+    pub fn push(&mut self, peer: PeerId, message: Message) {
+        self.0.push((peer, message));
+    }
+}
+
+/// Takes messages from clients and workers, and gives messages for them.
+pub struct Dispatcher {
+    limits: Limits,
+    machine: String,
+    sessions: Sessions,
+    workers: Workers,
+    scheduler: Scheduler,
+    pipeline: Pipeline,
+    planner: Planner,
+    streams: Streams,
+    answers: Answers,
+    joints: Joints,
+    observability: Observability,
+    outbox: Outbox,
+}
+
+/// Who everybody is, while something else of a dispatcher changes.
+macro_rules! peers {
+    ($dispatcher:expr) => {
+        Peers { sessions: &$dispatcher.sessions, workers: &$dispatcher.workers }
+    };
+}
+use peers;
+
+impl Dispatcher {
+    /// A dispatcher on `machine` (see [`gt_ir::message::Hello::machine`]).
+    pub fn new(machine: String, limits: Limits, log: Option<Log>) -> Dispatcher {
+        Dispatcher {
+            limits,
+            machine,
+            sessions: Sessions::default(),
+            workers: Workers::default(),
+            scheduler: Scheduler::default(),
+            pipeline: Pipeline::default(),
+            planner: Planner::default(),
+            streams: Streams::default(),
+            answers: Answers::default(),
+            joints: Joints::default(),
+            observability: Observability::new(log),
+            outbox: Outbox::default(),
+        }
+    }
+
+    /// The stream modifiers.
+    pub fn pipeline(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
+    }
+
+    /// The planner, to be told how to plan.
+    pub fn planner(&mut self) -> &mut Planner {
+        &mut self.planner
+    }
+
+    /// Has the time told by a clock while messages are handled, for events.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.observability.clock = Some(clock);
+    }
+
+    /// How many clients and workers there are.
+    pub fn population(&self) -> (usize, usize) {
+        (self.sessions.len(), self.workers.len())
+    }
+
+    /// What is left once all sessions are over, if anything is: for tests.
+    pub fn leftovers(&self) -> Option<String> {
+        let (sessions, questions) = (self.sessions.len(), self.answers.len());
+        let joints = self.joints.len();
+        (sessions + questions + joints > 0).then(|| {
+            format!("{sessions} sessions, {questions} questions, {joints} joint exchanges")
+        })
+    }
+
+    /// The messages that wait to be sent, in order.
+    pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
+        into.append(&mut self.outbox.0);
+    }
+
+    /// Takes a message from a peer whose link proves `role`.
+    pub fn handle(&mut self, now: Duration, peer: PeerId, role: Role, message: Message) {
+        let outbox = &mut self.outbox;
+        match (role, message) {
+            (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
+            (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch),
+            (Role::Worker, Message::LaneDone { lane, weight }) => {
+                self.lane_done(now, peer, lane, weight);
+            }
+            (Role::Worker, Message::LaneBroken { lane, reason }) => {
+                if self.is_on(lane, peer)
+                    && let Some(session) = self.sessions.numbered(lane.session)
+                {
+                    let client = session.peer;
+                    self.refuse(now, client, reason);
+                }
+            }
+            (Role::Worker, Message::Value { request, result }) => {
+                self.answer(now, peer, request, result);
+            }
+            (Role::Worker, Message::Ready { lane, transfer, members, result }) => {
+                if self.is_on(lane, peer) {
+                    let told = self.joints.ready(lane, transfer, members, result);
+                    self.tell_lanes(lane.session, told);
+                }
+            }
+            (Role::Worker, Message::Undelivered { transfer, to, reason }) => {
+                self.undelivered(peer, transfer, to, reason);
+            }
+            (Role::Worker, Message::Statistics { request, workers }) => {
+                self.answers.survey(outbox, request, peer, workers.into_iter().next());
+            }
+            (Role::Worker, Message::Report(report)) => {
+                if let Some(worker) = self.workers.get(peer) {
+                    self.observability.take_report(worker.id, peer, *report);
+                }
+            }
+            (Role::Worker | Role::Client, Message::Events { events, dropped }) => {
+                let peers = peers!(self);
+                self.observability.take_events(now, peer, role, events, dropped, peers);
+            }
+            (Role::Worker | Role::Client, Message::Observed { sent, here }) => {
+                self.observability.measure(now, outbox, peer, sent, here);
+            }
+            (Role::Watcher, Message::Watch { limit }) => {
+                self.observability.give_events(outbox, peer, limit, peers!(self));
+            }
+            (Role::Watcher, Message::Stream(questions)) => match questions[..] {
+                [ClientCommand::Status { request }] => self.answer_status(now, peer, request),
+                _ => self.refuse(now, peer, "a watcher may only ask for the status".into()),
+            },
+            (_, Message::Release { token }) => self.answers.release(outbox, token),
+            (_, Message::Goodbye { .. }) => self.disconnect(now, peer, "said goodbye"),
+            (role, other) => {
+                let reason = format!("a {} may not send {}", role.name(), other.name());
+                self.refuse(now, peer, reason);
+            }
+        }
+    }
+
+    /// Lets time pass: whoever waited too long is told.
+    pub fn tick(&mut self, now: Duration) {
+        let limit = self.limits.worker_wait;
+        for session in self.sessions.iter_mut() {
+            if session.waiting_since.is_some_and(|since| now >= since + limit) {
+                let given = waiting::fail_all(session, &mut self.outbox, limit);
+                session.waiting_since = (!session.queue.is_empty()).then_some(now);
+                session.give_back(&mut self.outbox, given);
+            }
+        }
+        self.observability.tick(now, &mut self.outbox);
+    }
+
+    /// When [`Dispatcher::tick`] is due next, if somebody waits.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
+        since.map(|since| since + self.limits.worker_wait)
+    }
+
+    fn receive(&mut self, now: Duration, peer: PeerId, mut batch: Vec<ClientCommand>) {
+        let Some(session) = self.sessions.get_mut(peer) else {
+            return self.refuse(now, peer, "the session has ended: connect again".into());
+        };
+        let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
+        session.instructions += weight;
+        if self.observability.is_on() {
+            let (label, number) = (&session.label, session.number);
+            self.observability.received(now, label, number, &batch);
+        }
+        // The status is answered on receipt, not in the session's turn: it is asked for most of all
+        // when nothing goes on. A question ends its batch.
+        while let Some(ClientCommand::Status { request }) = batch.last() {
+            let request = *request;
+            self.answer_status(now, peer, request);
+            batch.pop();
+        }
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
+        let limit = OVERDRAFT * self.limits.client_window;
+        if session.open > limit {
+            let reason = format!(
+                "the session sent more than {limit} commands without waiting for credit for them"
+            );
+            return self.refuse(now, peer, reason);
+        }
+        session.open += weight;
+        let mut cancelled = Vec::new();
+        batch.retain(|command| match command {
+            ClientCommand::Cancel { request } => {
+                cancelled.push(*request);
+                false
+            }
+            _ => true,
+        });
+        let asks = batch.last().is_some_and(|command| command.request().is_some());
+        let mut given = if batch.is_empty() { weight } else { cancelled.len() as u64 };
+        if !batch.is_empty() {
+            let kept = weight - given;
+            session.queue.push_back(queue::Queued::new(now, batch, kept));
+        }
+        // Whoever asks for something is not to wait for what nobody wants.
+        if session.queue.len() > 1 && asks || !cancelled.is_empty() {
+            for request in cancelled {
+                given += self.cancel(peer, request);
+            }
+            let Some(session) = self.sessions.get_mut(peer) else { return };
+            given += queue::prune(&mut session.queue, &session.templates);
+            session.flow.let_pass();
+        }
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        if !session.has_worker() {
+            match waiting::fail_lost(session, &mut self.outbox) {
+                Ok(failed) => given += failed,
+                Err(reason) => return self.refuse(now, peer, reason),
+            }
+            if !session.queue.is_empty() {
+                session.waiting_since.get_or_insert(now);
+            }
+        }
+        session.give_back(&mut self.outbox, given);
+        self.pump(now);
+    }
+
+    /// Nobody waits for the answer to a question any more. Gives the weight that is done with.
+    fn cancel(&mut self, peer: PeerId, request: RequestId) -> u64 {
+        let Some(session) = self.sessions.get_mut(peer) else { return 0 };
+        if let Some(given) = queue::cancel(&mut session.queue, request) {
+            return given;
+        }
+        if let Some((request, open)) = self.answers.cancel(peer, request) {
+            let lane = open.lane;
+            self.outbox.push(open.worker, Message::Cancel { lane, request });
+        }
+        0
+    }
+
+    /// Plans queued batches, one of each session in turn, as long as there is room.
+    fn pump(&mut self, now: Duration) {
+        while let Some(peer) = self.scheduler.next(&self.sessions, self.limits.lane_window) {
+            self.forward(now, peer);
+        }
+    }
+
+    /// Plans the oldest batch of a session and sends the workers their parts.
+    fn forward(&mut self, now: Duration, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(mut batch) = session.queue.pop_front() else { return };
+        if session.queue.is_empty() {
+            session.flow.stop_passing();
+        }
+        let (weight, since) = (batch.weight, batch.since);
+        let begin = self.observability.is_on().then(|| self.observability.time(now));
+        batch.commands = self.pipeline.process(batch.commands);
+        let forward = Forward {
+            now,
+            session,
+            workers: &self.workers,
+            planner: &mut self.planner,
+            streams: &mut self.streams,
+            answers: &mut self.answers,
+            observability: &mut self.observability,
+            outbox: &mut self.outbox,
+        };
+        match forward.plan(batch) {
+            Ok(()) => {
+                if let (Some(begin), Some(session)) = (begin, self.sessions.get(peer)) {
+                    let times = (since, begin);
+                    self.observability.emit_batch(now, session, weight, times, peers!(self));
+                }
+                self.deliver(now, peer, weight);
+            }
+            Err(reason) => {
+                // What was planned of this batch is not sent: the session ends.
+                self.streams.take();
+                self.observability.unfolded.clear();
+                self.refuse(now, peer, reason);
+            }
+        }
+    }
+
+    /// Sends workers what was planned for a session.
+    fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Dispatcher { workers, observability, outbox, .. } = self;
+        Delivery { now, session, workers, observability, outbox }.send(self.streams.take(), weight);
+    }
+
+    /// A worker's lane is done with so much.
+    fn lane_done(&mut self, now: Duration, peer: PeerId, lane: LaneId, weight: u64) {
+        if !self.is_on(lane, peer) {
+            return;
+        }
+        if let Some(worker) = self.workers.get_mut(peer) {
+            worker.done(now, weight);
+        }
+        if let Some(session) = self.sessions.numbered_mut(lane.session) {
+            let given = session.flow.done(lane.slot, weight);
+            session.give_back(&mut self.outbox, given);
+        }
+        self.pump(now);
+    }
+
+    /// Whether a lane is on the worker of a link: no other may speak for it.
+    fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
+        let Some(session) = self.sessions.numbered(lane.session) else { return false };
+        let host = session.catalogue.slots.host(lane.slot);
+        host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
+    }
+
+    /// Sends lanes of a session messages of their own.
+    fn tell_lanes(&mut self, session: u32, messages: Vec<(SlotId, Message)>) {
+        let Some(session) = self.sessions.numbered(session) else { return };
+        for (slot, message) in messages {
+            let host = session.catalogue.slots.host(slot);
+            if let Some(worker) = host.and_then(|worker| self.workers.by_id(worker)) {
+                self.outbox.push(worker.peer, message);
+            }
+        }
+    }
+
+    /// Passes a worker's answer on to the client that asked.
+    fn answer(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        request: RequestId,
+        result: Result<Content, Failure>,
+    ) {
+        let Some(request) = self.answers.close(request, peer) else {
+            // Nobody waits for it any more: its memory can be let go of.
+            if let Ok(Content::Shared { block, .. }) = &result {
+                self.outbox.push(peer, Message::Release { token: block.token });
+            }
+            return;
+        };
+        if self.observability.is_on() {
+            self.observability.emit_answer(now, peer, &request, &result, peers!(self));
+        }
+        if let Ok(Content::Shared { block, .. }) = &result {
+            self.answers.share(block.token, peer, request.client);
+        }
+        self.outbox.push(request.client, Message::Value { request: request.original, result });
+    }
+
+    /// Answers a question for the status.
+    fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
+        let Dispatcher { sessions, workers, answers, observability, .. } = self;
+        let status = Cluster { sessions, workers, answers, observability }.status(now, peer);
+        self.outbox.push(peer, Message::Status { request, status: Box::new(status) });
+    }
+}

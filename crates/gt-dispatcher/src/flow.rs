@@ -1,0 +1,180 @@
+//! Credit: what of a session is under way to each of its lanes, and of which batches.
+//!
+//! A batch of a client is planned into parts for several lanes. The client gets its weight back
+//! when all lanes are done with it. A lane has a window of its own: one that waits closes nobody
+//! else's.
+
+use std::collections::VecDeque;
+
+use gt_ir::SlotId;
+use rustc_hash::FxHashMap;
+
+/// The credit of one session.
+#[derive(Default)]
+pub(crate) struct Flow {
+    lanes: Vec<Lane>,
+    batches: FxHashMap<u64, Batch>,
+    next: u64,
+    /// The lanes of the last batch.
+    busy: Vec<SlotId>,
+    /// Batches may pass the window until there is room again: somebody waits for them.
+    passes: bool,
+}
+
+#[derive(Default)]
+struct Lane {
+    /// The weight of all commands that it has not reported done.
+    in_flight: u64,
+    /// Of which batches these are, oldest first.
+    owners: VecDeque<(u64, u64)>,
+    /// How often slots had moved when it was told where they are.
+    told: Option<u64>,
+}
+
+struct Batch {
+    /// What the client gets back when all parts are done.
+    weight: u64,
+    /// How many lanes have a part of it.
+    open: usize,
+}
+
+impl Flow {
+    fn lane(&mut self, slot: SlotId) -> &mut Lane {
+        let index = slot.0 as usize;
+        if index >= self.lanes.len() {
+            self.lanes.resize_with(index + 1, Lane::default);
+        }
+        &mut self.lanes[index]
+    }
+
+    /// Whether the lanes of the last batch, and `home`, have room for another.
+    pub fn has_room(&self, home: SlotId, window: u64) -> bool {
+        if self.passes {
+            return true;
+        }
+        let has_room = |slot: &SlotId| {
+            self.lanes.get(slot.0 as usize).is_none_or(|lane| lane.in_flight < window)
+        };
+        self.busy.iter().chain([&home]).all(has_room)
+    }
+
+    /// Lets what waits pass the window: workers find out of what is under way that nobody wants.
+    pub fn let_pass(&mut self) {
+        self.passes = true;
+    }
+
+    /// Nothing waits any more.
+    pub fn stop_passing(&mut self) {
+        self.passes = false;
+    }
+
+    /// Parts of these weights go to these lanes. Gives the weight that the client gets back at once:
+    /// all, if there are none.
+    pub fn send(&mut self, weight: u64, parts: impl Iterator<Item = (SlotId, u64)>) -> u64 {
+        let batch = self.next;
+        self.next += 1;
+        self.busy.clear();
+        for (slot, weight) in parts {
+            let lane = self.lane(slot);
+            lane.in_flight += weight;
+            lane.owners.push_back((batch, weight));
+            self.busy.push(slot);
+        }
+        if self.busy.is_empty() {
+            return weight;
+        }
+        self.batches.insert(batch, Batch { weight, open: self.busy.len() });
+        0
+    }
+
+    /// A lane is done with so much. Gives the weight that the client gets back.
+    pub fn done(&mut self, slot: SlotId, mut weight: u64) -> u64 {
+        let lane = self.lane(slot);
+        lane.in_flight = lane.in_flight.saturating_sub(weight);
+        let mut finished = 0;
+        while weight > 0 {
+            let Some((batch, open)) = self.lanes[slot.0 as usize].owners.front_mut() else { break };
+            let part = weight.min(*open);
+            *open -= part;
+            weight -= part;
+            if *open == 0 {
+                let batch = *batch;
+                self.lanes[slot.0 as usize].owners.pop_front();
+                finished += self.finish(batch);
+            }
+        }
+        finished
+    }
+
+    /// What is under way to a lane is lost. Gives the weight that the client gets back.
+    pub fn lose(&mut self, slot: SlotId) -> u64 {
+        let lane = std::mem::take(self.lane(slot));
+        lane.owners.into_iter().map(|(batch, _)| self.finish(batch)).sum()
+    }
+
+    fn finish(&mut self, number: u64) -> u64 {
+        let Some(batch) = self.batches.get_mut(&number) else { return 0 };
+        batch.open -= 1;
+        if batch.open > 0 {
+            return 0;
+        }
+        self.batches.remove(&number).map_or(0, |batch| batch.weight)
+    }
+
+    /// Whether a lane is to be told where the slots are, which have moved so often.
+    pub fn tell_slots(&mut self, slot: SlotId, moves: u64) -> bool {
+        self.lane(slot).told.replace(moves) != Some(moves)
+    }
+
+    /// Whether anything of the last batch is under way.
+    pub fn is_at_work(&self) -> bool {
+        let at_work =
+            |slot: &SlotId| self.lanes.get(slot.0 as usize).is_some_and(|lane| lane.in_flight > 0);
+        self.busy.iter().any(at_work)
+    }
+
+    /// The weight that is under way to a lane, and the batches it is of.
+    pub fn under_way(&self, slot: SlotId) -> (u64, u64) {
+        let lane = self.lanes.get(slot.0 as usize);
+        lane.map_or((0, 0), |lane| (lane.in_flight, lane.owners.len() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_done_when_all_its_lanes_are() {
+        let mut flow = Flow::default();
+        let (one, two) = (SlotId(0), SlotId(1));
+        assert_eq!(flow.send(10, [(one, 4), (two, 6)].into_iter()), 0);
+        assert_eq!(flow.send(3, [(one, 3)].into_iter()), 0);
+        assert_eq!(flow.done(one, 5), 0);
+        assert_eq!(flow.done(two, 6), 10);
+        assert_eq!(flow.under_way(one), (2, 1));
+        assert_eq!(flow.done(one, 2), 3);
+        assert!(!flow.is_at_work());
+        // What goes nowhere is given back at once.
+        assert_eq!(flow.send(7, [].into_iter()), 7);
+    }
+
+    #[test]
+    fn a_full_lane_waits_and_a_lost_one_gives_back() {
+        let mut flow = Flow::default();
+        let (one, two) = (SlotId(0), SlotId(1));
+        flow.send(8, [(two, 8)].into_iter());
+        assert!(!flow.has_room(one, 8));
+        assert!(flow.has_room(one, 9));
+        assert_eq!(flow.lose(two), 8);
+        assert!(flow.has_room(one, 8));
+    }
+
+    #[test]
+    fn lanes_are_told_of_slots_once() {
+        let mut flow = Flow::default();
+        assert!(flow.tell_slots(SlotId(3), 1));
+        assert!(!flow.tell_slots(SlotId(3), 1));
+        assert!(flow.tell_slots(SlotId(3), 2));
+    }
+}

@@ -1,0 +1,249 @@
+//! A client's batch on its way: each command planned, or answered.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use gt_ir::explain::Explanation;
+use gt_ir::message::Message;
+use gt_ir::template::{Step, expand};
+use gt_ir::{
+    Bindings, ClientCommand, Content, Create, Definition, Invocation, LaneId, RequestId, SlotId,
+    SourceId, TensorId, TransferId, WorkerCommand,
+};
+
+use crate::answers::{Answers, Request};
+use crate::dispatcher::{Outbox, PeerId};
+use crate::observability::Observability;
+use crate::planner::{Iteration, Planner, Scope, Streams, Unfold};
+use crate::queue::Queued;
+use crate::sessions::Session;
+use crate::workers::Workers;
+
+/// Everything that the commands of a session's batch touch.
+pub(crate) struct Forward<'a> {
+    pub now: Duration,
+    pub session: &'a mut Session,
+    pub workers: &'a Workers,
+    pub planner: &'a mut Planner,
+    pub streams: &'a mut Streams,
+    pub answers: &'a mut Answers,
+    pub observability: &'a mut Observability,
+    pub outbox: &'a mut Outbox,
+}
+
+impl Forward<'_> {
+    /// Plans a batch.
+    ///
+    /// # Errors
+    /// A command is not valid, or the planner failed on one: that ends this session, not everybody's
+    /// server.
+    pub fn plan(mut self, batch: Queued) -> Result<(), String> {
+        let Queued { commands, skipped, .. } = batch;
+        let failed = "the planner failed on an instruction of the session";
+        catch_unwind(AssertUnwindSafe(|| self.commands(commands, &skipped)))
+            .unwrap_or_else(|_| Err(failed.into()))
+    }
+
+    fn commands(
+        &mut self,
+        commands: Vec<ClientCommand>,
+        skipped: &[(TensorId, u32)],
+    ) -> Result<(), String> {
+        if let Some(home) = self.session.catalogue.slots.home() {
+            self.streams.reserve(home, commands.len());
+        }
+        for command in commands {
+            match command {
+                ClientCommand::Run(instruction) => {
+                    let catalogue = &mut self.session.catalogue;
+                    self.planner.instruction(catalogue, self.streams, instruction)?;
+                }
+                ClientCommand::Free(id) => {
+                    self.planner.free(&mut self.session.catalogue, self.streams, id);
+                }
+                ClientCommand::Invoke(invocation) => {
+                    let first = (invocation.bases[0], invocation.part.first);
+                    if skipped.contains(&first) {
+                        self.skip(&invocation)?;
+                    } else {
+                        self.iteration(&invocation)?;
+                    }
+                }
+                other => self.rare(other)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A command that stands for itself: not many are.
+    fn rare(&mut self, command: ClientCommand) -> Result<(), String> {
+        let (catalogue, client) = (&mut self.session.catalogue, self.session.peer);
+        match command {
+            ClientCommand::Create(create) => self.create(create)?,
+            ClientCommand::Fetch { request, tensor, line } => self.fetch(request, tensor, line),
+            ClientCommand::Signal { number, name, shard } => {
+                catalogue.set_signal(number, Scope::new(name, shard));
+            }
+            ClientCommand::Statistics { request } => self.statistics(request),
+            ClientCommand::Strict { limit } => catalogue.strict = limit,
+            ClientCommand::Explain { request, begin } => {
+                let explanation = if begin {
+                    self.planner.begin_explaining(catalogue);
+                    Explanation::default()
+                } else {
+                    self.planner.end_explaining(catalogue)
+                };
+                self.outbox.push(client, Message::Explained { request, explanation });
+            }
+            ClientCommand::Locate { request, tensor } => {
+                let result = self.planner.locate(catalogue, tensor);
+                let result = result.map_err(|failure| (*failure).clone());
+                self.outbox.push(client, Message::Located { request, result });
+            }
+            ClientCommand::Define(definition) => {
+                self.session.plans.forget(definition.number);
+                let defined = self.session.templates.define(*definition);
+                defined.map_err(|error| error.to_string())?;
+            }
+            ClientCommand::Forget { template } => {
+                self.session.plans.forget(template);
+                self.session.templates.forget(template);
+            }
+            // These overtake the others; one that comes with them is too late.
+            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => {}
+            ClientCommand::Run(_) | ClientCommand::Free(_) | ClientCommand::Invoke(_) => {}
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, create: Create) -> Result<(), String> {
+        let block = match &create.content {
+            Content::Shared { block, .. } => Some(block.token),
+            Content::Data(_) => None,
+        };
+        let catalogue = &mut self.session.catalogue;
+        let slot = self.planner.create(catalogue, self.streams, create)?;
+        let Some(token) = block else { return Ok(()) };
+        let client = self.session.peer;
+        let host = slot.and_then(|slot| self.session.catalogue.slots.host(slot));
+        match host.and_then(|worker| self.workers.by_id(worker)) {
+            Some(worker) => self.answers.share(token, client, worker.peer),
+            None => self.outbox.push(client, Message::Release { token }),
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
+        let Session { catalogue, machine, number, peer, .. } = &mut *self.session;
+        let (client, session, since) = (*peer, *number, self.now);
+        if let Err(failure) = catalogue.get(tensor) {
+            let result = Err((*failure).clone());
+            return self.outbox.push(client, Message::Value { request, result });
+        }
+        let hosts = catalogue.slots.hosts_by_slot();
+        let (workers, answers) = (self.workers, &mut *self.answers);
+        let fetch = |slot: SlotId, name: TensorId| {
+            let worker = hosts.get(slot.0 as usize).copied().flatten();
+            let worker = worker.and_then(|worker| workers.by_id(worker));
+            let shared = worker
+                .is_some_and(|worker| !worker.machine.is_empty() && worker.machine == *machine);
+            let (original, lane) = (request, LaneId { session, slot });
+            let worker = worker.map_or(PeerId::NOBODY, |worker| worker.peer);
+            let mine = answers.open(Request { client, original, worker, lane, tensor, since });
+            WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
+        };
+        self.planner.with_whole(catalogue, self.streams, tensor, line, fetch);
+    }
+
+    /// Asks all workers for statistics, each in the session's turn.
+    fn statistics(&mut self, original: RequestId) {
+        let slots = &self.session.catalogue.slots;
+        let mut asked: Vec<SlotId> = Vec::new();
+        let mut open: BTreeSet<PeerId> = BTreeSet::new();
+        for slot in slots.all() {
+            let worker = slots.host(slot).and_then(|worker| self.workers.by_id(worker));
+            if worker.is_some_and(|worker| open.insert(worker.peer)) {
+                asked.push(slot);
+            }
+        }
+        let survey = self.answers.open_survey(self.outbox, self.session.peer, original, open);
+        let Some(request) = survey else { return };
+        // A worker with several slots is done when all of them are: it is asked last.
+        for slot in asked {
+            self.streams.push(slot, WorkerCommand::Statistics { request });
+        }
+    }
+
+    /// Plans an iteration of a template: as it was planned before, if it begins like that time, and
+    /// else instruction by instruction.
+    fn iteration(&mut self, invocation: &Invocation) -> Result<(), String> {
+        let Session { catalogue, plans, templates, .. } = &mut *self.session;
+        let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
+        let (first, names) = (invocation.bases[0], u64::from(instance.template.widths[0]));
+        catalogue.check_new(first)?;
+        catalogue.check_new(first.after(names.saturating_sub(1)))?;
+        let iteration = Iteration::new(instance, invocation, freed);
+        let hosts = catalogue.slots.hosts_by_slot();
+        let unfolded = &mut self.observability.unfolded;
+        let has_log = self.observability.log.is_some();
+        let mut unfolding =
+            |slot: SlotId, of: &Definition, bindings: &Bindings, first: TransferId| {
+                let step = |step: &Step| step.command(bindings, first, slot);
+                let commands = of.template.steps.iter().filter_map(step).collect();
+                if let Some(Some(worker)) = hosts.get(slot.0 as usize) {
+                    unfolded.push_back((*worker, commands));
+                }
+            };
+        let unfold: Option<Unfold> = if has_log { Some(&mut unfolding) } else { None };
+        let (planner, streams) = (&mut *self.planner, &mut *self.streams);
+        let repeated = planner.repeat(plans, catalogue, streams, &iteration, unfold);
+        if let Err(beginning) = repeated {
+            // What this iteration makes of the streams is kept apart.
+            let others = std::mem::take(streams);
+            let mut planned = Ok(());
+            for command in expand(instance, invocation, freed) {
+                planned = planned.and_then(|()| match command {
+                    ClientCommand::Run(instruction) => {
+                        planner.instruction(catalogue, streams, instruction)
+                    }
+                    ClientCommand::Free(id) => {
+                        planner.free(catalogue, streams, id);
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                });
+            }
+            let lists = std::mem::replace(streams, others).take();
+            planned?;
+            match beginning {
+                Some(beginning) => {
+                    let unfold: Option<Unfold> = if has_log { Some(&mut unfolding) } else { None };
+                    let begun = (&iteration, beginning);
+                    planner.keep_plan(plans, catalogue, begun, lists, streams, unfold);
+                }
+                None => {
+                    for (slot, commands) in lists {
+                        commands.into_iter().for_each(|command| streams.push(slot, command));
+                    }
+                }
+            }
+        }
+        for id in &invocation.others {
+            planner.free(catalogue, streams, *id);
+        }
+        Ok(())
+    }
+
+    /// Takes the bindings of an iteration that nobody wants, and does its frees.
+    fn skip(&mut self, invocation: &Invocation) -> Result<(), String> {
+        let Session { catalogue, templates, .. } = &mut *self.session;
+        let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
+        let frees = freed..invocation.part.frees;
+        let usual = frees.map(|index| instance.template.freed(index as usize, &instance.bindings));
+        for id in usual.chain(invocation.others.iter().copied()) {
+            self.planner.free(catalogue, self.streams, id);
+        }
+        Ok(())
+    }
+}

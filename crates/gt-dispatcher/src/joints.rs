@@ -1,0 +1,207 @@
+//! Joint exchanges, brought into one order.
+//!
+//! An engine that joins others waits for them, and nobody can call it back. So none begins before
+//! all others are ready. Workers say when a lane is ready for a joint exchange; once all its members
+//! are, they are told to join, in the order of a number that counts all joint exchanges. Each worker
+//! joins in that order, which is the same for all: whoever waits for another in a call waits for
+//! one that comes to this very call next, so none waits in a circle. What a session waits for
+//! itself holds up nobody else's.
+
+use std::collections::BTreeMap;
+
+use gt_ir::message::{Failure, Message};
+use gt_ir::{LaneId, SlotId, TransferId};
+
+/// What a member has said: that it is ready, in an epoch, or its failure.
+type Word = Result<u64, Failure>;
+
+/// An exchange may be made by several groups: session, transfer, and a group's first member.
+type Key = (u32, TransferId, SlotId);
+
+/// A joint exchange of which not all members have spoken.
+struct Open {
+    members: Vec<SlotId>,
+    said: BTreeMap<SlotId, u64>,
+    /// Why nobody joins.
+    failure: Option<Failure>,
+}
+
+/// The joint exchanges under way, by session.
+#[derive(Default)]
+pub(crate) struct Joints {
+    open: BTreeMap<Key, Open>,
+    /// Lanes that were lost: they will not speak of what was planned before that transfer.
+    lost: BTreeMap<LaneId, (TransferId, Failure)>,
+    sequence: u64,
+}
+
+impl Joints {
+    /// A lane is ready, or has nothing to give. Gives what members are to be told: to join, once all
+    /// are ready, or that nobody does.
+    pub fn ready(
+        &mut self,
+        lane: LaneId,
+        transfer: TransferId,
+        members: Vec<SlotId>,
+        word: Word,
+    ) -> Vec<(SlotId, Message)> {
+        let Some(first) = members.first() else { return Vec::new() };
+        let key = (lane.session, transfer, *first);
+        let lost = &self.lost;
+        let new = || {
+            let gone = |slot: &SlotId| {
+                let lost = lost.get(&LaneId { slot: *slot, ..lane });
+                lost.filter(|(next, _)| transfer < *next).map(|(_, failure)| failure)
+            };
+            let said = members.iter().filter(|slot| gone(slot).is_some()).map(|slot| (*slot, 0));
+            let (said, failure) = (said.collect(), members.iter().find_map(gone).cloned());
+            Open { members, said, failure }
+        };
+        let open = self.open.entry(key).or_insert_with(new);
+        if !open.members.contains(&lane.slot) || open.said.contains_key(&lane.slot) {
+            return Vec::new();
+        }
+        let epoch = word.as_ref().copied().unwrap_or_default();
+        open.said.insert(lane.slot, epoch);
+        match (word, open.failure.clone()) {
+            (_, Some(failure)) => {
+                self.forget_if_complete(key);
+                vec![self.tell(key, lane.slot, Err(failure))]
+            }
+            (Err(failure), None) => self.fail(key, failure),
+            (Ok(_), None) if open.said.len() == open.members.len() => {
+                let epoch = open.said.values().copied().max().unwrap_or_default();
+                let members = open.members.clone();
+                self.open.remove(&key);
+                self.sequence += 1;
+                members.into_iter().map(|slot| self.tell(key, slot, Ok(epoch))).collect()
+            }
+            (Ok(_), None) => Vec::new(),
+        }
+    }
+
+    /// A lane will never speak of what was planned before the transfer `next`.
+    pub fn lose(
+        &mut self,
+        lane: LaneId,
+        next: TransferId,
+        failure: &Failure,
+    ) -> Vec<(SlotId, Message)> {
+        // What others say of it may still be under way.
+        self.lost.insert(lane, (next, failure.clone()));
+        let is_member = |(key, open): &(&Key, &Open)| {
+            key.0 == lane.session && open.members.contains(&lane.slot)
+        };
+        let keys: Vec<_> = self.open.iter().filter(is_member).map(|(key, _)| *key).collect();
+        let mut told = Vec::new();
+        for key in keys {
+            if let Some(open) = self.open.get_mut(&key) {
+                open.said.insert(lane.slot, 0);
+            }
+            told.extend(self.fail(key, failure.clone()));
+        }
+        told.retain(|(slot, _)| *slot != lane.slot);
+        told
+    }
+
+    /// Tells all who have spoken that nobody joins.
+    fn fail(&mut self, key: Key, failure: Failure) -> Vec<(SlotId, Message)> {
+        let Some(open) = self.open.get_mut(&key).filter(|open| open.failure.is_none()) else {
+            return Vec::new();
+        };
+        open.failure = Some(failure.clone());
+        let spoken: Vec<SlotId> = open.said.keys().copied().collect();
+        self.forget_if_complete(key);
+        spoken.into_iter().map(|slot| self.tell(key, slot, Err(failure.clone()))).collect()
+    }
+
+    fn forget_if_complete(&mut self, key: Key) {
+        if self.open.get(&key).is_some_and(|open| open.said.len() == open.members.len()) {
+            self.open.remove(&key);
+        }
+    }
+
+    fn tell(&self, (session, transfer, _): Key, slot: SlotId, result: Word) -> (SlotId, Message) {
+        let (lane, sequence) = (LaneId { session, slot }, self.sequence);
+        (slot, Message::Join { lane, transfer, sequence, result })
+    }
+
+    /// Whether a lane is a member of an exchange under way, of which it may have spoken.
+    pub fn concern(&self, lane: LaneId) -> bool {
+        let is_member =
+            |(key, open): (&Key, &Open)| key.0 == lane.session && open.members.contains(&lane.slot);
+        self.open.iter().any(is_member)
+    }
+
+    /// How many exchanges are under way.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A session is over: nobody is told of what is not complete.
+    pub fn end_session(&mut self, session: u32) {
+        self.open.retain(|(owner, _, _), _| *owner != session);
+        self.lost.retain(|lane, _| lane.session != session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_ir::SourceId;
+
+    fn lane(slot: u32) -> LaneId {
+        LaneId { session: 7, slot: SlotId(slot) }
+    }
+
+    fn ready(joints: &mut Joints, transfer: u64, slot: u32, word: Word) -> Vec<(u32, u64, Word)> {
+        let members = vec![SlotId(0), SlotId(2)];
+        let told = joints.ready(lane(slot), TransferId(transfer), members, word);
+        let words = told.into_iter().map(|(slot, message)| match message {
+            Message::Join { sequence, result, .. } => (slot.0, sequence, result),
+            other => panic!("{other:?}"),
+        });
+        words.collect()
+    }
+
+    fn failure(reason: &str) -> Failure {
+        let (operation, worker) = ("all_reduce".into(), "w".into());
+        Failure { operation, reason: reason.into(), worker, line: SourceId(0) }
+    }
+
+    #[test]
+    fn members_join_in_the_order_in_which_they_are_ready() {
+        let mut joints = Joints::default();
+        assert_eq!(ready(&mut joints, 1, 0, Ok(0)), []);
+        assert_eq!(ready(&mut joints, 2, 0, Ok(0)), []);
+        assert_eq!(ready(&mut joints, 2, 2, Ok(3)), [(0, 1, Ok(3)), (2, 1, Ok(3))]);
+        // Whoever is no member has no say.
+        assert_eq!(ready(&mut joints, 1, 1, Ok(9)), []);
+        assert_eq!(ready(&mut joints, 1, 2, Ok(0)), [(0, 2, Ok(0)), (2, 2, Ok(0))]);
+    }
+
+    #[test]
+    fn one_failure_reaches_all() {
+        let mut joints = Joints::default();
+        ready(&mut joints, 1, 0, Ok(0));
+        let told = joints.lose(lane(2), TransferId(2), &failure("lost"));
+        assert_eq!(told.iter().map(|(slot, _)| slot.0).collect::<Vec<_>>(), [0]);
+        // Who is lost before anybody has spoken is known to those who speak later.
+        let mut late = Joints::default();
+        assert_eq!(late.lose(lane(2), TransferId(2), &failure("lost")), []);
+        assert_eq!(ready(&mut late, 1, 0, Ok(0)), [(0, 0, Err(failure("lost")))]);
+        assert!(late.open.is_empty());
+        // What was planned later is for the lane that took its place.
+        assert_eq!(ready(&mut late, 2, 0, Ok(0)), []);
+        assert_eq!(ready(&mut late, 2, 2, Ok(0)).len(), 2);
+        // Whoever comes later is told at once.
+        let word = Err(failure("no input"));
+        assert_eq!(ready(&mut joints, 2, 2, word.clone()), [(2, 0, word.clone())]);
+        assert_eq!(ready(&mut joints, 2, 0, Ok(0)), [(0, 0, word)]);
+        assert!(joints.open.is_empty());
+        ready(&mut joints, 3, 0, Ok(0));
+        assert!(joints.concern(lane(0)) && joints.concern(lane(2)) && !joints.concern(lane(1)));
+        joints.end_session(7);
+        assert!(joints.open.is_empty());
+    }
+}

@@ -1,0 +1,64 @@
+//! Events of the dispatcher's own: batches that are planned, values that go to their clients.
+
+use std::time::Duration;
+
+use gt_ir::Content;
+use gt_ir::event::{Event, Kind, Track, What};
+use gt_ir::message::Failure;
+
+use super::log::LineKind;
+use super::{Observability, Peers, of_batch};
+use crate::answers::Request;
+use crate::dispatcher::PeerId;
+use crate::sessions::Session;
+
+/// Waits so short are not worth an event.
+const SOON: Duration = Duration::from_micros(1);
+
+impl Observability {
+    /// Emits that a batch that came at `since` was planned from `begin` on, until now.
+    pub fn emit_batch(
+        &mut self,
+        now: Duration,
+        session: &Session,
+        weight: u64,
+        (since, begin): (Duration, Duration),
+        peers: Peers,
+    ) {
+        let end = self.time(now);
+        if begin > since + SOON {
+            self.emit(now, of_batch(Kind::Queue, session, weight, since, begin), peers);
+        }
+        self.emit(now, of_batch(Kind::Plan, session, weight, begin, end), peers);
+    }
+
+    /// Tells the log and watchers that a value of a worker's goes to its client.
+    pub fn emit_answer(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        request: &Request,
+        result: &Result<Content, Failure>,
+        peers: Peers,
+    ) {
+        let bytes = result.as_ref().map_or(0, |content| content.meta().bytes());
+        let success = if result.is_ok() { "True" } else { "False" };
+        let details = format_args!("success={success}");
+        if let Some(worker) = peers.workers.get(peer) {
+            let (kind, name) = (LineKind::WorkerRecv, "WorkerGetData");
+            self.write(now, kind, &worker.name, name, bytes, details);
+        }
+        let Some(session) = peers.sessions.get(request.client) else { return };
+        self.write(now, LineKind::Send, &session.label, "GetData", bytes, details);
+        let at = self.time(now);
+        let event = Event {
+            track: Track::Client,
+            what: What::Fetch,
+            tensor: request.tensor,
+            failed: u32::from(result.is_err()),
+            bytes: bytes as u64,
+            ..of_batch(Kind::Answer, session, 1, at, at)
+        };
+        self.keep(event);
+    }
+}

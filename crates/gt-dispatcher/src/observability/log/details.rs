@@ -1,0 +1,164 @@
+//! What a line of the log shows of a command.
+
+use std::fmt::{Display, Formatter, Result};
+
+use super::word;
+use gt_ir::exchange::{Collective, Exchange, Sender};
+use gt_ir::{
+    ClientCommand, Create, Definition, Instruction, Invocation, Operand, SlotId, TensorId,
+    WorkerCommand,
+};
+
+/// The names that users grep for.
+pub(super) fn client_name(command: &ClientCommand) -> &'static str {
+    match command {
+        ClientCommand::Run(instruction) => instruction.operation.family.log_name(),
+        ClientCommand::Create(_) => "CreateTensor",
+        ClientCommand::Fetch { .. } => "GetData",
+        ClientCommand::Free(_) => "FreeTensor",
+        ClientCommand::Cancel { .. } => "Cancel",
+        ClientCommand::Signal { .. } => "Signal",
+        ClientCommand::Statistics { .. } => "GetStats",
+        ClientCommand::Explain { .. } => "Explain",
+        ClientCommand::Locate { .. } => "Locate",
+        ClientCommand::Strict { .. } => "Strict",
+        ClientCommand::Status { .. } => "GetStatus",
+        ClientCommand::Define(_) => "DefineHotPath",
+        ClientCommand::Forget { .. } => "ForgetHotPath",
+        ClientCommand::Invoke(_) => "HotPathStart",
+    }
+}
+
+pub(super) fn worker_name(command: &WorkerCommand) -> &'static str {
+    match command {
+        WorkerCommand::Run(instruction) => instruction.operation.family.log_name(),
+        WorkerCommand::Create(_) => "CreateTensor",
+        WorkerCommand::Fetch { .. } => "GetData",
+        WorkerCommand::Free(_) => "FreeTensor",
+        WorkerCommand::Statistics { .. } => "GetStats",
+        WorkerCommand::Exchange(exchange) => collective_name(exchange.collective),
+        WorkerCommand::Slots(_) => "Slots",
+        WorkerCommand::Define(_) => "DefineHotPath",
+        WorkerCommand::Invoke(_) => "HotPathStart",
+    }
+}
+
+fn instruction_details(f: &mut Formatter, instruction: &Instruction) -> Result {
+    write!(f, "result={} op={}", instruction.output, instruction.operation.name)?;
+    const NAMES: [&str; 3] = ["left", "right", "third"];
+    let single = instruction.operands.len() == 1;
+    for (index, operand) in instruction.operands.iter().enumerate() {
+        let name = if single { "input" } else { NAMES.get(index).unwrap_or(&"more") };
+        match operand {
+            Operand::Tensor(id) => write!(f, " {name}={id}")?,
+            Operand::Scalar(scalar) => write!(f, " {name}=scalar({scalar})")?,
+        }
+    }
+    for (spec, value) in instruction.operation.attributes.iter().zip(&instruction.attributes) {
+        write!(f, " {}={value}", spec.name)?;
+    }
+    signal_details(f, instruction.signal)
+}
+
+fn create_details(f: &mut Formatter, create: &Create) -> Result {
+    let meta = create.content.meta();
+    write!(f, "result={} dtype={} shape={}", create.output, meta.dtype, meta.shape)?;
+    signal_details(f, create.signal)
+}
+
+fn signal_details(f: &mut Formatter, signal: u32) -> Result {
+    if signal != 0 { write!(f, " signal={signal}") } else { Ok(()) }
+}
+
+fn exchange_details(f: &mut Formatter, exchange: &Exchange) -> Result {
+    write!(f, "op={}", exchange.collective.name())?;
+    if let Some((output, meta)) = &exchange.output {
+        write!(f, " result={output} shape={}", meta.shape)?;
+    }
+    if let Some(input) = exchange.input {
+        write!(f, " input={input}")?;
+    }
+    let slots = |ids: Vec<SlotId>| ids.iter().map(SlotId::to_string).collect::<Vec<_>>().join(",");
+    let to = exchange.parts.sends.iter().map(|(to, _)| *to).collect();
+    let from = exchange.parts.receives.iter().filter_map(|received| match received.from {
+        Sender::Slot(slot) => Some(slot),
+        Sender::Own(_) => None,
+    });
+    write!(f, " to=[{}] from=[{}]", slots(to), slots(from.collect()))?;
+    match &exchange.joint {
+        Some(joint) => write!(f, " by={}", joint.kind),
+        None => Ok(()),
+    }
+}
+
+fn definition_details(f: &mut Formatter, definition: &Definition) -> Result {
+    write!(f, "template={} operations={}", definition.number, definition.template.len())
+}
+
+fn invocation_details(f: &mut Formatter, invocation: &Invocation) -> Result {
+    let (part, first_tensor): (_, TensorId) = (invocation.part, invocation.bases[0]);
+    let count = part.last.saturating_sub(part.first);
+    write!(f, "template={} operations={count}", invocation.template)?;
+    write!(f, " first={} result={first_tensor}", part.first)
+}
+
+pub(super) struct ClientDetails<'a>(pub &'a ClientCommand);
+
+impl Display for ClientDetails<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self.0 {
+            ClientCommand::Run(instruction) => instruction_details(f, instruction),
+            ClientCommand::Create(create) => create_details(f, create),
+            ClientCommand::Fetch { tensor, .. } | ClientCommand::Locate { tensor, .. } => {
+                write!(f, "tensor={tensor}")
+            }
+            ClientCommand::Free(tensor) => write!(f, "tensor={tensor}"),
+            ClientCommand::Signal { number, name, shard } => {
+                write!(f, "signal={number} name={}", word(name))?;
+                match shard {
+                    Some(shard) => write!(f, " placement={shard}"),
+                    None => Ok(()),
+                }
+            }
+            ClientCommand::Cancel { request } => write!(f, "request={}", request.0),
+            ClientCommand::Statistics { .. } | ClientCommand::Status { .. } => Ok(()),
+            ClientCommand::Explain { begin, .. } => write!(f, "begin={begin}"),
+            ClientCommand::Strict { limit } => write!(f, "limit={limit:?}"),
+            ClientCommand::Define(definition) => definition_details(f, definition),
+            ClientCommand::Forget { template } => write!(f, "template={template}"),
+            ClientCommand::Invoke(invocation) => invocation_details(f, invocation),
+        }
+    }
+}
+
+pub(super) struct WorkerDetails<'a>(pub &'a WorkerCommand);
+
+impl Display for WorkerDetails<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self.0 {
+            WorkerCommand::Run(instruction) => instruction_details(f, instruction),
+            WorkerCommand::Create(create) => create_details(f, create),
+            WorkerCommand::Fetch { tensor, .. } => write!(f, "tensor={tensor}"),
+            WorkerCommand::Free(tensor) => write!(f, "tensor={tensor}"),
+            WorkerCommand::Statistics { .. } => Ok(()),
+            WorkerCommand::Exchange(exchange) => exchange_details(f, exchange),
+            WorkerCommand::Slots(workers) => {
+                let workers: Vec<String> = workers.iter().map(ToString::to_string).collect();
+                write!(f, "workers=[{}]", workers.join(","))
+            }
+            WorkerCommand::Define(definition) => definition_details(f, definition),
+            WorkerCommand::Invoke(invocation) => invocation_details(f, invocation),
+        }
+    }
+}
+
+pub(super) const fn collective_name(collective: Collective) -> &'static str {
+    match collective {
+        Collective::AllGather => "AllGather",
+        Collective::ReduceScatter => "ReduceScatter",
+        Collective::AllReduce => "AllReduce",
+        Collective::AllToAll => "AllToAll",
+        Collective::Broadcast => "Broadcast",
+        Collective::Send => "Send",
+    }
+}

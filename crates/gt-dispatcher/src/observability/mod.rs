@@ -1,0 +1,297 @@
+//! What happens, for those who watch: the log, events for watchers, the status.
+//!
+//! As long as somebody watches, or there is a log, clients and workers are asked for events. They
+//! come in their maker's clock and are translated.
+//!
+//! - [`log`]: the instruction log; [`watchers`]: who else watches; [`status`]: what they are told
+//!   of everybody; [`clocks`]: from one clock to another; [`batches`]: the dispatcher's own events.
+
+mod batches;
+mod clocks;
+pub mod log;
+mod status;
+mod watchers;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use gt_ir::event::{Event, Kind, Subject, Track, What};
+use gt_ir::message::{Message, Named, Role};
+use gt_ir::status::Report;
+use gt_ir::wire::Record;
+use gt_ir::{ClientCommand, WorkerCommand, WorkerId};
+use rustc_hash::FxHashMap;
+
+use crate::dispatcher::{Outbox, PeerId};
+use crate::sessions::Sessions;
+use crate::workers::Workers;
+use clocks::Clocks;
+use log::{LineKind, Log, word};
+use watchers::{Watchers, summarize};
+
+pub(crate) use status::Cluster;
+use watchers::of_batch;
+
+/// Gives the time within a message's handling; without it, all of it takes no time.
+pub type Clock = Box<dyn Fn() -> Duration + Send>;
+
+/// Who the peers are.
+#[derive(Clone, Copy)]
+pub(crate) struct Peers<'a> {
+    pub sessions: &'a Sessions,
+    pub workers: &'a Workers,
+}
+
+impl Peers<'_> {
+    /// What somebody or something is called.
+    pub fn name(&self, named: Named) -> Option<String> {
+        match named {
+            Named::Session(number) => Some(self.sessions.numbered(number)?.label.clone()),
+            Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
+            Named::Slot { session, slot } => {
+                let slots = &self.sessions.numbered(session)?.catalogue.slots;
+                Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
+            }
+            Named::Signal { session, number } => {
+                let session = self.sessions.numbered(session)?;
+                Some(word(session.catalogue.signal(number)?.name()))
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<PeerId> {
+        let workers = self.workers.iter().map(|worker| worker.peer);
+        self.sessions.peers().into_iter().chain(workers).collect()
+    }
+}
+
+/// Everything that is noted for others.
+#[derive(Default)]
+pub(crate) struct Observability {
+    pub log: Option<Log>,
+    pub clock: Option<Clock>,
+    watchers: Watchers,
+    /// What workers have told of themselves last.
+    pub reports: FxHashMap<WorkerId, Report>,
+    clocks: Clocks,
+    /// Events that watchers did not get because they took them too slowly.
+    pub dropped: u64,
+    /// What the invocations on their way to workers stand for, for the log.
+    pub unfolded: VecDeque<(WorkerId, Vec<WorkerCommand>)>,
+}
+
+impl Observability {
+    pub fn new(log: Option<Log>) -> Observability {
+        Observability { log, ..Observability::default() }
+    }
+
+    /// The time, if it is known within a message's handling.
+    pub fn time(&self, now: Duration) -> Duration {
+        self.clock.as_ref().map_or(now, |clock| clock())
+    }
+
+    /// Whether anybody watches.
+    pub fn is_on(&self) -> bool {
+        self.log.is_some() || !self.watchers.is_empty()
+    }
+
+    pub fn wants_events(&self) -> bool {
+        self.watchers.want_events()
+    }
+
+    /// A line in the log about a link.
+    pub fn write(
+        &mut self,
+        now: Duration,
+        kind: LineKind,
+        party: &str,
+        command: &str,
+        bytes: usize,
+        details: std::fmt::Arguments,
+    ) {
+        if let Some(log) = &mut self.log {
+            log.write(now, kind, party, command, bytes, details);
+        }
+    }
+
+    pub fn add_watcher(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, peers: Peers) {
+        let was_on = self.is_on();
+        self.watchers.add(peer);
+        if !was_on {
+            self.observe_all(now, outbox, peers, true);
+        }
+    }
+
+    pub fn remove_peer(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, peers: Peers) {
+        self.clocks.forget(peer);
+        if self.watchers.remove(peer) && !self.is_on() {
+            self.reports.clear();
+            self.observe_all(now, outbox, peers, false);
+        }
+    }
+
+    fn observe_all(&mut self, now: Duration, outbox: &mut Outbox, peers: Peers, on: bool) {
+        self.clocks.clear();
+        peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer, on));
+    }
+
+    /// Asks a client or worker to emit events, or to stop.
+    pub fn observe(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, on: bool) {
+        let sent = self.time(now);
+        self.clocks.ask(now, peer);
+        outbox.push(peer, Message::Observe { on, sent });
+    }
+
+    /// Asks again whose clocks were not looked at for long.
+    pub fn tick(&mut self, now: Duration, outbox: &mut Outbox) {
+        if self.is_on() {
+            let due = self.clocks.due(now);
+            due.into_iter().for_each(|peer| self.observe(now, outbox, peer, true));
+        }
+    }
+
+    /// A peer has answered what was sent at some time: then its own clock showed `here`.
+    pub fn measure(
+        &mut self,
+        now: Duration,
+        outbox: &mut Outbox,
+        peer: PeerId,
+        sent: Duration,
+        here: Duration,
+    ) {
+        let at = self.time(now);
+        if self.clocks.answer(at, peer, sent, here) && self.is_on() {
+            self.observe(now, outbox, peer, true);
+        }
+    }
+
+    /// Gives a watcher the events that it has not got yet.
+    pub fn give_events(&mut self, outbox: &mut Outbox, peer: PeerId, limit: u32, peers: Peers) {
+        let messages = self.watchers.give(peer, limit, |named| peers.name(named));
+        messages.into_iter().for_each(|message| outbox.push(peer, message));
+    }
+
+    /// Takes events of a client or worker, which can only tell of itself.
+    pub fn take_events(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        role: Role,
+        events: Vec<Event>,
+        dropped: u64,
+        peers: Peers,
+    ) {
+        self.dropped = self.dropped.saturating_add(dropped);
+        self.watchers.lose(dropped);
+        let (track, session) = match role {
+            Role::Worker => match peers.workers.get(peer) {
+                Some(worker) => (Track::Worker(worker.id), None),
+                None => return,
+            },
+            _ => match peers.sessions.get(peer) {
+                Some(session) => (Track::Client, Some(session.number)),
+                None => return,
+            },
+        };
+        for event in events {
+            let session = session.unwrap_or(event.session);
+            let begin = self.clocks.translate(peer, event.begin);
+            let end = self.clocks.translate(peer, event.end);
+            self.emit(now, Event { track, session, begin, end, ..event }, peers);
+        }
+    }
+
+    /// Takes what a worker tells of itself.
+    pub fn take_report(&mut self, worker: WorkerId, peer: PeerId, mut report: Report) {
+        // One that was still on its way when the last watcher went counts from another beginning.
+        if self.is_on() {
+            for time in [&mut report.at, &mut report.since] {
+                *time = self.clocks.translate(peer, *time);
+            }
+            self.reports.insert(worker, report);
+        }
+    }
+
+    /// Tells everybody of an event.
+    pub fn emit(&mut self, now: Duration, event: Event, peers: Peers) {
+        if let Some(log) = &mut self.log
+            && event.what != What::Control
+        {
+            log.event(now, &event, &|named| peers.name(named));
+        }
+        self.keep(event);
+    }
+
+    /// Keeps an event for watchers; the log does not show it.
+    pub fn keep(&mut self, event: Event) {
+        self.dropped += self.watchers.keep(event);
+    }
+
+    /// A client's commands have come: the log has each for itself, watchers those of one kind that
+    /// follow one another as one event.
+    pub fn received(&mut self, now: Duration, label: &str, session: u32, batch: &[ClientCommand]) {
+        if let Some(log) = &mut self.log {
+            batch.iter().for_each(|command| log.client_command(now, label, command));
+        }
+        if self.wants_events() {
+            let at = self.time(now);
+            let subjects = batch.iter().map(|command| {
+                (
+                    Subject::of_client(command),
+                    count(command.weight(), is_invoked(command)),
+                    command.length() as u64,
+                )
+            });
+            let mut events = Vec::new();
+            summarize(at, Kind::Receive, Track::Client, session, subjects, |event| {
+                events.push(event);
+            });
+            events.into_iter().for_each(|event| self.keep(event));
+        }
+    }
+
+    /// Commands go to a worker.
+    pub fn dispatched(
+        &mut self,
+        now: Duration,
+        (worker, name): (WorkerId, &str),
+        session: u32,
+        commands: &[WorkerCommand],
+    ) {
+        if let Some(log) = &mut self.log {
+            for command in commands {
+                let mut stands_for = Vec::new();
+                if let WorkerCommand::Invoke(_) = command {
+                    let place = self.unfolded.iter().position(|(of, _)| *of == worker);
+                    let found = place.and_then(|place| self.unfolded.remove(place));
+                    stands_for = found.map_or_else(Vec::new, |(_, commands)| commands);
+                }
+                log.worker_command(now, name, command, &stands_for);
+            }
+        }
+        if self.wants_events() {
+            let at = self.time(now);
+            let subjects = commands.iter().map(|command| {
+                let is_invoked = matches!(command, WorkerCommand::Invoke(_));
+                (
+                    Subject::of_worker(command),
+                    count(command.weight(), is_invoked),
+                    command.length() as u64,
+                )
+            });
+            let (kind, track) = (Kind::Dispatch, Track::Worker(worker));
+            let mut events = Vec::new();
+            summarize(at, kind, track, session, subjects, |event| events.push(event));
+            events.into_iter().for_each(|event| self.keep(event));
+        }
+    }
+}
+
+fn is_invoked(command: &ClientCommand) -> bool {
+    matches!(command, ClientCommand::Invoke(_))
+}
+
+/// How many instructions a command stands for.
+fn count(weight: u64, is_invoked: bool) -> u64 {
+    if is_invoked { weight } else { 1 }
+}

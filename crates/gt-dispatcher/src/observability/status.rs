@@ -1,0 +1,90 @@
+//! The status of the dispatcher, its workers and its sessions.
+
+use std::time::Duration;
+
+use gt_ir::WorkerId;
+use gt_ir::status::{SessionStatus, Status, Waits, WorkerStatus};
+
+use super::Observability;
+use crate::answers::Answers;
+use crate::dispatcher::PeerId;
+use crate::sessions::{Session, Sessions};
+use crate::workers::Workers;
+
+/// Everything that the status is of.
+pub(crate) struct Cluster<'a> {
+    pub sessions: &'a Sessions,
+    pub workers: &'a Workers,
+    pub answers: &'a Answers,
+    pub observability: &'a Observability,
+}
+
+impl Cluster<'_> {
+    /// The status at this moment, for one who asks.
+    pub fn status(&self, now: Duration, asker: PeerId) -> Status {
+        let reports = &self.observability.reports;
+        let workers = self.workers.iter().map(|worker| WorkerStatus {
+            id: worker.id,
+            number: worker.number,
+            name: worker.name.clone(),
+            homes: worker.sessions,
+            in_flight: worker.in_flight,
+            batches: self.batches(worker.id),
+            busy_since: worker.busy_since,
+            busy: worker.busy
+                + worker.busy_since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            report: reports.get(&worker.id).cloned().unwrap_or_default(),
+        });
+        Status {
+            now,
+            asker: self.sessions.get(asker).map(|session| session.number),
+            workers: workers.collect(),
+            sessions: self.sessions.iter().map(|session| self.session(session)).collect(),
+            dropped: self.observability.dropped,
+        }
+    }
+
+    /// The batches of all sessions that a worker has something of.
+    fn batches(&self, worker: WorkerId) -> u64 {
+        let of_session = |session: &Session| {
+            let lanes = session.catalogue.slots.on(worker);
+            lanes.into_iter().map(|slot| session.flow.under_way(slot).1).sum::<u64>()
+        };
+        self.sessions.iter().map(of_session).sum()
+    }
+
+    fn session(&self, session: &Session) -> SessionStatus {
+        let shares = self.observability.reports.values().flat_map(|report| &report.sessions);
+        let shares = shares.filter(|share| share.session == session.number);
+        let (bytes, busy) = shares.fold((0u64, Duration::ZERO), |(bytes, busy), share| {
+            (bytes.saturating_add(share.bytes), busy.saturating_add(share.busy))
+        });
+        SessionStatus {
+            number: session.number,
+            name: session.label.clone(),
+            since: session.since,
+            instructions: session.instructions,
+            open: session.open,
+            queued: session.queue.iter().map(|batch| batch.weight).sum(),
+            bytes,
+            busy,
+            waits: self.waits(session),
+        }
+    }
+
+    fn waits(&self, session: &Session) -> Waits {
+        if !session.queue.is_empty() {
+            return if session.has_worker() { Waits::Room } else { Waits::Workers };
+        }
+        if let Some(request) = self.answers.oldest(session.peer) {
+            let worker = self.workers.get(request.worker).map(|worker| worker.name.clone());
+            return Waits::Value {
+                tensor: request.tensor,
+                worker: worker.unwrap_or_default(),
+                since: request.since,
+            };
+        }
+        let works = session.open > 0 && session.flow.is_at_work();
+        if works { Waits::Work } else { Waits::Nothing }
+    }
+}

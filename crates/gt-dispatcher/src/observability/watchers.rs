@@ -1,0 +1,171 @@
+//! Who watches, and the events that wait for them.
+//!
+//! A watcher asks for what there is; what it is too slow for is dropped, and counted.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use gt_ir::TensorId;
+use gt_ir::event::{Event, Kind, Subject, Track, What};
+use gt_ir::message::{Message, Named};
+
+use crate::dispatcher::PeerId;
+use crate::sessions::Session;
+
+/// How many events wait for a watcher at most.
+const MOST: usize = 1 << 16;
+
+/// All watchers.
+#[derive(Default)]
+pub(crate) struct Watchers(BTreeMap<PeerId, Watcher>);
+
+#[derive(Default)]
+struct Watcher {
+    /// Whether it has asked for events; some look at the status alone.
+    wants_events: bool,
+    events: VecDeque<Event>,
+    dropped: u64,
+    /// Whom it was told the names of.
+    told: BTreeSet<Named>,
+}
+
+impl Watchers {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn add(&mut self, peer: PeerId) {
+        self.0.insert(peer, Watcher::default());
+    }
+
+    /// Whether it was one.
+    pub fn remove(&mut self, peer: PeerId) -> bool {
+        self.0.remove(&peer).is_some()
+    }
+
+    pub fn want_events(&self) -> bool {
+        self.0.values().any(|watcher| watcher.wants_events)
+    }
+
+    /// So many events were lost before they came here.
+    pub fn lose(&mut self, count: u64) {
+        for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
+            watcher.dropped = watcher.dropped.saturating_add(count);
+        }
+    }
+
+    /// Keeps an event for all who want events. Says how many have no room for it.
+    pub fn keep(&mut self, event: Event) -> u64 {
+        let mut dropped = 0;
+        for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
+            if watcher.events.len() < MOST {
+                watcher.events.push_back(event);
+            } else {
+                watcher.dropped += 1;
+                dropped += 1;
+            }
+        }
+        dropped
+    }
+
+    /// What a watcher is sent of the events that it has not got yet.
+    pub fn give(
+        &mut self,
+        peer: PeerId,
+        limit: u32,
+        name: impl Fn(Named) -> Option<String>,
+    ) -> Vec<Message> {
+        let Some(watcher) = self.0.get_mut(&peer) else { return Vec::new() };
+        watcher.wants_events = true;
+        let count = watcher.events.len().min(limit as usize);
+        let events: Vec<Event> = watcher.events.drain(..count).collect();
+        let dropped = std::mem::take(&mut watcher.dropped);
+        let mut named: BTreeSet<Named> = BTreeSet::new();
+        for event in &events {
+            named.extend(names(event).into_iter().flatten());
+        }
+        named.retain(|named| watcher.told.insert(*named));
+        let names: Vec<(Named, String)> =
+            named.into_iter().filter_map(|named| Some((named, name(named)?))).collect();
+        let names = (!names.is_empty()).then_some(Message::Names(names));
+        names.into_iter().chain([Message::Events { events, dropped }]).collect()
+    }
+}
+
+/// Whose names are needed to show an event.
+fn names(event: &Event) -> [Option<Named>; 4] {
+    let session = (event.session != 0).then_some(Named::Session(event.session));
+    let worker = match event.track {
+        Track::Worker(worker) => Some(Named::Worker(worker)),
+        Track::Client | Track::Dispatcher => None,
+    };
+    let other = match event.what {
+        What::Send { to: slot, .. } | What::Receive { from: slot, .. } => {
+            Some(Named::Slot { session: event.session, slot })
+        }
+        _ => None,
+    };
+    let signal = Named::Signal { session: event.session, number: event.signal };
+    [session, worker, other, (event.signal != 0).then_some(signal)]
+}
+
+/// The events that commands are on their way: a run of one kind is one. Frees, which stand between
+/// all others, are one at the end.
+pub(super) fn summarize(
+    at: Duration,
+    kind: Kind,
+    track: Track,
+    session: u32,
+    commands: impl Iterator<Item = (Subject, u64, u64)>,
+    mut add: impl FnMut(Event),
+) {
+    let event = |what, signal, tensor: TensorId| {
+        let (count, failed, bytes) = (0, 0, 0);
+        Event {
+            begin: at,
+            end: at,
+            kind,
+            track,
+            session,
+            signal,
+            what,
+            count,
+            failed,
+            tensor,
+            bytes,
+        }
+    };
+    let mut frees = event(What::Free, 0, TensorId(0));
+    let mut open: Option<Event> = None;
+    for (Subject { what, signal, tensor }, count, bytes) in commands {
+        if what == What::Free {
+            frees.tensor = if frees.count == 0 { tensor } else { frees.tensor };
+            frees.count += 1;
+            frees.bytes += bytes;
+            continue;
+        }
+        let goes_on = open.is_some_and(|open| (open.what, open.signal) == (what, signal));
+        if !goes_on && let Some(done) = open.replace(event(what, signal, tensor)) {
+            add(done);
+        }
+        let open = open.as_mut().expect("it was there, or was put there");
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        open.count = open.count.saturating_add(count);
+        open.bytes += bytes;
+    }
+    open.into_iter().for_each(&mut add);
+    if frees.count > 0 {
+        add(frees);
+    }
+}
+
+/// An event of the dispatcher's own about a session's batch.
+pub(crate) fn of_batch(
+    kind: Kind,
+    session: &Session,
+    count: u64,
+    begin: Duration,
+    end: Duration,
+) -> Event {
+    Event::of_batch(kind, Track::Dispatcher, session.number, count, (begin, end))
+}

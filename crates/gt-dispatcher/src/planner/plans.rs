@@ -1,0 +1,220 @@
+//! Iterations that were planned before: what is the same again is not planned again.
+//!
+//! An iteration of a client's template is planned instruction by instruction once, and kept: what
+//! each slot was sent, as a template of its own, and where the tensors lie afterwards. When an
+//! iteration begins as a planned one did (the same steps, on tensors that lie in the same way), the
+//! workers invoke their templates, and the plan says where the tensors lie.
+//!
+//! An iteration that follows directly on one of the same plan begins as that one ended: there is
+//! nothing to compare, and it costs what it keeps, and what differs from the prediction.
+
+use std::sync::Arc;
+
+use gt_ir::template::{Name, Part};
+use gt_ir::{
+    Bindings, Definition, Instance, Invocation, SlotId, TensorId, TransferId, WorkerCommand,
+};
+use rustc_hash::FxHashMap;
+
+use super::Planner;
+use super::catalogue::Catalogue;
+use super::plan::{Before, Key, Plan};
+use super::streams::Streams;
+use super::touches::{Span, Touches};
+use super::write::write;
+
+/// The most iterations of a session whose plans are kept.
+const MOST: usize = 32;
+
+/// The planned iterations of a session.
+#[derive(Default)]
+pub struct Plans {
+    plans: Vec<Plan>,
+    /// What they touch, worked out once.
+    touches: FxHashMap<Span, Arc<Touches>>,
+    clock: u64,
+}
+
+/// An iteration at hand.
+#[derive(Clone, Copy)]
+pub struct Iteration<'a> {
+    pub instance: &'a Instance,
+    pub invocation: &'a Invocation,
+    pub(super) span: Span,
+}
+
+impl<'a> Iteration<'a> {
+    /// `freed`: how many of the template's frees were done before.
+    pub fn new(instance: &'a Instance, invocation: &'a Invocation, freed: u32) -> Iteration<'a> {
+        let Invocation { template, part, .. } = *invocation;
+        Iteration { instance, invocation, span: Span { template, part, freed } }
+    }
+
+    /// Whether it is run from its first step to its last, and frees what it usually does.
+    fn is_whole(&self) -> bool {
+        let Part { first, last, frees } = self.span.part;
+        let template = &self.instance.template;
+        let counts = (last as usize, frees as usize);
+        first == 0 && counts == (template.len(), template.frees.len())
+    }
+}
+
+/// What an iteration begins with, noted before it is planned.
+pub struct Beginning {
+    pub(super) key: Key,
+    pub(super) touched: Vec<(Name, TensorId)>,
+    pub(super) before: Vec<Before>,
+    pub(super) same: Vec<usize>,
+    /// The names of the tensors' copies on workers.
+    pub(super) copies: Vec<Vec<TensorId>>,
+    pub(super) made: TensorId,
+    pub(super) transfer: TransferId,
+}
+
+/// What is told to who logs what an invocation stands for.
+pub type Unfold<'a> = &'a mut dyn FnMut(SlotId, &Definition, &Bindings, TransferId);
+
+impl Planner {
+    /// Has the workers do an iteration that was planned before, but for the frees that it does not
+    /// usually do. Else gives what it begins with, to
+    /// be kept once it is planned; `None` if it cannot be.
+    pub fn repeat(
+        &mut self,
+        plans: &mut Plans,
+        catalogue: &mut Catalogue,
+        streams: &mut Streams,
+        iteration: &Iteration,
+        unfold: Option<Unfold>,
+    ) -> Result<(), Option<Beginning>> {
+        if catalogue.recorder.is_some() {
+            return Err(None);
+        }
+        let key = Key {
+            span: iteration.span,
+            slots: catalogue.slots.version(),
+            strict: catalogue.strict,
+            signals: catalogue.signals_version(),
+        };
+        plans.clock += 1;
+        let fits_key = |plan: &Plan| plan.key == key && plan.fixed_fits(iteration);
+        let goes_on = |plan: &Plan| {
+            let is_steady = plan.is_steady && plan.changes == catalogue.changes();
+            is_steady && iteration.invocation.tensors.is_empty() && fits_key(plan)
+        };
+        let index = match plans.plans.iter().position(goes_on) {
+            Some(index) => {
+                let plan = &mut plans.plans[index];
+                plan.begin(catalogue, iteration);
+                plan.bind_told(iteration);
+                index
+            }
+            None => {
+                let touches = plans.touches(iteration);
+                let (touched, same) = touches.tensors(iteration);
+                let mut placed = Vec::with_capacity(touched.len());
+                for (_, id) in &touched {
+                    placed.push(catalogue.get(*id).map_err(|_| None)?);
+                }
+                let fits = |plan: &Plan| {
+                    fits_key(plan)
+                        && plan.same == same
+                        && plan.before.iter().zip(&placed).all(|(before, now)| before.fits(now))
+                };
+                let Some(index) = plans.plans.iter().position(fits) else {
+                    let before = placed.iter().map(|placed| Before::of(placed)).collect();
+                    let copies = placed
+                        .iter()
+                        .map(|placed| placed.copies.iter().map(|copy| copy.id).collect())
+                        .collect();
+                    let (made, transfer) = catalogue.next();
+                    catalogue.moving.clear();
+                    let beginning =
+                        Beginning { key, touched, before, same, copies, made, transfer };
+                    return Err(Some(beginning));
+                };
+                let plan = &mut plans.plans[index];
+                let copies: Vec<TensorId> = plan
+                    .slots
+                    .iter()
+                    .map(|&(tensor, copy)| placed[tensor].copies[copy].id)
+                    .collect();
+                let follows = plan.changes == catalogue.changes();
+                plan.begin(catalogue, iteration);
+                let differs = plan.bind(iteration, &copies);
+                plan.is_steady = follows && !differs && iteration.invocation.tensors.is_empty();
+                index
+            }
+        };
+        let plan = &mut plans.plans[index];
+        plan.used = plans.clock;
+        plan.send(streams, unfold);
+        plan.apply(catalogue, iteration);
+        catalogue.limit_copies(streams);
+        plan.changes = catalogue.changes();
+        Ok(())
+    }
+
+    /// Keeps the plan of an iteration, which makes these lists for the slots. A whole iteration is
+    /// sent as its template at once: those that are left in the middle mostly do not come again, and
+    /// are sent as they are.
+    pub fn keep_plan(
+        &self,
+        plans: &mut Plans,
+        catalogue: &Catalogue,
+        (iteration, beginning): (&Iteration, Beginning),
+        lists: Vec<(SlotId, Vec<WorkerCommand>)>,
+        streams: &mut Streams,
+        unfold: Option<Unfold>,
+    ) {
+        let number = plans.free_number();
+        let made = beginning.made;
+        let plan = write(number, catalogue, iteration, beginning, &lists, self.quantum);
+        if let Some(mut plan) = plan {
+            plans.clock += 1;
+            plan.used = plans.clock;
+            plans.plans.retain(|other| other.number != number);
+            let is_sent = iteration.is_whole();
+            if is_sent {
+                plan.send_first(streams, made, unfold);
+            }
+            plans.plans.push(plan);
+            if is_sent {
+                return;
+            }
+        }
+        for (slot, commands) in lists {
+            commands.into_iter().for_each(|command| streams.push(slot, command));
+        }
+    }
+}
+
+impl Plans {
+    /// What an iteration touches.
+    fn touches(&mut self, iteration: &Iteration) -> Arc<Touches> {
+        if self.touches.len() > MOST {
+            self.touches.clear();
+        }
+        let touches = self.touches.entry(iteration.span);
+        Arc::clone(touches.or_insert_with(|| Arc::new(Touches::of(iteration))))
+    }
+
+    /// A number for a plan: that of the one that was not used for longest, if there are many.
+    fn free_number(&self) -> u32 {
+        if self.plans.len() < MOST {
+            let taken = |number: &u32| self.plans.iter().any(|plan| plan.number == *number);
+            return (0..MOST as u32).find(|number| !taken(number)).unwrap_or(0);
+        }
+        self.plans.iter().min_by_key(|plan| plan.used).map_or(0, |plan| plan.number)
+    }
+
+    /// A template is another one from now on.
+    pub fn forget(&mut self, template: u32) {
+        self.plans.retain(|plan| plan.key.span.template != template);
+        self.touches.retain(|span, _| span.template != template);
+    }
+
+    /// Slots are on other workers, which have no templates.
+    pub fn slots_moved(&mut self) {
+        self.plans.iter_mut().for_each(|plan| plan.is_told = false);
+    }
+}

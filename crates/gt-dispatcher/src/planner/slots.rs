@@ -1,0 +1,206 @@
+//! The worker slots of a session.
+//!
+//! A session's plans are made over slots. Each worker that comes gets a slot of every session; when
+//! it goes, the slot moves to another worker, and no plan changes, nor any number.
+
+use std::sync::Arc;
+
+use gt_ir::{SlotId, WorkerId};
+
+use super::fabrics::Fabrics;
+
+/// A worker as sessions know it: its id, and the number that configurations use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Host {
+    pub worker: WorkerId,
+    pub number: u32,
+}
+
+struct Slot {
+    /// `None` as long as there is no worker at all.
+    host: Option<WorkerId>,
+    number: u32,
+    /// Whether its own worker is gone, and another one stands in.
+    is_lent: bool,
+}
+
+/// The slots of a session, by number.
+#[derive(Default)]
+pub struct Slots {
+    slots: Vec<Slot>,
+    home: Option<SlotId>,
+    fabrics: Arc<Fabrics>,
+    version: u64,
+    moves: u64,
+}
+
+impl Slots {
+    /// Where tensors go that nothing else decides on.
+    pub fn home(&self) -> Option<SlotId> {
+        self.home
+    }
+
+    pub fn set_home(&mut self, home: Option<SlotId>) {
+        self.home = home;
+    }
+
+    pub fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = SlotId> {
+        (0..self.slots.len() as u32).map(SlotId)
+    }
+
+    /// The worker that a slot is on.
+    pub fn host(&self, slot: SlotId) -> Option<WorkerId> {
+        self.slots.get(slot.0 as usize)?.host
+    }
+
+    /// The workers that all slots are on, while there are any.
+    pub fn hosts(&self) -> Vec<WorkerId> {
+        self.slots.iter().filter_map(|slot| slot.host).collect()
+    }
+
+    /// The worker of each slot.
+    pub fn hosts_by_slot(&self) -> Vec<Option<WorkerId>> {
+        self.slots.iter().map(|slot| slot.host).collect()
+    }
+
+    /// The slots that are on a worker.
+    pub fn on(&self, worker: WorkerId) -> Vec<SlotId> {
+        self.all().filter(|slot| self.host(*slot) == Some(worker)).collect()
+    }
+
+    /// The number by which configurations know a slot.
+    pub fn number(&self, slot: SlotId) -> Option<u32> {
+        self.slots.get(slot.0 as usize).map(|slot| slot.number)
+    }
+
+    /// Slots with their numbers, in the order of these.
+    pub fn numbers(&self) -> Vec<(u32, SlotId)> {
+        let numbers = self.slots.iter().map(|slot| slot.number).zip(self.all());
+        let mut numbers: Vec<_> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Grows with every change that makes other plans.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Grows whenever a slot is on another worker.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Whose engines join each other.
+    pub fn fabrics(&self) -> &Arc<Fabrics> {
+        &self.fabrics
+    }
+
+    /// The engines that join each other are others from now on.
+    pub fn set_fabrics(&mut self, fabrics: &Arc<Fabrics>) {
+        if self.fabrics != *fabrics {
+            self.fabrics = Arc::clone(fabrics);
+            self.version += 1;
+        }
+    }
+
+    /// A worker has come: it gets the slots that are on none, or one that is lent and holds
+    /// nothing, or a new one.
+    pub fn add(&mut self, new: Host, holds_nothing: impl Fn(SlotId) -> bool) {
+        self.moves += 1;
+        let mut is_needed = true;
+        for slot in self.slots.iter_mut().filter(|slot| slot.host.is_none()) {
+            slot.host = Some(new.worker);
+            // The first is its own from now on.
+            slot.is_lent = !std::mem::take(&mut is_needed);
+        }
+        if !is_needed {
+            return;
+        }
+        let lent =
+            self.all().find(|slot| self.slots[slot.0 as usize].is_lent && holds_nothing(*slot));
+        if let Some(slot) = lent {
+            let slot = &mut self.slots[slot.0 as usize];
+            (slot.host, slot.is_lent) = (Some(new.worker), false);
+            return;
+        }
+        // Lent slots keep the numbers by which configurations know them.
+        let is_free = |number: &u32| self.slots.iter().all(|slot| slot.number != *number);
+        let number = Some(new.number).filter(is_free).or_else(|| (0..).find(is_free));
+        let number = number.unwrap_or(new.number);
+        self.slots.push(Slot { host: Some(new.worker), number, is_lent: false });
+        self.version += 1;
+    }
+
+    /// Moves all slots of a worker that is gone to others, where there are any; gives the slots.
+    pub fn remove(&mut self, gone: WorkerId, others: &[Host]) -> Vec<SlotId> {
+        let moved = self.on(gone);
+        for slot in &moved {
+            // The one with the fewest slots of this session, the first of equals.
+            let load = |host: &&Host| self.on(host.worker).len();
+            let host = others.iter().min_by_key(load).map(|host| host.worker);
+            let slot = &mut self.slots[slot.0 as usize];
+            (slot.host, slot.is_lent) = (host, true);
+        }
+        self.moves += u64::from(!moved.is_empty());
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(worker: u32) -> Host {
+        Host { worker: WorkerId(worker), number: worker }
+    }
+
+    fn slots(workers: u32) -> Slots {
+        let mut slots = Slots::default();
+        (0..workers).for_each(|worker| {
+            slots.add(host(worker), |_| true);
+        });
+        slots
+    }
+
+    #[test]
+    fn a_lost_worker_s_slots_move_and_change_no_plan() {
+        let mut slots = slots(3);
+        let version = slots.version();
+        assert_eq!(slots.remove(WorkerId(1), &[host(0), host(2)]), [SlotId(1)]);
+        assert_eq!(slots.hosts(), [0, 0, 2].map(WorkerId));
+        assert_eq!(slots.remove(WorkerId(0), &[host(2)]), [SlotId(0), SlotId(1)]);
+        assert_eq!(slots.hosts(), [2, 2, 2].map(WorkerId));
+        assert_eq!(slots.version(), version);
+        // Its number stays as configurations know it.
+        assert_eq!(slots.number(SlotId(1)), Some(1));
+    }
+
+    #[test]
+    fn who_comes_takes_over_what_is_lent_and_empty() {
+        let mut slots = slots(2);
+        slots.remove(WorkerId(1), &[host(0)]);
+        slots.add(Host { worker: WorkerId(7), number: 5 }, |_| true);
+        assert_eq!((slots.host(SlotId(1)), slots.number(SlotId(1))), (Some(WorkerId(7)), Some(1)));
+        slots.remove(WorkerId(7), &[host(0)]);
+        // One that holds something stays where it is.
+        slots.add(host(8), |_| false);
+        assert_eq!((slots.count(), slots.host(SlotId(2))), (3, Some(WorkerId(8))));
+    }
+
+    #[test]
+    fn without_any_worker_slots_wait_for_one() {
+        let mut slots = slots(2);
+        slots.remove(WorkerId(0), &[host(1)]);
+        slots.remove(WorkerId(1), &[]);
+        assert_eq!((slots.hosts(), slots.host(SlotId(0))), (vec![], None));
+        slots.add(host(3), |_| true);
+        assert_eq!(slots.hosts(), [3, 3].map(WorkerId));
+        slots.add(host(4), |_| true);
+        assert_eq!(slots.hosts(), [3, 4].map(WorkerId));
+    }
+}

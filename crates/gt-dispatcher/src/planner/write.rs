@@ -1,0 +1,320 @@
+//! A planned iteration, written down as a template for each slot.
+
+use gt_ir::exchange::{Exchange, SlotId};
+use gt_ir::template::{
+    Argument, Builder, ExchangeStep, MovingSlice, Name, Part, RunStep, Step, Values, Varying,
+    varying_numbers,
+};
+use gt_ir::{Instruction, Meta, Operand, Scalar, TensorId, WorkerCommand};
+use rustc_hash::FxHashMap;
+
+use super::catalogue::{Catalogue, Placed};
+use super::plan::{After, Before, CopyAfter, NameAfter, Plan};
+use super::plans::{Beginning, Iteration};
+
+/// The plan of an iteration, of which `lists` is what the workers were sent; `None` if it cannot be
+/// written down. Its templates stop for others after so much work.
+pub(super) fn write(
+    number: u32,
+    catalogue: &Catalogue,
+    iteration: &Iteration,
+    beginning: Beginning,
+    lists: &[(SlotId, Vec<WorkerCommand>)],
+    quantum: u64,
+) -> Option<Plan> {
+    let Beginning { key, touched, before, same, copies, made, transfer } = beginning;
+    let template = &iteration.instance.template;
+    let bindings = &iteration.instance.bindings;
+    let base = bindings.bases()[0];
+    let (next_made, next_transfer) = catalogue.next();
+    let width = u32::try_from(next_made.0 - made.0).ok()?;
+    let numbers = numbers_of(iteration);
+    let mut slots = Vec::new();
+    for (tensor, copies) in copies.iter().enumerate() {
+        slots.extend((0..copies.len()).map(|copy| (tensor, copy)));
+    }
+    let writer = Writer { catalogue, iteration, first_number: numbers.start };
+    let mut definitions = Vec::with_capacity(lists.len());
+    for (slot, commands) in lists {
+        let mut builder = Builder::new([base, made], [template.widths[0], width], transfer);
+        // All slots bind the same tensors and numbers.
+        copies.iter().flatten().for_each(|&id| {
+            builder.name(id);
+        });
+        let registered = builder.outside().len();
+        numbers.clone().for_each(|slot| {
+            builder.number(bindings.number(slot));
+        });
+        let mut works = Vec::with_capacity(commands.len());
+        let mut metas = Metas::new(*slot, &before, &copies);
+        for command in commands {
+            let step = writer.step(&mut builder, command)?;
+            works.push(metas.work(command));
+            builder.push(step);
+        }
+        if builder.outside().len() != registered || registered != slots.len() {
+            return None;
+        }
+        builder.cut(cuts(&works, quantum));
+        definitions.push((*slot, builder.finish(number, iteration.instance.compile)));
+    }
+    let is_made = |id: TensorId| bindings.is_own(id) || (id >= made && id < next_made);
+    let name = |id: TensorId, before: &[TensorId]| {
+        if let Some(index) = before.iter().position(|copy| *copy == id) {
+            return Some(NameAfter::Kept(index));
+        }
+        is_made(id).then(|| match bindings.is_own(id) {
+            true => NameAfter::Named(Name::Own((id.0 - base.0) as u32)),
+            false => NameAfter::Named(Name::Made((id.0 - made.0) as u32)),
+        })
+    };
+    let after = |placed: &Placed, before: &[TensorId]| {
+        let copies = placed.copies.iter().map(|copy| {
+            let (layout, name) = (copy.layout.clone(), name(copy.id, before)?);
+            Some(CopyAfter { layout, name, moved: copy.made != 0 })
+        });
+        let (meta, provenance) = (placed.meta, placed.provenance);
+        Some(After { meta, provenance, copies: copies.collect::<Option<_>>()? })
+    };
+    let mut changed = Vec::new();
+    for (((name, id), before), copies) in touched.iter().zip(&before).zip(&copies) {
+        match catalogue.get(*id) {
+            Ok(placed) => {
+                let same_copies = placed.copies.iter().map(|copy| &copy.id).eq(copies);
+                if !same_copies || !before.fits(placed) {
+                    changed.push((*name, Some(after(placed, copies)?)));
+                }
+            }
+            Err(_) if catalogue.failure(*id).is_some() => return None,
+            Err(_) => changed.push((*name, None)),
+        }
+    }
+    let Part { first, last, .. } = iteration.invocation.part;
+    let mut results = Vec::new();
+    for step in &template.steps[first as usize..last as usize] {
+        let Step::Run(_) = step else { continue };
+        for (name, _) in step.makes() {
+            let Name::Own(place) = name else { return None };
+            match catalogue.get(bindings.tensor(name)) {
+                Ok(placed) => results.push((place, after(placed, &[])?)),
+                Err(_) if catalogue.failure(bindings.tensor(name)).is_some() => return None,
+                Err(_) => {}
+            }
+        }
+    }
+    let weight = definitions.iter().map(|(_, of)| of.template.len()).max().unwrap_or(0) as u32;
+    let start = definitions.first()?.1.start.clone();
+    let widths = definitions.first()?.1.template.widths;
+    Some(Plan {
+        key,
+        before,
+        same,
+        fixed: writer.fixed(),
+        made: u64::from(width),
+        transfers: next_transfer.0 - transfer.0,
+        number,
+        definitions,
+        is_told: false,
+        weight,
+        bindings: gt_ir::Bindings::new(widths, &start),
+        transfer,
+        changed_tensors: Vec::new(),
+        changed_numbers: Vec::new(),
+        slots,
+        numbers,
+        after: changed,
+        results,
+        used: 0,
+        changes: catalogue.changes(),
+        is_steady: false,
+    })
+}
+
+/// The numbers of the steps of an iteration, by slot.
+fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
+    let Part { first, last, .. } = iteration.invocation.part;
+    let mut slots: Option<(u32, u32)> = None;
+    let mut take = |first: u32, count: u32| {
+        let end = first + count;
+        slots = Some(slots.map_or((first, end), |(low, high)| (low.min(first), high.max(end))));
+    };
+    for step in &iteration.instance.template.steps[first as usize..last as usize] {
+        let Step::Run(step) = step else { continue };
+        for argument in &step.operands {
+            if let Argument::Number(slot) = argument {
+                take(*slot, 1);
+            }
+        }
+        if let Some(varying) = &step.varying {
+            take(varying.first, varying.added.len() as u32);
+        }
+    }
+    slots.map_or(0..0, |(first, end)| first..end)
+}
+
+/// Writes commands down by the places of their tensors.
+struct Writer<'a> {
+    catalogue: &'a Catalogue,
+    iteration: &'a Iteration<'a>,
+    first_number: u32,
+}
+
+impl Writer<'_> {
+    fn step(&self, builder: &mut Builder, command: &WorkerCommand) -> Option<Step> {
+        Some(match command {
+            WorkerCommand::Run(instruction) => Step::Run(self.run(builder, instruction)?),
+            WorkerCommand::Exchange(exchange) => Step::Exchange(self.exchange(builder, exchange)?),
+            WorkerCommand::Free(id) => Step::Free(builder.name(*id)),
+            _ => return None,
+        })
+    }
+
+    /// The client's step of which an instruction is a part: it makes the same tensor. What the
+    /// planner adds makes tensors of its own.
+    fn client_step(&self, output: TensorId) -> Option<&RunStep> {
+        let bindings = &self.iteration.instance.bindings;
+        if !bindings.is_own(output) {
+            return None;
+        }
+        let place = (output.0 - bindings.bases()[0].0) as u32;
+        let steps = &self.iteration.instance.template.steps;
+        // Mostly each step makes one tensor.
+        let guess = steps.get(place as usize);
+        let makes =
+            |step: &&Step| matches!(step, Step::Run(step) if step.output == Name::Own(place));
+        match guess.filter(makes).or_else(|| steps.iter().find(makes)) {
+            Some(Step::Run(step)) => Some(step),
+            _ => None,
+        }
+    }
+
+    fn run(&self, builder: &mut Builder, instruction: &Instruction) -> Option<RunStep> {
+        let mut step = builder.step(instruction)?;
+        let Some(of) = self.client_step(instruction.output) else { return Some(step) };
+        let is_part = of.operation == instruction.operation
+            && of.operands.len() == instruction.operands.len();
+        if !is_part {
+            return Some(step);
+        }
+        for (argument, client) in step.operands.iter_mut().zip(&of.operands) {
+            if let (Argument::Constant(_), Argument::Number(slot)) = (&*argument, client) {
+                *argument = Argument::Number(slot - self.first_number);
+            }
+        }
+        let local = varying_numbers(step.operation, &step.attributes);
+        if let Some(varying) = &of.varying
+            && varying.added.len() == local.len()
+            && !self.catalogue.moving.was_fixed(instruction.output)
+        {
+            let bindings = &self.iteration.instance.bindings;
+            let whole = varying.numbers(bindings);
+            let added = local.iter().zip(whole).map(|(local, whole)| local - whole).collect();
+            step.varying = Some(Varying { first: varying.first - self.first_number, added });
+        }
+        Some(step)
+    }
+
+    fn exchange(&self, builder: &mut Builder, exchange: &Exchange) -> Option<ExchangeStep> {
+        let mut step = builder.exchange(exchange)?;
+        // A slot that only sends makes nothing: what it takes part in is known by the transfer.
+        let taken = self.catalogue.moving.taken(exchange.transfer);
+        if let Some(taken) = taken {
+            // Elsewhere it may move more than is allowed.
+            if self.catalogue.strict.is_some() {
+                return None;
+            }
+            let varying = self.client_step(taken.output)?.varying.as_ref()?;
+            let first = varying.first - self.first_number;
+            step.moving = Some(Box::new(MovingSlice {
+                whole: taken.whole,
+                from: (*taken.from).clone(),
+                size: taken.size,
+                starts: Varying { first, added: varying.added.clone() },
+                to: (*taken.to).clone(),
+            }));
+        }
+        Some(step)
+    }
+
+    /// The numbers that decide how the iteration is planned: the places of slices of which each
+    /// slot keeps what it has.
+    fn fixed(&self) -> Vec<(u32, i64)> {
+        let Iteration { instance, invocation, .. } = *self.iteration;
+        let Part { first, last, .. } = invocation.part;
+        let mut fixed = Vec::new();
+        for step in &instance.template.steps[first as usize..last as usize] {
+            let Step::Run(RunStep { output, varying: Some(varying), .. }) = step else { continue };
+            if self.catalogue.moving.was_fixed(instance.bindings.tensor(*output)) {
+                let slots = varying.first..varying.first + varying.added.len() as u32;
+                fixed.extend(slots.map(|slot| (slot, instance.bindings.number(slot).as_i64())));
+            }
+        }
+        fixed
+    }
+}
+
+/// What the tensors of a slot are, for the cost of its instructions.
+struct Metas(FxHashMap<TensorId, Meta>);
+
+impl Metas {
+    fn new(slot: SlotId, before: &[Before], copies: &[Vec<TensorId>]) -> Metas {
+        let mut metas = FxHashMap::default();
+        for (before, copies) in before.iter().zip(copies) {
+            let parts = copies.iter().zip(before.parts(slot));
+            metas.extend(parts.filter_map(|(id, meta)| Some((*id, meta?))));
+        }
+        Metas(metas)
+    }
+
+    /// What a command costs.
+    fn work(&mut self, command: &WorkerCommand) -> u64 {
+        match command {
+            WorkerCommand::Run(instruction) => {
+                let operand = |operand: &Operand| match operand {
+                    Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+                    Operand::Tensor(id) => match self.0.get(id) {
+                        Some(meta) => Operand::Tensor(*meta),
+                        None => Operand::Scalar(Scalar::Int(0)),
+                    },
+                };
+                let operands: Vec<Operand<Meta>> =
+                    instruction.operands.iter().map(operand).collect();
+                self.0.extend(instruction.outputs());
+                instruction.operation.work(&operands, instruction.meta())
+            }
+            WorkerCommand::Exchange(exchange) => {
+                self.0.extend(exchange.output);
+                0
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The steps before which an iteration stops, so that no part costs more than a quantum if it can be
+/// helped.
+fn cuts(works: &[u64], quantum: u64) -> Vec<u32> {
+    let mut cuts = Vec::new();
+    let mut spent = 0u64;
+    for (index, &work) in works.iter().enumerate() {
+        if spent > 0 && spent.saturating_add(work) > quantum {
+            cuts.push(index as u32);
+            spent = 0;
+        }
+        spent = spent.saturating_add(work);
+    }
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cost_a_quantum_at_most_if_that_is_possible() {
+        assert_eq!(cuts(&[4, 4, 4, 4], 8), [2]);
+        assert_eq!(cuts(&[4, 4, 9, 1, 1], 8), [2, 3]);
+        assert_eq!(cuts(&[0, 0, 100], 8), []);
+        assert_eq!(cuts(&[], 8), [0u32; 0]);
+    }
+}

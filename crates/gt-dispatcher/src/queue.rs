@@ -1,0 +1,156 @@
+//! A session's queue: batches that wait to be planned, without what nobody wants any more.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use gt_ir::liveness::{Effects, Liveness, Verdict};
+use gt_ir::{ClientCommand, RequestId, TensorId};
+
+use crate::templates::Templates;
+
+/// A batch that waits for room at the workers.
+pub(crate) struct Queued {
+    pub commands: Vec<ClientCommand>,
+    /// What the client gets back when the batch is done with.
+    pub weight: u64,
+    pub since: Duration,
+    /// The iterations among them that nobody wants, by their first names and steps: they move
+    /// bindings on, and free, but are not run.
+    pub skipped: Vec<(TensorId, u32)>,
+}
+
+impl Queued {
+    pub fn new(now: Duration, commands: Vec<ClientCommand>, weight: u64) -> Queued {
+        Queued { commands, weight, since: now, skipped: Vec::new() }
+    }
+
+    /// Commands of this weight have been taken out; gives what of it the client gets back now.
+    /// That is all once nothing is left: what templates stand for weighs otherwise than they do.
+    pub fn give_up(&mut self, weight: u64) -> u64 {
+        let given = if self.commands.is_empty() { self.weight } else { weight.min(self.weight) };
+        self.weight -= given;
+        given
+    }
+}
+
+/// Takes the question with this number out of a queue. Gives the weight that its client gets back;
+/// `None` if it is not there.
+pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option<u64> {
+    let asks = |command: &ClientCommand| command.request() == Some(request);
+    let (batch, index) = queue
+        .iter_mut()
+        .find_map(|batch| batch.commands.iter().position(asks).map(|index| (batch, index)))?;
+    batch.commands.remove(index);
+    let given = batch.give_up(1);
+    queue.retain(|batch| !batch.commands.is_empty());
+    Some(given)
+}
+
+/// Takes out of a queue what nobody wants: instructions all of whose results are freed before
+/// anything that is wanted reads them. Gives the weight that the client gets back.
+pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> u64 {
+    // What iterations do is known of their bindings, which are followed from the first on.
+    let mut templates = templates.followed();
+    let mut effects: Vec<Vec<Effects>> = Vec::with_capacity(queue.len());
+    for batch in queue.iter() {
+        let of_batch = batch.commands.iter().map(|command| {
+            templates.follow(command);
+            Effects::of_client(command).unwrap_or_else(|| templates.effects(command))
+        });
+        effects.push(of_batch.collect());
+    }
+    let mut liveness = Liveness::default();
+    let mut given = 0;
+    for (batch, effects) in queue.iter_mut().zip(&effects).rev() {
+        let mut wanted: Vec<bool> = effects
+            .iter()
+            .rev()
+            .map(|effects| liveness.before(effects) == Verdict::Needed)
+            .collect();
+        if wanted.iter().all(|wanted| *wanted) {
+            continue;
+        }
+        let (mut weight, skipped) = (0, &mut batch.skipped);
+        batch.commands.retain(|command| {
+            let is_wanted = wanted.pop().unwrap_or(true);
+            if !is_wanted && let ClientCommand::Invoke(invocation) = command {
+                skipped.push((invocation.bases[0], invocation.part.first));
+                return true;
+            }
+            weight += if is_wanted { 0 } else { command.weight() };
+            is_wanted
+        });
+        given += batch.give_up(weight);
+    }
+    queue.retain(|batch| !batch.commands.is_empty());
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::instruction::Operands;
+    use gt_ir::{DType, Instruction, Meta, Operand, Shape, SourceId, ops};
+
+    use super::*;
+
+    fn add(output: u64, left: u64) -> ClientCommand {
+        let operands: Operands =
+            [Operand::Tensor(TensorId(left)), Operand::Tensor(TensorId(0))].into_iter().collect();
+        ClientCommand::Run(Instruction {
+            operation: &ops::binary::ADD,
+            output: TensorId(output),
+            results: [Meta::new(DType::F32, Shape::SCALAR)].into_iter().collect(),
+            operands,
+            attributes: Default::default(),
+            source: SourceId(0),
+            signal: 0,
+        })
+    }
+
+    fn free(id: u64) -> ClientCommand {
+        ClientCommand::Free(TensorId(id))
+    }
+
+    fn fetch(id: u64) -> ClientCommand {
+        let (request, line) = (RequestId(id), SourceId(0));
+        ClientCommand::Fetch { request, tensor: TensorId(id), line }
+    }
+
+    fn queue(batches: Vec<Vec<ClientCommand>>) -> VecDeque<Queued> {
+        let queued = |commands: Vec<ClientCommand>| {
+            let weight = commands.len() as u64;
+            Queued::new(Duration::ZERO, commands, weight)
+        };
+        batches.into_iter().map(queued).collect()
+    }
+
+    fn left(queue: &VecDeque<Queued>) -> Vec<ClientCommand> {
+        queue.iter().flat_map(|batch| batch.commands.clone()).collect()
+    }
+
+    #[test]
+    fn a_chain_that_is_let_go_of_is_not_planned() {
+        let chain = vec![add(1, 0), add(2, 1), free(1), add(3, 2), free(2)];
+        let mut waiting = queue(vec![chain, vec![free(3), fetch(0)]]);
+        let given = prune(&mut waiting, &Templates::default());
+        assert_eq!(given, 3);
+        assert_eq!(left(&waiting), [free(1), free(2), free(3), fetch(0)]);
+    }
+
+    #[test]
+    fn what_somebody_wants_stays() {
+        let commands = vec![add(1, 0), add(2, 1), free(1), fetch(2), free(2), add(3, 0)];
+        let mut waiting = queue(vec![commands.clone()]);
+        assert_eq!(prune(&mut waiting, &Templates::default()), 0);
+        assert_eq!(left(&waiting), commands);
+    }
+
+    #[test]
+    fn a_question_that_nobody_waits_for_is_taken_out() {
+        let mut waiting = queue(vec![vec![add(1, 0), fetch(1), free(1)]]);
+        assert_eq!(cancel(&mut waiting, RequestId(7)), None);
+        assert_eq!(cancel(&mut waiting, RequestId(1)), Some(1));
+        assert_eq!(prune(&mut waiting, &Templates::default()), 1);
+        assert_eq!(left(&waiting), [free(1)]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Whose batch is planned next.
+
+use crate::dispatcher::PeerId;
+use crate::sessions::{Session, Sessions};
+
+/// Serves sessions in turn.
+#[derive(Default)]
+pub(crate) struct Scheduler {
+    /// After whom the next round begins.
+    last: Option<PeerId>,
+}
+
+impl Scheduler {
+    /// The next session with a batch, and room for it in lanes of so much: the first after the one
+    /// served last, or else from the beginning.
+    pub fn next(&mut self, sessions: &Sessions, window: u64) -> Option<PeerId> {
+        let is_ready = |session: &&Session| {
+            let home = session.catalogue.slots.home();
+            !session.queue.is_empty()
+                && session.has_worker()
+                && home.is_some_and(|home| session.flow.has_room(home, window))
+        };
+        let last = self.last;
+        let next = sessions
+            .iter()
+            .filter(is_ready)
+            .map(|session| session.peer)
+            .min_by_key(|peer| (last.is_some_and(|last| *peer <= last), *peer));
+        self.last = next.or(self.last);
+        next
+    }
+}

@@ -1,0 +1,77 @@
+//! Sessions without a worker: what can be answered all the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gt_ir::message::{Failure, Message};
+use gt_ir::{ClientCommand, SourceId};
+
+use crate::dispatcher::Outbox;
+use crate::sessions::Session;
+
+/// Answers what asks for lost tensors, which no worker will bring back, and fails what is made of
+/// them. Gives the weight that is done with.
+///
+/// # Errors
+/// A command is not valid.
+pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u64, String> {
+    let (catalogue, peer) = (&mut session.catalogue, session.peer);
+    let mut done = 0;
+    for batch in &mut session.queue {
+        // What depends on what is only known of single instructions.
+        session.templates.expand_all(&mut batch.commands).map_err(|error| error.to_string())?;
+        let mut lost_here = 0;
+        batch.commands.retain(|command| {
+            let lost = match command {
+                ClientCommand::Run(instruction) => {
+                    let lost = instruction.reads().find_map(|id| catalogue.failure(id));
+                    if let Some(failure) = &lost {
+                        for (id, _) in instruction.outputs() {
+                            catalogue.fail(id, Arc::clone(failure));
+                        }
+                    }
+                    lost
+                }
+                ClientCommand::Fetch { request, tensor, .. } => {
+                    let lost = catalogue.failure(*tensor);
+                    if let Some(failure) = &lost {
+                        let result = Err((**failure).clone());
+                        outbox.push(peer, Message::Value { request: *request, result });
+                    }
+                    lost
+                }
+                _ => None,
+            };
+            lost_here += if lost.is_some() { command.weight() } else { 0 };
+            lost.is_none()
+        });
+        done += batch.give_up(lost_here);
+    }
+    session.queue.retain(|batch| !batch.commands.is_empty());
+    Ok(done)
+}
+
+/// Answers the questions of a session that has waited too long for a worker. Gives the weight that
+/// is done with.
+pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Duration) -> u64 {
+    let seconds = limit.as_secs_f64();
+    let reason = format!(
+        "no worker is connected to the server, and none came within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
+    );
+    let (operation, worker, line) = ("fetch".into(), String::new(), SourceId::default());
+    let failure = Failure { operation, reason, worker, line };
+    let mut done = 0;
+    for batch in &mut session.queue {
+        let mut given_up = 0;
+        batch.commands.retain(|command: &ClientCommand| {
+            let Some(request) = command.request() else { return true };
+            let result = Err(failure.clone());
+            outbox.push(session.peer, Message::Value { request, result });
+            given_up += command.weight();
+            false
+        });
+        done += batch.give_up(given_up);
+    }
+    session.queue.retain(|batch| !batch.commands.is_empty());
+    done
+}

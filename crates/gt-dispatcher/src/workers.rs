@@ -1,0 +1,181 @@
+//! The workers, and which session begins on which.
+
+use std::time::Duration;
+
+use gt_ir::message::Hello;
+use gt_ir::{Fabric, WorkerId};
+use rustc_hash::FxHashMap;
+
+use crate::dispatcher::PeerId;
+use crate::planner::{Fabrics, Host};
+
+pub(crate) struct WorkerState {
+    pub peer: PeerId,
+    pub id: WorkerId,
+    /// As configurations name it.
+    pub number: u32,
+    pub name: String,
+    pub machine: String,
+    /// Where other workers reach it.
+    pub endpoint: String,
+    /// Where its engine joins others.
+    fabric: Option<Fabric>,
+    /// How much work its engine does in a second: see [`gt_ir::Operation::work`].
+    rate: u64,
+    /// The weight of all commands it has not reported done.
+    pub in_flight: u64,
+    /// Since when it has had something to do.
+    pub busy_since: Option<Duration>,
+    /// How long it had something to do before that.
+    pub busy: Duration,
+    /// Sessions that begin on it.
+    pub sessions: u32,
+}
+
+impl WorkerState {
+    /// Commands of this weight are on their way to it.
+    pub fn owe(&mut self, now: Duration, weight: u64) {
+        self.in_flight += weight;
+        self.busy_since.get_or_insert(now);
+    }
+
+    /// It is done with so much.
+    pub fn done(&mut self, now: Duration, weight: u64) {
+        self.in_flight = self.in_flight.saturating_sub(weight);
+        if self.in_flight == 0
+            && let Some(since) = self.busy_since.take()
+        {
+            self.busy += now.saturating_sub(since);
+        }
+    }
+
+    /// As sessions know it.
+    pub fn host(&self) -> Host {
+        Host { worker: self.id, number: self.number }
+    }
+}
+
+/// All workers, in the order they came.
+#[derive(Default)]
+pub(crate) struct Workers {
+    workers: Vec<WorkerState>,
+    ids: FxHashMap<PeerId, WorkerId>,
+    next: u32,
+}
+
+impl Workers {
+    /// Takes a worker in, by another name if its own is taken. Its number is its name, if that is
+    /// a number nobody has; or else the first that is free.
+    pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
+        let Hello { mut name, machine, endpoint, fabric, rate, .. } = hello;
+        let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
+        if taken(&name) {
+            // Errors and statistics are to tell them apart.
+            let others = (2..).map(|count| format!("{name}.{count}"));
+            name = others.into_iter().find(|other| !taken(other)).expect("one is free");
+        }
+        let id = WorkerId(self.next);
+        self.next += 1;
+        let free = |number: &u32| self.workers.iter().all(|worker| worker.number != *number);
+        let named = name.parse::<u32>().ok().filter(free);
+        let number = named.or_else(|| (0..).find(free)).expect("there are fewer than 2^32 workers");
+        self.ids.insert(peer, id);
+        self.workers.push(WorkerState {
+            peer,
+            id,
+            number,
+            name,
+            machine,
+            endpoint,
+            fabric,
+            rate,
+            in_flight: 0,
+            busy_since: None,
+            busy: Duration::ZERO,
+            sessions: 0,
+        });
+        &self.workers[self.workers.len() - 1]
+    }
+
+    pub fn remove(&mut self, peer: PeerId) -> Option<WorkerState> {
+        let id = self.ids.remove(&peer)?;
+        let index = self.index(id)?;
+        Some(self.workers.remove(index))
+    }
+
+    pub fn get(&self, peer: PeerId) -> Option<&WorkerState> {
+        Some(&self.workers[self.index(*self.ids.get(&peer)?)?])
+    }
+
+    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
+        self.get_by_id(*self.ids.get(&peer)?)
+    }
+
+    /// The worker of an id, to look at.
+    pub fn by_id(&self, id: WorkerId) -> Option<&WorkerState> {
+        Some(&self.workers[self.index(id)?])
+    }
+
+    pub fn get_by_id(&mut self, id: WorkerId) -> Option<&mut WorkerState> {
+        let index = self.index(id)?;
+        Some(&mut self.workers[index])
+    }
+
+    /// They came in the order of their ids.
+    fn index(&self, id: WorkerId) -> Option<usize> {
+        self.workers.binary_search_by_key(&id, |worker| worker.id).ok()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkerState> {
+        self.workers.iter_mut()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &WorkerState> {
+        self.workers.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// As sessions know them.
+    pub fn hosts(&self) -> Vec<Host> {
+        self.workers.iter().map(WorkerState::host).collect()
+    }
+
+    /// How much work the slowest engine does in a second.
+    pub fn rate(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.rate).min().unwrap_or(u64::MAX)
+    }
+
+    /// The workers whose engines join others.
+    pub fn fabrics(&self) -> Fabrics {
+        let mut fabrics = Fabrics::default();
+        for worker in &self.workers {
+            if let Some(fabric) = &worker.fabric {
+                fabrics.add(worker.id, &worker.name, &worker.machine, fabric);
+            }
+        }
+        fabrics
+    }
+
+    /// Gives a session to the worker with the fewest, the first of equals.
+    pub fn assign(&mut self) -> Option<WorkerId> {
+        let worker = self.workers.iter_mut().min_by_key(|worker| worker.sessions)?;
+        worker.sessions += 1;
+        Some(worker.id)
+    }
+
+    /// A session begins on a worker that was chosen otherwise.
+    pub fn settle(&mut self, id: WorkerId) {
+        if let Some(worker) = self.get_by_id(id) {
+            worker.sessions += 1;
+        }
+    }
+
+    pub fn release(&mut self, id: WorkerId) {
+        if let Some(worker) = self.get_by_id(id) {
+            worker.sessions = worker.sessions.saturating_sub(1);
+        }
+    }
+}

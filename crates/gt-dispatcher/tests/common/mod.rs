@@ -1,0 +1,281 @@
+//! What the tests of the dispatcher share: a client's program, and a dispatcher with workers that
+//! are done with everything at once.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+pub mod pair;
+
+use std::time::Duration;
+
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::signal::Shard;
+use gt_ir::template::{Bindings, Builder, Name, Part, Step, Values};
+use gt_ir::wire::{Frames, Record};
+use gt_ir::{
+    Attribute, Attributes, ClientCommand, Content, Create, DType, Definition, Fabric, Instruction,
+    Invocation, Meta, Operand, Operation, RequestId, Scalar, SourceId, TensorData, TensorId,
+    TransferId, WorkerCommand, ops,
+};
+
+pub fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
+    let (version, schema) = (PROTOCOL_VERSION, schema());
+    let (machine, endpoint) = ("machine".to_string(), String::new());
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate: u64::MAX })
+}
+
+/// A client's program, written down as commands.
+#[derive(Default)]
+pub struct Program {
+    pub commands: Vec<ClientCommand>,
+    pub signal: u32,
+    metas: Vec<Meta>,
+}
+
+impl Program {
+    /// Says what a signal means.
+    pub fn mean(&mut self, number: u32, name: &str, shard: Shard) {
+        self.commands.push(ClientCommand::Signal { number, name: name.into(), shard: Some(shard) });
+    }
+
+    /// From now on all is in a scope that cuts rows over all workers.
+    pub fn within_rows(&mut self) {
+        self.mean(1, "rows", Shard::row(None, Some(0)));
+        self.signal = 1;
+    }
+
+    /// An instruction that is not put onto the stream, but its name is given.
+    pub fn step(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand],
+        attributes: &[Attribute],
+    ) -> Instruction {
+        let output = TensorId(self.metas.len() as u64);
+        let metas: Vec<Operand<Meta>> =
+            operands.iter().map(|operand| operand.map(|id| self.metas[id.0 as usize])).collect();
+        let attributes: Attributes = attributes.iter().cloned().collect();
+        let result = operation.check(&metas, &attributes).unwrap();
+        self.metas.push(result);
+        Instruction {
+            operation,
+            output,
+            results: [result].into_iter().collect(),
+            operands: operands.iter().copied().collect(),
+            attributes,
+            source: SourceId::default(),
+            signal: self.signal,
+        }
+    }
+
+    pub fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand],
+        attributes: &[Attribute],
+    ) -> Operand {
+        let step = self.step(operation, operands, attributes);
+        let output = Operand::Tensor(step.output);
+        self.commands.push(ClientCommand::Run(step));
+        output
+    }
+
+    pub fn ones(&mut self, dims: &[usize]) -> Operand {
+        let one = Operand::Scalar(Scalar::Int(1));
+        let attributes = [Attribute::dims(dims), Attribute::DType(DType::F32)];
+        self.run(&ops::create::FULL, &[one], &attributes)
+    }
+
+    pub fn data(&mut self, data: TensorData) -> Operand {
+        let (output, signal) = (self.base(), self.signal);
+        self.metas.push(Meta::new(data.dtype, data.shape));
+        let content = Content::Data(data);
+        self.commands.push(ClientCommand::Create(Create { output, content, signal }));
+        Operand::Tensor(output)
+    }
+
+    pub fn fetch(&mut self, tensor: Operand) {
+        let Operand::Tensor(tensor) = tensor else { panic!("a number") };
+        self.commands.push(fetch(tensor.0));
+    }
+
+    /// The names that come next.
+    pub fn base(&self) -> TensorId {
+        TensorId(self.metas.len() as u64)
+    }
+
+    /// Has `body` issue an iteration whose steps become a template; the names it has given are of
+    /// the template's first iteration, which is only told.
+    pub fn define(
+        &mut self,
+        number: u32,
+        frees: &[Operand],
+        body: impl Fn(&mut Program) -> Vec<Instruction>,
+    ) -> Repeated {
+        let base = self.base();
+        let steps = body(self);
+        let widths = [steps.len() as u32, 0];
+        let mut builder = Builder::new([base, TensorId::PLANNED], widths, TransferId(0));
+        for step in &steps {
+            let step = builder.step_with_slots(step).unwrap();
+            builder.push(Step::Run(step));
+        }
+        frees.iter().filter_map(Operand::tensor).for_each(|id| builder.free_later(*id));
+        let definition = builder.finish(number, false);
+        self.commands.push(ClientCommand::Define(Box::new(definition.clone())));
+        Repeated::new(definition)
+    }
+
+    /// Another iteration.
+    pub fn invoke(&mut self, repeated: &mut Repeated, numbers: &[(u32, Scalar)]) {
+        let invocation = repeated.next(self.base().0, numbers);
+        let template = &repeated.definition.template;
+        let results = template.steps.iter().flat_map(|step| step.makes());
+        self.metas.extend(results.map(|(_, meta)| meta));
+        self.commands.push(ClientCommand::Invoke(Box::new(invocation)));
+    }
+}
+
+pub fn fetch(id: u64) -> ClientCommand {
+    ClientCommand::Fetch { request: RequestId(id), tensor: TensorId(id), line: SourceId(0) }
+}
+
+/// A template, and what its next iteration is bound to.
+pub struct Repeated {
+    pub definition: Definition,
+    /// The tensors from outside of the iterations to come, by slot.
+    pub on: Vec<TensorId>,
+    bindings: Bindings,
+}
+
+impl Repeated {
+    pub fn new(definition: Definition) -> Repeated {
+        let bindings = Bindings::new(definition.template.widths, &definition.start);
+        Repeated { on: definition.start.tensors.clone(), definition, bindings }
+    }
+
+    /// Another iteration, with some numbers that are others than before.
+    pub fn next(&mut self, base: u64, numbers: &[(u32, Scalar)]) -> Invocation {
+        let bases = [TensorId(base), TensorId::PLANNED];
+        self.bindings.begin(bases);
+        // What lies before the first iteration may be taken for what one has made.
+        let slots = (0..).zip(&self.on);
+        let differs =
+            |(slot, id): &(u32, &TensorId)| self.bindings.tensor(Name::Outside(*slot)) != **id;
+        let tensors: Vec<_> = slots.filter(differs).map(|(slot, id)| (slot, *id)).collect();
+        tensors.iter().for_each(|(slot, id)| self.bindings.bind_tensor(*slot, *id));
+        numbers.iter().for_each(|(slot, value)| self.bindings.bind_number(*slot, *value));
+        let template = &self.definition.template;
+        let (last, frees) = (template.len() as u32, template.frees.len() as u32);
+        Invocation {
+            template: self.definition.number,
+            bases,
+            transfer: TransferId(0),
+            part: Part { first: 0, last, frees },
+            tensors,
+            numbers: numbers.to_vec(),
+            others: vec![],
+            digest: self.bindings.digest(),
+        }
+    }
+}
+
+/// A dispatcher with workers that are done with everything at once, and answer with nothing.
+pub struct Cluster {
+    pub dispatcher: Dispatcher,
+    workers: u64,
+    /// What clients were sent.
+    pub told: Vec<(PeerId, Message)>,
+    /// What workers were sent for each session, as it travels.
+    pub streams: Vec<(u32, u64, Vec<u8>)>,
+    /// The sessions that workers were told have ended.
+    pub ended: Vec<u32>,
+}
+
+impl Cluster {
+    pub fn new(workers: u64) -> Cluster {
+        let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
+        let (told, streams, ended) = (Vec::new(), Vec::new(), Vec::new());
+        let mut cluster = Cluster { dispatcher, workers, told, streams, ended };
+        for worker in 1..=workers {
+            let message = hello(Role::Worker, format!("w{worker}"), None);
+            cluster.handle(PeerId(worker), Role::Worker, message);
+        }
+        cluster
+    }
+
+    /// A client comes: 101 is the first.
+    pub fn connect(&mut self, client: u64) -> PeerId {
+        let message = hello(Role::Client, format!("c{client}"), None);
+        self.handle(PeerId(client), Role::Client, message);
+        PeerId(client)
+    }
+
+    pub fn send(&mut self, client: PeerId, commands: Vec<ClientCommand>) {
+        self.handle(client, Role::Client, Message::Stream(commands));
+    }
+
+    pub fn handle(&mut self, peer: PeerId, role: Role, message: Message) {
+        self.dispatcher.handle(Duration::ZERO, peer, role, message);
+        let mut out = Vec::new();
+        self.dispatcher.take_outbox(&mut out);
+        for (peer, message) in out {
+            match message {
+                Message::Work { lane, commands } if peer.0 <= self.workers => {
+                    let weight = commands.iter().map(WorkerCommand::weight).sum();
+                    self.streams.push((lane.session, peer.0, encoded(commands)));
+                    self.handle(peer, Role::Worker, Message::LaneDone { lane, weight });
+                }
+                Message::EndSession { session } => self.ended.push(session),
+                message if peer.0 > self.workers => self.told.push((peer, message)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Why a client's session was ended, if it was.
+    pub fn goodbye(&self, client: PeerId) -> Option<&str> {
+        self.told.iter().find_map(|(peer, message)| match message {
+            Message::Goodbye { reason } if *peer == client => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The errors that a client was answered with, by request.
+    pub fn errors(&self, client: PeerId) -> Vec<(u64, String)> {
+        let errors = self.told.iter().filter(|(peer, _)| *peer == client);
+        let errors = errors.filter_map(|(_, message)| match message {
+            Message::Value { request, result: Err(failure) }
+            | Message::Located { request, result: Err(failure) } => {
+                Some((request.0, failure.to_string()))
+            }
+            _ => None,
+        });
+        errors.collect()
+    }
+
+    /// What workers were sent for a session.
+    pub fn stream(&self, session: u32) -> Vec<(u64, &[u8])> {
+        let of = self.streams.iter().filter(|(of, _, _)| *of == session);
+        of.map(|(_, worker, bytes)| (*worker, bytes.as_slice())).collect()
+    }
+}
+
+/// Commands as they travel. Questions are numbered by the dispatcher, for all sessions together.
+fn encoded(mut commands: Vec<WorkerCommand>) -> Vec<u8> {
+    for command in &mut commands {
+        if let WorkerCommand::Fetch { request, .. } | WorkerCommand::Statistics { request } =
+            command
+        {
+            *request = RequestId(0);
+        }
+    }
+    let mut frames = Frames::default();
+    commands.write(&mut frames);
+    frames.head
+}
+
+/// The attributes of a reduction over these axes.
+pub fn all_of(axes: &[i64]) -> [Attribute; 2] {
+    [Attribute::ints(axes), Attribute::Bool(false)]
+}

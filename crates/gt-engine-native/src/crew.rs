@@ -1,0 +1,224 @@
+//! Helpers of the engine's caller: threads that join in its work.
+//!
+//! A thread pool for general use takes tens of microseconds to wake up, as long as a layer of a
+//! small network takes to compute. Here the caller never waits for a helper to wake: it works
+//! itself, helpers join while there is work left, and one that comes late finds the job closed.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+
+use crate::processor;
+
+/// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
+/// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
+const LOOKS: u32 = 6000;
+
+/// The helpers.
+pub struct Crew {
+    board: Arc<Board>,
+    helpers: Vec<Helper>,
+}
+
+struct Helper {
+    thread: Thread,
+    handle: Option<JoinHandle<()>>,
+    sleeps: Arc<AtomicBool>,
+}
+
+/// Where the caller puts a job up and helpers find it.
+#[derive(Default)]
+struct Board {
+    /// [`OPEN`] while helpers may join; how many are at it; above, the number of the job.
+    state: AtomicU64,
+    job: AtomicPtr<Job<'static>>,
+    quits: AtomicBool,
+    /// The processor of who put the job up.
+    caller: AtomicI32,
+    /// The first panic of a helper at the job.
+    panic: Mutex<Option<Panic>>,
+}
+
+/// What a panic carries.
+type Panic = Box<dyn Any + Send>;
+
+const OPEN: u64 = 1;
+const ONE_HELPER: u64 = 2;
+const HELPERS: u64 = 0xfffe;
+const ONE_JOB: u64 = 0x1_0000;
+
+struct Job<'a> {
+    body: &'a (dyn Fn(usize) + Sync),
+    pieces: usize,
+    next: AtomicUsize,
+}
+
+impl Job<'_> {
+    /// Does pieces until there are none left, or one panics: then nobody begins another.
+    fn work(&self) -> Result<(), Panic> {
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                // Each number is given out once.
+                let piece = self.next.fetch_add(1, Ordering::Relaxed);
+                if piece >= self.pieces {
+                    return;
+                }
+                (self.body)(piece);
+            }
+        }));
+        if done.is_err() {
+            self.next.fetch_max(self.pieces, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+impl Crew {
+    /// As many helpers as the system gives, at most `count`.
+    pub fn new(count: usize) -> Crew {
+        let board = Arc::new(Board::default());
+        let start = |index: usize| {
+            let (board, sleeps) = (Arc::clone(&board), Arc::new(AtomicBool::new(false)));
+            let own = Arc::clone(&sleeps);
+            let handle = std::thread::Builder::new()
+                .name(format!("gt-native-{index}"))
+                .spawn(move || board.help(&own))
+                .ok()?;
+            Some(Helper { thread: handle.thread().clone(), handle: Some(handle), sleeps })
+        };
+        let helpers = (0..count.min(1024)).map_while(start).collect();
+        Crew { board, helpers }
+    }
+
+    /// Calls `body` once for each number below `pieces`, on this thread and the helpers'. A panic of
+    /// one of the calls goes on here. There is one job at a time, which is why this takes `&mut`.
+    pub fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
+        let job = Job { body, pieces, next: AtomicUsize::new(0) };
+        let board = &self.board;
+        board.caller.store(processor::current(), Ordering::Relaxed);
+        board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
+        // Nobody is at the last job any more, so that there are no helpers to count.
+        let number = board.state.load(Ordering::Relaxed) & !(OPEN | HELPERS);
+        board.state.store(number.wrapping_add(ONE_JOB) | OPEN, Ordering::SeqCst);
+        // Whatever happens from here on, the job ends before it is gone.
+        let closing = Closing(board);
+        for helper in self.helpers.iter().take(pieces.saturating_sub(1)) {
+            if helper.sleeps.load(Ordering::SeqCst) {
+                helper.thread.unpark();
+            }
+        }
+        let own = job.work();
+        drop(closing);
+        // Taken in any case, so that no later job is blamed for it.
+        let panic = board.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(panic) = own.err().or(panic) {
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Leaves the job when dropped.
+struct Leaving<'a>(&'a Board);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.state.fetch_sub(ONE_HELPER, Ordering::AcqRel);
+    }
+}
+
+/// Closes the job when dropped, and waits for those still at it.
+struct Closing<'a>(&'a Board);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.state.fetch_and(!OPEN, Ordering::AcqRel);
+        let mut looks = 0u32;
+        while self.0.state.load(Ordering::Acquire) & HELPERS != 0 {
+            looks += 1;
+            // A helper may need this very processor.
+            if looks.is_multiple_of(256) {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
+        }
+    }
+}
+
+impl Board {
+    /// A helper's life.
+    fn help(&self, sleeps: &AtomicBool) {
+        let mut done = 0;
+        let mut looks = 0;
+        while !self.quits.load(Ordering::Acquire) {
+            if let Some(number) = self.join(done) {
+                let leaving = Leaving(self);
+                // SAFETY: joining has found the job open, and its address was stored before it was
+                // opened. The caller keeps it until it is closed and all who have joined have
+                // left, which this one does below.
+                let job = unsafe { &*self.job.load(Ordering::Relaxed) };
+                if let Err(panic) = job.work() {
+                    let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert(panic);
+                }
+                drop(leaving);
+                (done, looks) = (number, 0);
+            } else if looks < LOOKS {
+                looks += 1;
+                std::hint::spin_loop();
+            } else {
+                sleeps.store(true, Ordering::SeqCst);
+                // A job put up before the line above is seen here, one after it wakes us.
+                if !self.is_open(done) && !self.quits.load(Ordering::SeqCst) {
+                    std::thread::park();
+                }
+                if processor::current() == self.caller.load(Ordering::Relaxed) {
+                    processor::step_aside();
+                }
+                sleeps.store(false, Ordering::SeqCst);
+                looks = 0;
+            }
+        }
+    }
+
+    fn is_open(&self, done: u64) -> bool {
+        let state = self.state.load(Ordering::SeqCst);
+        state & OPEN != 0 && state & !(OPEN | HELPERS) != done
+    }
+
+    /// Joins an open job other than number `done`; gives its number.
+    fn join(&self, done: u64) -> Option<u64> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let number = state & !(OPEN | HELPERS);
+            if state & OPEN == 0 || number == done {
+                return None;
+            }
+            let joined = state + ONE_HELPER;
+            match self.state.compare_exchange_weak(
+                state,
+                joined,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(number),
+                Err(now) => state = now,
+            }
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.board.quits.store(true, Ordering::SeqCst);
+        for helper in &mut self.helpers {
+            helper.thread.unpark();
+            if let Some(handle) = helper.handle.take() {
+                // A helper catches its panics; it ends in order.
+                let _ = handle.join();
+            }
+        }
+    }
+}

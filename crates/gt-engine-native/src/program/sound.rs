@@ -1,0 +1,117 @@
+//! Groups that are fit to be run over raw memory.
+
+use std::ops::Deref;
+
+use gt_ir::DType;
+
+use super::group::{EndKind, From, Group, Kind, Output, Space};
+
+/// A group whose parts fit together, and stay as they are:
+///
+/// - A node reads only inputs and nodes before it, of the dtypes that its kernel was made for. A
+///   map reads elements where it writes them: at every element, or one for each row.
+/// - A kept node has a result of its own, of its dtype and of as many elements.
+/// - A result that takes over an input's memory is written by the last node that reads the input,
+///   if any does, and element by element: where it reads one, by a kernel that works in place.
+pub struct Sound(Group);
+
+impl Deref for Sound {
+    type Target = Group;
+
+    fn deref(&self) -> &Group {
+        &self.0
+    }
+}
+
+impl Sound {
+    /// # Panics
+    /// The group does not fit together.
+    pub fn new(group: Group) -> Sound {
+        let nodes = (0..group.nodes.len()).all(|index| node_fits(&group, index));
+        let outputs = (0..group.outputs.len()).all(|index| output_fits(&group, index));
+        let ends = group.ends.iter().all(|end| {
+            read(&group, end.from, group.nodes.len()) == Some((end.folding.dtype(), Space::Full))
+        });
+        assert!(
+            nodes && outputs && ends && split_fits(&group),
+            "a group that does not fit together"
+        );
+        Sound(group)
+    }
+}
+
+/// The dtype and space of what is read at a place by a node; `None` if it is not there by then.
+fn read(group: &Group, from: From, node: usize) -> Option<(DType, Space)> {
+    match from {
+        From::Input(input) => group.inputs.get(input as usize).map(|it| (it.dtype, it.space)),
+        From::Node(other) if usize::from(other) < node => {
+            group.nodes.get(other as usize).map(|it| (it.dtype, it.space))
+        }
+        From::Node(_) => None,
+    }
+}
+
+fn node_fits(group: &Group, index: usize) -> bool {
+    let node = &group.nodes[index];
+    // Kernels are given three inputs, whatever they read of them.
+    let [Some(first), Some(second), Some(third)] = node.inputs.map(|from| read(group, from, index))
+    else {
+        return false;
+    };
+    let reads = &[first, second, third][..node.arity];
+    let (dtype, space) = (node.dtype, node.space);
+    match node.kind {
+        Kind::Map(micro) => {
+            let wanted = micro.kernel.inputs().map(|dtype| (dtype, space));
+            micro.kernel.arity() == node.arity
+                && reads == &wanted[..node.arity]
+                && micro.kernel.result() == dtype
+        }
+        Kind::Power(exponent) => {
+            reads == [(dtype, space); 2] && usize::from(exponent) < group.inputs.len()
+        }
+        Kind::Fold(folding) => {
+            reads == [(folding.dtype(), Space::Full)]
+                && (dtype, space) == (folding.dtype(), Space::Rows)
+        }
+        Kind::Spread => reads == [(dtype, Space::Rows)] && space == Space::Full,
+    }
+}
+
+fn output_fits(group: &Group, index: usize) -> bool {
+    let output = &group.outputs[index];
+    let Some(node) = group.nodes.get(output.node as usize) else { return false };
+    let count = match (node.space, group.split) {
+        (Space::Full, _) => group.shape.numel(),
+        (Space::Rows, Some(split)) => group.extent(split).0,
+        (Space::Rows, None) => return false,
+    };
+    let is_only = group.outputs[..index].iter().all(|other| other.node != output.node);
+    is_only
+        && output.meta.dtype == node.dtype
+        && output.meta.shape.numel() == count
+        && output.replaces.iter().all(|&input| may_replace(group, output, input))
+}
+
+/// Whether a result may be written where an input is read.
+fn may_replace(group: &Group, output: &Output, input: u16) -> bool {
+    let here = From::Input(input);
+    let (writer, later) = group.nodes[output.node as usize..].split_first().expect("it is a node");
+    let Kind::Map(micro) = writer.kind else { return false };
+    let first_is_it = writer.inputs[0] == here && micro.kernel.is_in_place_on(output.meta.dtype);
+    let rest_is_not = !writer.inputs[1..writer.arity].contains(&here);
+    read(group, here, 0) == Some((output.meta.dtype, Space::Full))
+        && writer.space == Space::Full
+        && (first_is_it || writer.inputs[0] != here)
+        && rest_is_not
+        && !later.iter().any(|node| node.inputs[..node.arity].contains(&here))
+        && !group.ends.iter().any(|end| end.from == here)
+}
+
+/// Where anything is told by rows, it is known where these end.
+fn split_fits(group: &Group) -> bool {
+    let by_rows = group.nodes.iter().any(|node| node.space == Space::Rows)
+        || group.inputs.iter().any(|input| input.space == Space::Rows)
+        || group.ends.iter().any(|end| end.kind == EndKind::Columns);
+    group.split.map_or(!by_rows, |split| split <= group.shape.rank())
+}

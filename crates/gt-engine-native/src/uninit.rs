@@ -1,0 +1,208 @@
+//! Tensors while their values are written.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use gt_ir::{DType, Meta, Shape};
+use gt_worker::EngineError;
+
+use crate::buffer::Buffer;
+use crate::element::Element;
+use crate::tensor::{Strides, Tensor, are_within, bytes_of, contiguous_strides};
+
+/// A contiguous tensor that is being written. Its memory is our own and nobody else's, and may hold
+/// nothing yet: so the tensor is not to be seen until every element is there.
+pub(crate) struct Uninit(Tensor);
+
+impl Uninit {
+    #[inline]
+    pub fn new(meta: Meta) -> Result<Uninit, EngineError> {
+        let bytes = bytes_of(meta).ok_or(EngineError::OutOfMemory { bytes: usize::MAX })?;
+        let buffer = Buffer::new(bytes)?;
+        // SAFETY: the buffer is that long, and aligned for any dtype. Nobody sees the tensor until
+        // `finish` gives it away, when all of the buffer has been written.
+        Ok(Uninit(unsafe { Tensor::over_memory(buffer, meta) }))
+    }
+
+    /// The memory of a tensor, to be written anew.
+    ///
+    /// # Panics
+    /// The tensor is not contiguous, or not [`Tensor::is_writable`].
+    #[inline]
+    pub fn over(mut tensor: Tensor) -> Uninit {
+        assert!(tensor.is_contiguous() && tensor.is_writable());
+        Uninit(tensor)
+    }
+
+    pub fn meta(&self) -> Meta {
+        self.0.meta()
+    }
+
+    pub fn shape(&self) -> &Shape {
+        self.0.shape()
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.0.dtype()
+    }
+
+    pub fn numel(&self) -> usize {
+        self.0.numel()
+    }
+
+    /// Where the first element belongs; the others follow in row-major order. They may be written
+    /// as long as this is borrowed.
+    #[inline]
+    pub fn write(&mut self) -> *mut u8 {
+        self.0.read().cast_mut()
+    }
+
+    /// The places of the elements.
+    #[inline]
+    pub fn slots<T: Element>(&mut self) -> &mut [MaybeUninit<T>] {
+        let () = T::FITS;
+        assert!(T::DTYPE == self.dtype());
+        let numel = self.numel();
+        if numel == 0 {
+            return &mut [];
+        }
+        // SAFETY: the memory has room for so many elements of this size and is aligned for them.
+        // It is nobody else's, and `self` is borrowed for as long as the slots are.
+        unsafe { std::slice::from_raw_parts_mut(self.write().cast(), numel) }
+    }
+
+    /// A part of the memory as a tensor of its own, to be written.
+    ///
+    /// # Panics
+    /// The part reaches beyond the tensor.
+    pub fn region(&mut self, offset: isize, shape: Shape, strides: Strides) -> Region<'_> {
+        assert!(are_within(self.numel(), offset, &shape, &strides), "a region beyond its tensor");
+        let dtype = self.dtype();
+        let data = self.write().wrapping_offset(offset * dtype.size() as isize);
+        Region { data, dtype, shape, strides, memory: PhantomData }
+    }
+
+    /// All of it, as a region.
+    pub fn whole(&mut self) -> Region<'_> {
+        let shape = *self.shape();
+        self.region(0, shape, contiguous_strides(&shape))
+    }
+
+    /// The tensor.
+    ///
+    /// # Safety
+    /// Every element has been written; memory that was taken over by [`Uninit::over`] counts as
+    /// written.
+    #[inline]
+    pub unsafe fn finish(self) -> Tensor {
+        self.0
+    }
+}
+
+/// Elements that are to be written, at any strides. Nobody else has them meanwhile.
+pub(crate) struct Region<'a> {
+    /// Where the first element belongs.
+    data: *mut u8,
+    dtype: DType,
+    shape: Shape,
+    strides: Strides,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl Region<'_> {
+    pub fn meta(&self) -> Meta {
+        Meta::new(self.dtype, self.shape)
+    }
+
+    pub fn strides(&self) -> &Strides {
+        &self.strides
+    }
+
+    /// Where the first element belongs; the others are at the strides from there. All of them may
+    /// be written as long as this is borrowed.
+    pub fn write(&mut self) -> *mut u8 {
+        self.data
+    }
+}
+
+impl Tensor {
+    /// A part of a tensor to be written; `None` where anybody else refers to its memory.
+    ///
+    /// # Panics
+    /// The part reaches beyond the tensor, which is contiguous.
+    pub(crate) fn region(
+        &mut self,
+        offset: isize,
+        shape: Shape,
+        strides: Strides,
+    ) -> Option<Region<'_>> {
+        assert!(self.is_contiguous());
+        assert!(are_within(self.numel(), offset, &shape, &strides), "a region beyond its tensor");
+        if !self.is_writable() {
+            return None;
+        }
+        let dtype = self.dtype();
+        let data = self.read().cast_mut().wrapping_offset(offset * dtype.size() as isize);
+        Some(Region { data, dtype, shape, strides, memory: PhantomData })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(dims: &[usize]) -> Meta {
+        Meta::new(DType::I32, Shape::new(dims).unwrap())
+    }
+
+    fn numbers(dims: &[usize]) -> Tensor {
+        let mut out = Uninit::new(meta(dims)).unwrap();
+        for (number, slot) in out.slots::<i32>().iter_mut().enumerate() {
+            slot.write(number as i32);
+        }
+        // SAFETY: every slot has been written.
+        unsafe { out.finish() }
+    }
+
+    #[test]
+    fn memory_is_taken_over_only_from_the_last_reference() {
+        let x = numbers(&[3, 4]);
+        let other = x.clone();
+        assert!(std::panic::catch_unwind(|| Uninit::over(x)).is_err());
+        let mut out = Uninit::over(other);
+        out.slots::<i32>()[5].write(-1);
+        // SAFETY: taken over, so written.
+        let x = unsafe { out.finish() };
+        assert_eq!(x.as_slice::<i32>()[4..7], [4, -1, 6]);
+        let turned = x.permute(&[1, 0]);
+        drop(x);
+        assert!(std::panic::catch_unwind(|| Uninit::over(turned)).is_err());
+    }
+
+    #[test]
+    fn more_than_can_be_addressed_is_an_error() {
+        let huge = Shape::new(&[1, 1]).unwrap().with(0, 1 << 63).with(1, 2);
+        assert!(Uninit::new(Meta::new(DType::U8, huge)).is_err());
+        assert!(Uninit::new(meta(&[1 << 24, 1 << 24])).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond")]
+    fn a_region_lies_within_its_tensor() {
+        let mut out = Uninit::new(meta(&[3, 4])).unwrap();
+        out.region(1, meta(&[3, 4]).shape, contiguous_strides(&meta(&[3, 4]).shape));
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond")]
+    fn a_view_lies_within_its_tensor() {
+        let x = numbers(&[3, 4]);
+        x.view(-1, Shape::SCALAR, [0; 8]);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not broadcast")]
+    fn a_view_does_not_repeat_what_is_longer_than_one() {
+        numbers(&[3, 4]).expand(&meta(&[6, 4]).shape);
+    }
+}

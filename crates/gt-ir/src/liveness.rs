@@ -1,0 +1,184 @@
+//! Which commands of a stream nobody needs any more.
+//!
+//! A tensor that is freed before its instruction has begun need not be made, unless something that
+//! is needed reads it. One look through the commands from the last to the first tells: what is
+//! freed is dead before its last use, and an instruction is not needed if all it makes is dead.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use crate::command::{ClientCommand, WorkerCommand};
+use crate::instruction::TensorId;
+
+/// What a command does to tensors.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    pub makes: SmallVec<[TensorId; 2]>,
+    pub reads: SmallVec<[TensorId; 4]>,
+    pub frees: SmallVec<[TensorId; 2]>,
+    /// Whether it counts for somebody even if nobody needs what it makes.
+    pub is_needed: bool,
+}
+
+impl Effects {
+    /// Those of a client's command; `None` for an invocation, which only its template can tell.
+    pub fn of_client(command: &ClientCommand) -> Option<Effects> {
+        Some(match command {
+            ClientCommand::Run(instruction) => Effects {
+                makes: instruction.outputs().map(|(id, _)| id).collect(),
+                reads: instruction.reads().collect(),
+                ..Effects::default()
+            },
+            ClientCommand::Create(create) => {
+                Effects { makes: SmallVec::from_slice(&[create.output]), ..Effects::default() }
+            }
+            ClientCommand::Free(id) => {
+                Effects { frees: SmallVec::from_slice(&[*id]), ..Effects::default() }
+            }
+            ClientCommand::Fetch { tensor, .. } | ClientCommand::Locate { tensor, .. } => {
+                let reads = SmallVec::from_slice(&[*tensor]);
+                Effects { reads, is_needed: true, ..Effects::default() }
+            }
+            ClientCommand::Invoke(_) => return None,
+            _ => Effects { is_needed: true, ..Effects::default() },
+        })
+    }
+
+    /// Those of a worker's command; `None` for an invocation.
+    pub fn of_worker(command: &WorkerCommand) -> Option<Effects> {
+        Some(match command {
+            WorkerCommand::Run(instruction) => Effects {
+                makes: instruction.outputs().map(|(id, _)| id).collect(),
+                reads: instruction.reads().collect(),
+                ..Effects::default()
+            },
+            WorkerCommand::Create(create) => {
+                Effects { makes: SmallVec::from_slice(&[create.output]), ..Effects::default() }
+            }
+            WorkerCommand::Free(id) => {
+                Effects { frees: SmallVec::from_slice(&[*id]), ..Effects::default() }
+            }
+            WorkerCommand::Fetch { tensor, .. } => {
+                let reads = SmallVec::from_slice(&[*tensor]);
+                Effects { reads, is_needed: true, ..Effects::default() }
+            }
+            // Others count on it.
+            WorkerCommand::Exchange(exchange) => {
+                let reads = exchange.input.into_iter().collect();
+                let makes = exchange.output.iter().map(|(id, _)| *id).collect();
+                Effects { reads, makes, is_needed: true, ..Effects::default() }
+            }
+            WorkerCommand::Invoke(_) => return None,
+            _ => Effects { is_needed: true, ..Effects::default() },
+        })
+    }
+}
+
+/// What is known of a stream from some place on.
+#[derive(Default)]
+pub struct Liveness {
+    /// Freed further on, and read by nothing that is needed.
+    dead: FxHashSet<TensorId>,
+    /// Of these, what nothing at all reads: nothing but its maker keeps it from being freed.
+    unread: FxHashSet<TensorId>,
+}
+
+/// What is to become of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Needed,
+    /// Nobody needs what it makes.
+    Unwanted,
+}
+
+impl Liveness {
+    /// Takes the command before those taken so far.
+    pub fn before(&mut self, effects: &Effects) -> Verdict {
+        let makes_something = !effects.makes.is_empty();
+        let is_wanted = effects.is_needed
+            || !makes_something
+            || effects.makes.iter().any(|id| !self.dead.contains(id));
+        for id in &effects.makes {
+            self.dead.remove(id);
+            self.unread.remove(id);
+        }
+        // A command frees what it has read and made.
+        self.dead.extend(&effects.frees);
+        self.unread.extend(&effects.frees);
+        if !is_wanted {
+            return Verdict::Unwanted;
+        }
+        for id in &effects.reads {
+            self.dead.remove(id);
+            self.unread.remove(id);
+        }
+        Verdict::Needed
+    }
+
+    /// The tensors that are freed further on and that nothing on the way there uses or makes: they
+    /// may be freed at once.
+    pub fn free_at_once(self) -> FxHashSet<TensorId> {
+        self.unread
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effects(makes: &[u64], reads: &[u64], frees: &[u64]) -> Effects {
+        Effects {
+            makes: makes.iter().copied().map(TensorId).collect(),
+            reads: reads.iter().copied().map(TensorId).collect(),
+            frees: frees.iter().copied().map(TensorId).collect(),
+            is_needed: false,
+        }
+    }
+
+    fn verdicts(commands: &[Effects]) -> (Vec<bool>, Vec<u64>) {
+        let mut liveness = Liveness::default();
+        let mut wanted: Vec<bool> = commands
+            .iter()
+            .rev()
+            .map(|command| liveness.before(command) == Verdict::Needed)
+            .collect();
+        wanted.reverse();
+        let mut free: Vec<u64> = liveness.free_at_once().into_iter().map(|id| id.0).collect();
+        free.sort_unstable();
+        (wanted, free)
+    }
+
+    #[test]
+    fn a_chain_that_is_let_go_of_is_unwanted_whole() {
+        let chain = [
+            effects(&[1], &[0], &[]),
+            effects(&[2], &[1], &[]),
+            effects(&[], &[], &[1]),
+            effects(&[3], &[2], &[]),
+            effects(&[], &[], &[2]),
+            effects(&[], &[], &[3]),
+        ];
+        assert_eq!(verdicts(&chain), (vec![false, false, true, false, true, true], vec![]));
+        // Somebody asks for the second.
+        let mut asked = chain.to_vec();
+        asked.insert(2, Effects { is_needed: true, ..effects(&[], &[2], &[]) });
+        assert_eq!(verdicts(&asked).0, [true, true, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn what_an_iteration_reads_and_frees_lives_until_then() {
+        let wanted = [effects(&[5], &[4], &[4]), effects(&[6], &[5], &[5])];
+        assert_eq!(verdicts(&wanted), (vec![true, true], vec![]));
+        let mut unwanted = wanted.to_vec();
+        unwanted.push(effects(&[], &[], &[6]));
+        // What was there before can go at once.
+        assert_eq!(verdicts(&unwanted), (vec![false, false, true], vec![4]));
+    }
+
+    #[test]
+    fn what_others_count_on_is_done() {
+        let exchange = Effects { is_needed: true, ..effects(&[2], &[1], &[]) };
+        let commands = [effects(&[1], &[], &[]), exchange, effects(&[], &[], &[1, 2])];
+        assert_eq!(verdicts(&commands).0, [true, true, true]);
+    }
+}

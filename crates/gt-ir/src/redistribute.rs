@@ -1,0 +1,144 @@
+//! Which blocks go from where to where when a tensor comes from one layout into another.
+
+use crate::exchange::{Parts, Receive, Sender, SlotId};
+use crate::layout::{Layout, Placement};
+use crate::shape::Shape;
+use crate::sharding::Block;
+
+/// What a slot does in an exchange.
+pub struct SlotParts {
+    pub slot: SlotId,
+    /// Whether it has a part of the tensor.
+    pub has_input: bool,
+    /// Its rank in the target's mesh, if it gets a part.
+    pub rank: Option<usize>,
+    pub parts: Parts,
+}
+
+/// A tensor of a shape that comes from one layout into another.
+pub struct Redistribution<'a> {
+    pub from: &'a Layout,
+    pub to: &'a Layout,
+    /// The shape of what `from` is a layout of.
+    pub whole: Shape,
+}
+
+impl Redistribution<'_> {
+    /// What every slot does that takes part. A rank of the target needs the block `need(rank)`, and
+    /// gets the blocks `sources(rank)`, each from a rank of the source: all in the coordinates of
+    /// the whole.
+    pub fn parts(
+        &self,
+        need: impl Fn(usize) -> Block,
+        sources: impl Fn(usize) -> Vec<(usize, Block)>,
+    ) -> Vec<SlotParts> {
+        let (from, to) = (&self.from.mesh, &self.to.mesh);
+        let mut sends: Vec<Vec<(SlotId, Block)>> = vec![Vec::new(); from.size()];
+        let mut receives: Vec<Vec<Receive>> = Vec::with_capacity(to.size());
+        for (rank, &slot) in to.slots.iter().enumerate() {
+            let need = need(rank);
+            let mut taken = Vec::new();
+            for (source, block) in sources(rank) {
+                let holder = from.slots[source];
+                let there = block.within(&self.from.block(self.whole, source));
+                let at = block.within(&need);
+                if holder == slot {
+                    taken.push(Receive { from: Sender::Own(there), at });
+                } else {
+                    sends[source].push((slot, there));
+                    taken.push(Receive { from: Sender::Slot(holder), at });
+                }
+            }
+            receives.push(taken);
+        }
+        let mut made = Vec::with_capacity(from.size().max(to.size()));
+        let mut received =
+            |rank: Option<usize>| rank.map(|rank| std::mem::take(&mut receives[rank]));
+        for (source, &slot) in from.slots.iter().enumerate() {
+            let rank = to.rank_of(slot);
+            let sends = std::mem::take(&mut sends[source]);
+            if rank.is_some() || !sends.is_empty() {
+                let parts = Parts { sends, receives: received(rank).unwrap_or_default() };
+                made.push(SlotParts { slot, has_input: true, rank, parts });
+            }
+        }
+        for (rank, &slot) in to.slots.iter().enumerate() {
+            if from.rank_of(slot).is_none() {
+                let receives = received(Some(rank)).unwrap_or_default();
+                let parts = Parts { sends: Vec::new(), receives };
+                made.push(SlotParts { slot, has_input: false, rank: Some(rank), parts });
+            }
+        }
+        made
+    }
+
+    /// From which rank of the source the blocks of `need` come that a rank of the target needs.
+    /// Whoever has it itself takes its own; copies take turns. Values that stay partial along a mesh
+    /// axis come from where the rank itself stands on that axis: the others' are other summands.
+    pub fn sources(&self, rank: usize, need: Block) -> Vec<(usize, Block)> {
+        let Redistribution { from, to, whole } = *self;
+        if need.shape.numel() == 0 {
+            return Vec::new();
+        }
+        let own = from.mesh.rank_of(to.mesh.slots[rank]);
+        if let Some(own) = own
+            && from.block(whole, own).intersect(&need) == Some(need)
+        {
+            return vec![(own, need)];
+        }
+        let mut found: Vec<(usize, Block)> = Vec::new();
+        let copies: usize = from
+            .placements
+            .iter()
+            .zip(&from.mesh.dims)
+            .filter(|(placement, _)| **placement == Placement::Replicate)
+            .map(|(_, &length)| length)
+            .product();
+        // The copies of one block stand in this order; which of them is used depends on the rank.
+        let mut seen: Vec<(Block, usize)> = Vec::new();
+        for source in 0..from.mesh.size() {
+            if !from.same_summand(source, rank) {
+                continue;
+            }
+            let Some(block) = from.block(whole, source).intersect(&need) else { continue };
+            let times = match seen.iter_mut().find(|(known, _)| *known == block) {
+                Some((_, times)) => {
+                    *times += 1;
+                    *times - 1
+                }
+                None => {
+                    seen.push((block, 1));
+                    0
+                }
+            };
+            match found.iter_mut().find(|(_, known)| *known == block) {
+                None => found.push((source, block)),
+                Some(entry) => {
+                    if own != Some(entry.0) && (own == Some(source) || times == rank % copies) {
+                        entry.0 = source;
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What every slot does so that each rank of the target gets its block.
+    pub fn of_blocks(&self) -> Vec<SlotParts> {
+        let need = |rank| self.to.block(self.whole, rank);
+        self.parts(need, |rank| self.sources(rank, need(rank)))
+    }
+
+    /// What every slot does so that each rank of the target gets its block of a slice: of so many
+    /// elements along each axis, from these on.
+    pub fn of_slice(&self, starts: &[i64], size: Shape) -> Vec<SlotParts> {
+        let need = |rank| {
+            let mut block = self.to.block(size, rank);
+            for (axis, start) in starts.iter().enumerate() {
+                block.starts[axis] += *start as usize;
+            }
+            block
+        };
+        self.parts(need, |rank| self.sources(rank, need(rank)))
+    }
+}

@@ -1,0 +1,147 @@
+//! How iterations are told.
+
+use super::{Bindings, Start, Template, TemplateError};
+use crate::exchange::TransferId;
+use crate::instruction::TensorId;
+use crate::record;
+use crate::scalar::Scalar;
+use crate::wire::{Decoded, Made, Record, Sink, Source};
+
+/// A template, with its first iteration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Definition {
+    /// The template's number in its session; it replaces another one with that number.
+    pub number: u32,
+    pub template: Template,
+    pub start: Start,
+    /// Whether somebody asked for it to be compiled.
+    pub compile: bool,
+}
+
+record!(struct Definition { number, template, start, compile });
+
+impl Definition {
+    pub fn weight(&self) -> u64 {
+        self.template.len().max(1) as u64
+    }
+
+    /// Checks that it is one that a client may send.
+    ///
+    /// # Errors
+    /// See [`Template::check_client`].
+    pub fn check_client(&self) -> Result<(), TemplateError> {
+        let number = self.number;
+        self.template.check_client(number)?;
+        let Template { tensors, numbers, .. } = self.template;
+        let counts = (self.start.tensors.len(), self.start.numbers.len());
+        let fits = counts == (tensors as usize, numbers as usize);
+        if fits { Ok(()) } else { Err(TemplateError::Slot { number }) }
+    }
+}
+
+/// Which steps of an iteration are run, and up to which of the template's frees it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Part {
+    pub first: u32,
+    pub last: u32,
+    /// They are done after the steps.
+    pub frees: u32,
+}
+
+record!(struct Part { first, last, frees });
+
+/// Another iteration of a template, or a part of one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Invocation {
+    pub template: u32,
+    /// Where the names of the iteration begin.
+    pub bases: [TensorId; 2],
+    /// Its first exchange.
+    pub transfer: TransferId,
+    /// An iteration goes on where its last part ended.
+    pub part: Part,
+    /// Tensors from outside that are others than predicted, by slot.
+    pub tensors: Vec<(u32, TensorId)>,
+    /// Numbers that are others than predicted, by slot.
+    pub numbers: Vec<(u32, Scalar)>,
+    /// What else is freed after the steps.
+    pub others: Vec<TensorId>,
+    /// See [`Bindings::digest`].
+    pub digest: u32,
+}
+
+impl Record for Invocation {
+    fn write<S: Sink>(&self, to: &mut S) {
+        self.template.write(to);
+        Made(self.bases[0]).write(to);
+        self.bases[1].write(to);
+        self.transfer.write(to);
+        self.part.write(to);
+        self.tensors.write(to);
+        self.numbers.write(to);
+        self.others.write(to);
+        to.bytes(&self.digest.to_le_bytes());
+    }
+
+    fn read(from: &mut Source) -> Decoded<Invocation> {
+        let template = Record::read(from)?;
+        let bases = [Made::read(from)?.0, TensorId::read(from)?];
+        Ok(Invocation {
+            template,
+            bases,
+            transfer: Record::read(from)?,
+            part: Record::read(from)?,
+            tensors: Record::read(from)?,
+            numbers: Record::read(from)?,
+            others: Record::read(from)?,
+            digest: u32::from_le_bytes(from.array()?),
+        })
+    }
+}
+
+impl Invocation {
+    /// It counts as many as the steps that it stands for.
+    pub fn weight(&self) -> u64 {
+        u64::from(self.part.last.saturating_sub(self.part.first)).max(1)
+    }
+}
+
+/// A template in use: its bindings are those of its last iteration.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    pub template: std::sync::Arc<Template>,
+    pub bindings: Bindings,
+    /// Whether somebody asked for it to be compiled.
+    pub compile: bool,
+    /// How many of the template's frees the iteration has come to.
+    pub freed: u32,
+}
+
+impl Instance {
+    pub fn new(definition: Definition) -> Instance {
+        let Definition { template, start, compile, .. } = definition;
+        let bindings = Bindings::new(template.widths, &start);
+        Instance { template: std::sync::Arc::new(template), bindings, compile, freed: 0 }
+    }
+
+    /// Takes an invocation: gives how many frees of the iteration were done before.
+    ///
+    /// # Errors
+    /// It does not fit, or was made with other bindings.
+    pub fn take(&mut self, invocation: &Invocation) -> Result<u32, TemplateError> {
+        let Invocation { template: number, part: Part { first, last, frees }, .. } = *invocation;
+        let steps = self.template.len();
+        let in_order = first < last || first == last && first > 0;
+        let goes_on = first == 0 || invocation.bases == self.bindings.bases();
+        if !in_order || last as usize > steps || !goes_on {
+            return Err(TemplateError::Range { number, steps, first, last });
+        }
+        let before = if first == 0 { 0 } else { self.freed };
+        if frees < before || frees as usize > self.template.frees.len() {
+            return Err(TemplateError::Slot { number });
+        }
+        self.bindings.take(invocation, first == 0)?;
+        self.freed = frees;
+        Ok(before)
+    }
+}

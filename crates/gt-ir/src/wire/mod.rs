@@ -1,0 +1,191 @@
+//! Records as bytes: each is described once, and written, read and measured by that.
+//!
+//! A record lists its fields in order ([`record!`](crate::record)); the type of a field says how it
+//! is written. Numbers are short where they are small, tensors stand as differences from the last
+//! one made, large data goes in frames of its own. Reading checks everything: any bytes give a
+//! value or an error. Types that do not contain themselves cannot recurse.
+//!
+//! - [`sink`]: where fields are written, or counted; [`source`]: where they are read.
+//! - [`fields`]: the types that fields have; [`values`]: shapes, numbers and tensors' data.
+
+mod fields;
+mod sink;
+mod source;
+mod values;
+
+pub use values::Made;
+
+pub use sink::{DATA_FRAME, Frames, Length, Sink};
+pub use source::Source;
+
+/// Why bytes are not what was expected.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("{wanted} bytes expected, {left} are left")]
+    Short { wanted: usize, left: usize },
+    #[error("{left} bytes too many")]
+    Long { left: usize },
+    #[error("not a GT message")]
+    BadMagic,
+    #[error("layout version {0}, expected another")]
+    BadLayout(u8),
+    #[error("{what} has no code {code}")]
+    BadCode { what: &'static str, code: u64 },
+    #[error("a shape is not valid")]
+    BadShape,
+    #[error("a number is too long")]
+    BadNumber,
+    #[error("a text is not UTF-8")]
+    BadText,
+    #[error("data does not fit its shape")]
+    BadData,
+}
+
+/// The result of reading.
+pub type Decoded<T> = Result<T, DecodeError>;
+
+/// What can be written as bytes and read again. Every record takes a byte at least.
+pub trait Record: Sized {
+    /// Writes it.
+    fn write<S: Sink>(&self, to: &mut S);
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// The bytes are not what [`Record::write`] writes.
+    fn read(from: &mut Source) -> Decoded<Self>;
+
+    /// How many bytes it takes as the first of a message, data included. Later ones are shorter:
+    /// tensors stand as differences.
+    fn length(&self) -> usize {
+        let mut length = Length::default();
+        self.write(&mut length);
+        length.bytes
+    }
+}
+
+/// Describes a record: the fields of a struct in order, or the variants of an enum with their codes.
+///
+/// ```
+/// use gt_ir::record;
+/// use gt_ir::wire::{Frames, Record, Source};
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Point { x: i64, y: i64 }
+/// record!(struct Point { x, y });
+///
+/// #[derive(Debug, PartialEq)]
+/// enum Shape { Empty, Dot(Point), Circle { center: Point, radius: f64 } }
+/// record!(enum Shape { 0 => Empty, 1 => Dot(point), 2 => Circle { center, radius } });
+///
+/// let circle = Shape::Circle { center: Point { x: 1, y: -2 }, radius: 0.5 };
+/// let mut frames = Frames::default();
+/// circle.write(&mut frames);
+/// assert_eq!(circle.length(), frames.head.len());
+/// assert_eq!(Shape::read(&mut Source::new(&frames.head, &[])).unwrap(), circle);
+/// ```
+#[macro_export]
+macro_rules! record {
+    (struct $name:ident ( $field:ident )) => {
+        impl $crate::wire::Record for $name {
+            #[inline]
+            fn write<S: $crate::wire::Sink>(&self, to: &mut S) {
+                let $name($field) = self;
+                $crate::wire::Record::write($field, to);
+            }
+            #[inline]
+            fn read(from: &mut $crate::wire::Source) -> $crate::wire::Decoded<Self> {
+                Ok($name($crate::wire::Record::read(from)?))
+            }
+        }
+    };
+    (struct $name:ident { $($field:ident),+ $(,)? }) => {
+        impl $crate::wire::Record for $name {
+            #[inline]
+            fn write<S: $crate::wire::Sink>(&self, to: &mut S) {
+                let $name { $($field),+ } = self;
+                $($crate::wire::Record::write($field, to);)+
+            }
+            #[inline]
+            fn read(from: &mut $crate::wire::Source) -> $crate::wire::Decoded<Self> {
+                // Fields are read in the order in which they stand here.
+                $(let $field = $crate::wire::Record::read(from)?;)+
+                Ok($name { $($field),+ })
+            }
+        }
+    };
+    (enum $name:ident { $($code:literal => $variant:ident
+        $(( $($item:ident),+ $(,)? ))? $({ $($field:ident),+ $(,)? })?),+ $(,)? }) => {
+        impl $crate::wire::Record for $name {
+            #[inline]
+            fn write<S: $crate::wire::Sink>(&self, to: &mut S) {
+                match self {
+                    $($name::$variant $(( $($item),+ ))? $({ $($field),+ })? => {
+                        to.byte($code);
+                        $($($crate::wire::Record::write($item, to);)+)?
+                        $($($crate::wire::Record::write($field, to);)+)?
+                    })+
+                }
+            }
+            #[inline]
+            fn read(from: &mut $crate::wire::Source) -> $crate::wire::Decoded<Self> {
+                match from.byte()? {
+                    $($code => {
+                        $($(let $item = $crate::wire::Record::read(from)?;)+)?
+                        $($(let $field = $crate::wire::Record::read(from)?;)+)?
+                        Ok($name::$variant $(( $($item),+ ))? $({ $($field),+ })?)
+                    })+
+                    code => Err($crate::wire::DecodeError::BadCode {
+                        what: stringify!($name),
+                        code: u64::from(code),
+                    }),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<T: Record + PartialEq + std::fmt::Debug>(value: T) {
+        let mut frames = Frames::default();
+        value.write(&mut frames);
+        assert_eq!(value.length(), frames.head.len());
+        let mut source = Source::new(&frames.head, &frames.data);
+        assert_eq!(T::read(&mut source).unwrap(), value);
+        source.finish().unwrap();
+    }
+
+    #[test]
+    fn fields_survive() {
+        for value in [0u64, 1, 127, 128, u64::MAX] {
+            round_trip(value);
+            round_trip(value as i64);
+            round_trip(Some(value as u32));
+        }
+        round_trip(vec!["läyer".to_string(), String::new()]);
+        round_trip(std::time::Duration::from_nanos(u64::MAX));
+        round_trip((true, u128::MAX));
+        round_trip(Some(Box::new(7u8)));
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_errors() {
+        let mut frames = Frames::default();
+        (1u64 << 40).write(&mut frames);
+        let read = u32::read(&mut Source::new(&frames.head, &[]));
+        assert_eq!(read, Err(DecodeError::BadNumber));
+        let endless = [0xFF; 20];
+        assert_eq!(u64::read(&mut Source::new(&endless, &[])), Err(DecodeError::BadNumber));
+    }
+
+    #[test]
+    fn a_forged_count_takes_no_memory() {
+        let mut frames = Frames::default();
+        u64::MAX.write(&mut frames);
+        let read = Vec::<u64>::read(&mut Source::new(&frames.head, &[]));
+        assert!(matches!(read, Err(DecodeError::Short { .. })), "{read:?}");
+    }
+}

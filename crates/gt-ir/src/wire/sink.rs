@@ -1,0 +1,97 @@
+//! Where fields are written.
+
+use bytes::Bytes;
+
+/// Data up to this length stands among the records.
+pub const INLINE: usize = 4096;
+/// Longer data is cut into frames of this length.
+pub const DATA_FRAME: usize = 32 << 20;
+
+/// Takes the bytes of fields.
+pub trait Sink {
+    fn byte(&mut self, byte: u8);
+
+    fn bytes(&mut self, bytes: &[u8]);
+
+    /// Data that is too long to stand among the records.
+    fn data(&mut self, data: &Bytes);
+
+    /// The tensor that was made last, from which others differ little.
+    fn last(&mut self) -> &mut u64;
+
+    /// Seven bits a byte, the lowest first: small numbers are short.
+    #[inline]
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    /// A number near `base`, as the difference, which is short in either direction.
+    #[inline]
+    fn near(&mut self, value: u64, base: u64) {
+        let difference = value.wrapping_sub(base) as i64;
+        self.varint((difference << 1 ^ difference >> 63) as u64);
+    }
+}
+
+/// The frames of a message: the records, and large data.
+#[derive(Default)]
+pub struct Frames {
+    pub head: Vec<u8>,
+    pub data: Vec<Bytes>,
+    last: u64,
+}
+
+impl Sink for Frames {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.head.push(byte);
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.head.extend_from_slice(bytes);
+    }
+
+    fn data(&mut self, data: &Bytes) {
+        let starts = (0..data.len()).step_by(DATA_FRAME);
+        let frame = |start: usize| data.slice(start..data.len().min(start + DATA_FRAME));
+        self.data.extend(starts.map(frame));
+    }
+
+    #[inline]
+    fn last(&mut self) -> &mut u64 {
+        &mut self.last
+    }
+}
+
+/// Counts the bytes instead.
+#[derive(Default)]
+pub struct Length {
+    pub bytes: usize,
+    last: u64,
+}
+
+impl Sink for Length {
+    #[inline]
+    fn byte(&mut self, _: u8) {
+        self.bytes += 1;
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+    }
+
+    fn data(&mut self, data: &Bytes) {
+        self.bytes += data.len();
+    }
+
+    #[inline]
+    fn last(&mut self) -> &mut u64 {
+        &mut self.last
+    }
+}

@@ -1,0 +1,119 @@
+//! Where fields are read.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{DecodeError, Decoded};
+
+/// What is left of a message. What is not there is an error, never a panic.
+pub struct Source<'a> {
+    rest: &'a [u8],
+    /// The data frames that are not used yet.
+    data: &'a [Bytes],
+    /// As in [`super::Sink::last`].
+    pub(super) last: u64,
+}
+
+impl<'a> Source<'a> {
+    /// The records of a message, and its data frames.
+    pub fn new(head: &'a [u8], data: &'a [Bytes]) -> Source<'a> {
+        Source { rest: head, data, last: 0 }
+    }
+
+    /// The next `length` bytes.
+    #[inline]
+    pub fn take(&mut self, length: usize) -> Decoded<&'a [u8]> {
+        match self.rest.split_at_checked(length) {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                Ok(taken)
+            }
+            None => Err(DecodeError::Short { wanted: length, left: self.rest.len() }),
+        }
+    }
+
+    /// The next bytes, as many as an array holds.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+        Ok(self.take(N)?.try_into().expect("as long as was taken"))
+    }
+
+    #[inline]
+    pub fn byte(&mut self) -> Decoded<u8> {
+        match self.rest.split_first() {
+            Some((byte, rest)) => {
+                self.rest = rest;
+                Ok(*byte)
+            }
+            None => Err(DecodeError::Short { wanted: 1, left: 0 }),
+        }
+    }
+
+    /// A number as [`super::Sink::varint`] writes it.
+    #[inline]
+    pub fn varint(&mut self) -> Decoded<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(DecodeError::BadNumber)
+    }
+
+    /// A number as [`super::Sink::near`] writes it.
+    #[inline]
+    pub fn near(&mut self, base: u64) -> Decoded<u64> {
+        let coded = self.varint()?;
+        let difference = (coded >> 1) as i64 ^ -((coded & 1) as i64);
+        Ok(base.wrapping_add(difference as u64))
+    }
+
+    /// How many records follow: no more than the rest has room for, as each takes a byte, so that
+    /// a forged count cannot make the reader allocate.
+    pub fn count(&mut self) -> Decoded<usize> {
+        let count = self.varint()?;
+        if count > self.rest.len() as u64 {
+            let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+            return Err(DecodeError::Short { wanted, left: self.rest.len() });
+        }
+        Ok(count as usize)
+    }
+
+    /// `length` bytes from the data frames; only as much memory as really came is taken.
+    pub fn data(&mut self, length: usize) -> Decoded<Bytes> {
+        let (first, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
+        self.data = rest;
+        if first.len() == length {
+            return Ok(first.clone());
+        }
+        let mut whole = BytesMut::from(&first[..]);
+        while whole.len() < length {
+            let (next, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
+            self.data = rest;
+            if next.is_empty() {
+                return Err(DecodeError::BadData);
+            }
+            whole.extend_from_slice(next);
+        }
+        if whole.len() == length { Ok(whole.freeze()) } else { Err(DecodeError::BadData) }
+    }
+
+    /// Checks that everything was read.
+    ///
+    /// # Errors
+    /// Something is left.
+    pub fn finish(&self) -> Decoded<()> {
+        let left = self.rest.len() + self.data.iter().map(Bytes::len).sum::<usize>();
+        if self.rest.is_empty() && self.data.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError::Long { left })
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What happens around a fork.
+//!
+//! Only the forking thread lives on in the child. So nothing may be half done at that moment:
+//! sessions are brought to a rest, and whoever is starting or ending one comes to an end of it first.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+use super::wait::detached;
+use super::{current, exit};
+
+/// How many threads are starting or ending a session, and how many are about to fork.
+static CHANGING: AtomicUsize = AtomicUsize::new(0);
+static FORKING: AtomicUsize = AtomicUsize::new(0);
+
+const PAUSE: Duration = Duration::from_micros(50);
+
+thread_local! {
+    /// How many of [`Changing`] this thread has: it counts once.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this lives, other threads' forks wait.
+pub struct Changing {
+    /// It stays with its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Changing {
+    /// To open a session, which is refused at the end of the process.
+    pub fn to_open(py: Python<'_>) -> PyResult<Changing> {
+        exit::refuse(py)?;
+        let changing = Changing::new(py);
+        if exit::is_exiting() {
+            drop(changing);
+            return Err(exit::refusal(py));
+        }
+        Ok(changing)
+    }
+
+    /// To end one.
+    pub fn new(py: Python<'_>) -> Changing {
+        while DEPTH.get() == 0 {
+            CHANGING.fetch_add(1, Ordering::SeqCst);
+            if FORKING.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            CHANGING.fetch_sub(1, Ordering::SeqCst);
+            detached(py, || thread::sleep(PAUSE));
+        }
+        DEPTH.set(DEPTH.get() + 1);
+        Changing { _thread: PhantomData }
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+        if DEPTH.get() == 0 {
+            CHANGING.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Waits until no thread is starting or ending a session, but not for ever.
+pub fn wait_for_changes(limit: Duration) {
+    let since = Instant::now();
+    while CHANGING.load(Ordering::SeqCst) > 0 && since.elapsed() < limit {
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for
+/// it, which the forking thread holds when the runtimes' own hook comes.
+#[pyfunction]
+fn before_fork(py: Python<'_>) {
+    FORKING.fetch_add(1, Ordering::SeqCst);
+    let own = usize::from(DEPTH.get() > 0);
+    py.detach(|| {
+        while CHANGING.load(Ordering::SeqCst) > own {
+            thread::sleep(PAUSE);
+        }
+        gt::drivers::embedded::fork::hold_all();
+    });
+}
+
+#[pyfunction]
+fn after_fork_in_parent(py: Python<'_>) {
+    py.detach(gt::drivers::embedded::fork::release_all);
+    FORKING.fetch_sub(1, Ordering::SeqCst);
+}
+
+#[pyfunction]
+fn after_fork_in_child() {
+    FORKING.store(0, Ordering::SeqCst);
+    // It is this thread now.
+    current::become_main_thread();
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(before_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork_in_parent, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork_in_child, module)?)
+}

@@ -1,0 +1,54 @@
+//! Runs the schedules of so many seeds, on so many threads: `chaos FIRST COUNT [THREADS]`. Says what
+//! did not hold, and how to see it again.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+use std::{env, process, thread};
+
+use gt_sim::chaos::{self, Outcome};
+
+/// After so many failures it stops.
+const ENOUGH: usize = 10;
+
+fn main() {
+    let numbers: Vec<u64> =
+        env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let &[first, count, ref more @ ..] = numbers.as_slice() else {
+        eprintln!("usage: chaos FIRST COUNT [THREADS]");
+        process::exit(2);
+    };
+    let (next, failures) = (AtomicU64::new(first), AtomicUsize::new(0));
+    let work = || {
+        let mut total = Outcome::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count || failures.load(Ordering::Relaxed) >= ENOUGH {
+                return total;
+            }
+            match chaos::run(seed) {
+                Ok(outcome) => total.add(&outcome),
+                Err(wrong) => {
+                    eprintln!("{wrong}\n");
+                    failures.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    };
+    let start = Instant::now();
+    let total = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..more.first().copied().unwrap_or(1)).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().fold(Outcome::default(), |mut total, thread| {
+            total.add(&thread.join().expect("failures are caught"));
+            total
+        })
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = total.schedules as f64 / seconds;
+    println!("in {seconds:.1} s, {rate:.0} schedules a second: {total:?}");
+    let failures = failures.into_inner();
+    if failures > 0 {
+        println!("{failures} failed");
+        process::exit(1);
+    }
+}

@@ -1,0 +1,53 @@
+//! What is counted in a world: traffic, credit, and what is left at the end.
+
+use gt_dispatcher::PeerId;
+use gt_ir::message::Message;
+use gt_ir::wire::Record;
+
+use crate::world::World;
+
+/// Messages with commands, and their length on the wire.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    pub messages: u64,
+    pub commands: u64,
+    pub bytes: u64,
+}
+
+impl Traffic {
+    pub(crate) fn count(&mut self, message: &Message) {
+        let (commands, bytes) = match message {
+            Message::Stream(commands) => {
+                (commands.len(), commands.iter().map(Record::length).sum::<usize>())
+            }
+            Message::Work { commands, .. } => {
+                (commands.len(), commands.iter().map(Record::length).sum::<usize>())
+            }
+            _ => return,
+        };
+        self.messages += 1;
+        self.commands += commands as u64;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl World {
+    /// The weight that a client has sent and not got back, as long as its session lasts.
+    pub fn credit(&self, client: PeerId) -> u64 {
+        self.credit.get(&client).copied().unwrap_or_default()
+    }
+
+    /// What is left in dispatcher and workers once all sessions are over: nothing.
+    pub fn leftovers(&self) -> String {
+        let mut left: Vec<String> = self.dispatcher.leftovers().into_iter().collect();
+        for (peer, worker) in &self.workers {
+            left.extend(worker.leftovers().map(|of| format!("worker {}: {of}", peer.0)));
+        }
+        left.join("; ")
+    }
+
+    /// The tensors that all workers hold together.
+    pub fn tensors_held(&self) -> u64 {
+        self.workers.values().map(|worker| worker.stats().tensors).sum()
+    }
+}

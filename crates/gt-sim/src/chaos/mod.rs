@@ -1,0 +1,239 @@
+//! Worlds made of a seed alone, and what must hold in all of them.
+//!
+//! - `plan`: what a seed makes of a world. `program`: what a session does in it.
+//!
+//! In every schedule: each wait ends in time with a value or an error that names whom or what; each
+//! value is that of a faultless run; a session that lost nothing notices nothing; no engines wait for
+//! each other in a circle; the whole window is given back; and nothing of a session is left when it
+//! is over.
+
+mod plan;
+mod program;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use gt_client::ClientError;
+use gt_dispatcher::{Limits, PeerId};
+
+use crate::chance::Chance;
+use crate::fabric::Hub;
+use crate::faults::SILENCE;
+use crate::{World, driver};
+
+use plan::Plan;
+use program::{Answer, Program};
+
+/// How long a wait takes at most: whoever is silent is given up, a worker is waited for, and that
+/// may happen several times over.
+const LIMIT: Duration = Duration::from_secs(4 * (15 + 30));
+/// How long it takes at most if nothing of the session is touched: links alone are slow.
+const CALM_LIMIT: Duration = Duration::from_secs(10);
+
+/// What happened in a schedule that went well.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Outcome {
+    pub schedules: u64,
+    pub values: u64,
+    pub errors: u64,
+    pub messages: u64,
+    pub joined: u64,
+}
+
+impl Outcome {
+    /// Counts another's.
+    pub fn add(&mut self, other: &Outcome) {
+        self.schedules += other.schedules;
+        self.values += other.values;
+        self.errors += other.errors;
+        self.messages += other.messages;
+        self.joined += other.joined;
+    }
+}
+
+/// Runs the schedule of a seed.
+///
+/// # Errors
+/// What did not hold, and how to see it again.
+pub fn run(seed: u64) -> Result<Outcome, String> {
+    program::register();
+    let plan = Plan::new(seed);
+    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(seed, &plan).go()));
+    let ran = ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(format!("panic: {}", text.unwrap_or_else(|| "see above".into())))
+    });
+    ran.map_err(|wrong| {
+        format!("{wrong}\n  seed {seed}: {plan:?}\n  again: make chaos FIRST={seed} COUNT=1")
+    })
+}
+
+fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    chance: Chance,
+    world: Arc<Mutex<World>>,
+    hub: Option<Arc<Hub>>,
+    /// Of the sessions that have begun.
+    programs: Vec<Option<(Program, PeerId)>>,
+    outcome: Outcome,
+}
+
+impl Run<'_> {
+    fn new(seed: u64, plan: &Plan) -> Run<'_> {
+        let hub = plan.joins.then(Arc::<Hub>::default);
+        let limits = Limits { lane_window: plan.lane_window, ..Limits::default() };
+        let mut world = World::with_hub(seed, 0, plan.delays, limits, hub.clone());
+        (0..plan.workers).for_each(|index| {
+            world.start_worker(format!("w{index}"));
+            // They come in their order, and all before the first session.
+            if !plan.late {
+                world.settle();
+            }
+        });
+        plan.faults.iter().for_each(|(at, fault)| {
+            let begun = world.delivered;
+            world.plan_fault(begun + at, *fault);
+        });
+        let world = Arc::new(Mutex::new(world));
+        let chance = Chance::new(seed);
+        let programs = plan.sessions.iter().map(|_| None).collect();
+        Run { plan, chance, world, hub, programs, outcome: Outcome::default() }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
+    }
+
+    fn go(mut self) -> Result<Outcome, String> {
+        for _ in 0..self.plan.steps {
+            for _ in 0..self.chance.below(12) {
+                self.world().step();
+            }
+            let index = self.chance.below(self.programs.len() as u64) as usize;
+            if self.chance.below(40) == 0 {
+                // It ends with all that is under way; another one takes its place.
+                self.programs[index] = None;
+            }
+            let since = self.world().now();
+            let answer = self.program(index).step();
+            self.judge(index, since, answer)?;
+        }
+        for index in 0..self.programs.len() {
+            let since = self.world().now();
+            for answer in self.program(index).finish() {
+                self.judge(index, since, answer)?;
+            }
+        }
+        self.end()
+    }
+
+    /// A session's program, which begins with its first step.
+    fn program(&mut self, index: usize) -> &mut Program {
+        let Run { plan, chance, world, programs, .. } = self;
+        let (program, _) = programs[index].get_or_insert_with(|| {
+            let (session, client) = driver::connect(world);
+            lock(world).clients.insert(index, client);
+            let workers = plan.sessions[index].clone();
+            (Program::new(session, chance.below(1 << 40), workers), client)
+        });
+        program
+    }
+
+    /// Whether an answer is one that may be given.
+    fn judge(&mut self, index: usize, since: Duration, answer: Answer) -> Result<(), String> {
+        let is_calm = self.plan.calm[index];
+        let took = self.world().now() - since;
+        let limit = match is_calm {
+            false => LIMIT,
+            // Engines that wait for one that is silent serve nobody until it is given up.
+            true if self.plan.joins => CALM_LIMIT + SILENCE,
+            true => CALM_LIMIT,
+        };
+        if took > limit {
+            return Err(format!("session {index} has waited for {took:?}"));
+        }
+        match answer {
+            Answer::None => Ok(()),
+            Answer::Right => {
+                self.outcome.values += 1;
+                Ok(())
+            }
+            Answer::Wrong { got, want } => {
+                Err(format!("session {index} got {got:?}, expected {want:?}"))
+            }
+            Answer::Failed(error) if is_calm => {
+                Err(format!("session {index} has lost nothing, and got: {error}"))
+            }
+            Answer::Failed(error) => {
+                self.outcome.errors += 1;
+                self.judge_error(index, &error)
+            }
+        }
+    }
+
+    /// Whether an error names whom or what.
+    fn judge_error(&self, index: usize, error: &ClientError) -> Result<(), String> {
+        let text = error.to_string();
+        let names = match error {
+            ClientError::Failed { .. } => {
+                let worker = (0..8).any(|index| text.contains(&format!("'w{index}")));
+                worker || text.contains("no worker") || text.contains("names worker")
+            }
+            ClientError::Connection(reason) => reason.contains("the connection was lost"),
+            _ => false,
+        };
+        if names {
+            Ok(())
+        } else {
+            Err(format!("session {index} got an error that names nobody: {text}"))
+        }
+    }
+
+    /// All sessions end: nothing of them may be left.
+    fn end(mut self) -> Result<Outcome, String> {
+        {
+            // A worker that comes later serves what waits.
+            let mut world = self.world();
+            world.planned.clear();
+            world.start_worker("w7".into());
+            world.settle();
+        }
+        let open: Vec<(usize, u64)> = self
+            .programs
+            .iter()
+            .enumerate()
+            .map(|(index, program)| {
+                (index, program.as_ref().map_or(0, |(_, client)| self.world().credit(*client)))
+            })
+            .collect();
+        for (index, open) in open {
+            if open > 0 {
+                return Err(format!("session {index} has not got back {open} of its window"));
+            }
+        }
+        self.programs.clear();
+        let mut world = self.world();
+        world.settle();
+        // Whoever was cut off late is given up meanwhile.
+        let until = world.now() + SILENCE;
+        while world.now() < until && world.step() {}
+        let left = world.leftovers();
+        let (deadlocks, messages) = (world.deadlocks.clone(), world.delivered);
+        drop(world);
+        if !left.is_empty() {
+            return Err(format!("left over: {left}"));
+        }
+        if !deadlocks.is_empty() {
+            return Err(format!("engines waited for each other in vain: {}", deadlocks.join("; ")));
+        }
+        self.outcome.schedules = 1;
+        self.outcome.messages = messages;
+        self.outcome.joined = self.hub.as_ref().map_or(0, |hub| hub.completed());
+        Ok(self.outcome)
+    }
+}

@@ -1,0 +1,105 @@
+//! What a seed makes of a world: its size, its links, its sessions and its faults.
+
+use std::time::Duration;
+
+use crate::Delays;
+use crate::chance::Chance;
+use crate::faults::{Fault, Notice};
+
+/// A schedule: the world of a seed, before it runs.
+#[derive(Debug)]
+pub struct Plan {
+    pub workers: usize,
+    pub delays: Delays,
+    /// Whether engines join each other.
+    pub joins: bool,
+    /// Whether the workers come while the first sessions begin.
+    pub late: bool,
+    /// How much of a session may be under way to a lane.
+    pub lane_window: u64,
+    /// The workers that each session uses.
+    pub sessions: Vec<Vec<u32>>,
+    /// How many steps all programs make together.
+    pub steps: u64,
+    /// Each after so many messages.
+    pub faults: Vec<(u64, Fault)>,
+    /// Sessions of which nothing is touched by any fault.
+    pub calm: Vec<bool>,
+}
+
+impl Plan {
+    pub fn new(seed: u64) -> Plan {
+        let mut chance = Chance::new(seed ^ 0xC4A0_5000_0000_0000);
+        let workers = 1 + chance.below(4) as usize;
+        let most = [1, 100, 20_000][chance.below(3) as usize];
+        // Workers from here on have all the faults: whoever uses others alone is not disturbed.
+        let spared = if chance.below(2) == 0 { chance.below(workers as u64) as usize } else { 0 };
+        let count = 1 + chance.below(3) as usize;
+        let mut sessions = Vec::new();
+        for _ in 0..count {
+            let all: Vec<u32> = (0..workers as u32).collect();
+            let (low, high) = all.split_at(spared);
+            sessions.push(match chance.below(3) {
+                0 if !low.is_empty() => low.to_vec(),
+                1 if !low.is_empty() => high.to_vec(),
+                _ => all,
+            });
+        }
+        let mut plan = Plan {
+            workers,
+            delays: Delays { least: 1, most },
+            joins: chance.below(4) == 0,
+            late: workers == 1 && chance.below(4) == 0,
+            lane_window: [4, 64, 2 << 10][chance.below(3) as usize],
+            sessions,
+            steps: 20 + chance.below(40),
+            faults: Vec::new(),
+            calm: Vec::new(),
+        };
+        let (mut client_hit, mut others_hit) = (vec![false; count], false);
+        for _ in 0..chance.below(4) {
+            let fault = plan.fault(&mut chance, spared);
+            match fault {
+                Fault::CutClient { client, .. } => client_hit[client] = true,
+                Fault::Start => {}
+                _ => others_hit = true,
+            }
+            plan.faults.push((chance.below(200), fault));
+        }
+        plan.faults.sort_by_key(|(at, _)| *at);
+        let is_calm = |(index, workers): (usize, &Vec<u32>)| {
+            let is_spared = workers.iter().all(|worker| (*worker as usize) < spared);
+            !client_hit[index] && (is_spared || !others_hit)
+        };
+        plan.calm = plan.sessions.iter().enumerate().map(is_calm).collect();
+        plan
+    }
+
+    fn fault(&self, chance: &mut Chance, spared: usize) -> Fault {
+        let among = (self.workers - spared) as u64;
+        let worker = spared + chance.below(among) as usize;
+        let other = spared + chance.below(among) as usize;
+        let client = chance.below(self.sessions.len() as u64) as usize;
+        let notice = if chance.below(2) == 0 { Notice::Soon } else { Notice::Late };
+        let late = Duration::from_micros(chance.below(20_000_000));
+        let short = Duration::from_micros(chance.below(200_000));
+        let length = if chance.below(2) == 0 { late } else { short };
+        match chance.below(10) {
+            0 => Fault::Crash { worker, notice, restart: None },
+            1 => Fault::Crash { worker, notice, restart: Some(short) },
+            2 => Fault::Crash { worker, notice, restart: Some(late) },
+            3 => Fault::Leave { worker },
+            4 => Fault::CutWorker { worker, notice },
+            5 => Fault::CutClient { client, notice },
+            6 => Fault::CutPeers { from: worker, to: other, notice },
+            7 => {
+                let mut workers = [false; 4];
+                (workers[worker], workers[other]) = (true, true);
+                Fault::Partition { workers, length }
+            }
+            8 if worker != other => Fault::SlowPeers { from: worker, to: other, length },
+            8 => Fault::SlowWorker { worker, length: short },
+            _ => Fault::Start,
+        }
+    }
+}

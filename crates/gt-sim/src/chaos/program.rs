@@ -1,0 +1,231 @@
+//! A tiny program of a session, and what its values must be.
+//!
+//! Its numbers are whole and small enough that every sum is exact, in whatever parts and order: each
+//! value equals that of a faultless run, bit for bit.
+
+use std::sync::Once;
+
+use gt_client::config::{SignalConfig, registry};
+use gt_client::hotpath::Settings;
+use gt_client::{ClientError, Result, Session, Tensor, signal};
+use gt_ir::signal::Shard;
+
+use crate::chance::Chance;
+
+/// Below this, sums and products of whole numbers are exact.
+const EXACT: f64 = 1e15;
+
+/// The tensors that a program has at hand.
+const KEPT: usize = 6;
+
+/// The most workers that programs know.
+const WORKERS: u32 = 4;
+
+/// Where a program's tensors lie: on some workers, whole or in parts.
+fn scope(workers: &[u32], axis: Option<i64>) -> String {
+    format!("chaos {workers:?} {axis:?}")
+}
+
+/// Registers all scopes, before any world begins: schedules depend on their seeds alone.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for set in 1..1u32 << WORKERS {
+            let up: Vec<u32> = (0..WORKERS).filter(|worker| set >> worker & 1 == 1).collect();
+            let down: Vec<u32> = up.iter().rev().copied().collect();
+            for workers in [up, down] {
+                for axis in [None, Some(0), Some(1)] {
+                    let shard = Some(Shard::row(Some(workers.clone()), axis));
+                    let config = SignalConfig { shard, ..SignalConfig::default() };
+                    registry::register(&scope(&workers, axis), config);
+                }
+            }
+        }
+    });
+}
+
+struct Known {
+    tensor: Tensor,
+    values: Vec<f64>,
+}
+
+impl Known {
+    fn largest(&self) -> f64 {
+        self.values.iter().fold(1.0, |largest, value| value.abs().max(largest))
+    }
+}
+
+/// What became of a question.
+pub enum Answer {
+    None,
+    Right,
+    Wrong { got: Vec<f64>, want: Vec<f64> },
+    Failed(ClientError),
+}
+
+/// A session's program, step by step as chance has it.
+pub struct Program {
+    pub session: Session,
+    chance: Chance,
+    /// Tensors are square.
+    size: usize,
+    /// The workers that its scopes name.
+    pub workers: Vec<u32>,
+    known: Vec<Known>,
+}
+
+impl Program {
+    pub fn new(session: Session, seed: u64, workers: Vec<u32>) -> Program {
+        let mut chance = Chance::new(seed);
+        let enabled = chance.below(4) > 0;
+        session.set_hot_paths(Settings { enabled, threshold: 3, compile: false });
+        let size = 2 + chance.below(3) as usize;
+        Program { session, chance, size, workers, known: Vec::new() }
+    }
+
+    /// Does something, within a scope of its own.
+    pub fn step(&mut self) -> Answer {
+        let name = self.scope();
+        let body = |program: &mut Program| match program.chance.below(12) {
+            _ if program.known.len() < 2 => program.create(),
+            0 => program.create(),
+            1..=6 => program.operate(),
+            7 => program.repeat(),
+            8 => {
+                program.session.flush();
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        signal::enter(&name, None).expect("it may be entered");
+        let done = body(self);
+        signal::exit(&name).expect("it was entered");
+        match done {
+            Err(error) => Answer::Failed(error),
+            Ok(()) if self.chance.below(8) == 0 => self.ask(),
+            Ok(()) if self.chance.below(16) == 0 => self.give_up(),
+            Ok(()) => Answer::None,
+        }
+    }
+
+    /// Asks for all that is at hand, and lets go of it.
+    pub fn finish(&mut self) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        while !self.known.is_empty() {
+            answers.push(self.ask());
+            self.known.pop();
+        }
+        answers
+    }
+
+    fn scope(&mut self) -> String {
+        let mut workers = self.workers.clone();
+        while workers.len() > 1 && self.chance.below(3) == 0 {
+            let index = self.chance.below(workers.len() as u64) as usize;
+            workers.remove(index);
+        }
+        if self.chance.below(3) == 0 {
+            workers.reverse();
+        }
+        scope(&workers, [None, Some(0), Some(1)][self.chance.below(3) as usize])
+    }
+
+    fn any(&mut self) -> usize {
+        self.chance.below(self.known.len() as u64) as usize
+    }
+
+    fn keep(&mut self, tensor: Tensor, values: Vec<f64>) {
+        if self.known.len() == KEPT {
+            let index = self.any();
+            self.known.swap_remove(index);
+        }
+        self.known.push(Known { tensor, values });
+    }
+
+    fn create(&mut self) -> Result<()> {
+        let n = self.size;
+        let values: Vec<f64> = (0..n * n).map(|_| self.chance.below(19) as f64 - 9.0).collect();
+        let tensor = Tensor::from_slice(&self.session, &values, &[n, n])?;
+        self.keep(tensor, values);
+        Ok(())
+    }
+
+    fn operate(&mut self) -> Result<()> {
+        let (left, right, way) = (self.any(), self.any(), self.chance.below(6));
+        let (tensor, values) = apply(way, &self.known[left], &self.known[right], self.size)?;
+        self.keep(tensor, values);
+        Ok(())
+    }
+
+    /// A loop, long enough to become a hot path.
+    fn repeat(&mut self) -> Result<()> {
+        let (left, right) = (self.any(), self.any());
+        let (first, second) = (self.chance.below(6), self.chance.below(6));
+        let fixed = Known {
+            tensor: self.known[right].tensor.clone(),
+            values: self.known[right].values.clone(),
+        };
+        let mut at = Known {
+            tensor: self.known[left].tensor.clone(),
+            values: self.known[left].values.clone(),
+        };
+        for _ in 0..3 + self.chance.below(6) {
+            for way in [first, second] {
+                let (tensor, values) = apply(way, &at, &fixed, self.size)?;
+                at = Known { tensor, values };
+            }
+            if at.largest() > 1e4 {
+                let zero = at.tensor.mul(0.0)?;
+                at = Known { tensor: zero, values: at.values.iter().map(|_| 0.0).collect() };
+            }
+        }
+        self.keep(at.tensor, at.values);
+        Ok(())
+    }
+
+    /// Asks, and does not wait for the answer.
+    fn give_up(&mut self) -> Answer {
+        let index = self.any();
+        match self.known[index].tensor.fetch_with(&mut || true) {
+            Err(ClientError::Interrupted) => Answer::None,
+            Err(error) => Answer::Failed(error),
+            Ok(_) => Answer::None,
+        }
+    }
+
+    fn ask(&mut self) -> Answer {
+        let index = self.any();
+        let Known { tensor, values } = &self.known[index];
+        match tensor.to_vec() {
+            // Equal as numbers: whether a zero is below zero depends on parts that are added.
+            Ok(got) if got == *values => Answer::Right,
+            Ok(got) => Answer::Wrong { got, want: values.clone() },
+            Err(error) => {
+                self.known.swap_remove(index);
+                Answer::Failed(error)
+            }
+        }
+    }
+}
+
+/// A tensor of two others, and its values.
+fn apply(way: u64, left: &Known, right: &Known, n: usize) -> Result<(Tensor, Vec<f64>)> {
+    let (a, b) = (&left.values, &right.values);
+    let zip = |of: fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect();
+    let bound = left.largest() * right.largest() * n as f64;
+    Ok(match way {
+        0 => (left.tensor.add(&right.tensor)?, zip(|a, b| a + b)),
+        1 if bound < EXACT => (left.tensor.mul(&right.tensor)?, zip(|a, b| a * b)),
+        2 | 3 if bound < EXACT => {
+            let cell = |at: usize| (0..n).map(|k| a[at / n * n + k] * b[k * n + at % n]).sum();
+            (left.tensor.matmul(&right.tensor)?, (0..n * n).map(cell).collect())
+        }
+        4 if bound < EXACT => {
+            let sums = (0..n * n).map(|at| (0..n).map(|row| a[row * n + at % n]).sum::<f64>());
+            let rows = sums.zip(b).map(|(sum, b)| sum - b).collect();
+            (left.tensor.sum(&[0], true)?.sub(&right.tensor)?, rows)
+        }
+        5 => (left.tensor.t()?, (0..n * n).map(|at| a[at % n * n + at / n]).collect()),
+        _ => (left.tensor.mul(0.0)?, vec![0.0; n * n]),
+    })
+}

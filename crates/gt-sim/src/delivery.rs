@@ -1,0 +1,91 @@
+//! What arrives is handed to dispatcher, workers and clients, and what they say is put onto links.
+
+use std::time::Instant;
+
+use gt_dispatcher::PeerId;
+use gt_ir::message::{Message, Role};
+use gt_ir::{Piece, WorkerId};
+use gt_worker::Out;
+
+use crate::faults::Notice;
+use crate::links::DISPATCHER;
+use crate::world::World;
+
+impl World {
+    pub(crate) fn deliver(&mut self, from: PeerId, to: PeerId, message: Message) {
+        if to == DISPATCHER {
+            let role = if self.came.contains(&from) { Role::Worker } else { Role::Client };
+            let start = Instant::now();
+            self.dispatcher.handle(self.now, from, role, message);
+            self.dispatcher.tick(self.now);
+            self.dispatching += start.elapsed();
+            self.send_outbox();
+        } else if let Some(worker) = self.workers.get_mut(&to) {
+            let mut out = Vec::new();
+            match message {
+                Message::Observe { on, sent } => worker.observe(on, sent),
+                Message::Goodbye { .. } => return self.crash(to, Notice::Soon),
+                message => worker.handle(message, &mut out),
+            }
+            self.send_out(to, out);
+            self.links.turn(self.now, to);
+            self.let_meet(false);
+        } else if let Some(mailbox) = self.mailboxes.get_mut(&to) {
+            match &message {
+                Message::Done(weight) => {
+                    if let Some(credit) = self.credit.get_mut(&to) {
+                        *credit -= weight;
+                    }
+                }
+                Message::Goodbye { .. } => drop(self.credit.remove(&to)),
+                _ => {}
+            }
+            mailbox.push(message);
+        }
+    }
+
+    pub(crate) fn send_out(&mut self, worker: PeerId, out: Vec<Out>) {
+        for out in out {
+            match out {
+                Out::Dispatcher(message) => self.send(worker, DISPATCHER, message),
+                Out::Worker(to, piece) => {
+                    if let Some(&to) = self.worker_peers.get(&to) {
+                        self.send_piece(worker, to, piece);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A worker sends another one a piece, or says that it cannot.
+    fn send_piece(&mut self, from: PeerId, to: PeerId, piece: Piece) {
+        let (transfer, lane) = (piece.transfer, piece.to);
+        if self.failed.contains(&(from, to)) {
+            let reason = "the other worker cannot be reached".into();
+            let undelivered = Message::Undelivered { transfer, to: lane, reason };
+            return self.send(from, DISPATCHER, undelivered);
+        }
+        self.sent.entry((from, to)).or_default().push((transfer, lane));
+        self.pieces_bytes += piece_bytes(&piece);
+        // Who it is from does not matter here: links are proven.
+        let sender = WorkerId(0);
+        self.send(from, to, Message::Piece { sender, piece });
+    }
+
+    pub(crate) fn send_outbox(&mut self) {
+        let mut out = Vec::new();
+        self.dispatcher.take_outbox(&mut out);
+        for (peer, message) in out {
+            if let Message::Welcome(welcome) = &message
+                && self.workers.contains_key(&peer)
+            {
+                self.worker_peers.insert(WorkerId(welcome.session), peer);
+            }
+            self.send(DISPATCHER, peer, message);
+        }
+    }
+}
+
+fn piece_bytes(piece: &Piece) -> u64 {
+    piece.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
+}

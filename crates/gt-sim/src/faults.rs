@@ -1,0 +1,242 @@
+//! Faults of a world: what real drivers may see of a network and of each other.
+//!
+//! Semantics are those of `gt::drivers::network`. A link with the dispatcher is never renewed: once it
+//! is broken, the dispatcher disconnects the peer, a client's session has ended, and a worker ends
+//! its process. A link between workers goes one way; when its sender notices that it is broken, it
+//! reports all that it ever sent on it to be undelivered, and all that it sends later at once. Whoever
+//! hangs or is cut off is given up after [`SILENCE`]; what is slow for less than that is only late.
+
+use std::time::Duration;
+
+use gt_dispatcher::PeerId;
+use gt_ir::message::Message;
+
+use crate::links::{DISPATCHER, Flight, Load};
+use crate::world::World;
+
+/// After how long a silent link is given up, as `gt_net` does.
+pub const SILENCE: Duration = Duration::from_secs(15);
+
+/// How soon the ends of a broken link notice that.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice {
+    /// Soon: a process dies, and its machine says so.
+    Soon,
+    /// Only when the other has been silent for too long.
+    Late,
+}
+
+/// Something goes wrong. Workers are named by the order in which they came.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// A worker's process dies; another one by its name starts after a while, if it does.
+    Crash {
+        worker: usize,
+        notice: Notice,
+        restart: Option<Duration>,
+    },
+    /// A worker says goodbye.
+    Leave {
+        worker: usize,
+    },
+    /// A message between the dispatcher and a worker, or a client, is lost.
+    CutWorker {
+        worker: usize,
+        notice: Notice,
+    },
+    CutClient {
+        client: usize,
+        notice: Notice,
+    },
+    /// A message from one worker to another is lost.
+    CutPeers {
+        from: usize,
+        to: usize,
+        notice: Notice,
+    },
+    /// Some workers are cut off for a while; if that is too long, they are given up.
+    Partition {
+        workers: [bool; 4],
+        length: Duration,
+    },
+    /// One link is slow for a while.
+    SlowWorker {
+        worker: usize,
+        length: Duration,
+    },
+    SlowPeers {
+        from: usize,
+        to: usize,
+        length: Duration,
+    },
+    /// Another worker starts.
+    Start,
+}
+
+impl World {
+    /// Lets a fault happen once so many messages have arrived.
+    pub fn plan_fault(&mut self, delivered: u64, fault: Fault) {
+        self.planned.push((delivered, fault));
+        self.planned.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    }
+
+    /// Lets those faults happen that are due.
+    pub(crate) fn inject(&mut self) {
+        while let Some((at, _)) = self.planned.last()
+            && *at <= self.delivered
+            && let Some((_, fault)) = self.planned.pop()
+        {
+            self.happen(fault);
+        }
+    }
+
+    fn happen(&mut self, fault: Fault) {
+        let worker = |index: usize| self.came.get(index).copied();
+        match fault {
+            Fault::Crash { worker: index, notice, restart } => {
+                let Some(peer) = worker(index) else { return };
+                self.crash(peer, notice);
+                if let Some(after) = restart {
+                    let load = Load::Start(format!("w{index}"));
+                    self.links.put(self.now + after, Flight { from: peer, to: DISPATCHER, load });
+                }
+            }
+            Fault::Leave { worker: index } => {
+                let Some(peer) = worker(index) else { return };
+                if self.workers.contains_key(&peer) {
+                    let reason = "the worker was stopped".into();
+                    self.send(peer, DISPATCHER, Message::Goodbye { reason });
+                    self.stop(peer, Notice::Soon);
+                }
+            }
+            Fault::CutWorker { worker: index, notice } => {
+                let Some(peer) = worker(index) else { return };
+                self.cut_off(peer, notice);
+            }
+            Fault::CutClient { client, notice } => {
+                let Some(peer) = self.clients.get(&client).copied() else { return };
+                self.cut_off(peer, notice);
+            }
+            Fault::CutPeers { from, to, notice } => {
+                let (Some(from), Some(to)) = (worker(from), worker(to)) else { return };
+                self.cut_peers(from, to, notice);
+            }
+            Fault::Partition { workers, length } => self.part(workers, length),
+            Fault::SlowWorker { worker: index, length } => {
+                let Some(peer) = worker(index) else { return };
+                self.links.hold(peer, DISPATCHER, self.now + length);
+            }
+            Fault::SlowPeers { from, to, length } => {
+                let (Some(from), Some(to)) = (worker(from), worker(to)) else { return };
+                self.links.hold(from, to, self.now + length);
+            }
+            Fault::Start => {
+                let name = format!("w{}", self.came.len());
+                self.start_worker(name);
+            }
+        }
+    }
+
+    /// When an end notices that a link is broken.
+    fn noticed(&mut self, notice: Notice) -> Duration {
+        let chance = &mut self.links.chance;
+        self.now
+            + match notice {
+                Notice::Soon => Duration::from_micros(1 + chance.below(50_000)),
+                Notice::Late => SILENCE - Duration::from_micros(chance.below(3_000_000)),
+            }
+    }
+
+    fn notify(&mut self, from: PeerId, to: PeerId, notice: Notice) {
+        let at = self.noticed(notice);
+        self.links.put(at, Flight { from, to, load: Load::Notice });
+    }
+
+    /// The link of a client or a worker with the dispatcher breaks.
+    fn cut_off(&mut self, peer: PeerId, notice: Notice) {
+        if self.links.is_broken(peer, DISPATCHER) {
+            return;
+        }
+        self.links.cut(peer, DISPATCHER);
+        self.links.cut(DISPATCHER, peer);
+        self.notify(peer, DISPATCHER, notice);
+        self.notify(DISPATCHER, peer, notice);
+    }
+
+    fn cut_peers(&mut self, from: PeerId, to: PeerId, notice: Notice) {
+        if from != to && !self.links.is_broken(from, to) {
+            self.links.cut(from, to);
+            self.notify(to, from, notice);
+        }
+    }
+
+    /// A worker's process dies.
+    pub(crate) fn crash(&mut self, worker: PeerId, notice: Notice) {
+        if !self.workers.contains_key(&worker) {
+            return;
+        }
+        if !self.links.is_broken(worker, DISPATCHER) {
+            self.links.cut(worker, DISPATCHER);
+            self.notify(worker, DISPATCHER, notice);
+        }
+        self.stop(worker, notice);
+    }
+
+    /// A worker's process is gone; what it has sent is still under way.
+    fn stop(&mut self, worker: PeerId, notice: Notice) {
+        self.links.cut(DISPATCHER, worker);
+        for other in self.came.clone() {
+            self.cut_peers(other, worker, notice);
+            self.cut_peers(worker, other, notice);
+        }
+        self.workers.remove(&worker);
+        self.waiting.remove(&worker);
+        self.let_meet(false);
+    }
+
+    /// Some workers reach neither the dispatcher nor the others.
+    fn part(&mut self, inside: [bool; 4], length: Duration) {
+        let (now, came) = (self.now, self.came.clone());
+        let is_inside = |index: usize| inside.get(index).copied().unwrap_or(false);
+        let is_too_long = length >= SILENCE;
+        for (index, peer) in came.iter().enumerate().filter(|(index, _)| is_inside(*index)) {
+            let outside = came.iter().enumerate().filter(|(other, _)| !is_inside(*other));
+            if is_too_long {
+                self.cut_off(*peer, Notice::Late);
+            }
+            self.links.hold(*peer, DISPATCHER, now + length);
+            self.links.hold(DISPATCHER, *peer, now + length);
+            for (other, to) in outside {
+                debug_assert_ne!(index, other);
+                if is_too_long {
+                    self.cut_peers(*peer, *to, Notice::Late);
+                    self.cut_peers(*to, *peer, Notice::Late);
+                }
+                self.links.hold(*peer, *to, now + length);
+                self.links.hold(*to, *peer, now + length);
+            }
+        }
+    }
+
+    /// One end of a broken link notices that.
+    pub(crate) fn notice(&mut self, from: PeerId, to: PeerId) {
+        let reason = "the connection was lost";
+        if to == DISPATCHER {
+            self.dispatcher.disconnect(self.now, from, reason);
+            self.send_outbox();
+        } else if let Some(mailbox) = self.mailboxes.get_mut(&to) {
+            self.credit.remove(&to);
+            mailbox.push(Message::Goodbye {
+                reason: format!("{reason}: the server died or closed it"),
+            });
+        } else if from == DISPATCHER {
+            self.crash(to, Notice::Soon);
+        } else if self.workers.contains_key(&to) {
+            self.failed.insert((to, from));
+            for (transfer, lane) in self.sent.remove(&(to, from)).unwrap_or_default() {
+                let message = Message::Undelivered { transfer, to: lane, reason: reason.into() };
+                self.send(to, DISPATCHER, message);
+            }
+        }
+    }
+}

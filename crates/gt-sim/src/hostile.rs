@@ -1,0 +1,144 @@
+//! A client that sends what no client of GT's does, beside a healthy one.
+//!
+//! Bytes decide what it sends: those of a seed in tests, and whatever a fuzzer comes up with. They
+//! are read as commands if they are any; to these, or to an honest stream, fields are changed,
+//! commands lost, repeated and exchanged. The dispatcher must not fail, nor may the healthy client
+//! get other numbers, nor memory be left behind.
+
+use std::sync::{Arc, Mutex};
+
+use gt_client::config::{SignalConfig, registry};
+use gt_client::hotpath::Settings;
+use gt_client::{Session, Tensor, signal};
+use gt_dispatcher::{Limits, PeerId};
+use gt_ir::message::Message;
+use gt_ir::signal::Shard;
+use gt_ir::wire::{Record, Source};
+use gt_ir::{ClientCommand, Instance};
+use rustc_hash::FxHashMap;
+
+use crate::honest::honest;
+use crate::mutate::{Choices, mutate};
+use crate::{Delays, World, driver};
+
+type Shared = Arc<Mutex<World>>;
+
+/// How many batches it sends, and the healthy client's rounds.
+const ROUNDS: usize = 6;
+
+/// Has a client send what these bytes come to.
+///
+/// # Panics
+/// Something of the above is not so.
+pub fn attack(bytes: &[u8]) {
+    let mut choices = Choices::new(bytes);
+    let delays = Delays { least: 1, most: 1 + choices.below(200) };
+    let workers = 1 + choices.below(3) as usize;
+    let world = World::new(choices.below(256), workers, delays, Limits::default());
+    let world: Shared = Arc::new(Mutex::new(world));
+    lock(&world, World::settle);
+    let (healthy, _) = driver::connect(&world);
+    healthy.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
+    let shard = Some(Shard::row(None, Some(0)));
+    registry::register("healthy", SignalConfig { shard, ..SignalConfig::default() });
+    let mut stream = match Vec::<ClientCommand>::read(&mut Source::new(choices.rest(), &[])) {
+        Ok(commands) if !commands.is_empty() => commands,
+        _ => honest(),
+    };
+    mutate(&mut stream, &mut choices);
+    if choices.below(4) > 0 {
+        agree(&mut stream);
+    }
+    let length = stream.len().div_ceil(ROUNDS).max(1);
+    let batches: Vec<Vec<ClientCommand>> = stream.chunks(length).map(<[_]>::to_vec).collect();
+    let mut hostile: Vec<PeerId> = vec![lock(&world, World::add_client)];
+    let mut loss = Loop::new(&healthy);
+    for round in 0..2 * ROUNDS {
+        let last = hostile[hostile.len() - 1];
+        if let Some(batch) = batches.get(round) {
+            let message = Message::Stream(batch.clone());
+            lock(&world, |world| world.send_from_client(last, message));
+        }
+        loss.step();
+        if was_ended(&lock(&world, |world| world.receive(last))) {
+            hostile.push(lock(&world, World::add_client));
+        }
+    }
+    for client in hostile {
+        assert!(lock(&world, |world| world.receive(client)).iter().all(is_sane));
+        lock(&world, |world| world.kill_client(client));
+    }
+    drop(loss);
+    healthy.close();
+    lock(&world, World::settle);
+    assert_eq!(lock(&world, |world| world.tensors_held()), 0, "memory is left behind");
+}
+
+fn lock<T>(world: &Shared, body: impl FnOnce(&mut World) -> T) -> T {
+    body(&mut world.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// Whether a message is none that tells of a panic.
+fn is_sane(message: &Message) -> bool {
+    match message {
+        Message::Goodbye { reason } => !reason.contains("the planner failed"),
+        _ => true,
+    }
+}
+
+fn was_ended(messages: &[Message]) -> bool {
+    if let Some(mad) = messages.iter().find(|message| !is_sane(message)) {
+        panic!("{mad:?}");
+    }
+    messages.iter().any(|message| matches!(message, Message::Goodbye { .. }))
+}
+
+/// The healthy client: a loop whose numbers are known.
+struct Loop {
+    tensor: Tensor,
+    number: f32,
+}
+
+impl Loop {
+    fn new(session: &Session) -> Loop {
+        let tensor = within(|| Tensor::ones(session, &[6]));
+        Loop { tensor, number: 1.0 }
+    }
+
+    fn step(&mut self) {
+        self.tensor = within(|| self.tensor.mul(0.5)?.add(3.0)?.mul(0.75)?.add(-1.0));
+        self.number = (self.number * 0.5 + 3.0) * 0.75 - 1.0;
+        let sum = within(|| self.tensor.sum(&[0], false));
+        let sum = sum.item().expect("the healthy session goes on").as_f64();
+        let want = f64::from(self.number) * 6.0;
+        assert!((sum - want).abs() < 1e-4, "{sum} instead of {want}");
+    }
+}
+
+fn within<T>(body: impl FnOnce() -> gt_client::Result<T>) -> T {
+    signal::enter("healthy", None).expect("it is registered");
+    let result = body();
+    signal::exit("healthy").expect("it was entered");
+    result.expect("nothing is wrong with it")
+}
+
+/// Has invocations agree with the templates as they are, so that they are not refused at once.
+fn agree(stream: &mut [ClientCommand]) {
+    let mut known: FxHashMap<u32, Instance> = FxHashMap::default();
+    for command in stream {
+        match command {
+            ClientCommand::Define(definition) if definition.check_client().is_ok() => {
+                known.insert(definition.number, Instance::new((**definition).clone()));
+            }
+            ClientCommand::Invoke(invocation) => {
+                let Some(instance) = known.get_mut(&invocation.template) else { continue };
+                let mut tried = instance.clone();
+                // Whatever its digest is: the bindings were taken all the same.
+                let _ = tried.take(invocation);
+                invocation.digest = tried.bindings.digest();
+                let _ = instance.take(invocation);
+            }
+            _ => {}
+        }
+    }
+}

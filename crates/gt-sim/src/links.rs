@@ -1,0 +1,139 @@
+//! The links of a world: what is under way on them, and which are slow, silent or broken.
+//!
+//! A link carries its messages in order and none is lost alone, as over TCP: whoever loses one has
+//! lost the link. What was under way on it is gone, what is put onto it later goes nowhere, and each
+//! end notices by itself, at once or when the other has been silent for too long. Messages of
+//! different links overtake each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use gt_dispatcher::PeerId;
+use gt_ir::message::Message;
+
+use crate::chance::Chance;
+
+/// How long messages take, in microseconds: each at least `least`, at most `most`.
+#[derive(Clone, Copy, Debug)]
+pub struct Delays {
+    pub least: u64,
+    pub most: u64,
+}
+
+/// The dispatcher's end of every link.
+pub(crate) const DISPATCHER: PeerId = PeerId::NOBODY;
+
+/// A message under way. Ordered by arrival, then by departure.
+pub(crate) type Arrival = (Duration, u64);
+
+pub(crate) struct Flight {
+    pub from: PeerId,
+    pub to: PeerId,
+    pub load: Load,
+}
+
+pub(crate) enum Load {
+    Message(Message),
+    /// A worker computes a turn.
+    Turn,
+    /// The receiver notices that its link with the sender is broken.
+    Notice,
+    /// A worker starts, by this name.
+    Start(String),
+}
+
+pub(crate) struct Links {
+    pub chance: Chance,
+    delays: Delays,
+    flights: BTreeMap<Arrival, Flight>,
+    departures: u64,
+    /// When the last message on a link arrives: later ones must not overtake it.
+    latest: BTreeMap<(PeerId, PeerId), Duration>,
+    broken: BTreeSet<(PeerId, PeerId)>,
+}
+
+impl Links {
+    pub fn new(seed: u64, delays: Delays) -> Links {
+        Links {
+            chance: Chance::new(seed),
+            delays,
+            flights: BTreeMap::new(),
+            departures: 0,
+            latest: BTreeMap::new(),
+            broken: BTreeSet::new(),
+        }
+    }
+
+    /// Puts a message onto a link.
+    pub fn send(&mut self, now: Duration, from: PeerId, to: PeerId, message: Message) {
+        if self.broken.contains(&(from, to)) {
+            return;
+        }
+        let spread = self.delays.most - self.delays.least + 1;
+        let delay = Duration::from_micros(self.delays.least + self.chance.below(spread));
+        let link = self.latest.entry((from, to)).or_default();
+        let arrival = (now + delay).max(*link);
+        *link = arrival;
+        self.put(arrival, Flight { from, to, load: Load::Message(message) });
+    }
+
+    /// A worker computes a turn, in a while.
+    pub fn turn(&mut self, now: Duration, worker: PeerId) {
+        let delay = Duration::from_micros(1 + self.chance.below(self.delays.most));
+        self.put(now + delay, Flight { from: worker, to: worker, load: Load::Turn });
+    }
+
+    /// Something happens at a certain time.
+    pub fn put(&mut self, at: Duration, flight: Flight) {
+        self.departures += 1;
+        self.flights.insert((at, self.departures), flight);
+    }
+
+    /// Puts back what has arrived and could not be taken.
+    pub fn put_back(&mut self, now: Duration, departure: u64, flight: Flight) {
+        self.flights.insert((now, departure), flight);
+    }
+
+    /// What arrives next.
+    pub fn pop(&mut self) -> Option<(Arrival, Flight)> {
+        self.flights.pop_first()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    pub fn is_broken(&self, from: PeerId, to: PeerId) -> bool {
+        self.broken.contains(&(from, to))
+    }
+
+    /// A peer is gone: so is what is under way to and from it.
+    pub fn drop_flights(&mut self, peer: PeerId) {
+        self.flights.retain(|_, flight| flight.from != peer && flight.to != peer);
+    }
+
+    /// A link breaks: what is under way on it is lost.
+    pub fn cut(&mut self, from: PeerId, to: PeerId) {
+        self.broken.insert((from, to));
+        self.flights.retain(|_, flight| {
+            !matches!(flight.load, Load::Message(_)) || (flight.from, flight.to) != (from, to)
+        });
+    }
+
+    /// Nothing comes through on a link until then. Nothing is lost, and all stays in order.
+    pub fn hold(&mut self, from: PeerId, to: PeerId, until: Duration) {
+        let latest = self.latest.entry((from, to)).or_default();
+        *latest = until.max(*latest);
+        let is_on = |flight: &Flight| {
+            matches!(flight.load, Load::Message(_)) && (flight.from, flight.to) == (from, to)
+        };
+        let early: Vec<Arrival> = self.flights.range(..(until, 0)).map(|(at, _)| *at).collect();
+        for at in early {
+            if self.flights.get(&at).is_some_and(is_on)
+                && let Some(flight) = self.flights.remove(&at)
+            {
+                self.flights.insert((until, at.1), flight);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Engines that wait for each other: workers of a group call them at the same moment.
+
+use std::thread;
+
+use gt_dispatcher::PeerId;
+use gt_ir::Joint;
+use gt_worker::{Out, Work};
+
+use crate::world::World;
+
+impl World {
+    /// Lets workers whose engines wait for each other meet, once all of a group are there, or one
+    /// of them is dead. `given_up`: nobody else will come.
+    pub(crate) fn let_meet(&mut self, given_up: bool) {
+        while let Some((members, is_complete)) = self.next_meeting(given_up) {
+            if let Some(hub) = &self.hub {
+                hub.set_hopeless(!is_complete);
+            }
+            let mut called: Vec<(PeerId, Box<dyn Work>)> = Vec::new();
+            for peer in members {
+                called.extend(self.workers.remove_entry(&peer));
+            }
+            let outs: Vec<(PeerId, Vec<Out>)> = thread::scope(|scope| {
+                let calls: Vec<_> = called
+                    .iter_mut()
+                    .map(|(peer, worker)| {
+                        scope.spawn(|| {
+                            let mut out = Vec::new();
+                            worker.join(&mut out);
+                            (*peer, out)
+                        })
+                    })
+                    .collect();
+                calls.into_iter().map(|call| call.join().expect("calls do not panic")).collect()
+            });
+            self.workers.extend(called);
+            for (peer, out) in outs {
+                self.send_out(peer, out);
+                self.links.turn(self.now, peer);
+                for (departure, flight) in self.waiting.remove(&peer).unwrap_or_default() {
+                    self.links.put_back(self.now, departure, flight);
+                }
+            }
+        }
+    }
+
+    /// The workers of a group that are to call their engines now, and whether these are all.
+    /// Those that have to wait for others take no messages from now on.
+    fn next_meeting(&mut self, given_up: bool) -> Option<(Vec<PeerId>, bool)> {
+        let due: Vec<(PeerId, &Joint)> =
+            self.workers.iter().filter_map(|(peer, worker)| Some((*peer, worker.due()?))).collect();
+        for (_, joint) in &due {
+            let there = due.iter().filter(|(_, other)| other == joint).map(|(peer, _)| *peer);
+            let there: Vec<PeerId> = there.collect();
+            let is_dead = |member| match self.worker_peers.get(member) {
+                Some(peer) => !self.workers.contains_key(peer),
+                None => true,
+            };
+            let is_complete = there.len() == joint.members.len();
+            if is_complete || given_up || joint.members.iter().any(|member| is_dead(&member.worker))
+            {
+                return Some((there, is_complete));
+            }
+        }
+        let waiting: Vec<PeerId> = due.into_iter().map(|(peer, _)| peer).collect();
+        waiting.into_iter().for_each(|peer| {
+            self.waiting.entry(peer).or_default();
+        });
+        None
+    }
+}

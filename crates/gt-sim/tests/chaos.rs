@@ -1,0 +1,69 @@
+//! Schedules made of seeds, and named ones that once went wrong. `make chaos` runs many more.
+
+use std::sync::{Arc, Mutex};
+
+use gt_client::Tensor;
+use gt_dispatcher::{Limits, PeerId};
+use gt_sim::chaos::{self, Outcome};
+use gt_sim::{Delays, World, driver};
+
+fn run(seeds: impl IntoIterator<Item = u64>) -> Outcome {
+    let mut total = Outcome::default();
+    for seed in seeds {
+        match chaos::run(seed) {
+            Ok(outcome) => total.add(&outcome),
+            Err(wrong) => panic!("{wrong}"),
+        }
+    }
+    total
+}
+
+#[test]
+fn what_must_hold_holds_in_every_schedule() {
+    let total = run(0..1_000);
+    // Faults do happen, and most values arrive all the same.
+    assert!(total.errors > 500 && total.values > 5 * total.errors / 2, "{total:?}");
+    assert!(total.joined > 500, "{total:?}");
+}
+
+#[test]
+fn a_schedule_is_made_of_its_seed_alone() {
+    let messages = |seed| run([seed]).messages;
+    for seed in 0..20 {
+        let before = messages(seed);
+        run([seed + 1]);
+        assert_eq!(messages(seed), before, "seed {seed}");
+    }
+}
+
+/// A joint exchange waited for ever for a member that was lost before anybody had spoken of it.
+#[test]
+fn joint_exchanges_whose_member_is_lost_early() {
+    run([483]);
+}
+
+/// A slot that moved to a new worker left behind what was under way to the old one.
+#[test]
+fn slots_that_move_with_work_under_way() {
+    run([80, 99, 122, 136, 151, 216, 327, 545, 555]);
+}
+
+/// The same with nothing left to chance: a worker comes while the last results of a lent slot, which
+/// nobody has kept, are still to be computed.
+#[test]
+fn a_newcomer_takes_over_no_slot_with_work_under_way() {
+    let delays = Delays { least: 1, most: 1 };
+    let world = Arc::new(Mutex::new(World::new(1, 2, delays, Limits::default())));
+    world.lock().unwrap().settle();
+    let (session, client) = driver::connect(&world);
+    Tensor::ones(&session, &[2]).unwrap().fetch().unwrap();
+    world.lock().unwrap().kill_worker(PeerId(1));
+    world.lock().unwrap().settle();
+    drop(Tensor::ones(&session, &[2]).unwrap().add(1.0).unwrap());
+    session.flush();
+    let mut world = world.lock().unwrap();
+    // The dispatcher gets the newcomer's hello before the other worker's report.
+    world.add_worker();
+    world.settle();
+    assert_eq!(world.credit(client), 0);
+}

@@ -1,0 +1,115 @@
+//! All parts of GT in one place, for the walk through them.
+
+use std::sync::{Arc, Mutex};
+
+use gt_client::driver::{Driver, Interrupt, Outbox};
+use gt_dispatcher::log::Log;
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_engine_native::NativeEngine;
+use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::{ClientCommand, RequestId};
+use gt_worker::{Out, Work, Worker};
+
+pub type Texts = Arc<Mutex<Vec<String>>>;
+
+/// All parts in one place: what one sends, the other is handed at once. In earnest gt does that by
+/// function calls in one process, or by gt-net between several.
+pub struct Parts {
+    dispatcher: Dispatcher,
+    pub workers: Vec<Worker<NativeEngine>>,
+    /// What the client has sent, and got.
+    pub sent: Vec<ClientCommand>,
+    got: Vec<Message>,
+}
+
+const CLIENT: PeerId = PeerId(9);
+
+impl Parts {
+    fn send(&mut self, peer: PeerId, role: Role, message: Message) {
+        self.dispatcher.handle(std::time::Duration::ZERO, peer, role, message);
+        let mut outbox = Vec::new();
+        self.dispatcher.take_outbox(&mut outbox);
+        for (peer, message) in outbox {
+            if peer == CLIENT {
+                self.got.push(message);
+                continue;
+            }
+            let mut out = Vec::new();
+            self.workers[peer.0 as usize].handle(message, &mut out);
+            self.run(peer.0 as usize, out);
+        }
+    }
+
+    /// A worker computes for as long as it has something to do.
+    fn run(&mut self, at: usize, mut out: Vec<Out>) {
+        while self.workers[at].step(&mut out) {}
+        for out in out {
+            match out {
+                Out::Dispatcher(message) => self.send(PeerId(at as u64), Role::Worker, message),
+                Out::Worker(to, piece) => {
+                    let (sender, mut out) = (gt_ir::WorkerId(at as u32), Vec::new());
+                    let to = to.0 as usize;
+                    self.workers[to].handle(Message::Piece { sender, piece }, &mut out);
+                    self.run(to, out);
+                }
+            }
+        }
+    }
+}
+
+/// gt-client speaks to whatever carries its commands through this trait.
+pub struct Line(pub Arc<Mutex<Parts>>);
+
+impl Driver for Line {
+    fn attach(&self, _outbox: std::sync::Weak<dyn Outbox>) {}
+    fn nudge(&self) {}
+    fn submit(&self, batch: &mut Vec<ClientCommand>, _work: u64) {
+        let mut parts = self.0.lock().unwrap();
+        parts.sent.extend(batch.iter().cloned());
+        parts.send(CLIENT, Role::Client, Message::Stream(std::mem::take(batch)));
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn wait_for_room(&self, _interrupt: Interrupt) -> gt_client::Result<()> {
+        Ok(())
+    }
+    fn wait(&self, request: RequestId, _interrupt: Interrupt) -> gt_client::Result<Message> {
+        let parts = self.0.lock().unwrap();
+        let answer = parts.got.iter().find(|message| message.answers() == Some(request));
+        Ok(answer.expect("all is answered at once").clone())
+    }
+    fn close(&self) {}
+    fn describe(&self) -> String {
+        "a walk".into()
+    }
+}
+
+fn hello(role: Role, name: String) -> Message {
+    let (version, schema, rate) = (PROTOCOL_VERSION, schema(), u64::MAX);
+    let (machine, endpoint, fabric) = (String::new(), String::new(), None);
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate })
+}
+
+/// The parts, with the dispatcher's log and what the workers' engines were given to make ready.
+pub fn start() -> (Arc<Mutex<Parts>>, Texts, Texts) {
+    let (log, plans): (Texts, Texts) = Default::default();
+    let lines = Arc::clone(&log);
+    let sink = Log::new(Box::new(move |line| lines.lock().unwrap().push(line.to_string())));
+    let dispatcher = Dispatcher::new(String::new(), Limits::default(), Some(sink));
+    let worker = |at: u64| {
+        let plans = Arc::clone(&plans);
+        let engine = NativeEngine::new(1).when_prepared(move |plan, _, _| {
+            plans.lock().unwrap().push(format!("w{at}\n{plan}"));
+        });
+        Worker::new(format!("w{at}"), engine)
+    };
+    let workers = vec![worker(0), worker(1)];
+    let (sent, got) = (Vec::new(), Vec::new());
+    let mut parts = Parts { dispatcher, workers, sent, got };
+    for at in 0..2 {
+        parts.send(PeerId(at), Role::Worker, hello(Role::Worker, format!("w{at}")));
+    }
+    parts.send(CLIENT, Role::Client, hello(Role::Client, "client".into()));
+    (Arc::new(Mutex::new(parts)), log, plans)
+}

@@ -1,0 +1,331 @@
+//! What all lanes of a worker share: the engine, its programs, statistics and events.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use gt_ir::instruction::Operands;
+use gt_ir::message::{Failure, WorkerStats};
+use gt_ir::{Content, Create, Instruction, Meta, Operand, SourceId, TensorId, WorkerCommand};
+use smallvec::SmallVec;
+
+use crate::composite;
+use crate::engine::{Engine, EngineError};
+use crate::events::Emitter;
+use crate::lane::Lane;
+use crate::programs::Programs;
+use crate::store::{Held, Stored};
+use crate::work::Options;
+
+pub(crate) struct Device<E: Engine> {
+    pub engine: E,
+    pub options: Options,
+    pub stats: WorkerStats,
+    pub held: Held,
+    pub programs: Programs<E::Program>,
+    pub events: Emitter,
+}
+
+/// Shapes and dtypes of operands.
+pub(crate) type Metas = SmallVec<[Operand<Meta>; 3]>;
+
+impl<E: Engine> Device<E> {
+    pub fn new(name: String, engine: E) -> Device<E> {
+        let stats =
+            WorkerStats { name, engine: engine.name().to_string(), ..WorkerStats::default() };
+        Device {
+            engine,
+            options: Options::default(),
+            stats,
+            held: Held::default(),
+            programs: Programs::default(),
+            events: Emitter::new(),
+        }
+    }
+
+    /// Runs an instruction. Operands that `dying`, the commands that follow, free are handed over,
+    /// so that the engine may write into their memory. Gives what it costs.
+    pub fn run(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        instruction: &Instruction,
+        dying: &[WorkerCommand],
+    ) -> u64 {
+        self.stats.operations_total += 1;
+        let mut operands: Operands<E::Tensor> = SmallVec::new();
+        let mut metas: Metas = SmallVec::new();
+        for (index, operand) in instruction.operands.iter().enumerate() {
+            let id = match operand {
+                Operand::Scalar(scalar) => {
+                    operands.push(Operand::Scalar(*scalar));
+                    metas.push(Operand::Scalar(*scalar));
+                    continue;
+                }
+                Operand::Tensor(id) => *id,
+            };
+            match lane.store.get(id) {
+                Some(Stored::Ready { tensor, meta }) => {
+                    metas.push(Operand::Tensor(*meta));
+                    let again = instruction.operands[index + 1..].contains(operand);
+                    let dies = |command: &WorkerCommand| matches!(command, WorkerCommand::Free(freed) if *freed == id);
+                    if !again && dying.iter().any(dies) {
+                        let Some((tensor, meta)) = lane.store.take(id) else {
+                            unreachable!("it was there a line ago");
+                        };
+                        self.release(lane, &meta);
+                        operands.push(Operand::Tensor(tensor));
+                    } else {
+                        operands.push(Operand::Tensor(tensor.clone()));
+                    }
+                }
+                Some(Stored::Failed(failure)) => {
+                    let failure = Arc::clone(failure);
+                    self.fail_outputs(lane, instruction, &failure);
+                    return 1;
+                }
+                Some(Stored::Pending) => unreachable!("it has waited for its operands"),
+                None => {
+                    let reason = format!("tensor {id} does not exist on this worker");
+                    let failure = self.failure(instruction, &[], reason);
+                    self.fail_outputs(lane, instruction, &failure);
+                    return 1;
+                }
+            }
+        }
+        if self.events.is_on {
+            metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
+        }
+        match self.compute(lane, instruction, operands, &metas) {
+            Ok((tensor, meta)) => {
+                self.keep(lane, instruction.output, tensor, meta);
+                instruction.operation.work(&metas, meta)
+            }
+            Err(reason) => {
+                let failure = self.failure(instruction, &metas, reason);
+                self.fail_outputs(lane, instruction, &failure);
+                1
+            }
+        }
+    }
+
+    /// Checks and computes an instruction.
+    ///
+    /// # Errors
+    /// What is wrong with it, or what the engine says.
+    fn compute(
+        &mut self,
+        lane: &Lane<E::Tensor>,
+        instruction: &Instruction,
+        operands: Operands<E::Tensor>,
+        metas: &Metas,
+    ) -> Result<(E::Tensor, Meta), String> {
+        let (operation, attributes) = (instruction.operation, &instruction.attributes);
+        let meta = operation.check(metas, attributes).map_err(|error| error.to_string())?;
+        match instruction.results.as_slice() {
+            [declared] if *declared == meta => {}
+            [declared] => {
+                return Err(format!(
+                    "its result is declared as {} {}, and is {} {}",
+                    declared.dtype, declared.shape, meta.dtype, meta.shape
+                ));
+            }
+            declared => {
+                return Err(format!("{} results are declared, and it has 1", declared.len()));
+            }
+        }
+        let given = if self.options.check_nan { Some(operands.clone()) } else { None };
+        let engine = &mut self.engine;
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            composite::run(engine, operation, operands, metas, attributes, meta)
+        }));
+        let result = result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))));
+        let tensor = result.map_err(|error| self.explain(lane, &error))?;
+        match given.and_then(|given| self.new_nan(&given, &tensor, meta)) {
+            Some(reason) => Err(reason),
+            None => Ok((tensor, meta)),
+        }
+    }
+
+    /// Says where a result has a NaN that no operand has.
+    fn new_nan(
+        &mut self,
+        operands: &Operands<E::Tensor>,
+        result: &E::Tensor,
+        meta: Meta,
+    ) -> Option<String> {
+        if !meta.dtype.is_float() {
+            return None;
+        }
+        let engine = &mut self.engine;
+        let mut nan_in = |tensor: &E::Tensor| {
+            let data = engine.read(tensor).ok()?;
+            (0..data.shape.numel()).find(|&index| data.element(index).as_f64().is_nan())
+        };
+        let index = nan_in(result)?;
+        let is_nan = |operand: &Operand<E::Tensor>| match operand {
+            Operand::Tensor(tensor) => nan_in(tensor).is_some(),
+            Operand::Scalar(scalar) => scalar.as_f64().is_nan(),
+        };
+        if operands.iter().any(is_nan) {
+            return None;
+        }
+        Some(format!(
+            "the result has a NaN, first as element {index} of {}, and no operand has one (GT_CHECK_NAN)",
+            meta.shape.numel()
+        ))
+    }
+
+    /// What an engine says, and who holds most memory where there is none left.
+    pub fn explain(&self, lane: &Lane<E::Tensor>, error: &EngineError) -> String {
+        let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
+        let mut metas: Vec<Meta> = lane.store.metas().collect();
+        metas.sort_unstable_by_key(|meta| {
+            (std::cmp::Reverse(meta.bytes()), meta.dtype as u8, meta.shape.to_string())
+        });
+        let largest: Vec<String> = metas
+            .iter()
+            .take(3)
+            .map(|meta| {
+                let (session, bytes) = (lane.id.session, meta.bytes());
+                format!("{} {} of session {session} ({bytes} bytes)", meta.dtype, meta.shape)
+            })
+            .collect();
+        let (count, own) = (metas.len(), lane.store.bytes());
+        let others = self.held.bytes - own;
+        format!(
+            "{error}; {count} {} {own} bytes, the largest are {}; other sessions hold {others} bytes",
+            if count == 1 { "tensor holds" } else { "tensors hold" },
+            if largest.is_empty() { "none".to_string() } else { largest.join(", ") }
+        )
+    }
+
+    /// Makes a tensor from data.
+    pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create) {
+        let meta = create.content.meta();
+        let result = match create.content.clone() {
+            Content::Data(data) => self.guarded(|engine| engine.create(data)),
+            Content::Shared { .. } => {
+                Err(EngineError::Other("shared memory was not mapped by the driver".into()))
+            }
+        };
+        match result {
+            Ok(tensor) => self.keep(lane, create.output, tensor, meta),
+            Err(error) => {
+                let failure = self.plain_failure("create", error.to_string());
+                self.fail(lane, create.output, Arc::new(failure));
+            }
+        }
+    }
+
+    /// The values of a tensor.
+    pub fn fetch(&mut self, lane: &Lane<E::Tensor>, id: TensorId) -> Result<Content, Failure> {
+        match lane.store.get(id) {
+            Some(Stored::Ready { tensor, .. }) => {
+                let result = self.guarded(|engine| engine.read(tensor));
+                let failed = |error: EngineError| self.plain_failure("fetch", error.to_string());
+                result.map(Content::Data).map_err(failed)
+            }
+            Some(Stored::Failed(failure)) => Err((**failure).clone()),
+            Some(Stored::Pending) => unreachable!("it has waited for the tensor"),
+            None => {
+                let reason = format!("tensor {id} does not exist on this worker");
+                Err(self.plain_failure("fetch", reason))
+            }
+        }
+    }
+
+    #[inline]
+    pub fn keep(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        id: TensorId,
+        tensor: E::Tensor,
+        meta: Meta,
+    ) {
+        if self.events.is_on {
+            self.events.makes(&meta);
+        }
+        lane.store.keep(&mut self.held, id, tensor, meta);
+    }
+
+    /// What was taken out of a lane is gone.
+    #[inline]
+    pub fn release(&mut self, lane: &mut Lane<E::Tensor>, meta: &Meta) {
+        lane.store.release(&mut self.held, meta);
+    }
+
+    #[inline]
+    pub fn free(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId) {
+        lane.store.free(&mut self.held, id);
+    }
+
+    pub fn fail(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, failure: Arc<Failure>) {
+        self.stats.operations_failed += 1;
+        lane.store.fail(&mut self.held, id, failure);
+    }
+
+    fn fail_outputs(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        instruction: &Instruction,
+        failure: &Arc<Failure>,
+    ) {
+        self.stats.operations_failed += 1;
+        for (id, _) in instruction.outputs() {
+            lane.store.fail(&mut self.held, id, Arc::clone(failure));
+        }
+    }
+
+    fn failure(
+        &self,
+        instruction: &Instruction,
+        metas: &[Operand<Meta>],
+        reason: String,
+    ) -> Arc<Failure> {
+        Arc::new(Failure {
+            operation: describe(instruction, metas),
+            reason,
+            worker: self.stats.name.clone(),
+            line: instruction.source,
+        })
+    }
+
+    /// A failure of this worker's that no line has asked for.
+    pub fn plain_failure(&self, operation: &str, reason: String) -> Failure {
+        let (worker, line) = (self.stats.name.clone(), SourceId::default());
+        Failure { operation: operation.into(), reason, worker, line }
+    }
+
+    /// Calls the engine; a panic in it becomes an error.
+    pub fn guarded<T>(
+        &mut self,
+        call: impl FnOnce(&mut E) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let engine = &mut self.engine;
+        catch_unwind(AssertUnwindSafe(|| call(engine)))
+            .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
+    }
+}
+
+/// `add of float32 (2, 3) and 1.5`
+fn describe(instruction: &Instruction, metas: &[Operand<Meta>]) -> String {
+    let operands: Vec<String> = metas
+        .iter()
+        .map(|operand| match operand {
+            Operand::Tensor(meta) => format!("{} {}", meta.dtype, meta.shape),
+            Operand::Scalar(scalar) => scalar.to_string(),
+        })
+        .collect();
+    if operands.is_empty() {
+        return instruction.operation.name.to_string();
+    }
+    format!("{} of {}", instruction.operation.name, operands.join(" and "))
+}
+
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    format!("the engine panicked: {text}")
+}

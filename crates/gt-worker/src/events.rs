@@ -1,0 +1,405 @@
+//! What a worker does with its time, emitted as events while somebody watches.
+//!
+//! Everything between the beginning of a batch and its end belongs to some event. Small
+//! instructions of one kind that follow one another are one event: then there is no need to look at
+//! the clock for each.
+
+use std::time::Duration;
+
+use gt_ir::event::{Activity, Event, Kind, Mix, Subject, Track, What};
+use gt_ir::exchange::{Exchange, Piece, SlotId, WorkerId};
+use gt_ir::message::{Failure, Message, WorkerStats};
+use gt_ir::sharding::Block;
+use gt_ir::status::{Report, Share};
+use gt_ir::{Content, LaneId, Meta, TensorId, WorkerCommand};
+
+use crate::device::Device;
+use crate::engine::Engine;
+use crate::work::Out;
+
+/// An event that reads and writes so many bytes is not extended.
+const LARGE: u64 = 32 << 10;
+/// How many events are kept until they are sent; the rest is counted.
+const MOST: usize = 1 << 12;
+/// How often they are sent at most,
+const EVERY: Duration = Duration::from_millis(20);
+/// unless there are so many.
+const MANY: usize = 1 << 10;
+
+/// The events of one worker.
+pub(crate) struct Emitter {
+    pub is_on: bool,
+    /// How far the clock that events are told by is ahead of the engine's, in nanoseconds.
+    ahead: i64,
+    open: Option<Open>,
+    /// Whose events they are.
+    session: u32,
+    events: Vec<Event>,
+    dropped: u64,
+    busy: [Duration; Activity::ALL.len()],
+    sessions: Vec<Share>,
+    /// When it was turned on, by that clock.
+    since: Duration,
+    /// When notes were sent last, and whether there was anything since.
+    sent: Duration,
+    is_new: bool,
+}
+
+/// An event that goes on.
+struct Open {
+    event: Event,
+    /// How many bytes it has read and written.
+    work: u64,
+    /// How many operations had failed before.
+    failed_before: u64,
+}
+
+impl Emitter {
+    pub fn new() -> Emitter {
+        Emitter {
+            is_on: false,
+            ahead: 0,
+            open: None,
+            session: 0,
+            events: Vec::new(),
+            dropped: 0,
+            busy: Default::default(),
+            sessions: Vec::new(),
+            since: Duration::ZERO,
+            sent: Duration::ZERO,
+            is_new: false,
+        }
+    }
+
+    /// Begins to note, or ends; the clock that events are told by shows `there` when the
+    /// engine's shows `here`.
+    pub fn observe(&mut self, is_on: bool, here: Duration, there: Duration) {
+        self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
+        if is_on && !self.is_on {
+            (self.is_new, self.since) = (true, there);
+            self.busy = Default::default();
+            self.sessions.iter_mut().for_each(|share| share.busy = Duration::ZERO);
+        }
+        self.is_on = is_on;
+        if !is_on {
+            (self.open, self.events, self.dropped) = (None, Vec::new(), 0);
+        }
+    }
+
+    /// The time that is told for one of the engine's.
+    fn there(&self, here: Duration) -> Duration {
+        Duration::from_nanos(here.as_nanos().saturating_add_signed(self.ahead.into()) as u64)
+    }
+
+    /// Whether what comes next goes on with the event under way.
+    pub fn goes_on(&mut self, subject: Subject) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        let Event { what, session, signal, .. } = open.event;
+        let same = (what, session, signal) == (subject.what, self.session, subject.signal);
+        let is_one_of_many = matches!(what, What::Operation(_) | What::Create);
+        if !(same && is_one_of_many && open.work < LARGE) {
+            return false;
+        }
+        open.event.count += 1;
+        true
+    }
+
+    /// An event begins, and the one before it ends; the engine's clock shows `now`.
+    pub fn begin(&mut self, kind: Kind, subject: Subject, now: Duration, stats: &WorkerStats) {
+        self.end(now, stats);
+        let begin = self.there(now);
+        let Subject { what, signal, tensor } = subject;
+        let session = self.session;
+        // The dispatcher knows which worker it is.
+        let track = Track::Worker(WorkerId(0));
+        let (count, failed, bytes) = (1, 0, 0);
+        let event = Event {
+            begin,
+            end: begin,
+            kind,
+            track,
+            session,
+            signal,
+            what,
+            count,
+            failed,
+            tensor,
+            bytes,
+        };
+        self.open = Some(Open { event, work: 0, failed_before: stats.operations_failed });
+    }
+
+    /// The event under way stands for so many instructions, and is a pass of these parts.
+    pub fn is_pass(&mut self, instructions: u64, parts: Mix) {
+        if let Some(Open { event, .. }) = &mut self.open {
+            event.count = instructions.try_into().unwrap_or(u32::MAX);
+            if let What::HotPath { mix, .. } | What::Batch { mix } = &mut event.what {
+                *mix = parts;
+            }
+        }
+    }
+
+    /// The event under way reads a tensor,
+    pub fn reads(&mut self, meta: &Meta) {
+        if let Some(open) = &mut self.open {
+            open.work += meta.bytes() as u64;
+        }
+    }
+
+    /// or makes one.
+    pub fn makes(&mut self, meta: &Meta) {
+        if let Some(open) = &mut self.open {
+            open.work += meta.bytes() as u64;
+            // What a move makes of the blocks it has got is more than was moved.
+            if open.event.kind != Kind::Move {
+                open.event.bytes += meta.bytes() as u64;
+            }
+        }
+    }
+
+    /// The event under way reads a value for a client, if it can.
+    pub fn fetches(&mut self, result: &Result<Content, Failure>) {
+        if let Some(Open { event, .. }) = &mut self.open {
+            match result {
+                Ok(content) => event.bytes = content.meta().bytes() as u64,
+                Err(_) => event.failed = 1,
+            }
+        }
+    }
+
+    /// The event under way moves a block.
+    fn moves(&mut self, meta: &Meta) {
+        if let Some(open) = &mut self.open {
+            open.event.bytes = meta.bytes() as u64;
+        }
+    }
+
+    /// The event under way ends.
+    pub fn end(&mut self, now: Duration, stats: &WorkerStats) {
+        let Some(Open { mut event, failed_before, .. }) = self.open.take() else { return };
+        // A pass that no program was found for is its instructions, which have noted themselves.
+        if let What::HotPath { mix, .. } | What::Batch { mix } = event.what
+            && mix == Mix::default()
+        {
+            return;
+        }
+        event.end = self.there(now);
+        let failed = u32::try_from(stats.operations_failed - failed_before).unwrap_or(u32::MAX);
+        event.failed = event.failed.saturating_add(failed);
+        self.add(event);
+    }
+
+    /// A plan of so many steps was made ready just now, for the pass under way.
+    pub fn compiled(&mut self, begin: Duration, end: Duration, steps: usize) {
+        let (begin, end) = (self.there(begin), self.there(end));
+        let Some(Open { event, .. }) = &mut self.open else { return };
+        event.begin = end;
+        let count = steps.try_into().unwrap_or(u32::MAX);
+        let compiled = Event { begin, end, kind: Kind::Compile, count, ..*event };
+        self.add(compiled);
+    }
+
+    /// Notes an event that is over.
+    fn add(&mut self, event: Event) {
+        self.is_new = true;
+        let time = event.end.saturating_sub(event.begin);
+        self.share(event.session).busy += time;
+        match event.what {
+            What::HotPath { mix, .. } | What::Batch { mix } if event.kind == Kind::Run => {
+                for (activity, share) in mix.shares() {
+                    self.busy[activity as usize] += time.mul_f64(share);
+                }
+            }
+            what => self.busy[activity(event.kind, what) as usize] += time,
+        }
+        // What commands the worker for itself is nobody's.
+        if event.what == What::Control {
+            return;
+        }
+        if self.events.len() < MOST {
+            self.events.push(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// What follows is a session's.
+    pub fn turn_to(&mut self, session: u32) {
+        self.session = session;
+    }
+
+    pub fn end_session(&mut self, session: u32) {
+        self.sessions.retain(|share| share.session != session);
+    }
+
+    /// A session's part; mostly it is the one that was asked for last, which stands first.
+    fn share(&mut self, session: u32) -> &mut Share {
+        if self.sessions.first().is_none_or(|share| share.session != session) {
+            match self.sessions.iter().position(|share| share.session == session) {
+                Some(place) => self.sessions.swap(0, place),
+                None => {
+                    self.sessions.push(Share { session, bytes: 0, busy: Duration::ZERO });
+                    let last = self.sessions.len() - 1;
+                    self.sessions.swap(0, last);
+                }
+            }
+        }
+        &mut self.sessions[0]
+    }
+
+    /// Gives what is new, if it is time for it or `at_once`; the engine's clock shows `now`.
+    pub fn send(
+        &mut self,
+        now: Duration,
+        at_once: bool,
+        stats: &WorkerStats,
+        held: impl Fn(&mut Vec<Share>),
+    ) -> Vec<Message> {
+        let now = self.there(now);
+        let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
+        if !(self.is_on && self.is_new && due) {
+            return Vec::new();
+        }
+        (self.sent, self.is_new) = (now, false);
+        let report = Report {
+            at: now,
+            since: self.since,
+            engine: stats.engine.clone(),
+            operations: stats.operations_total,
+            failed: stats.operations_failed,
+            tensors: stats.tensors,
+            bytes: stats.bytes,
+            bytes_peak: stats.bytes_peak,
+            busy: self.busy,
+            sessions: {
+                held(&mut self.sessions);
+                self.sessions.clone()
+            },
+        };
+        let (events, dropped) =
+            (std::mem::take(&mut self.events), std::mem::take(&mut self.dropped));
+        let mut messages = vec![Message::Report(Box::new(report))];
+        if !events.is_empty() || dropped > 0 {
+            messages.push(Message::Events { events, dropped });
+        }
+        messages
+    }
+}
+
+/// What a worker does in an event that is no pass.
+fn activity(kind: Kind, what: What) -> Activity {
+    match (kind, what) {
+        (Kind::Compile, _) => Activity::Compile,
+        (Kind::Move, _) => Activity::Move,
+        (_, What::Operation(operation)) => Activity::of(operation.family),
+        (_, What::Create | What::Free | What::Control) => Activity::Create,
+        (_, What::Batch { .. } | What::HotPath { .. }) => Activity::Compile,
+        (_, What::Fetch) => Activity::Read,
+        (_, What::Send { .. } | What::Receive { .. } | What::Join { .. }) => Activity::Move,
+    }
+}
+
+impl<E: Engine> Device<E> {
+    /// What it has done since it started.
+    pub fn stats(&self) -> WorkerStats {
+        let mut compilation = self.programs.stats();
+        let (time, failures) = self.engine.background();
+        compilation.compile_time += time;
+        compilation.failures += failures;
+        WorkerStats {
+            tensors: self.held.tensors,
+            bytes: self.held.bytes,
+            bytes_peak: self.held.bytes_peak,
+            top_sequences: self.programs.top_sequences(),
+            compilation,
+            ..self.stats.clone()
+        }
+    }
+
+    /// Emits that a command begins.
+    pub fn emit_command(&mut self, command: &WorkerCommand) {
+        // Frees take no time, and stand between the instructions that use their tensors; iterations
+        // emit their parts.
+        if let WorkerCommand::Free(_) | WorkerCommand::Invoke(_) = command {
+            return;
+        }
+        let is_move = matches!(command, WorkerCommand::Exchange(_));
+        let kind = if is_move { Kind::Move } else { Kind::Run };
+        let subject = Subject::of_worker(command);
+        if !self.events.goes_on(subject) {
+            self.begin_event(kind, subject);
+        }
+    }
+
+    /// Emits that a part of an iteration begins which makes or needs a tensor: of a hot path's
+    /// number, or of a batch.
+    pub fn emit_part(&mut self, tensor: TensorId, number: Option<u32>) {
+        let mix = Mix::default();
+        let what = number.map_or(What::Batch { mix }, |number| What::HotPath { number, mix });
+        self.begin_event(Kind::Run, Subject { what, signal: 0, tensor });
+    }
+
+    /// Emits that a block goes to another slot.
+    pub fn emit_send(
+        &mut self,
+        exchange: &Exchange,
+        to: SlotId,
+        block: &Block,
+        meta: Option<Meta>,
+    ) {
+        let Exchange { collective, transfer, .. } = *exchange;
+        let what = What::Send { collective, transfer, to };
+        let tensor = exchange.input.unwrap_or(TensorId(0));
+        self.begin_event(Kind::Move, Subject { what, signal: 0, tensor });
+        if let Some(meta) = meta {
+            self.events.moves(&Meta::new(meta.dtype, block.shape));
+        }
+    }
+
+    /// Emits that the engine carries out an exchange together with others.
+    pub fn emit_join(&mut self, exchange: &Exchange, input: Option<Meta>) {
+        let what = What::Join { collective: exchange.collective };
+        let output = exchange.output.as_ref();
+        let tensor = output.map(|(id, _)| *id).or(exchange.input).unwrap_or(TensorId(0));
+        self.begin_event(Kind::Move, Subject { what, signal: 0, tensor });
+        if let Some(meta) = output.map(|(_, meta)| *meta).or(input) {
+            self.events.moves(&meta);
+        }
+    }
+
+    /// Emits that a block has come from another slot.
+    pub fn emit_piece(&mut self, piece: &Piece) {
+        let LaneId { session, .. } = piece.to;
+        self.events.turn_to(session);
+        let what = What::Receive { transfer: piece.transfer, from: piece.from };
+        self.begin_event(Kind::Move, Subject { what, signal: 0, tensor: TensorId(0) });
+        if let Ok(content) = &piece.result {
+            self.events.moves(&content.meta());
+        }
+    }
+
+    fn begin_event(&mut self, kind: Kind, subject: Subject) {
+        let now = self.engine.now();
+        self.events.begin(kind, subject, now, &self.stats);
+    }
+
+    /// The worker has nothing to do for now: what it was at has ended.
+    pub fn pause(&mut self, out: &mut Vec<Out>, held: impl Fn(&mut Vec<Share>)) {
+        if self.events.is_on {
+            self.events.end(self.engine.now(), &self.stats);
+            self.send_events(false, out, held);
+        }
+    }
+
+    /// Sends the events, if it is time for it or `at_once`; `held` says what sessions hold.
+    pub fn send_events(
+        &mut self,
+        at_once: bool,
+        out: &mut Vec<Out>,
+        held: impl Fn(&mut Vec<Share>),
+    ) {
+        let (stats, now) = (self.stats(), self.engine.now());
+        let messages = self.events.send(now, at_once, &stats, held);
+        out.extend(messages.into_iter().map(Out::Dispatcher));
+    }
+}

@@ -1,0 +1,308 @@
+//! Runs iterations of templates, part by part, each as a plan.
+//!
+//! Where a part cannot be run as a plan, or that fails, it is run operation by operation from the
+//! same inputs: that gives the same numbers, and every failure at its operation.
+
+use gt_ir::ops::create::FULL;
+use gt_ir::template::{Argument, Builder, Name, RunStep, Step, Values};
+use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::device::Device;
+use crate::engine::Engine;
+use crate::iteration::{Bound, Part, Ready, parts};
+use crate::lane::Lane;
+use crate::plan::{Input, Plan};
+use crate::programs::GivenTensor;
+
+/// A part of an iteration.
+pub(crate) struct AtHand<'a> {
+    pub template: &'a Template,
+    pub bound: &'a Bound,
+    /// Its template's number, if it has one.
+    pub number: Option<u32>,
+    /// Whether somebody asked for it to be compiled.
+    pub compile: bool,
+}
+
+impl<E: Engine> Device<E> {
+    /// Runs a part without exchanges as a plan; says whether that was possible.
+    pub fn run_part(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        at_hand: &AtHand,
+        part: &mut Part,
+    ) -> bool {
+        if part.is_plain || self.options.check_nan {
+            return false;
+        }
+        let AtHand { bound, number, .. } = *at_hand;
+        if self.events.is_on {
+            let kept = part.kept.iter().map(|(name, _)| name);
+            let first = kept.chain(&part.needs).next();
+            let first = first.map_or(gt_ir::TensorId(0), |name| bound.tensor(*name));
+            self.emit_part(first, number);
+        }
+        let there = |name: &Name| lane.store.meta(bound.tensor(*name));
+        let metas: Option<Vec<Meta>> = part.needs.iter().map(there).collect();
+        let Some(metas) = metas else { return false };
+        if !self.make_ready(at_hand, part, metas) {
+            return false;
+        }
+        let Some(ready) = &part.ready else { return false };
+        let given = part.needs.iter().zip(&ready.metas).map(|(name, meta)| GivenTensor {
+            id: bound.tensor(*name),
+            meta: *meta,
+            dies: part.dying.contains(name),
+        });
+        let given: Vec<GivenTensor> = given.collect();
+        let numbers = ready.numbers.iter().map(|(slot, added)| match bound.number(*slot) {
+            Scalar::Int(value) => Scalar::Int(value.wrapping_add(*added)),
+            other => other,
+        });
+        let kept = part.kept.iter().map(|(name, meta)| (bound.tensor(*name), *meta));
+        if !self.launch(lane, ready.program, part.operations, &given, numbers, kept) {
+            return false;
+        }
+        for name in &part.freed {
+            self.free(lane, bound.tensor(*name));
+        }
+        true
+    }
+
+    /// Makes a part ready for tensors like these, if it is not.
+    fn make_ready(&mut self, at_hand: &AtHand, part: &mut Part, metas: Vec<Meta>) -> bool {
+        let AtHand { template, bound, .. } = *at_hand;
+        let steps = &template.steps[part.steps.clone()];
+        let structure = part.structure.get_or_insert_with(|| structure(steps, bound));
+        structure.retain(|(slot, value)| bound.number(*slot).same_bits(*value));
+        let count = structure.len();
+        let fits = |ready: &Ready| {
+            ready.structure == count
+                && ready.metas == metas
+                && ready.numbers.iter().zip(&ready.kinds).all(|((slot, _), kind)| {
+                    std::mem::discriminant(&bound.number(*slot)) == std::mem::discriminant(kind)
+                })
+        };
+        if part.ready.as_ref().is_some_and(fits)
+            && part.ready.as_ref().is_some_and(|ready| self.programs.has(ready.program))
+        {
+            return true;
+        }
+        part.ready = None;
+        let Some((mut ready, mut plan)) = self.plan(steps, bound, part, metas) else {
+            part.is_plain = true;
+            return false;
+        };
+        plan.compile = at_hand.compile;
+        let Some(program) = self.prepare(plan) else {
+            part.is_plain = true;
+            return false;
+        };
+        ready.program = program;
+        part.ready = Some(ready);
+        true
+    }
+
+    /// The plan of a part; `None` if it cannot be run as one.
+    fn plan(
+        &self,
+        steps: &[Step],
+        bound: &Bound,
+        part: &Part,
+        metas: Vec<Meta>,
+    ) -> Option<(Ready, Plan)> {
+        let structure = part.structure.as_deref().unwrap_or_default();
+        let fixed: FxHashMap<u32, Scalar> = structure.iter().copied().collect();
+        let wanted = wanted(steps, part);
+        let mut numbers: Vec<(u32, i64)> = Vec::new();
+        let mut places: FxHashMap<(u32, i64), u32> = FxHashMap::default();
+        let mut number = |slot: u32, added: i64| {
+            let next = numbers.len() as u32;
+            *places.entry((slot, added)).or_insert_with(|| {
+                numbers.push((slot, added));
+                next
+            })
+        };
+        // Which number each step is given comes before the plan, whose inputs they are.
+        let mut given: Vec<(SmallVec<[Option<u32>; 3]>, SmallVec<[u32; 2]>)> = Vec::new();
+        for step in wanted.iter().map(|index| &steps[*index]) {
+            let Step::Run(step) = step else { continue };
+            let operands = step.operands.iter().map(|argument| match argument {
+                Argument::Number(slot) if !fixed.contains_key(slot) => Some(number(*slot, 0)),
+                _ => None,
+            });
+            let operands = operands.collect();
+            let varying = match &step.varying {
+                Some(varying) => {
+                    let slots = (varying.first..).zip(&varying.added);
+                    // An attribute varies as a whole or not at all.
+                    if slots.clone().all(|(slot, _)| fixed.contains_key(&slot)) {
+                        SmallVec::new()
+                    } else {
+                        slots.map(|(slot, added)| number(slot, *added)).collect()
+                    }
+                }
+                None => SmallVec::new(),
+            };
+            given.push((operands, varying));
+        }
+        let kinds: Vec<Scalar> = numbers.iter().map(|(slot, _)| bound.number(*slot)).collect();
+        let tensors = part
+            .needs
+            .iter()
+            .zip(&metas)
+            .map(|(name, meta)| Input::Tensor { meta: *meta, dies: part.dying.contains(name) });
+        let inputs = tensors.chain(kinds.iter().map(|kind| Input::Number(*kind))).collect();
+        let mut plan = Plan::new(inputs);
+        let first_number = part.needs.len() as u32;
+        let mut values: FxHashMap<Name, u32> = FxHashMap::default();
+        values.extend(part.needs.iter().copied().zip(0..));
+        let lowers = |operation| self.engine.lowers(operation);
+        let runs = wanted.iter().filter_map(|index| match &steps[*index] {
+            Step::Run(step) => Some(step),
+            _ => None,
+        });
+        for (step, (numbers, varying)) in runs.zip(given) {
+            let mut operands = SmallVec::new();
+            for (argument, number) in step.operands.iter().zip(numbers) {
+                operands.push(match (argument, number) {
+                    (Argument::Tensor(name), _) => Operand::Tensor(*values.get(name)?),
+                    (_, Some(number)) => Operand::Tensor(first_number + number),
+                    (Argument::Number(slot), None) => Operand::Scalar(bound.number(*slot)),
+                    (Argument::Constant(scalar), None) => Operand::Scalar(*scalar),
+                });
+            }
+            let varying = varying.into_iter().map(|number| first_number + number).collect();
+            let attributes = step.attributes(bound);
+            let value = plan.push(&lowers, step.operation, operands, attributes, varying).ok()?;
+            // What it declares wrongly fails by itself.
+            if step.results.as_slice() != [*plan.meta(value).tensor()?] {
+                return None;
+            }
+            values.insert(step.output, value);
+        }
+        for (name, _) in &part.kept {
+            plan.outputs.push(*values.get(name)?);
+        }
+        let structure = structure.len();
+        Some((Ready { program: 0, metas, numbers, kinds, structure }, plan))
+    }
+
+    /// Runs instructions and frees, each by itself.
+    pub fn run_plainly(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) {
+        for (index, command) in commands.iter().enumerate() {
+            if self.events.is_on {
+                self.emit_command(command);
+            }
+            match command {
+                WorkerCommand::Run(instruction) => {
+                    self.run(lane, instruction, dying(&commands[index + 1..]));
+                }
+                WorkerCommand::Free(id) => self.free(lane, *id),
+                _ => unreachable!("a part is of instructions and frees"),
+            }
+        }
+    }
+
+    /// Runs the instructions at the beginning of a list as one plan, as many as a batch takes; gives
+    /// how many commands that were.
+    pub fn run_batch(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        commands: &[WorkerCommand],
+        is_skipped: impl Fn(usize) -> bool,
+    ) -> usize {
+        let mut runs = 0;
+        let belongs = |(index, command): &(usize, &WorkerCommand)| match command {
+            WorkerCommand::Run(_) => {
+                runs += 1;
+                runs <= self.options.batch_size && !is_skipped(*index)
+            }
+            WorkerCommand::Free(_) => true,
+            _ => false,
+        };
+        let count = commands.iter().enumerate().take_while(belongs).count();
+        let commands = &commands[..count];
+        if !self.run_as_plan(lane, commands) {
+            self.run_plainly(lane, commands);
+        }
+        count
+    }
+
+    /// Runs instructions and frees as one plan; says whether that was possible.
+    fn run_as_plan(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) -> bool {
+        let names = || commands.iter().filter_map(made);
+        let (Some(first), Some(last)) = (names().min(), names().max()) else { return false };
+        let Ok(width) = u32::try_from(last - first + 1) else { return false };
+        let base = gt_ir::TensorId(first);
+        let mut builder = Builder::new([base, base], [width, 0], TransferId(0));
+        for command in commands {
+            let step = match command {
+                WorkerCommand::Run(instruction) => {
+                    builder.step_with_slots(instruction).map(Step::Run)
+                }
+                WorkerCommand::Free(id) => Some(Step::Free(builder.name(*id))),
+                _ => None,
+            };
+            let Some(step) = step else { return false };
+            builder.push(step);
+        }
+        let definition = builder.finish(0, false);
+        let (template, bound) = (&definition.template, Bound::new(definition.start, TransferId(0)));
+        let mut parts = parts(template);
+        let [part] = parts.as_mut_slice() else { return false };
+        let at_hand = AtHand { template, bound: &bound, number: None, compile: false };
+        self.run_part(lane, &at_hand, part)
+    }
+}
+
+/// The first of the frees that follow an instruction.
+pub(crate) fn dying(rest: &[WorkerCommand]) -> &[WorkerCommand] {
+    let frees = rest.iter().take(4);
+    let count = frees.take_while(|next| matches!(next, WorkerCommand::Free(_))).count();
+    &rest[..count]
+}
+
+/// The tensor that a command makes.
+fn made(command: &WorkerCommand) -> Option<u64> {
+    match command {
+        WorkerCommand::Run(instruction) => Some(instruction.output.0),
+        _ => None,
+    }
+}
+
+/// The steps, by their places, whose results somebody needs.
+fn wanted(steps: &[Step], part: &Part) -> Vec<usize> {
+    let mut needed: FxHashSet<Name> = part.kept.iter().map(|(name, _)| *name).collect();
+    let mut wanted = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate().rev() {
+        let Step::Run(RunStep { output, .. }) = step else { continue };
+        if needed.contains(output) {
+            needed.extend(step.reads());
+            wanted.push(index);
+        }
+    }
+    wanted.reverse();
+    wanted
+}
+
+/// The numbers of steps that engines gain by knowing: the places of slices, and what tensors are
+/// filled with.
+fn structure(steps: &[Step], bound: &Bound) -> Vec<(u32, Scalar)> {
+    let mut slots = Vec::new();
+    for step in steps {
+        let Step::Run(step) = step else { continue };
+        if let Some(varying) = &step.varying {
+            slots.extend((varying.first..).take(varying.added.len()));
+        }
+        if step.operation.id == FULL.id {
+            slots.extend(step.operands.iter().filter_map(|argument| match argument {
+                Argument::Number(slot) => Some(*slot),
+                _ => None,
+            }));
+        }
+    }
+    slots.into_iter().map(|slot| (slot, bound.number(slot))).collect()
+}

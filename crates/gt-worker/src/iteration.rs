@@ -1,0 +1,256 @@
+//! Iterations of templates in a lane: which tensors and numbers each is of, and the parts in which
+//! it is run.
+//!
+//! A template is cut at its exchanges, and where it says; what lies between is run as one plan. A
+//! lane waits where an exchange has not come to its end, and changes between parts.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use gt_ir::liveness::Effects;
+use gt_ir::template::{Name, Start, Step, Values};
+use gt_ir::{
+    Definition, Instance, Invocation, Meta, Scalar, Template, TemplateError, TensorId, TransferId,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The tensors and numbers of one iteration.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    bases: [TensorId; 2],
+    tensors: Box<[TensorId]>,
+    numbers: Box<[Scalar]>,
+    /// Its first exchange.
+    pub transfer: TransferId,
+}
+
+impl Bound {
+    pub fn new(start: Start, transfer: TransferId) -> Bound {
+        let Start { bases, tensors, numbers } = start;
+        Bound { bases, tensors: tensors.into(), numbers: numbers.into(), transfer }
+    }
+}
+
+impl Values for Bound {
+    #[inline]
+    fn tensor(&self, name: Name) -> TensorId {
+        match name {
+            Name::Own(place) => self.bases[0].after(u64::from(place)),
+            Name::Made(place) => self.bases[1].after(u64::from(place)),
+            Name::Outside(slot) => self.tensors[slot as usize],
+        }
+    }
+
+    #[inline]
+    fn number(&self, slot: u32) -> Scalar {
+        self.numbers[slot as usize]
+    }
+}
+
+/// An iteration that waits for its turn.
+pub(crate) struct Iteration {
+    /// `None` if it cannot be run, and why.
+    pub work: Result<(Bound, Arc<Template>), TemplateError>,
+    pub number: u32,
+    /// Its template is the one that was told so many definitions ago, counted from the first.
+    pub generation: u64,
+}
+
+impl Iteration {
+    /// What it does to tensors.
+    pub fn effects(&self) -> Effects {
+        let Ok((bound, template)) = &self.work else {
+            return Effects { is_needed: true, ..Effects::default() };
+        };
+        let mut effects = Effects::default();
+        let mut made: FxHashSet<Name> = FxHashSet::default();
+        let mut freed: FxHashSet<Name> = FxHashSet::default();
+        for step in &template.steps {
+            let outside = step.reads().filter(|name| !made.contains(name));
+            effects.reads.extend(outside.map(|name| bound.tensor(name)));
+            made.extend(step.makes().into_iter().map(|(name, _)| name));
+            match step {
+                // Others count on it.
+                Step::Exchange(_) => effects.is_needed = true,
+                Step::Free(name) => {
+                    freed.insert(*name);
+                }
+                Step::Run(_) | Step::Data { .. } => {}
+            }
+        }
+        // Which comes first does not matter to what is looked up later.
+        let kept = made.difference(&freed).map(|name| bound.tensor(*name));
+        effects.makes.extend(kept);
+        effects.frees.extend(freed.difference(&made).map(|name| bound.tensor(*name)));
+        effects
+    }
+}
+
+/// An iteration that is under way.
+pub(crate) struct Running {
+    pub bound: Bound,
+    pub template: Arc<Template>,
+    pub generation: u64,
+    /// The part that is next.
+    pub part: usize,
+}
+
+/// A template that a lane was told.
+pub(crate) struct Known {
+    pub number: u32,
+    pub compile: bool,
+    pub parts: Vec<Part>,
+}
+
+/// Steps of a template that are run together, or an exchange.
+pub(crate) struct Part {
+    pub steps: Range<usize>,
+    /// How many operations these are; frees are none.
+    pub operations: u64,
+    /// The tensors that it needs from elsewhere, in the order of their first use.
+    pub needs: Vec<Name>,
+    /// Of these, those that nobody needs after it.
+    pub dying: FxHashSet<Name>,
+    /// What it makes that is needed elsewhere.
+    pub kept: Vec<(Name, Meta)>,
+    /// What is freed after it, beside what dies in it and what is not kept.
+    pub freed: Vec<Name>,
+    /// Numbers that are part of the plan for as long as they stay as they are: the places of slices,
+    /// and what tensors are filled with.
+    pub structure: Option<Vec<(u32, Scalar)>>,
+    pub ready: Option<Ready>,
+    /// No plan can be made of it.
+    pub is_plain: bool,
+}
+
+/// A part made ready to be run many times.
+pub(crate) struct Ready {
+    pub program: u64,
+    /// Of the tensors that it needs.
+    pub metas: Vec<Meta>,
+    /// The numbers that it is given after these: of slots, with something added.
+    pub numbers: Vec<(u32, i64)>,
+    pub kinds: Vec<Scalar>,
+    /// How many numbers were part of the plan.
+    pub structure: usize,
+}
+
+/// The templates of a lane.
+#[derive(Default)]
+pub(crate) struct Templates {
+    /// As they are followed: by number.
+    instances: FxHashMap<u32, (u64, Instance)>,
+    /// As they are run: by how many were told before.
+    known: FxHashMap<u64, Known>,
+    /// The definitions whose turn has not come, by number.
+    coming: FxHashMap<u32, VecDeque<u64>>,
+    told: u64,
+}
+
+impl Templates {
+    pub fn len(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Follows the iterations of a template from now on.
+    pub fn define(&mut self, definition: &Definition) {
+        let (number, compile) = (definition.number, definition.compile);
+        let instance = Instance::new(definition.clone());
+        self.told += 1;
+        let parts = parts(&instance.template);
+        self.known.insert(self.told, Known { number, compile, parts });
+        self.coming.entry(number).or_default().push_back(self.told);
+        self.instances.insert(number, (self.told, instance));
+    }
+
+    /// The iteration that an invocation tells of.
+    pub fn take(&mut self, invocation: &Invocation) -> Iteration {
+        let number = invocation.template;
+        let Some((generation, instance)) = self.instances.get_mut(&number) else {
+            let work = Err(TemplateError::Unknown { number });
+            return Iteration { work, number, generation: 0 };
+        };
+        let work = instance.bindings.take(invocation, true).map(|()| {
+            let bound = Bound::new(instance.bindings.start(), invocation.transfer);
+            (bound, Arc::clone(&instance.template))
+        });
+        Iteration { work, number, generation: *generation }
+    }
+
+    /// A definition's turn has come: no iteration of those before it is left.
+    pub fn retire(&mut self, number: u32) {
+        let current = self.coming.get_mut(&number).and_then(VecDeque::pop_front);
+        let is_old = |generation: u64| current.is_some_and(|current| generation < current);
+        self.known.retain(|generation, known| known.number != number || !is_old(*generation));
+    }
+
+    /// Takes a template out for as long as it is run.
+    pub fn take_known(&mut self, generation: u64) -> Option<Known> {
+        self.known.remove(&generation)
+    }
+
+    pub fn put_known(&mut self, generation: u64, known: Known) {
+        self.known.insert(generation, known);
+    }
+}
+
+/// Cuts a template at its exchanges and cuts, and works out what each part needs and leaves.
+pub(crate) fn parts(template: &Template) -> Vec<Part> {
+    let cuts: FxHashSet<u32> = template.cuts.iter().copied().collect();
+    let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
+    for (index, step) in template.steps.iter().enumerate() {
+        let is_exchange = matches!(step, Step::Exchange(_));
+        let is_cut = cuts.contains(&(index as u32));
+        match ranges.last_mut() {
+            Some((range, false)) if !is_exchange && !is_cut => range.end = index + 1,
+            _ => ranges.push((index..index + 1, is_exchange)),
+        }
+    }
+    // Where each name is used last, by part, and which are freed.
+    let mut last_part: FxHashMap<Name, usize> = FxHashMap::default();
+    let mut freed: FxHashSet<Name> = FxHashSet::default();
+    for (part, (range, _)) in ranges.iter().enumerate() {
+        for step in &template.steps[range.clone()] {
+            last_part.extend(step.reads().map(|name| (name, part)));
+            if let Step::Free(name) = step {
+                freed.insert(*name);
+            }
+        }
+    }
+    let make = |(part, (steps, is_exchange)): (usize, (Range<usize>, bool))| {
+        let (mut needs, mut known) = (Vec::new(), FxHashSet::default());
+        let (mut made, mut frees): (Vec<(Name, Meta)>, Vec<Name>) = (Vec::new(), Vec::new());
+        let mut operations = 0;
+        for step in &template.steps[steps.clone()] {
+            needs.extend(step.reads().filter(|name| known.insert(*name)));
+            match step {
+                Step::Run(_) => {
+                    operations += 1;
+                    known.extend(step.makes().into_iter().map(|(name, _)| name));
+                    made.extend(step.makes());
+                }
+                Step::Free(name) => frees.push(*name),
+                Step::Exchange(_) | Step::Data { .. } => {}
+            }
+        }
+        let goes = |name: &Name| {
+            let is_last = last_part.get(name).is_none_or(|&last| last <= part);
+            freed.contains(name) && is_last && frees.contains(name)
+        };
+        let is_new: FxHashSet<Name> = made.iter().map(|(name, _)| *name).collect();
+        let dying: FxHashSet<Name> = needs.iter().filter(|name| goes(name)).copied().collect();
+        let kept = made.into_iter().filter(|(name, _)| !goes(name)).collect();
+        frees.retain(|name| !dying.contains(name) && !is_new.contains(name));
+        let freed = frees;
+        let (structure, ready, is_plain) = (None, None, is_exchange || operations == 0);
+        Part { steps, operations, needs, dying, kept, freed, structure, ready, is_plain }
+    };
+    ranges.into_iter().enumerate().map(make).collect()
+}
+
+impl Running {
+    pub fn new(bound: Bound, template: Arc<Template>, generation: u64) -> Running {
+        Running { bound, template, generation, part: 0 }
+    }
+}

@@ -1,0 +1,142 @@
+//! The simplest engine: vectors of numbers, and a few operations on them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gt_ir::instruction::Operands;
+use gt_ir::operation::ints;
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData};
+use gt_worker::engine::launch_plainly;
+use gt_worker::plan::{Given, Plan};
+use gt_worker::{Engine, EngineError, Joining};
+
+/// Computes on vectors of float64. The logarithm of a negative number is an error, its square
+/// root a panic.
+pub struct Vectors {
+    /// The names of what was computed, in order.
+    computed: Arc<Mutex<Vec<&'static str>>>,
+}
+
+/// A vector, as others hold it too.
+pub type Vector = Arc<Vec<f64>>;
+
+const LOWERED: [&str; 9] =
+    ["add", "mul", "neg", "log", "sqrt", "full", "slice", "slice_assign", "cat"];
+
+impl Vectors {
+    pub fn new(computed: Arc<Mutex<Vec<&'static str>>>) -> Vectors {
+        Vectors { computed }
+    }
+}
+
+/// An operand's numbers, as many as asked for.
+fn wide(operand: &Operand<Vector>, length: usize) -> Vec<f64> {
+    match operand {
+        Operand::Scalar(scalar) => vec![scalar.as_f64(); length],
+        Operand::Tensor(vector) => vector.to_vec(),
+    }
+}
+
+impl Engine for Vectors {
+    type Tensor = Vector;
+    type Program = (Plan, Vec<Option<u32>>);
+
+    fn name(&self) -> &str {
+        "vectors"
+    }
+
+    fn lowers(&self, operation: &'static Operation) -> bool {
+        LOWERED.contains(&operation.name)
+    }
+
+    fn create(&mut self, data: TensorData) -> Result<Vector, EngineError> {
+        let numbers = (0..data.shape.numel()).map(|index| data.element(index).as_f64());
+        Ok(Arc::new(numbers.collect()))
+    }
+
+    fn read(&mut self, tensor: &Vector) -> Result<TensorData, EngineError> {
+        Ok(super::data(tensor))
+    }
+
+    fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Vector>,
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Vector, EngineError> {
+        self.computed.lock().unwrap().push(operation.name);
+        let length = output.shape.numel();
+        let operand = |index: usize| wide(&operands[index], length);
+        let each = |f: fn(f64) -> f64| operand(0).into_iter().map(f).collect();
+        let both = |f: fn(f64, f64) -> f64| {
+            operand(0).into_iter().zip(operand(1)).map(|(a, b)| f(a, b)).collect()
+        };
+        let range = || {
+            let start = ints(attributes, 0)[0] as usize;
+            start..start + ints(attributes, 1)[0] as usize
+        };
+        let made: Vec<f64> = match operation.name {
+            "add" => both(|a, b| a + b),
+            "mul" => both(|a, b| a * b),
+            "neg" => each(|x| -x),
+            "log" => match operand(0).into_iter().find(|x| *x < 0.0) {
+                Some(x) => return Err(EngineError::Other(format!("logarithm of {x}"))),
+                None => each(f64::ln),
+            },
+            "sqrt" => each(|x| if x < 0.0 { panic!("root of {x}") } else { x.sqrt() }),
+            "full" => operand(0),
+            "slice" => operand(0)[range()].to_vec(),
+            "slice_assign" => {
+                let mut whole = operand(0);
+                whole[range()].copy_from_slice(&operand(1));
+                whole
+            }
+            "cat" => operands.iter().flat_map(|part| wide(part, 0)).collect(),
+            other => return Err(EngineError::Other(format!("no {other}"))),
+        };
+        assert_eq!(made.len(), length, "{}", operation.name);
+        Ok(Arc::new(made))
+    }
+
+    fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError> {
+        Ok((plan.clone(), plan.last_uses()))
+    }
+
+    fn launch(
+        &mut self,
+        (plan, last_uses): &mut Self::Program,
+        inputs: &mut [Given<Vector>],
+    ) -> Result<Vec<Vector>, EngineError> {
+        let (plan, last_uses) = (plan.clone(), last_uses.clone());
+        launch_plainly(self, &plan, &last_uses, inputs)
+    }
+
+    fn is_unchecked(&mut self, _program: &mut Self::Program) -> bool {
+        false
+    }
+
+    fn judge(&mut self, _program: &mut Self::Program, _wrong: Option<&str>) {}
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// As if all others had given the same.
+    fn join(&mut self, part: Joining<Vector>) -> Result<Vec<Vector>, EngineError> {
+        self.computed.lock().unwrap().push("join");
+        let members = part.joint.members.len() as f64;
+        let own = &part.gives[0].1;
+        let sum: Vec<f64> = own.iter().map(|x| x * members).collect();
+        Ok(part.gets.iter().map(|_| Arc::new(sum.clone())).collect())
+    }
+
+    fn adds(&self, dtype: DType) -> bool {
+        dtype == DType::F64
+    }
+}
+
+/// A number, as an operand.
+pub fn number(value: f64) -> Operand {
+    Operand::Scalar(Scalar::Float(value))
+}

@@ -1,0 +1,133 @@
+//! What the tests of the worker share: a small engine, and a worker whose messages are looked at.
+
+#![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
+
+mod commands;
+mod engine;
+
+use std::sync::{Arc, Mutex};
+
+use gt_ir::message::{Message, WorkerStats};
+use gt_ir::{
+    Content, LaneId, Piece, RequestId, SlotId, TensorData, TransferId, WorkerCommand, WorkerId,
+};
+use gt_worker::{Options, Out, Work, Worker};
+
+pub use commands::*;
+pub use engine::Vectors;
+
+/// A worker, what it has sent, and what its engine has computed.
+pub struct Bench {
+    pub worker: Worker<Vectors>,
+    pub out: Vec<Out>,
+    computed: Arc<Mutex<Vec<&'static str>>>,
+}
+
+/// A lane of a session.
+pub fn lane(session: u32, slot: u32) -> LaneId {
+    LaneId { session, slot: SlotId(slot) }
+}
+
+impl Default for Bench {
+    fn default() -> Bench {
+        Bench::new(Options::default())
+    }
+}
+
+impl Bench {
+    pub fn new(options: Options) -> Bench {
+        let computed: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+        let engine = Vectors::new(Arc::clone(&computed));
+        let worker = Worker::new("w".into(), engine).with_options(options);
+        Bench { worker, out: Vec::new(), computed }
+    }
+
+    /// Hands a message over; nothing is computed.
+    pub fn hand(&mut self, message: Message) {
+        self.worker.handle(message, &mut self.out);
+    }
+
+    /// Hands commands over; nothing is computed.
+    pub fn queue(&mut self, lane: LaneId, commands: Vec<WorkerCommand>) {
+        self.hand(Message::Work { lane, commands });
+    }
+
+    /// Hands commands over, and lets the worker compute as long as it has something to do.
+    pub fn work(&mut self, lane: LaneId, commands: Vec<WorkerCommand>) {
+        self.queue(lane, commands);
+        self.run();
+    }
+
+    pub fn run(&mut self) {
+        while self.worker.step(&mut self.out) {}
+    }
+
+    /// A piece of numbers arrives.
+    pub fn piece(&mut self, transfer: u64, from: u32, to: LaneId, numbers: &[f64]) {
+        let result = Ok(Content::Data(data(numbers)));
+        let piece = Piece { transfer: TransferId(transfer), from: SlotId(from), to, result };
+        self.hand(Message::Piece { sender: WorkerId(from), piece });
+        self.run();
+    }
+
+    /// The answers to fetches so far, by request: numbers, or why there are none.
+    pub fn values(&mut self) -> Vec<(u64, Result<Vec<f64>, String>)> {
+        let mut values = Vec::new();
+        self.out.retain(|out| match out {
+            Out::Dispatcher(Message::Value { request: RequestId(request), result }) => {
+                let result = result.clone().map(|content| numbers(&content));
+                values.push((*request, result.map_err(|failure| failure.to_string())));
+                false
+            }
+            _ => true,
+        });
+        values
+    }
+
+    /// A tensor's numbers, or why there are none.
+    pub fn value(&mut self, lane: LaneId, tensor: u64) -> Result<Vec<f64>, String> {
+        self.work(lane, vec![fetch(1_000_000, tensor)]);
+        let values = self.values();
+        let found = values.into_iter().find(|(request, _)| *request == 1_000_000);
+        found.expect("the lane waits for something").1
+    }
+
+    /// The lanes that were called broken, and why.
+    pub fn broken(&self) -> Vec<(LaneId, String)> {
+        let broken = self.out.iter().filter_map(|out| match out {
+            Out::Dispatcher(Message::LaneBroken { lane, reason }) => Some((*lane, reason.clone())),
+            _ => None,
+        });
+        broken.collect()
+    }
+
+    /// How much weight of a lane is done.
+    pub fn done(&self, of: LaneId) -> u64 {
+        let done = self.out.iter().filter_map(|out| match out {
+            Out::Dispatcher(Message::LaneDone { lane, weight }) if *lane == of => Some(*weight),
+            _ => None,
+        });
+        done.sum()
+    }
+
+    /// The operations that the engine has computed since this was asked last.
+    pub fn computed(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.computed.lock().unwrap())
+    }
+
+    pub fn stats(&self) -> WorkerStats {
+        self.worker.stats()
+    }
+}
+
+/// The numbers of a value.
+pub fn numbers(content: &Content) -> Vec<f64> {
+    let Content::Data(data) = content else { panic!("shared memory") };
+    (0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect()
+}
+
+/// Numbers as they travel.
+pub fn data(numbers: &[f64]) -> TensorData {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    TensorData::new(gt_ir::DType::F64, shape(numbers.len()), bytes.into()).unwrap()
+}

@@ -1,0 +1,150 @@
+//! Tensors made of pieces from other slots.
+
+mod common;
+
+use common::*;
+use gt_ir::message::{Failure, Message};
+use gt_ir::{LaneId, Piece, SlotId, SourceId, TransferId, WorkerId};
+use gt_worker::Out;
+
+const HALVES: [(u32, usize); 2] = [(1, 0), (2, 2)];
+
+fn halves() -> gt_ir::Exchange {
+    let from = HALVES.map(|(slot, start)| (slot, block(start, 2)));
+    gather(1, 9, 4, &from)
+}
+
+#[test]
+fn pieces_may_come_before_and_after_the_exchange() {
+    let (early, late) = ((1, [1.0, 2.0]), (2, [3.0, 4.0]));
+    // So many of them come before.
+    for before in 0..=2 {
+        for pieces in [[early, late], [late, early]] {
+            let mut bench = Bench::default();
+            let to = lane(1, 0);
+            for (from, numbers) in &pieces[..before] {
+                bench.piece(1, *from, to, numbers);
+            }
+            bench.work(to, vec![slots(3), exchange(halves()), fetch(5, 9), fetch(6, 9)]);
+            for (from, numbers) in &pieces[before..] {
+                assert_eq!(bench.values(), [], "it waits for slot {from}");
+                bench.piece(1, *from, to, numbers);
+            }
+            let whole = Ok(vec![1.0, 2.0, 3.0, 4.0]);
+            assert_eq!(bench.values(), [(5, whole.clone()), (6, whole)]);
+            assert_eq!(bench.done(to), 4);
+        }
+    }
+}
+
+#[test]
+fn own_blocks_go_out_at_once_and_are_added() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    let commands =
+        vec![slots(2), create(1, &[1.0, 2.0]), exchange(sum_with(4, 1, 1, 2)), neg(3, 2)];
+    bench.work(to, commands);
+    let sent: Vec<&Out> = bench.out.iter().filter(|out| matches!(out, Out::Worker(..))).collect();
+    let [Out::Worker(WorkerId(1), piece)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((piece.transfer, piece.from, piece.to), (TransferId(4), SlotId(0), lane(1, 1)));
+    assert_eq!(numbers(piece.result.as_ref().unwrap()), [1.0, 2.0]);
+    bench.piece(4, 1, to, &[10.0, 20.0]);
+    assert_eq!(bench.value(to, 3), Ok(vec![-11.0, -22.0]));
+    // The same piece once more is too late, and changes nothing.
+    bench.piece(4, 1, to, &[7.0, 7.0]);
+    assert_eq!(bench.value(to, 2), Ok(vec![11.0, 22.0]));
+    assert_eq!(bench.stats().tensors, 3);
+}
+
+#[test]
+fn a_lane_that_waits_holds_nobody_up() {
+    let mut bench = Bench::default();
+    let waits = lane(1, 0);
+    bench.work(waits, vec![slots(3), exchange(halves()), fetch(5, 9)]);
+    // Another session of that worker, and another slot of the same session.
+    for other in [lane(2, 0), lane(1, 1)] {
+        bench.work(other, vec![create(1, &[1.0, 2.0]), neg(2, 1)]);
+        assert_eq!(bench.value(other, 2), Ok(vec![-1.0, -2.0]));
+        assert_eq!(bench.done(other), 3);
+    }
+    assert_eq!(bench.done(waits), 0);
+    // What needs nothing of what is pending goes on in the very lane.
+    let mut bench = Bench::default();
+    let rest = vec![create(1, &[1.0, 2.0]), neg(2, 1), fetch(6, 2)];
+    bench.work(waits, [vec![slots(3), exchange(halves())], rest].concat());
+    assert_eq!(bench.values(), [(6, Ok(vec![-1.0, -2.0]))]);
+}
+
+/// Each of two sessions has an exchange of the same number: pieces are told apart.
+#[test]
+fn pieces_are_their_sessions() {
+    let mut bench = Bench::default();
+    let lanes: [LaneId; 2] = [lane(1, 0), lane(2, 0)];
+    for to in lanes {
+        bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.session), 9)]);
+    }
+    for (slot, number) in [(1, 1.0), (2, 3.0)] {
+        for to in lanes {
+            let number = number * f64::from(to.session);
+            bench.piece(1, slot, to, &[number, number]);
+        }
+    }
+    let of = |session: f64| Ok([1.0, 1.0, 3.0, 3.0].map(|x| x * session).to_vec());
+    assert_eq!(bench.values(), [(1, of(1.0)), (2, of(2.0))]);
+}
+
+#[test]
+fn a_failed_or_wrong_piece_fails_the_tensor_alone() {
+    let failure = Failure {
+        operation: "log".into(),
+        reason: "no".into(),
+        worker: "v".into(),
+        line: SourceId(3),
+    };
+    let failed = Err(failure);
+    let wrong = Ok(gt_ir::Content::Data(data(&[1.0, 2.0, 3.0])));
+    for (result, said) in [(failed, "log: no"), (wrong, "a piece is float64 (3,), expected (2,)")] {
+        let mut bench = Bench::default();
+        let to = lane(1, 0);
+        bench.work(to, vec![slots(3), create(1, &[5.0, 6.0]), exchange(halves())]);
+        bench.piece(1, 1, to, &[1.0, 2.0]);
+        let piece = Piece { transfer: TransferId(1), from: SlotId(2), to, result };
+        bench.hand(Message::Piece { sender: WorkerId(2), piece });
+        let error = bench.value(to, 9).unwrap_err();
+        assert!(error.contains(said), "{error}");
+        assert_eq!(bench.value(to, 1), Ok(vec![5.0, 6.0]));
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_lost_worker_is_told() {
+    let mut bench = Bench::default();
+    let (one, two) = (lane(1, 0), lane(2, 0));
+    for to in [one, two] {
+        bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.session), 9)]);
+    }
+    // One has all it needs from the worker that is lost then.
+    bench.piece(1, 2, two, &[3.0, 4.0]);
+    bench.hand(Message::WorkerLost { worker: WorkerId(2), name: "gone".into() });
+    bench.run();
+    assert_eq!(bench.values(), []);
+    bench.piece(1, 1, one, &[1.0, 2.0]);
+    bench.piece(1, 1, two, &[1.0, 2.0]);
+    let values = bench.values();
+    let error = values[0].1.clone().unwrap_err();
+    assert!(error.contains("all_gather") && error.contains("'gone'"), "{error}");
+    assert_eq!(values[1], (2, Ok(vec![1.0, 2.0, 3.0, 4.0])));
+}
+
+/// A tensor that is freed while it is pending takes no memory when its pieces come.
+#[test]
+fn what_is_freed_while_it_is_pending_is_not_kept() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    bench.work(to, vec![slots(3), exchange(halves()), free(9)]);
+    bench.piece(1, 1, to, &[1.0, 2.0]);
+    bench.piece(1, 2, to, &[3.0, 4.0]);
+    assert_eq!((bench.stats().tensors, bench.done(to)), (0, 3));
+    let error = bench.value(to, 9).unwrap_err();
+    assert!(error.contains("does not exist"), "{error}");
+}

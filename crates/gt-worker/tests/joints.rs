@@ -1,0 +1,144 @@
+//! Exchanges that engines carry out together.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use gt_ir::fabric::{Joint, Member, Way};
+use gt_ir::message::{Failure, Message};
+use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
+use gt_worker::{Out, Work};
+
+/// The sum of a tensor over slots 0 and 1, by their engines.
+fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
+    let member = |slot: u32| Member {
+        slot: SlotId(slot),
+        worker: WorkerId(slot),
+        name: format!("worker-{slot}"),
+    };
+    let members = vec![member(0), member(1)];
+    let (kind, store) = ("hub/1".into(), "hub".into());
+    let joint = Some(Arc::new(Joint { kind, store, members, way: Way::AllReduce }));
+    exchange(Exchange { joint, ..sum_with(transfer, 1, input, output) })
+}
+
+impl Bench {
+    /// The exchanges for which lanes have said that they are ready, or why not.
+    fn ready(&mut self) -> Vec<(LaneId, u64, Result<u64, String>)> {
+        let mut ready = Vec::new();
+        self.out.retain(|out| match out {
+            Out::Dispatcher(Message::Ready { lane, transfer, result, .. }) => {
+                let result = result.clone().map_err(|failure| failure.to_string());
+                ready.push((*lane, transfer.0, result));
+                false
+            }
+            _ => true,
+        });
+        ready
+    }
+
+    fn tell(&mut self, lane: LaneId, transfer: u64, sequence: u64, result: Result<u64, Failure>) {
+        self.hand(Message::Join { lane, transfer: TransferId(transfer), sequence, result });
+        self.run();
+    }
+
+    fn join(&mut self) {
+        self.worker.join(&mut self.out);
+        self.run();
+    }
+}
+
+#[test]
+fn none_begins_before_all_are_ready() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    let commands = vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), fetch(1, 2)];
+    bench.work(to, commands);
+    assert_eq!(bench.ready(), [(to, 1, Ok(0))]);
+    assert!(bench.worker.due().is_none() && bench.computed().is_empty());
+    // Without one that is due, nothing is called.
+    bench.join();
+    assert!(bench.computed().is_empty());
+    bench.tell(to, 1, 1, Ok(0));
+    assert_eq!(bench.worker.due().map(|joint| joint.members.len()), Some(2));
+    assert_eq!(bench.values(), []);
+    bench.join();
+    assert_eq!(bench.computed(), ["join"]);
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0, 4.0]))]);
+}
+
+/// The order is the dispatcher's, which is the same on every worker: not that in which this
+/// worker's lanes came to their exchanges.
+#[test]
+fn they_begin_in_the_order_in_which_they_are_told() {
+    let mut bench = Bench::default();
+    let (one, two) = (lane(1, 0), lane(2, 0));
+    for to in [one, two] {
+        let numbers = [f64::from(to.session); 2];
+        let sums = vec![slots(2), create(1, &numbers), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
+        bench.work(to, [sums, vec![fetch(2, 2), fetch(3, 3)]].concat());
+    }
+    let ready: Vec<(u32, u64)> =
+        bench.ready().iter().map(|(lane, transfer, _)| (lane.session, *transfer)).collect();
+    assert_eq!(ready, [(1, 1), (1, 2), (2, 1), (2, 2)]);
+    for (sequence, (to, transfer)) in (1..).zip([(two, 2), (one, 1), (two, 1), (one, 2)]) {
+        bench.tell(to, transfer, sequence, Ok(0));
+    }
+    // What each of them answers when it has come shows which it was.
+    let mut seen = Vec::new();
+    while bench.worker.due().is_some() {
+        bench.join();
+        seen.push(bench.values().into_iter().map(|(request, _)| request).collect::<Vec<_>>());
+    }
+    // Session 2 waits for its first before it answers with its second.
+    assert_eq!(seen, [vec![], vec![2], vec![2, 3], vec![3]]);
+}
+
+/// Its own part is told to all, and nobody's engine is called.
+#[test]
+fn a_member_without_input_says_so() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    bench.work(to, vec![slots(2), joint_sum(1, 77, 2), fetch(1, 2)]);
+    let ready = bench.ready();
+    let [(_, 1, Err(reason))] = ready.as_slice() else { panic!("{ready:?}") };
+    assert!(reason.contains("tensor 77 does not exist"), "{reason}");
+    let (operation, worker) = ("all_reduce".into(), "w".into());
+    let failure = Failure { operation, reason: reason.clone(), worker, line: SourceId(0) };
+    bench.tell(to, 1, 0, Err(failure));
+    assert!(bench.worker.due().is_none());
+    let values = bench.values();
+    assert!(values[0].1.as_ref().is_err_and(|error| error.contains("tensor 77")), "{values:?}");
+    assert!(bench.computed().is_empty());
+}
+
+/// What all members are ready for goes on when its session has ended: the others count on it.
+#[test]
+fn a_session_that_ends_leaves_no_member_alone() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    let sums = vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
+    bench.work(to, sums);
+    bench.tell(to, 1, 1, Ok(0));
+    bench.hand(Message::EndSession { session: 1 });
+    // The second was not told of before the end: nobody will begin it.
+    bench.tell(to, 2, 2, Ok(0));
+    assert!(bench.worker.due().is_some());
+    bench.join();
+    assert!(bench.worker.due().is_none());
+    assert_eq!((bench.computed(), bench.stats().tensors), (vec!["join"], 0));
+}
+
+#[test]
+fn pending_joint_results_hold_no_other_session_up() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    bench.work(to, vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), neg(3, 2)]);
+    let other = lane(2, 0);
+    bench.work(other, vec![create(1, &[3.0, 4.0]), neg(2, 1)]);
+    assert_eq!(bench.value(other, 2), Ok(vec![-3.0, -4.0]));
+    bench.tell(to, 1, 1, Ok(0));
+    bench.join();
+    assert_eq!(bench.value(to, 3), Ok(vec![-2.0, -4.0]));
+}

@@ -1,0 +1,124 @@
+//! The client's end of an embedded runtime: what it has submitted, and what it waits for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, Weak};
+use std::thread::{self, Thread};
+
+use gt_client::driver::Outbox;
+use gt_ir::RequestId;
+use gt_ir::message::Message;
+use rustc_hash::FxHashMap;
+
+use super::lock;
+use crate::drivers::issues::Issues;
+
+/// How much weight of commands may be under way.
+pub const WINDOW: u64 = 16 << 10;
+
+/// What one session has under way.
+#[derive(Default)]
+pub struct ClientEnd {
+    session: OnceLock<Weak<dyn Outbox>>,
+    answers: Mutex<FxHashMap<RequestId, Message>>,
+    /// Why the dispatcher has ended the session.
+    refused: OnceLock<String>,
+    /// Threads that wait for an answer or for room in the window.
+    waiters: Mutex<Vec<Thread>>,
+    in_flight: AtomicU64,
+    /// The estimated cost of what is submitted and not yet run.
+    work: AtomicU64,
+    pub issues: Issues,
+}
+
+impl ClientEnd {
+    pub fn attach(&self, outbox: Weak<dyn Outbox>) {
+        let _ = self.session.set(outbox);
+    }
+
+    fn session(&self) -> Option<std::sync::Arc<dyn Outbox>> {
+        self.session.get().and_then(Weak::upgrade)
+    }
+
+    /// Whether commands wait in the session.
+    pub fn has_waiting(&self) -> bool {
+        self.session().is_some_and(|session| session.has_waiting())
+    }
+
+    /// Has the session submit what waits in it.
+    pub fn flush(&self) {
+        if let Some(session) = self.session() {
+            session.flush();
+        }
+    }
+
+    /// Commands of this weight and cost are submitted.
+    pub fn submitted(&self, weight: u64, work: u64) {
+        self.in_flight.fetch_add(weight, Ordering::Relaxed);
+        self.work.fetch_add(work, Ordering::Relaxed);
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > WINDOW
+    }
+
+    /// The estimated cost of what is submitted and not yet run.
+    pub fn work(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+
+    /// Why the dispatcher has ended the session, if it has.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.get().map(String::as_str)
+    }
+
+    /// Takes a message from the dispatcher.
+    pub fn receive(&self, message: Message) {
+        match message {
+            Message::Done(weight) => {
+                let before = self.in_flight.fetch_sub(weight, Ordering::Relaxed);
+                if before <= weight {
+                    self.work.store(0, Ordering::Relaxed);
+                }
+                if before > WINDOW {
+                    self.wake_waiters();
+                }
+            }
+            Message::Goodbye { reason } => {
+                let _ = self.refused.set(reason);
+                self.wake_waiters();
+            }
+            message => {
+                if let Some(request) = message.answers() {
+                    lock(&self.answers).insert(request, message);
+                    self.wake_waiters();
+                }
+            }
+        }
+    }
+
+    pub fn take_answer(&self, request: RequestId) -> Option<Message> {
+        lock(&self.answers).remove(&request)
+    }
+
+    /// Has this thread unparked when something arrives, until [`ClientEnd::stop_waiting`].
+    pub fn wait(&self) {
+        lock(&self.waiters).push(thread::current());
+    }
+
+    pub fn stop_waiting(&self) {
+        let mut waiters = lock(&self.waiters);
+        let me = thread::current().id();
+        if let Some(index) = waiters.iter().position(|waiter| waiter.id() == me) {
+            waiters.swap_remove(index);
+        }
+    }
+
+    fn wake_waiters(&self) {
+        lock(&self.waiters).iter().for_each(Thread::unpark);
+    }
+
+    /// In the child of a fork: the threads that waited are gone.
+    pub fn after_fork(&self) {
+        lock(&self.waiters).clear();
+    }
+}

@@ -1,0 +1,40 @@
+//! Keeps sessions on servers whole when their process forks.
+//!
+//! The child cannot use a connection of its parent, but what it does with its copy must be told as an
+//! error. So no thread may be at a session's stream at the moment of the fork: its lock would stay
+//! taken in the child, where that thread does not exist.
+
+use std::cell::RefCell;
+use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Read by threads that are at a session's stream on their own, written by one that forks.
+static AT_STREAMS: RwLock<()> = RwLock::new(());
+static HOOKS: Once = Once::new();
+
+thread_local! {
+    /// While this thread forks.
+    static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+}
+
+/// Has forks of this process looked after.
+pub fn watch() {
+    HOOKS.call_once(|| {
+        // SAFETY: the functions are `extern "C"`, live as long as the program, and do not unwind.
+        unsafe {
+            libc::pthread_atfork(Some(before), Some(after), Some(after));
+        }
+    });
+}
+
+/// While this lives, forks wait.
+pub fn visit() -> RwLockReadGuard<'static, ()> {
+    AT_STREAMS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+extern "C" fn before() {
+    HELD.set(Some(AT_STREAMS.write().unwrap_or_else(PoisonError::into_inner)));
+}
+
+extern "C" fn after() {
+    HELD.set(None);
+}

@@ -1,0 +1,467 @@
+"""Sessions as objects: each thread and block has its own, and nobody ends another's."""
+
+import gc
+import os
+import threading
+
+import gt
+import numpy as np
+import pytest
+from processes import embedded_only, run_python
+
+
+def in_thread(act, *args):
+    """Run something in a thread of its own; give its result, or raise its error."""
+    outcome = {}
+
+    def run():
+        try:
+            outcome["result"] = act(*args)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["result"]
+
+
+def test_a_block_has_a_session_of_its_own():
+    outside = gt.current_session()
+    with gt.Session() as session:
+        assert gt.current_session() is session and session != outside
+        x = gt.ones(3)
+        assert gt.Session.of(x) is session and (x + 1).tolist() == [2, 2, 2]
+        assert not session.closed and "this process, 1 worker(s)>" in repr(session)
+    assert session.closed and repr(session).endswith(", closed>")
+    assert gt.current_session() is outside and gt.ones(2).tolist() == [1, 1]
+
+
+def test_blocks_are_nested():
+    with gt.Session() as outer:
+        a = gt.ones(2)
+        with gt.Session(workers=2) as inner:
+            b = gt.ones(2)
+            assert len(gt.status().workers) == len(gt.debug.get_worker_stats()) == 2
+            with outer.use() as same:
+                assert same is outer and gt.current_session() is outer
+                assert (gt.ones(2) + a).tolist() == [2, 2]
+            assert (gt.ones(2) + b).tolist() == [2, 2]
+        assert inner.closed and not outer.closed
+        assert gt.current_session() is outer and (gt.ones(2) + a).tolist() == [2, 2]
+
+
+def test_an_exception_closes_the_session_and_goes_on():
+    outside = gt.current_session()
+    with pytest.raises(ZeroDivisionError), gt.Session() as session:
+        gt.ones(1000, 1000).sum()
+        raise ZeroDivisionError
+    assert session.closed and gt.current_session() is outside
+
+
+def test_a_closed_session_says_so():
+    with gt.Session() as session:
+        x = gt.ones(3)
+    session.close()
+    for use in (
+        lambda: session.__enter__(),
+        lambda: session.use().__enter__(),
+        lambda: session.manual_seed(1),
+        lambda: session.synchronize(),
+    ):
+        with pytest.raises(ConnectionError, match=r"^session \d+ is closed \(this process, 1 "):
+            use()
+    with pytest.raises(ConnectionError, match="the session is closed"):
+        (x + 1).tolist()
+    assert gt.ones(1).item() == 1
+
+
+def test_a_session_that_is_closed_inside_its_block_says_so():
+    with gt.Session() as session:
+        gt.ones(1)
+        session.close()
+        for use in (lambda: gt.ones(1), gt.status, gt.current_session, gt.debug.get_worker_stats):
+            with pytest.raises(ConnectionError, match="of this `with` block is closed"):
+                use()
+        gt.synchronize()
+    assert gt.ones(1).item() == 1
+
+
+def test_a_closed_session_holds_no_memory():
+    def memory() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    with gt.Session() as session:
+        gt.ones(10).tolist()
+        before = memory()
+        x = gt.arange(25_000_000)
+        x.sum().item()
+        assert memory() - before > 150 << 20
+    del x
+    gc.collect()
+    assert memory() - before < 50 << 20 and session.closed
+
+
+def test_threads_have_sessions_of_their_own():
+    together = threading.Barrier(4)
+
+    def work(number):
+        with gt.Session() as session:
+            together.wait(30)
+            x = gt.full((50,), float(number))
+            for _ in range(200):
+                x = x + 1
+            assert x.tolist() == [number + 200.0] * 50 and gt.current_session() is session
+            together.wait(30)
+            return session
+
+    sessions = []
+    threads = [
+        threading.Thread(target=lambda n=number: sessions.append(work(n))) for number in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(set(sessions)) == 4 and all(session.closed for session in sessions)
+    assert gt.ones(1).item() == 1
+
+
+def test_a_session_is_used_by_other_threads():
+    with gt.Session() as session:
+        x = gt.arange(4)
+
+        def work(session):
+            assert gt.current_session() is not session
+            with session.use():
+                return gt.arange(4) + x
+
+        assert in_thread(work, session).tolist() == [0, 2, 4, 6]
+        # Without `use`, tensors are computed with where they are.
+        assert in_thread(lambda: (x * 2).tolist()) == [0, 2, 4, 6]
+        assert not session.closed
+
+
+def test_threads_that_have_not_connected_use_the_main_threads():
+    session = gt.current_session()
+    assert in_thread(gt.current_session) is session
+    x = in_thread(lambda: gt.ones(2))
+    assert (x + gt.ones(2)).tolist() == [2, 2]
+
+
+def test_a_block_is_left_in_its_thread():
+    with gt.Session() as session:
+        with pytest.raises(RuntimeError, match="ends in a thread that is not in it"):
+            in_thread(session.__exit__, None, None, None)
+        assert session.closed
+
+
+def test_blocks_of_generators_end_in_any_order():
+    def numbers(session):
+        with session.use():
+            yield gt.current_session()
+            yield gt.current_session()
+
+    outside = gt.current_session()
+    with gt.Session() as a, gt.Session() as b:
+        first, second = numbers(a), numbers(b)
+        assert next(first) is a and next(second) is b
+        first.close()
+        assert gt.current_session() is b
+        second.close()
+    assert gt.current_session() is outside
+
+
+def test_tensors_of_two_sessions_do_not_mix():
+    x = gt.ones(3, requires_grad=True)
+    with gt.Session(workers=2) as session:
+        y = gt.ones(3)
+        loss = gt.ones(3, requires_grad=True)
+
+        def assign_data():
+            y.data = x
+
+        def assign_grad():
+            y.grad = x
+
+        for name, mix in {
+            "add": lambda: x + y,
+            "cat": lambda: gt.cat([x, y]),
+            "where": lambda: gt.where(y > 0, y, x),
+            "copy_": lambda: y.copy_(x),
+            "sub_": lambda: y.__isub__(x),
+            "data": assign_data,
+            "grad": assign_grad,
+            "backward": lambda: loss.backward(x),
+        }.items():
+            with pytest.raises(RuntimeError, match="belong to different sessions") as caught:
+                mix()
+            lines = str(caught.value).splitlines()
+            assert name == "sub_" or lines[0].startswith(name), lines
+            places = sorted(lines[1:3])
+            assert f"  {repr(session)[4:-1].lower()}" in places, lines
+            assert any(repr(gt.Session.of(x))[4:-1].lower() in place for place in places), lines
+            assert "gt.Session.of(a).use()" in lines[3]
+        assert gt.Session.of(y) is session
+        with gt.Session.of(x).use():
+            brought = gt.from_numpy(y.numpy())
+        assert (x + brought).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match=r"worker\(s\), closed\n  hint: a closed session's"):
+        x + y
+
+
+def test_operations_stay_in_the_session_of_their_tensors():
+    """Wherever a thread is, what a module or optimizer makes for itself belongs to its tensors."""
+    model = gt.nn.Sequential(gt.nn.Linear(4, 5), gt.nn.Dropout(0.5), gt.nn.Linear(5, 3))
+    optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    x, y = gt.randn(8, 4), gt.randint(0, 3, (8,))
+    state = {name: value.numpy() for name, value in model.state_dict().items()}
+    long = gt.arange(5000)
+    with gt.Session():
+        for _ in range(2):
+            loss = gt.nn.cross_entropy_loss(model(x), y)
+            loss = loss + gt.nn.cross_entropy_loss(model(x), [0] * 8)
+            loss = loss + gt.nn.mse_loss(model(x), np.zeros((8, 3), "float32"))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert loss.item() > 0
+        optimizer.load_state_dict(optimizer.state_dict())
+        model.load_state_dict(state)
+        assert gt.nn.functional.one_hot(y, 3).shape == (8, 3)
+        assert repr(long) == "tensor([   0,    1,    2, ..., 4997, 4998, 4999], dtype=int64)"
+        assert gt.add([1.0, 2.0], x[0, :2]).shape == (2,) and gt.equal(x, x)
+    assert (model(x) - model(x)).shape == (8, 3)
+
+
+def test_seeds_are_a_sessions_own():
+    gt.manual_seed(5)
+    first = gt.rand(3).tolist()
+    with gt.Session() as session:
+        assert gt.rand(3).tolist() == first, "it begins with the seed of the program"
+        gt.manual_seed(6)
+        second = gt.rand(3).tolist()
+        session.manual_seed(6)
+        assert second != first and gt.rand(3).tolist() == second
+    third = gt.rand(3).tolist()
+    with gt.Session():
+        assert gt.rand(3).tolist() == first
+    gt.manual_seed(5)
+    assert gt.rand(3).tolist() == first and gt.rand(3).tolist() == third
+
+
+def test_explanations_and_limits_stay_with_their_session():
+    with gt.Session(workers=2) as session:
+        x = gt.ones(4)
+        with gt.debug.explain(quiet=True) as outer, gt.debug.strict():
+            y = x + 1
+            with gt.Session(), gt.debug.explain(quiet=True) as inner:
+                gt.zeros(2)
+                y = y * 2
+        assert [step.operation for step in outer.steps] == ["add", "mul"]
+        assert [step.operation for step in inner.steps] == ["full"]
+        with pytest.raises(ConnectionError), gt.debug.explain(quiet=True):
+            session.close()
+    with gt.debug.explain(quiet=True) as again:
+        gt.zeros(2)
+    assert len(again.steps) == 1
+
+
+def test_what_is_about_the_default_is_an_error_in_a_block():
+    with gt.Session() as session:
+        for change in (lambda: gt.connect("localhost:1"), lambda: gt.gpu_workers(2)):
+            with pytest.raises(RuntimeError, match="inside a `with` block of session") as caught:
+                change()
+            assert "gt.Session(" in str(caught.value)
+        with session.use(), pytest.raises(RuntimeError, match="a session that others have opened"):
+            gt.disconnect()
+        assert not session.closed
+        gt.disconnect()
+        assert session.closed
+        gt.disconnect()
+    assert gt.ones(1).item() == 1
+
+
+def test_a_thread_does_not_end_what_it_only_uses():
+    session = gt.current_session()
+    with pytest.raises(RuntimeError, match="uses the main thread's session") as caught:
+        in_thread(gt.disconnect)
+    assert session._open.place in str(caught.value)
+    assert gt.ones(1).item() == 1 and gt.current_session() is session
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"workers": 0}, ValueError, "at least one worker is needed, 0 given"),
+        ({"workers": -1}, ValueError, "at least one worker is needed, -1 given"),
+        ({"workers": "two"}, TypeError, "workers"),
+        ({"address": 12345}, TypeError, "address"),
+        ({"address": "localhost:1", "workers": 2}, ValueError, "workers=2 given with the address"),
+        ({"key_file": "a.key"}, ValueError, "key_file='a.key' given without an address"),
+        ({"insecure": True}, ValueError, "insecure=True given without an address"),
+        ({"address": "localhost:1"}, ConnectionError, "nothing answers at localhost:1"),
+        ({"address": "localhost:many"}, ConnectionError, "many"),
+        ({"address": "nowhere.invalid:1"}, ConnectionError, "nowhere.invalid"),
+        ({"address": "localhost:1", "key_file": "/no.key"}, ConnectionError, "/no.key"),
+    ],
+)
+def test_wrong_arguments_are_told(arguments, kind, words):
+    session = gt.current_session()
+    with pytest.raises(kind, match=words):
+        gt.Session(**arguments)
+    assert gt.current_session() is session
+
+
+@embedded_only
+def test_after_the_end_a_tensor_is_an_error():
+    done = run_python(
+        "import gt, threading\n"
+        "gt.disconnect()\n"  # nothing is there to end
+        "gt.ones(1).item()\n"
+        "gt.disconnect()\n"
+        "gt.disconnect()\n"
+        "gt.synchronize()\n"
+        "def tell():\n"
+        "    try: gt.ones(1)\n"
+        "    except ConnectionError as error: print(str(error))\n"
+        "    gt.disconnect()\n"
+        "tell()\n"
+        "thread = threading.Thread(target=tell); thread.start(); thread.join()\n"
+        "with gt.Session(): print(gt.ones(1).tolist())\n"
+        "gt.gpu_workers(2)\n"
+        "print(gt.ones(1).tolist(), gt.current_session())\n"
+    )
+    hint = "  hint: call gt.connect(...), or compute inside `with gt.Session(...):`"
+    assert done.stdout.splitlines() == [
+        "this thread disconnected from its workers in this process",
+        f"{hint}; gt.gpu_workers(n) lets the next tensor start workers in this process",
+        "this thread uses the main thread's session, which disconnected from its workers in this "
+        "process",
+        hint,
+        "[1.0]",
+        "[1.0] <gt.Session 3: this process, 2 worker(s)>",
+    ], done
+    assert done.stderr == ""
+
+
+@embedded_only
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "session = gt.Session(workers=2)\nwith session.use(): x = gt.ones(500, 500) @ gt.ones(500)",
+        "session = gt.Session(); session.__enter__(); x = gt.ones(3).exp()",
+        "with gt.Session(): gt.ones(3).tolist(); sys.exit(0)",
+        "def work():\n"
+        "    with gt.Session():\n"
+        "        while True: gt.ones(3).sum().item()\n"
+        "for _ in range(3): threading.Thread(target=work, daemon=True).start()\n"
+        "time.sleep(0.2)",
+        "def work():\n"
+        "    while True:\n"
+        "        with gt.Session(): gt.ones(3).sum().item()\n"
+        "for _ in range(3): threading.Thread(target=work, daemon=True).start()\n"
+        "time.sleep(0.2)",
+        "threads = [threading.Thread(target=lambda: kept.append(gt.Session())) for _ in range(3)]\n"
+        "kept = []\n"
+        "for thread in threads: thread.start()",
+        "atexit.register(lambda: gt.Session().__enter__() and gt.ones(3).tolist())",
+        "x = gt.ones(3); gt.disconnect(); gt.gpu_workers(1); y = gt.ones(3)",
+    ],
+)
+def test_every_ending_is_silent(ending, tmp_path):
+    code = "import atexit, gt, sys, threading, time\ngt.ones(3).tolist()\n"
+    done = run_python(code + ending, TMPDIR=str(tmp_path), HOME=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [file for _, _, files in os.walk(tmp_path) for file in files] == []
+
+
+@embedded_only
+def test_the_last_tensor_ends_a_session_whose_engine_is_in_python():
+    """Its worker may be at work then, and need Python's lock to come to an end."""
+    done = run_python(
+        "import gt\n"
+        "for _ in range(20):\n"
+        "    session = gt.Session()\n"
+        "    with session.use():\n"
+        "        x = gt.ones(300, 300)\n"
+        "        for _ in range(20): x = x @ x * 0.001\n"
+        "    del session\n"
+        "    del x\n"
+        "print('done')\n",
+        GT_BACKEND="numpy",
+    )
+    assert (done.stdout, done.stderr) == ("done\n", ""), done
+
+
+@embedded_only
+def test_what_computes_after_the_end_is_told():
+    done = run_python(
+        "import atexit\n"
+        "def late():\n"
+        "    try: gt.ones(3)\n"
+        "    except ConnectionError as error: print(str(error).splitlines()[0])\n"
+        "atexit.register(late)\n"
+        "import gt\n"
+    )
+    assert done.stdout == "the process is ending, and all sessions have ended\n", done
+
+
+@embedded_only
+def test_a_fork_inside_a_block():
+    """The child has a copy of the session, and ending it is nothing to the parent."""
+    done = run_python(
+        "import gt, os, threading\n"
+        "def child(act):\n"
+        "    process = os.fork()\n"
+        "    if process == 0: act(); os._exit(0)\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])\n"
+        "def check():\n"
+        "    print((x + 1).tolist(), gt.ones(1).tolist(), flush=True)\n"
+        "    session.close()\n"
+        "    try: gt.ones(1)\n"
+        "    except ConnectionError: print('closed', flush=True)\n"
+        "with gt.Session() as session:\n"
+        "    x = gt.ones(2)\n"
+        "    print(child(check), flush=True)\n"
+        "    def work():\n"
+        "        with gt.Session(): print(child(lambda: print(gt.ones(1).tolist(), flush=True)))\n"
+        "    thread = threading.Thread(target=work); thread.start(); thread.join()\n"
+        "    print((x + 2).tolist())\n"
+        "print(session.closed)\n",
+        PYTHONWARNINGS="ignore",
+    )
+    expected = ["[2.0, 2.0] [1.0]", "closed", "0", "[1.0]", "0", "[3.0, 3.0]", "True"]
+    assert done.stdout.splitlines() == expected and done.stderr == "", done
+
+
+@embedded_only
+def test_forks_while_others_open_and_close_sessions():
+    done = run_python(
+        "import gt, os, signal, threading, time\n"
+        "from processes import WAIT_FOR_CHILD\n"
+        "exec(WAIT_FOR_CHILD)\n"
+        "stop = False\n"
+        "def work():\n"
+        "    while not stop:\n"
+        "        with gt.Session(): gt.ones(100).sum().item()\n"
+        "threads = [threading.Thread(target=work) for _ in range(2)]\n"
+        "for thread in threads: thread.start()\n"
+        "codes = []\n"
+        "for _ in range(20):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        with gt.Session(): os._exit((gt.ones(3) * 2).tolist() != [2, 2, 2])\n"
+        "    codes.append(wait(child))\n"
+        "    if any(codes): break\n"
+        "stop = True\n"
+        "for thread in threads: thread.join()\n"
+        "print(codes)\n",
+        PYTHONWARNINGS="ignore",
+        PYTHONPATH=os.path.dirname(__file__),
+    )
+    assert done.stdout == f"{[0] * 20}\n" and done.stderr == "", done
