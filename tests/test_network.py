@@ -134,6 +134,36 @@ def test_a_dead_worker_is_named_and_the_session_goes_on():
         assert out == "True\n[2.0, 2.0]\n", (out, error)
 
 
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_the_slots_of_a_dead_worker_move_to_the_others(which):
+    """Those that are left compute the parts of the dead one, and exchange them among their slots."""
+    code = (
+        "gt.register_config('rows', gt.SignalConfig(gt.ShardConfig(axis=0)))\n"
+        "def total():\n"
+        "    with gt.signal.context('rows'):\n"
+        "        return (gt.arange(12.0).reshape(6, 2) @ gt.ones(2, 5)).sum(dim=0)\n"
+        "print(total().tolist(), flush=True); sys.stdin.readline()\n"
+        "for _ in range(20):\n"
+        "    try: total().tolist()\n"
+        "    except gt.WorkerError: continue\n"
+        "print(total().tolist())\n"
+    )
+    with cluster(3) as (address, processes):
+        command = [sys.executable, "-c", CLIENT + code, address]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        first = process.stdout.readline()
+        processes[1 + which].kill()
+        processes[1 + which].wait()
+        out, error = process.communicate("go\n", timeout=60)
+        assert first == out == "[66.0, 66.0, 66.0, 66.0, 66.0]\n", (first, out, error)
+
+
 def test_no_worker_is_an_error_after_the_limit():
     with cluster(0, "--worker-wait", "0.5") as (address, _):
         done = client(address, "gt.ones(2).tolist()\n")

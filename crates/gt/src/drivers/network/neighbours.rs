@@ -48,6 +48,11 @@ impl Neighbours {
         }
     }
 
+    /// This worker.
+    pub fn own(&self) -> WorkerId {
+        self.own
+    }
+
     /// What wakes a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
         self.peers.wakeup()

@@ -161,11 +161,23 @@ impl WorkerProcess {
         self.send_all(&mut out)
     }
 
+    /// Sends what the core gives. A piece from one of its slots to another stays here.
     fn send_all(&mut self, out: &mut Vec<Out>) -> Result<(), NetError> {
-        out.drain(..).try_for_each(|out| match out {
-            Out::Dispatcher(message) => self.answer(message),
-            Out::Worker(to, piece) => self.pass(to, piece),
-        })
+        let own = self.neighbours.own();
+        while !out.is_empty() {
+            let mut local = Vec::new();
+            for out in std::mem::take(out) {
+                match out {
+                    Out::Dispatcher(message) => self.answer(message)?,
+                    Out::Worker(to, piece) if to == own => local.push(piece),
+                    Out::Worker(to, piece) => self.pass(to, piece)?,
+                }
+            }
+            for piece in local {
+                self.core.handle(Message::Piece { sender: own, piece }, out);
+            }
+        }
+        Ok(())
     }
 
     /// Sends another worker a piece: straight, or as a block that it maps.
