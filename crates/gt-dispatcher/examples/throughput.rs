@@ -87,9 +87,10 @@ fn round(workers: u64, batches: u64) -> f64 {
     }
     let mut out = Vec::new();
     dispatcher.take_outbox(&mut out);
-    let batches: Vec<_> = (0..batches).map(|number| batch(number, signal)).collect();
-    let (count, mut runs, mut spent) = (batches.len() as u64 * BATCH, 0, Duration::ZERO);
-    for commands in batches {
+    let (count, mut runs, mut spent) = (batches * BATCH, 0, Duration::ZERO);
+    for number in 0..batches {
+        // Written just before, as a client or the decoder does.
+        let commands = batch(number, signal);
         let start = Instant::now();
         dispatcher.handle(Duration::ZERO, client, Role::Client, Message::Stream(commands));
         out.clear();

@@ -65,10 +65,10 @@ record!(enum ClientCommand {
 /// What a worker does for one lane: a session's worker slot.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WorkerCommand {
-    /// Compute.
-    Run(Instruction),
+    /// Compute. What many slots do alike is written once.
+    Run(Arc<Instruction>),
     /// Make a tensor from data.
-    Create(Create),
+    Create(Box<Create>),
     /// Forget a tensor.
     Free(TensorId),
     /// Answer with a tensor's value, for this line; by shared memory if the asker can read it.

@@ -131,8 +131,9 @@ fn client_commands() -> Vec<ClientCommand> {
 
 fn worker_commands() -> Vec<WorkerCommand> {
     let request = RequestId(4);
-    let mut commands: Vec<_> = instructions().into_iter().map(WorkerCommand::Run).collect();
-    commands.extend(creates().into_iter().map(WorkerCommand::Create));
+    let mut commands: Vec<_> =
+        instructions().into_iter().map(|one| WorkerCommand::Run(Arc::new(one))).collect();
+    commands.extend(creates().into_iter().map(|one| WorkerCommand::Create(Box::new(one))));
     commands.extend([
         WorkerCommand::Free(TensorId(6)),
         WorkerCommand::Fetch { request, tensor: TensorId(5), shared: true, line: SourceId(0) },

@@ -61,7 +61,7 @@ pub fn instruction(
 ) -> WorkerCommand {
     let (results, source, signal) = (smallvec![meta], line, 0);
     let made = Instruction { operation, output, results, operands, attributes, source, signal };
-    WorkerCommand::Run(made)
+    WorkerCommand::Run(Arc::new(made))
 }
 
 /// A slot's part of an instruction, or of what stands for it there.
@@ -75,7 +75,7 @@ pub fn part(
 ) -> WorkerCommand {
     let (source, signal) = (of.source, of.signal);
     let made = Instruction { operation, output, results, operands, attributes, source, signal };
-    WorkerCommand::Run(made)
+    WorkerCommand::Run(Arc::new(made))
 }
 
 fn slice(streams: &mut Streams, from: &TensorCopy, to: &TensorCopy, meta: Meta, line: SourceId) {

@@ -126,15 +126,18 @@ pub(super) fn run_in_place(
         }
     }
     if single {
-        return streams.push(layout.mesh.slots[0], WorkerCommand::Run(instruction));
+        return streams.push(layout.mesh.slots[0], WorkerCommand::Run(Arc::new(instruction)));
     }
     let wholes = instruction.results.clone();
+    let mut part = Arc::new(instruction);
     for (rank, &slot) in layout.mesh.slots.iter().enumerate() {
-        let mut part = instruction.clone();
-        for (part, whole) in part.results.iter_mut().zip(&wholes) {
-            part.shape = layout.block(whole.shape, rank).shape;
+        let shape = |whole: &Meta| layout.block(whole.shape, rank).shape;
+        // Most parts are of one size.
+        if !part.results.iter().zip(&wholes).all(|(part, whole)| part.shape == shape(whole)) {
+            let results = &mut Arc::make_mut(&mut part).results;
+            results.iter_mut().zip(&wholes).for_each(|(part, whole)| part.shape = shape(whole));
         }
-        streams.push(slot, WorkerCommand::Run(part));
+        streams.push(slot, WorkerCommand::Run(Arc::clone(&part)));
     }
 }
 

@@ -152,7 +152,7 @@ impl Planner {
                 return Ok(None);
             }
         };
-        let command = |content| WorkerCommand::Create(Create { output, content, signal });
+        let command = |content| WorkerCommand::Create(Box::new(Create { output, content, signal }));
         let Some(layout) = wanted.map(|wanted| wanted.layout(meta)) else {
             let home = catalogue.home(&mut self.meshes);
             let slot = home.mesh.slots[0];

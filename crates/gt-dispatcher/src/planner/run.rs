@@ -54,20 +54,51 @@ impl Planner {
                 Operands::None | Operands::Apart => {}
             }
         }
-        let metas = match operand_metas(catalogue, &instruction) {
-            Ok(metas) => metas,
-            Err(failure) => {
-                fail_outputs(catalogue, &instruction, &failure);
-                return Ok(());
+        match self.place(catalogue, &instruction) {
+            Ok((_, Operands::Together { layout, names, provenance })) => {
+                run_in_place(catalogue, streams, instruction, layout, &names, provenance);
             }
-        };
-        match self.run_anywhere(catalogue, streams, &instruction, &metas) {
-            Ok(done) => done,
-            Err(reason) => {
-                fail_outputs(catalogue, &instruction, &failure(&instruction, reason));
-                Ok(())
+            Ok((Wants { metas, meta, wanted }, _)) => {
+                let of = (&instruction, &metas, meta);
+                match self.run_anywhere(catalogue, streams, of, wanted) {
+                    Ok(done) => return done,
+                    Err(reason) => {
+                        let failure = failure(&instruction, reason);
+                        fail_outputs(catalogue, &instruction, &failure);
+                    }
+                }
             }
+            Err(failure) => fail_outputs(catalogue, &instruction, &failure),
         }
+        Ok(())
+    }
+
+    /// What an instruction is about, and where its operands lie together if that is where it is
+    /// computed.
+    ///
+    /// # Errors
+    /// Why it fails.
+    fn place(
+        &mut self,
+        catalogue: &mut Catalogue,
+        instruction: &Instruction,
+    ) -> Result<(Wants, Operands), Arc<Failure>> {
+        let metas = operand_metas(catalogue, instruction)?;
+        let fail = |reason| failure(instruction, reason);
+        let meta = check(instruction, &metas).map_err(fail)?;
+        let from_nothing = instruction.reads().next().is_none();
+        let wanted = match self.wanted(catalogue, instruction.signal).map_err(fail)? {
+            None if from_nothing => self.automatic(catalogue, meta),
+            wanted => wanted,
+        };
+        let mut operands = Operands::Apart;
+        if wanted.is_none() {
+            operands = single_place(catalogue, instruction);
+        }
+        if !matches!(operands, Operands::Together { .. }) {
+            operands = aligned(catalogue, instruction, meta, wanted.as_ref());
+        }
+        Ok((Wants { metas, meta, wanted }, operands))
     }
 
     /// Plans an instruction on the slots that its scope, or its operands, ask for.
@@ -78,29 +109,11 @@ impl Planner {
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
-        instruction: &Instruction,
-        metas: &Metas,
+        (instruction, metas, meta): (&Instruction, &Metas, Meta),
+        wanted: Option<Wanted>,
     ) -> Result<Result<(), String>, String> {
-        let meta = check(instruction, metas)?;
         let name = instruction.output;
-        let from_nothing = instruction.operands.iter().all(|operand| operand.tensor().is_none());
-        let wanted = match self.wanted(catalogue, instruction.signal)? {
-            None if from_nothing => self.automatic(catalogue, meta),
-            wanted => wanted,
-        };
-        if wanted.is_none()
-            && let Operands::Together { layout, names, provenance } =
-                single_place(catalogue, instruction)
-        {
-            run_in_place(catalogue, streams, instruction.clone(), layout, &names, provenance);
-            return Ok(Ok(()));
-        }
-        if let Operands::Together { layout, names, provenance } =
-            aligned(catalogue, instruction, meta, wanted.as_ref())
-        {
-            run_in_place(catalogue, streams, instruction.clone(), layout, &names, provenance);
-            return Ok(Ok(()));
-        }
+        let from_nothing = instruction.reads().next().is_none();
         let mesh = self.mesh_for(catalogue, instruction, wanted.as_ref());
         if instruction.operation.id == shape::SLICE.id
             && self.slice_in_place(catalogue, streams, instruction, meta, &mesh, name)
@@ -254,6 +267,14 @@ impl Planner {
         catalogue.add_copy(id, copy.clone());
         copy
     }
+}
+
+/// What an instruction is about.
+struct Wants {
+    metas: Metas,
+    meta: Meta,
+    /// What its scope asks for.
+    wanted: Option<Wanted>,
 }
 
 /// Whether a result from partial sums of these operands (bits) adds up to that of the sums: the

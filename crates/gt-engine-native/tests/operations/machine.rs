@@ -1,5 +1,7 @@
 //! A worker with the native engine, and tensors laid out in all ways.
 
+use std::sync::Arc;
+
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Failure, Message};
 use gt_ir::{
@@ -68,7 +70,7 @@ impl Machine {
         let output = self.id();
         self.metas.insert(output, Meta::new(data.dtype, data.shape));
         let content = Content::Data(data);
-        self.handle(WorkerCommand::Create(Create { output, content, signal: 0 }));
+        self.handle(WorkerCommand::Create(Box::new(Create { output, content, signal: 0 })));
         output
     }
 
@@ -85,7 +87,7 @@ impl Machine {
         let result = operation.check(&metas, attributes);
         let result = result.unwrap_or(Meta::new(DType::F32, Shape::SCALAR));
         self.metas.insert(output, result);
-        self.handle(WorkerCommand::Run(Instruction {
+        self.handle(WorkerCommand::Run(Arc::new(Instruction {
             operation,
             output,
             results: [result].into_iter().collect(),
@@ -93,7 +95,7 @@ impl Machine {
             attributes: attributes.clone(),
             source: SourceId::default(),
             signal: 0,
-        }));
+        })));
         output
     }
 

@@ -1,5 +1,7 @@
 //! What a template consists of.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::bindings::Values;
@@ -167,7 +169,7 @@ impl Step {
         slot: SlotId,
     ) -> Option<WorkerCommand> {
         Some(match self {
-            Step::Run(step) => WorkerCommand::Run(step.instruction(values)),
+            Step::Run(step) => WorkerCommand::Run(Arc::new(step.instruction(values))),
             Step::Data { .. } => return None,
             Step::Exchange(step) => WorkerCommand::Exchange(step.exchange(values, first, slot)),
             Step::Free(name) => WorkerCommand::Free(values.tensor(*name)),

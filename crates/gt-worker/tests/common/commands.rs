@@ -28,7 +28,7 @@ pub fn tensor(id: u64) -> Operand {
 
 pub fn create(id: u64, numbers: &[f64]) -> WorkerCommand {
     let (output, content) = (TensorId(id), Content::Data(data(numbers)));
-    WorkerCommand::Create(Create { output, content, signal: 0 })
+    WorkerCommand::Create(Box::new(Create { output, content, signal: 0 }))
 }
 
 /// An operation whose result is a vector of this length.
@@ -55,7 +55,7 @@ pub fn add(output: u64, left: u64, right: Operand) -> Instruction {
 }
 
 pub fn run(instruction: Instruction) -> WorkerCommand {
-    WorkerCommand::Run(instruction)
+    WorkerCommand::Run(Arc::new(instruction))
 }
 
 pub fn neg(output: u64, input: u64) -> WorkerCommand {
