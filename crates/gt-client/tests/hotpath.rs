@@ -1,7 +1,7 @@
 //! The stream that leaves the detector stands for the one that entered it.
 
 use gt_client::hotpath::{HotPathDetector, Settings};
-use gt_ir::ops::{binary, shape, unary};
+use gt_ir::ops::{binary, slice, unary};
 use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, expand};
 use gt_ir::{
     Attribute, Attributes, ClientCommand, Content, Create, DType, Instance, Instruction, Meta,
@@ -208,17 +208,17 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A part of a program: its steps, how often they are repeated, and which are left out when.
 #[derive(Clone, Debug)]
-struct Part {
+struct IterationPart {
     steps: Vec<Step>,
     rounds: usize,
     line: u32,
     skips: Vec<(usize, usize)>,
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = IterationPart> {
     let steps = proptest::collection::vec(step(), 1..14);
     let skips = proptest::collection::vec((0usize..30, 0usize..14), 0..3);
-    (steps, 1usize..25, 0u32..3, skips).prop_map(|(steps, rounds, line, skips)| Part {
+    (steps, 1usize..25, 0u32..3, skips).prop_map(|(steps, rounds, line, skips)| IterationPart {
         steps,
         rounds,
         line,
@@ -226,7 +226,7 @@ fn part() -> impl Strategy<Value = Part> {
     })
 }
 
-fn run_part(issuer: &mut Issuer, tensors: &mut Vec<u64>, part: &Part) {
+fn run_part(issuer: &mut Issuer, tensors: &mut Vec<u64>, part: &IterationPart) {
     for round in 0..part.rounds {
         for (index, step) in part.steps.iter().enumerate() {
             if part.skips.contains(&(round, index)) {
@@ -251,7 +251,7 @@ fn run_part(issuer: &mut Issuer, tensors: &mut Vec<u64>, part: &Part) {
                         Attribute::ints(&[1i64])
                     ];
                     let meta = issuer.alive[&pick(a)];
-                    issuer.run(line, &shape::SLICE, &[tensor(pick(a))], attributes, meta)
+                    issuer.run(line, &slice::SLICE, &[tensor(pick(a))], attributes, meta)
                 }
                 Step::Create => issuer.create(4 + part.line as usize),
                 Step::Free(back) => {

@@ -12,17 +12,17 @@ use rustc_hash::FxHashMap;
 /// The credit of one session.
 #[derive(Default)]
 pub(crate) struct Flow {
-    lanes: Vec<Lane>,
-    batches: FxHashMap<u64, Batch>,
+    lanes: Vec<LaneCredit>,
+    batches: FxHashMap<u64, BatchCredit>,
     next: u64,
     /// The lanes of the last batch.
     busy: Vec<SlotId>,
-    /// Batches may pass the window until there is room again: somebody waits for them.
-    passes: bool,
+    /// Whether batches are sent though the window is full: somebody waits for them.
+    ignores_window: bool,
 }
 
 #[derive(Default)]
-struct Lane {
+struct LaneCredit {
     /// The weight of all commands that it has not reported done.
     in_flight: u64,
     /// Of which batches these are, oldest first.
@@ -31,7 +31,7 @@ struct Lane {
     told: Option<u64>,
 }
 
-struct Batch {
+struct BatchCredit {
     /// What the client gets back when all parts are done.
     weight: u64,
     /// How many lanes have a part of it.
@@ -39,17 +39,17 @@ struct Batch {
 }
 
 impl Flow {
-    fn lane(&mut self, slot: SlotId) -> &mut Lane {
+    fn lane(&mut self, slot: SlotId) -> &mut LaneCredit {
         let index = slot.0 as usize;
         if index >= self.lanes.len() {
-            self.lanes.resize_with(index + 1, Lane::default);
+            self.lanes.resize_with(index + 1, LaneCredit::default);
         }
         &mut self.lanes[index]
     }
 
     /// Whether the lanes of the last batch, and `home`, have room for another.
     pub fn has_room(&self, home: SlotId, window: u64) -> bool {
-        if self.passes {
+        if self.ignores_window {
             return true;
         }
         let has_room = |slot: &SlotId| {
@@ -58,14 +58,15 @@ impl Flow {
         self.busy.iter().chain([&home]).all(has_room)
     }
 
-    /// Lets what waits pass the window: workers find out of what is under way that nobody wants.
-    pub fn let_pass(&mut self) {
-        self.passes = true;
+    /// Sends what is queued though the window is full: workers then see the frees among it, and
+    /// skip what nobody wants.
+    pub fn ignore_window(&mut self) {
+        self.ignores_window = true;
     }
 
-    /// Nothing waits any more.
-    pub fn stop_passing(&mut self) {
-        self.passes = false;
+    /// The queue is empty: the window counts again.
+    pub fn heed_window(&mut self) {
+        self.ignores_window = false;
     }
 
     /// Parts of these weights go to these lanes. Gives the weight that the client gets back at once:
@@ -83,7 +84,7 @@ impl Flow {
         if self.busy.is_empty() {
             return weight;
         }
-        self.batches.insert(batch, Batch { weight, open: self.busy.len() });
+        self.batches.insert(batch, BatchCredit { weight, open: self.busy.len() });
         0
     }
 

@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use gt_ir::message::{Failure, Message};
 use gt_ir::{LaneId, SlotId, TransferId};
 
-/// What a member has said: that it is ready, in an epoch, or its failure.
-type Word = Result<u64, Failure>;
+/// What a member reports: that it is ready, in an epoch, or its failure.
+type Readiness = Result<u64, Failure>;
 
 /// An exchange may be made by several groups: session, transfer, and a group's first member.
 type Key = (u32, TransferId, SlotId);
 
-/// A joint exchange of which not all members have spoken.
-struct Open {
+/// A joint exchange of which not all members have reported.
+struct PendingJoint {
     members: Vec<SlotId>,
-    said: BTreeMap<SlotId, u64>,
+    ready: BTreeMap<SlotId, u64>,
     /// Why nobody joins.
     failure: Option<Failure>,
 }
@@ -29,8 +29,8 @@ struct Open {
 /// The joint exchanges under way, by session.
 #[derive(Default)]
 pub(crate) struct Joints {
-    open: BTreeMap<Key, Open>,
-    /// Lanes that were lost: they will not speak of what was planned before that transfer.
+    open: BTreeMap<Key, PendingJoint>,
+    /// Lanes that were lost: they will not report on what was planned before that transfer.
     lost: BTreeMap<LaneId, (TransferId, Failure)>,
     sequence: u64,
 }
@@ -43,7 +43,7 @@ impl Joints {
         lane: LaneId,
         transfer: TransferId,
         members: Vec<SlotId>,
-        word: Word,
+        readiness: Readiness,
     ) -> Vec<(SlotId, Message)> {
         let Some(first) = members.first() else { return Vec::new() };
         let key = (lane.session, transfer, *first);
@@ -53,24 +53,24 @@ impl Joints {
                 let lost = lost.get(&LaneId { slot: *slot, ..lane });
                 lost.filter(|(next, _)| transfer < *next).map(|(_, failure)| failure)
             };
-            let said = members.iter().filter(|slot| gone(slot).is_some()).map(|slot| (*slot, 0));
-            let (said, failure) = (said.collect(), members.iter().find_map(gone).cloned());
-            Open { members, said, failure }
+            let ready = members.iter().filter(|slot| gone(slot).is_some()).map(|slot| (*slot, 0));
+            let (ready, failure) = (ready.collect(), members.iter().find_map(gone).cloned());
+            PendingJoint { members, ready, failure }
         };
         let open = self.open.entry(key).or_insert_with(new);
-        if !open.members.contains(&lane.slot) || open.said.contains_key(&lane.slot) {
+        if !open.members.contains(&lane.slot) || open.ready.contains_key(&lane.slot) {
             return Vec::new();
         }
-        let epoch = word.as_ref().copied().unwrap_or_default();
-        open.said.insert(lane.slot, epoch);
-        match (word, open.failure.clone()) {
+        let epoch = readiness.as_ref().copied().unwrap_or_default();
+        open.ready.insert(lane.slot, epoch);
+        match (readiness, open.failure.clone()) {
             (_, Some(failure)) => {
-                self.forget_if_complete(key);
+                self.remove_if_complete(key);
                 vec![self.tell(key, lane.slot, Err(failure))]
             }
             (Err(failure), None) => self.fail(key, failure),
-            (Ok(_), None) if open.said.len() == open.members.len() => {
-                let epoch = open.said.values().copied().max().unwrap_or_default();
+            (Ok(_), None) if open.ready.len() == open.members.len() => {
+                let epoch = open.ready.values().copied().max().unwrap_or_default();
                 let members = open.members.clone();
                 self.open.remove(&key);
                 self.sequence += 1;
@@ -80,23 +80,23 @@ impl Joints {
         }
     }
 
-    /// A lane will never speak of what was planned before the transfer `next`.
+    /// A lane will never report on what was planned before the transfer `next`.
     pub fn lose(
         &mut self,
         lane: LaneId,
         next: TransferId,
         failure: &Failure,
     ) -> Vec<(SlotId, Message)> {
-        // What others say of it may still be under way.
+        // The reports of other members may still be under way.
         self.lost.insert(lane, (next, failure.clone()));
-        let is_member = |(key, open): &(&Key, &Open)| {
+        let is_member = |(key, open): &(&Key, &PendingJoint)| {
             key.0 == lane.session && open.members.contains(&lane.slot)
         };
         let keys: Vec<_> = self.open.iter().filter(is_member).map(|(key, _)| *key).collect();
         let mut told = Vec::new();
         for key in keys {
             if let Some(open) = self.open.get_mut(&key) {
-                open.said.insert(lane.slot, 0);
+                open.ready.insert(lane.slot, 0);
             }
             told.extend(self.fail(key, failure.clone()));
         }
@@ -104,32 +104,38 @@ impl Joints {
         told
     }
 
-    /// Tells all who have spoken that nobody joins.
+    /// Tells all that have reported that nobody joins.
     fn fail(&mut self, key: Key, failure: Failure) -> Vec<(SlotId, Message)> {
         let Some(open) = self.open.get_mut(&key).filter(|open| open.failure.is_none()) else {
             return Vec::new();
         };
         open.failure = Some(failure.clone());
-        let spoken: Vec<SlotId> = open.said.keys().copied().collect();
-        self.forget_if_complete(key);
-        spoken.into_iter().map(|slot| self.tell(key, slot, Err(failure.clone()))).collect()
+        let reported: Vec<SlotId> = open.ready.keys().copied().collect();
+        self.remove_if_complete(key);
+        reported.into_iter().map(|slot| self.tell(key, slot, Err(failure.clone()))).collect()
     }
 
-    fn forget_if_complete(&mut self, key: Key) {
-        if self.open.get(&key).is_some_and(|open| open.said.len() == open.members.len()) {
+    fn remove_if_complete(&mut self, key: Key) {
+        if self.open.get(&key).is_some_and(|open| open.ready.len() == open.members.len()) {
             self.open.remove(&key);
         }
     }
 
-    fn tell(&self, (session, transfer, _): Key, slot: SlotId, result: Word) -> (SlotId, Message) {
+    fn tell(
+        &self,
+        (session, transfer, _): Key,
+        slot: SlotId,
+        result: Readiness,
+    ) -> (SlotId, Message) {
         let (lane, sequence) = (LaneId { session, slot }, self.sequence);
         (slot, Message::Join { lane, transfer, sequence, result })
     }
 
-    /// Whether a lane is a member of an exchange under way, of which it may have spoken.
-    pub fn concern(&self, lane: LaneId) -> bool {
-        let is_member =
-            |(key, open): (&Key, &Open)| key.0 == lane.session && open.members.contains(&lane.slot);
+    /// Whether a lane is a member of an exchange under way, of which it may have reported.
+    pub fn involve(&self, lane: LaneId) -> bool {
+        let is_member = |(key, open): (&Key, &PendingJoint)| {
+            key.0 == lane.session && open.members.contains(&lane.slot)
+        };
         self.open.iter().any(is_member)
     }
 
@@ -154,14 +160,19 @@ mod tests {
         LaneId { session: 7, slot: SlotId(slot) }
     }
 
-    fn ready(joints: &mut Joints, transfer: u64, slot: u32, word: Word) -> Vec<(u32, u64, Word)> {
+    fn ready(
+        joints: &mut Joints,
+        transfer: u64,
+        slot: u32,
+        readiness: Readiness,
+    ) -> Vec<(u32, u64, Readiness)> {
         let members = vec![SlotId(0), SlotId(2)];
-        let told = joints.ready(lane(slot), TransferId(transfer), members, word);
-        let words = told.into_iter().map(|(slot, message)| match message {
+        let told = joints.ready(lane(slot), TransferId(transfer), members, readiness);
+        let joins = told.into_iter().map(|(slot, message)| match message {
             Message::Join { sequence, result, .. } => (slot.0, sequence, result),
             other => panic!("{other:?}"),
         });
-        words.collect()
+        joins.collect()
     }
 
     fn failure(reason: &str) -> Failure {
@@ -175,7 +186,7 @@ mod tests {
         assert_eq!(ready(&mut joints, 1, 0, Ok(0)), []);
         assert_eq!(ready(&mut joints, 2, 0, Ok(0)), []);
         assert_eq!(ready(&mut joints, 2, 2, Ok(3)), [(0, 1, Ok(3)), (2, 1, Ok(3))]);
-        // Whoever is no member has no say.
+        // Whoever is no member is ignored.
         assert_eq!(ready(&mut joints, 1, 1, Ok(9)), []);
         assert_eq!(ready(&mut joints, 1, 2, Ok(0)), [(0, 2, Ok(0)), (2, 2, Ok(0))]);
     }
@@ -186,7 +197,7 @@ mod tests {
         ready(&mut joints, 1, 0, Ok(0));
         let told = joints.lose(lane(2), TransferId(2), &failure("lost"));
         assert_eq!(told.iter().map(|(slot, _)| slot.0).collect::<Vec<_>>(), [0]);
-        // Who is lost before anybody has spoken is known to those who speak later.
+        // Who is lost before anybody has reported is known to those who speak later.
         let mut late = Joints::default();
         assert_eq!(late.lose(lane(2), TransferId(2), &failure("lost")), []);
         assert_eq!(ready(&mut late, 1, 0, Ok(0)), [(0, 0, Err(failure("lost")))]);
@@ -195,12 +206,12 @@ mod tests {
         assert_eq!(ready(&mut late, 2, 0, Ok(0)), []);
         assert_eq!(ready(&mut late, 2, 2, Ok(0)).len(), 2);
         // Whoever comes later is told at once.
-        let word = Err(failure("no input"));
-        assert_eq!(ready(&mut joints, 2, 2, word.clone()), [(2, 0, word.clone())]);
-        assert_eq!(ready(&mut joints, 2, 0, Ok(0)), [(0, 0, word)]);
+        let readiness = Err(failure("no input"));
+        assert_eq!(ready(&mut joints, 2, 2, readiness.clone()), [(2, 0, readiness.clone())]);
+        assert_eq!(ready(&mut joints, 2, 0, Ok(0)), [(0, 0, readiness)]);
         assert!(joints.open.is_empty());
         ready(&mut joints, 3, 0, Ok(0));
-        assert!(joints.concern(lane(0)) && joints.concern(lane(2)) && !joints.concern(lane(1)));
+        assert!(joints.involve(lane(0)) && joints.involve(lane(2)) && !joints.involve(lane(1)));
         joints.end_session(7);
         assert!(joints.open.is_empty());
     }

@@ -1,7 +1,7 @@
 //! The templates of a session, as its client has told them.
 
 use gt_ir::liveness::Effects;
-use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, Part, Step, Values, expand};
+use gt_ir::template::{IterationPart, MAX_ALL_STEPS, MAX_TEMPLATES, Step, Values, expand};
 use gt_ir::{ClientCommand, Definition, Instance, Invocation, TemplateError};
 use rustc_hash::FxHashMap;
 
@@ -124,7 +124,7 @@ impl Followed {
         let ClientCommand::Invoke(invocation) = command else { return needed };
         let Some(instance) = self.known.get(&invocation.template) else { return needed };
         let Instance { template, bindings, .. } = instance;
-        let Part { first, last, frees } = invocation.part;
+        let IterationPart { first, last, frees } = invocation.part;
         let steps = &template.steps[first as usize..last as usize];
         let mut effects = Effects::default();
         for step in steps {

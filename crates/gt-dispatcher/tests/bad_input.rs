@@ -6,7 +6,7 @@ mod common;
 use common::pair::Pair;
 use common::*;
 use gt_ir::signal::{MeshAxis, Shard};
-use gt_ir::template::Part;
+use gt_ir::template::IterationPart;
 use gt_ir::{
     ClientCommand, Content, Create, DType, Invocation, Meta, Operand, RequestId, Scalar, Shape,
     TensorData, TensorId, ops,
@@ -139,7 +139,7 @@ fn invocations_that_do_not_fit_end_the_session() {
         program.commands.push(ClientCommand::Invoke(Box::new(invocation)));
         program.commands
     };
-    let part = |first, last, frees| Part { first, last, frees };
+    let part = |first, last, frees| IterationPart { first, last, frees };
     let no_slot = "template 0 has no such slot or free";
     let differs = "an invocation of template 0 binds other tensors or numbers at each end";
     let cases: [(&dyn Fn(&mut Invocation), &str); 9] = [

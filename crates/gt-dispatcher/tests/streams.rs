@@ -175,7 +175,7 @@ fn a_slice_with_gaps_stays_where_it_is() {
     let mut program = Program::default();
     program.within_rows();
     let x = program.ones(&[12, 2]);
-    program.run(&ops::shape::SLICE, &[x], &rows(1, 5, 2));
+    program.run(&ops::slice::SLICE, &[x], &rows(1, 5, 2));
     check("slice.txt", 2, program);
 }
 
@@ -184,7 +184,7 @@ fn a_batch_is_shared_out_evenly() {
     let mut program = Program::default();
     program.within_rows();
     let x = program.ones(&[12, 2]);
-    let batch = program.run(&ops::shape::SLICE, &[x], &rows(1, 4, 1));
+    let batch = program.run(&ops::slice::SLICE, &[x], &rows(1, 4, 1));
     program.run(&ops::unary::EXP, &[batch], &[]);
     check("batch.txt", 2, program);
 }
@@ -194,7 +194,7 @@ fn a_slice_that_one_worker_has_all_of_is_balanced() {
     let mut program = Program::default();
     program.within_rows();
     let x = program.ones(&[36, 2]);
-    program.run(&ops::shape::SLICE, &[x], &rows(0, 6, 2));
+    program.run(&ops::slice::SLICE, &[x], &rows(0, 6, 2));
     check("balance.txt", 3, program);
 }
 
@@ -249,7 +249,7 @@ fn a_moving_slice_is_planned_once() {
     program.within_rows();
     let x = program.ones(&[12, 2]);
     let mut repeated = program.define(0, &[], |program| {
-        let slice = program.step(&ops::shape::SLICE, &[x], &rows(0, 4, 1));
+        let slice = program.step(&ops::slice::SLICE, &[x], &rows(0, 4, 1));
         let of = Operand::Tensor(slice.output);
         vec![slice, program.step(&ops::unary::EXP, &[of], &[])]
     });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::event::{Event, Kind, Track};
+use gt_ir::event::{Event, EventKind, Track};
 use gt_ir::message::{Hello, Message, Named, PROTOCOL_VERSION, Role, schema};
 use gt_ir::status::{Report, Status};
 use gt_ir::{ClientCommand, RequestId};
@@ -71,7 +71,7 @@ impl World {
 
 fn issue(count: usize) -> Message {
     let times = (Duration::ZERO, Duration::ZERO);
-    let event = Event::of_batch(Kind::Issue, Track::Client, 0, 1, times);
+    let event = Event::of_batch(EventKind::Issue, Track::Client, 0, 1, times);
     Message::Events { events: vec![event; count], dropped: 0 }
 }
 

@@ -2,7 +2,7 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r};
-use gt_ir::ops::{shape as s, ternary as t, unary as u};
+use gt_ir::ops::{shape as s, slice, ternary as t, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
 
@@ -107,8 +107,8 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&s::PERMUTE, By(shape::permute)),
     (&s::EXPAND, By(shape::expand)),
     (&s::FLIP, By(shape::flip)),
-    (&s::SLICE, By(shape::slice)),
-    (&s::SLICE_ASSIGN, By(shape::slice_assign)),
+    (&slice::SLICE, By(shape::slice)),
+    (&slice::SLICE_ASSIGN, By(shape::slice_assign)),
     (&s::CAT, By(shape::cat)),
     (&s::TRIL, By(shape::tril)),
     (&s::TRIU, By(shape::triu)),

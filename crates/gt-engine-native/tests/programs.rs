@@ -5,7 +5,9 @@ use std::sync::Arc;
 use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Instruction;
 use gt_ir::message::Message;
-use gt_ir::ops::{binary as b, compare as c, matmul, nn, reduce as r, shape as s, ternary as t};
+use gt_ir::ops::{
+    binary as b, compare as c, matmul, nn, reduce as r, shape as s, slice, ternary as t,
+};
 use gt_ir::ops::{create, index, unary as u};
 use gt_ir::philox::Stream;
 use gt_ir::template::{self, Builder};
@@ -156,7 +158,7 @@ fn grow(plan: &mut Plan, dice: &mut Dice) -> bool {
                     Attribute::dims(&sizes),
                     Attribute::ints(&steps)
                 ];
-                (&s::SLICE, smallvec![first], lists)
+                (&slice::SLICE, smallvec![first], lists)
             }
             16 => {
                 let (second, third) = (operand(dice), operand(dice));
@@ -406,7 +408,7 @@ fn what_rows_give_is_read_as_it_broadcasts() {
 fn starts_are_looked_at_in_every_iteration() {
     let result = Meta::new(DType::F32, Shape::new(&[4]).unwrap());
     let slice = |output: u64, start: i64| Instruction {
-        operation: &s::SLICE,
+        operation: &slice::SLICE,
         output: TensorId(output),
         results: smallvec![result],
         operands: smallvec![Operand::Tensor(TensorId(1))],
@@ -440,7 +442,7 @@ fn starts_are_looked_at_in_every_iteration() {
             template: 0,
             bases,
             transfer: TransferId(0),
-            part: template::Part { first: 0, last: 2, frees: 0 },
+            part: template::IterationPart { first: 0, last: 2, frees: 0 },
             tensors: vec![],
             numbers,
             others: vec![],
@@ -489,7 +491,7 @@ fn parts_of_zeros_are_joined() {
             let region = [[0, start, 0], [5, rows as i64, 3], [1, 1, 1]];
             let region = region.map(|ints| Attribute::ints(&ints)).into_iter().collect();
             let operands = [Operand::Tensor(zeros), Operand::Tensor(value as u32)];
-            let part = push(&s::SLICE_ASSIGN, &operands, region);
+            let part = push(&slice::SLICE_ASSIGN, &operands, region);
             total = Some(match total {
                 Some(total) => {
                     push(&b::ADD, &[Operand::Tensor(total), Operand::Tensor(part)], smallvec![])

@@ -45,7 +45,7 @@ impl Family {
 
 /// The kind of values an attribute takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum AttributeKind {
     Int,
     Float,
     Bool,
@@ -59,17 +59,17 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct AttributeSpec {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: AttributeKind,
     /// Whether its values change from iteration to iteration of a loop, so that they are not part
     /// of a template's structure.
     pub varies: bool,
 }
 
-pub const fn attribute(name: &'static str, kind: Kind) -> AttributeSpec {
+pub const fn attribute(name: &'static str, kind: AttributeKind) -> AttributeSpec {
     AttributeSpec { name, kind, varies: false }
 }
 
-pub const fn varying(name: &'static str, kind: Kind) -> AttributeSpec {
+pub const fn varying(name: &'static str, kind: AttributeKind) -> AttributeSpec {
     AttributeSpec { name, kind, varies: true }
 }
 
@@ -201,12 +201,15 @@ impl Operation {
             && attributes.iter().zip(self.attributes).all(|(given, spec)| {
                 matches!(
                     (spec.kind, given),
-                    (Kind::Int, Attribute::Int(_))
-                        | (Kind::Float, Attribute::Float(_))
-                        | (Kind::Bool, Attribute::Bool(_))
-                        | (Kind::DType | Kind::OptionalDType, Attribute::DType(_))
-                        | (Kind::OptionalDType, Attribute::None)
-                        | (Kind::Ints, Attribute::Ints(_))
+                    (AttributeKind::Int, Attribute::Int(_))
+                        | (AttributeKind::Float, Attribute::Float(_))
+                        | (AttributeKind::Bool, Attribute::Bool(_))
+                        | (
+                            AttributeKind::DType | AttributeKind::OptionalDType,
+                            Attribute::DType(_)
+                        )
+                        | (AttributeKind::OptionalDType, Attribute::None)
+                        | (AttributeKind::Ints, Attribute::Ints(_))
                 )
             });
         if !kinds_fit {

@@ -132,7 +132,7 @@ impl Block {
 }
 
 /// What one worker computes of an instruction.
-pub struct Part<'a> {
+pub struct LocalPart<'a> {
     /// Its parts of the operands; `None` for numbers.
     pub operands: &'a [Option<Block>],
     pub output: Block,
@@ -141,7 +141,7 @@ pub struct Part<'a> {
 }
 
 /// Attributes that describe the whole tensor, as they are for one part.
-pub type Localize = fn(&Attributes, &Part) -> Attributes;
+pub type Localize = fn(&Attributes, &LocalPart) -> Attributes;
 
 impl Rule {
     /// All operands whole, a whole output.
@@ -280,7 +280,7 @@ pub fn shape_of(call: &Call, operand: usize) -> Shape {
 }
 
 /// Attribute 0 is the shape of the output.
-pub fn localize_shape(attributes: &Attributes, part: &Part) -> Attributes {
+pub fn localize_shape(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut attributes = attributes.clone();
     attributes[0] = crate::Attribute::dims(&part.output.shape);
     attributes

@@ -46,11 +46,11 @@ struct Outgoing {
     socket: Socket,
     monitor: Socket,
     since: Instant,
-    state: State,
+    state: LinkState,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum LinkState {
     Connecting,
     Open,
     Failed,
@@ -155,7 +155,7 @@ impl PeerLinks {
             let reason = "the other worker cannot be reached".to_string();
             Err(NetError::Lost { address: endpoint.clone(), reason })
         };
-        if link.state == State::Failed {
+        if link.state == LinkState::Failed {
             return lost();
         }
         match send_frames(&link.socket, frames) {
@@ -190,7 +190,7 @@ impl PeerLinks {
             Ok(monitor)
         };
         let monitor = setup().map_err(during("connecting to a worker"))?;
-        Ok(Outgoing { socket, monitor, since: Instant::now(), state: State::Connecting })
+        Ok(Outgoing { socket, monitor, since: Instant::now(), state: LinkState::Connecting })
     }
 
     /// The workers that turn out not to be reachable, or not any more; each is told once.
@@ -203,7 +203,7 @@ impl PeerLinks {
         for (worker, link) in &mut self.outgoing {
             let before = link.state;
             link.look();
-            if link.state == State::Failed && before != State::Failed {
+            if link.state == LinkState::Failed && before != LinkState::Failed {
                 failed.push(*worker);
             }
         }
@@ -253,17 +253,17 @@ impl Outgoing {
             let Ok(frames) = self.monitor.recv_multipart(0) else { break };
             let Some(raw) = frames.first().and_then(|frame| frame.get(..2)) else { continue };
             match SocketEvent::from_raw(u16::from_le_bytes([raw[0], raw[1]])) {
-                SocketEvent::HANDSHAKE_SUCCEEDED => self.state = State::Open,
+                SocketEvent::HANDSHAKE_SUCCEEDED => self.state = LinkState::Open,
                 SocketEvent::HANDSHAKE_FAILED_AUTH
                 | SocketEvent::HANDSHAKE_FAILED_PROTOCOL
                 | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL
                 | SocketEvent::DISCONNECTED
-                | SocketEvent::CLOSED => self.state = State::Failed,
+                | SocketEvent::CLOSED => self.state = LinkState::Failed,
                 _ => {}
             }
         }
-        if self.state == State::Connecting && self.since.elapsed() > CONNECT_LIMIT {
-            self.state = State::Failed;
+        if self.state == LinkState::Connecting && self.since.elapsed() > CONNECT_LIMIT {
+            self.state = LinkState::Failed;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::data::SharedBlock;
-use gt_ir::event::{Activity, Event, Kind, Mix, Track, What};
+use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::{Collective, Exchange, Parts, Receive, Sender};
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
 use gt_ir::fabric::{Fabric, Joint, Member, Way};
@@ -16,7 +16,7 @@ use gt_ir::sharding::{Block, Reduction};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::status::{Report, SessionStatus, Share, Status, Waits, WorkerStatus};
 use gt_ir::template::{
-    Argument, ExchangeStep, MovingSlice, Name, Part, RunStep, Start, Step, Varying,
+    Argument, ExchangeStep, IterationPart, MovingSlice, Name, RunStep, Start, Step, Varying,
 };
 use gt_ir::wire::Record;
 use gt_ir::{
@@ -151,7 +151,7 @@ fn worker_commands() -> Vec<WorkerCommand> {
 fn definition() -> Definition {
     let lists = [vec![1i64], vec![2], vec![1]];
     let run = RunStep {
-        operation: &ops::shape::SLICE,
+        operation: &ops::slice::SLICE,
         output: Name::Own(300),
         results: [meta()].into_iter().collect(),
         operands: [
@@ -212,7 +212,7 @@ fn invocation() -> Invocation {
         template: 63,
         bases: [TensorId(1 << 40), TensorId::PLANNED],
         transfer: TransferId(77),
-        part: Part { first: 2, last: 200, frees: 5 },
+        part: IterationPart { first: 2, last: 200, frees: 5 },
         tensors: vec![(0, TensorId(4)), (9000, TensorId(1 << 46))],
         numbers,
         others: vec![TensorId(0), TensorId(1 << 44)],
@@ -256,7 +256,7 @@ fn events() -> Vec<Event> {
         What::Control,
     ];
     let tracks = [Track::Client, Track::Dispatcher, Track::Worker(WorkerId(u32::MAX))];
-    let event = |(index, (kind, what)): (usize, (Kind, What))| Event {
+    let event = |(index, (kind, what)): (usize, (EventKind, What))| Event {
         // Events come in no order.
         begin: Duration::from_nanos(1_000_000_000_000 - 77 * index as u64),
         end: Duration::from_nanos(1_000_000_000_000 + 123 * index as u64),
@@ -270,7 +270,7 @@ fn events() -> Vec<Event> {
         tensor: TensorId((1 << 44) - 1),
         bytes: 1 << 33,
     };
-    Kind::ALL.into_iter().zip(whats).enumerate().map(event).collect()
+    EventKind::ALL.into_iter().zip(whats).enumerate().map(event).collect()
 }
 
 fn report() -> Report {

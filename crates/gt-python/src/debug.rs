@@ -235,16 +235,18 @@ fn attribute_to_python(py: Python<'_>, attribute: &Attribute) -> PyResult<Py<PyA
 
 fn attribute_from_python(
     given: &Bound<'_, PyAny>,
-    kind: gt::ir::operation::Kind,
+    kind: gt::ir::operation::AttributeKind,
 ) -> PyResult<Attribute> {
-    use gt::ir::operation::Kind;
+    use gt::ir::operation::AttributeKind;
     Ok(match kind {
-        Kind::Int => Attribute::Int(given.extract()?),
-        Kind::Float => Attribute::Float(given.extract()?),
-        Kind::Bool => Attribute::Bool(given.extract()?),
-        Kind::OptionalDType if given.is_none() => Attribute::None,
-        Kind::DType | Kind::OptionalDType => Attribute::DType(dtype::parse(given)?),
-        Kind::Ints => Attribute::ints(&convert::ints(given, "the attribute")?),
+        AttributeKind::Int => Attribute::Int(given.extract()?),
+        AttributeKind::Float => Attribute::Float(given.extract()?),
+        AttributeKind::Bool => Attribute::Bool(given.extract()?),
+        AttributeKind::OptionalDType if given.is_none() => Attribute::None,
+        AttributeKind::DType | AttributeKind::OptionalDType => {
+            Attribute::DType(dtype::parse(given)?)
+        }
+        AttributeKind::Ints => Attribute::ints(&convert::ints(given, "the attribute")?),
     })
 }
 

@@ -75,7 +75,7 @@ fn visualize(
     let drawn = py.detach(|| gt_tools::visualize::visualize(&log, &output, format, size));
     let drawn = drawn.map_err(to_python)?;
     let dict = PyDict::new(py);
-    dict.set_item("lanes", drawn.lanes)?;
+    dict.set_item("lanes", drawn.rows)?;
     dict.set_item("events", drawn.events)?;
     dict.set_item("moves", drawn.moves)?;
     dict.set_item("seconds", drawn.seconds)?;

@@ -1,4 +1,4 @@
-//! What a hot pass takes: messages and bytes on the wire, and the dispatcher's time.
+//! What a hot iteration takes: messages and bytes on the wire, and the dispatcher's time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use gt_ir::signal::Shard;
 use gt_ir::{DType, Shape};
 use gt_sim::{Delays, World, driver};
 
-struct Pass {
+struct Iteration {
     client_bytes: u64,
     worker_bytes: u64,
     messages: u64,
     dispatching: Duration,
 }
 
-/// The median pass of a loop of so many operations on tensors that are cut over all workers.
-fn pass(workers: usize, operations: usize, hot: bool) -> Pass {
+/// The median iteration of a loop of so many operations on tensors that are cut over all workers.
+fn iteration(workers: usize, operations: usize, hot: bool) -> Iteration {
     let mut world = World::new(1, workers, Delays { least: 1, most: 1 }, Limits::default());
     world.settle();
     let world = Arc::new(Mutex::new(world));
@@ -42,7 +42,7 @@ fn pass(workers: usize, operations: usize, hot: bool) -> Pass {
         session.flush();
         let mut world = world.lock().expect("nobody panicked");
         world.settle();
-        passes.push(Pass {
+        passes.push(Iteration {
             client_bytes: world.from_clients.bytes - before.0.bytes,
             worker_bytes: world.to_workers.bytes - before.1.bytes,
             messages: world.to_workers.messages - before.1.messages,
@@ -50,7 +50,7 @@ fn pass(workers: usize, operations: usize, hot: bool) -> Pass {
         });
     }
     let mut last = passes.split_off(20);
-    last.sort_by_key(|pass| pass.dispatching);
+    last.sort_by_key(|one| one.dispatching);
     last.swap_remove(last.len() / 2)
 }
 
@@ -62,7 +62,7 @@ fn main() {
     );
     println!("| --- | --- | --- | --- | --- | --- |");
     for (operations, workers) in [(200, 1), (200, 2), (200, 72), (100, 2), (10_000, 2)] {
-        let (hot, cold) = (pass(workers, operations, true), pass(workers, operations, false));
+        let (hot, cold) = (iteration(workers, operations, true), iteration(workers, operations, false));
         println!(
             "| {operations} | {workers} | {} / {} ({:.2} %) | {} / {} | {} / {} | {:.1} / {:.1} us |",
             hot.client_bytes,

@@ -25,7 +25,7 @@ pub struct Hub {
 
 #[derive(Default)]
 struct Meetings {
-    open: BTreeMap<Call, Meeting>,
+    open: BTreeMap<CallKey, Meeting>,
     /// How many calls the members of groups have completed.
     completed: u64,
     /// The member whose next call fails.
@@ -35,7 +35,7 @@ struct Meetings {
 }
 
 /// The members, how often their group was made anew, and how many calls there were before.
-type Call = (Vec<WorkerId>, u64, u64);
+type CallKey = (Vec<WorkerId>, u64, u64);
 
 struct Meeting {
     way: Way,
@@ -73,7 +73,7 @@ impl Hub {
     }
 
     /// What a member gets in a call, once all have given.
-    fn meet(&self, call: Call, part: &Joining<Tensor>) -> Result<Vec<Gives>, EngineError> {
+    fn meet(&self, call: CallKey, part: &Joining<Tensor>) -> Result<Vec<Gives>, EngineError> {
         let failed = |reason: &str| EngineError::Other(reason.to_string());
         let mut meetings = lock(&self.meetings);
         let members = part.joint.members.len();

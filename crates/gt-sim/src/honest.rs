@@ -2,7 +2,7 @@
 
 use gt_ir::instruction::Results;
 use gt_ir::signal::Shard;
-use gt_ir::template::{Bindings, Builder, Part, Step};
+use gt_ir::template::{Bindings, Builder, IterationPart, Step};
 use gt_ir::{
     Attribute, ClientCommand, Content, Create, DType, Instruction, Invocation, Meta, Operand,
     Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, ops,
@@ -29,7 +29,7 @@ pub fn honest() -> Vec<ClientCommand> {
     // An iteration that cuts, moves and adds up, and frees what it has made on its way.
     let base = TensorId(stream.metas.len() as u64);
     let before = stream.commands.len();
-    let slice = stream.run(&ops::shape::SLICE, &[x], &region, 1);
+    let slice = stream.run(&ops::slice::SLICE, &[x], &region, 1);
     let scaled =
         stream.run(&ops::binary::MUL, &[slice, Operand::Scalar(Scalar::Float(2.0))], &[], 1);
     let all = stream.run(&ops::reduce::SUM, &[scaled], &sum, 1);
@@ -53,7 +53,7 @@ pub fn honest() -> Vec<ClientCommand> {
         let tensors = vec![(0, TensorId(0)), (1, TensorId(2))];
         tensors.iter().for_each(|(slot, id)| bindings.bind_tensor(*slot, *id));
         numbers.iter().for_each(|(slot, value)| bindings.bind_number(*slot, *value));
-        let (part, digest) = (Part { first: 0, last: 4, frees: 2 }, bindings.digest());
+        let (part, digest) = (IterationPart { first: 0, last: 4, frees: 2 }, bindings.digest());
         let (transfer, others) = (TransferId(0), vec![]);
         let invocation =
             Invocation { template: 0, bases, transfer, part, tensors, numbers, others, digest };

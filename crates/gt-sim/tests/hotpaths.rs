@@ -1,4 +1,4 @@
-//! Loops on many workers: the same numbers with templates and without, and a message for each pass.
+//! Loops on many workers: the same numbers with templates and without, and a message for each iteration.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn within<T>(scope: Option<&str>, body: impl FnOnce() -> T) -> T {
 
 /// How a model is trained: where its data and its parameters lie, and when its loss is looked at.
 #[derive(Clone, Copy)]
-struct Plan {
+struct Schedule {
     data: Option<&'static str>,
     parameters: Option<&'static str>,
     fetches_every: usize,
@@ -37,7 +37,7 @@ struct Plan {
 }
 
 /// Trains a small network and gives all losses that were looked at, and the parameters.
-fn train(world: &Shared, settings: Settings, plan: Plan, steps: usize) -> Vec<f64> {
+fn train(world: &Shared, settings: Settings, plan: Schedule, steps: usize) -> Vec<f64> {
     let (session, _) = driver::connect(world);
     session.set_hot_paths(settings);
     session.manual_seed(3);
@@ -96,7 +96,7 @@ fn loops_give_the_same_numbers() {
     for data in places {
         for parameters in places {
             for (fetches_every, evaluates_every) in [(1000, 1000), (1, 1000), (3, 7)] {
-                let plan = Plan { data, parameters, fetches_every, evaluates_every };
+                let plan = Schedule { data, parameters, fetches_every, evaluates_every };
                 let want = train(&world(1, 1, FAST), COLD, plan, 30);
                 for workers in [1, 2, 3] {
                     seed += 1;
@@ -115,14 +115,14 @@ fn loops_give_the_same_numbers() {
     }
 }
 
-/// What a pass of a loop of so many operations takes, once it is hot.
-fn traffic_of_a_pass(workers: usize, operations: usize, settings: Settings) -> (Traffic, Traffic) {
+/// What an iteration of a loop of so many operations takes, once it is hot.
+fn traffic_of_an_iteration(workers: usize, operations: usize, settings: Settings) -> (Traffic, Traffic) {
     register("hot rows", Some(0));
     let world = world(5, workers, FAST);
     let (session, _) = driver::connect(&world);
     session.set_hot_paths(settings);
     let mut x = within(Some("hot rows"), || randn(&session, &[144, 2]));
-    let pass = |x: &mut Tensor| {
+    let iterate = |x: &mut Tensor| {
         for index in 0..operations {
             // As if each stood on a line of its own.
             source::set(source::intern(&format!("line {index}")));
@@ -135,10 +135,10 @@ fn traffic_of_a_pass(workers: usize, operations: usize, settings: Settings) -> (
         world.settle();
         (world.from_clients, world.to_workers)
     };
-    let mut before = pass(&mut x);
+    let mut before = iterate(&mut x);
     let mut after = before;
     for _ in 0..14 {
-        (before, after) = (after, pass(&mut x));
+        (before, after) = (after, iterate(&mut x));
     }
     let difference = |after: Traffic, before: Traffic| Traffic {
         messages: after.messages - before.messages,
@@ -149,13 +149,13 @@ fn traffic_of_a_pass(workers: usize, operations: usize, settings: Settings) -> (
 }
 
 #[test]
-fn a_hot_pass_is_a_message_for_each_worker() {
+fn a_hot_iteration_is_a_message_for_each_worker() {
     for workers in [1, 2, 7, 72] {
-        let (client, to_workers) = traffic_of_a_pass(workers, 200, HOT);
+        let (client, to_workers) = traffic_of_an_iteration(workers, 200, HOT);
         assert!(client.messages <= 1 && client.commands <= 1, "{client:?}");
         let count = workers as u64;
         assert!(to_workers.messages <= count && to_workers.commands <= count, "{to_workers:?}");
-        let (cold, cold_workers) = traffic_of_a_pass(workers, 200, COLD);
+        let (cold, cold_workers) = traffic_of_an_iteration(workers, 200, COLD);
         assert!(client.bytes * 50 <= cold.bytes, "{client:?} instead of {cold:?}");
         assert!(
             to_workers.bytes * 50 <= cold_workers.bytes,
@@ -167,8 +167,8 @@ fn a_hot_pass_is_a_message_for_each_worker() {
 #[test]
 fn a_hot_pass_costs_the_same_whatever_its_length() {
     for workers in [1, 3] {
-        let (short, short_workers) = traffic_of_a_pass(workers, 100, HOT);
-        let (long, long_workers) = traffic_of_a_pass(workers, 10_000, HOT);
+        let (short, short_workers) = traffic_of_an_iteration(workers, 100, HOT);
+        let (long, long_workers) = traffic_of_an_iteration(workers, 10_000, HOT);
         assert_eq!(
             (short.messages, short_workers.messages),
             (long.messages, long_workers.messages)

@@ -50,7 +50,7 @@ fn train(session: &Session, steps: usize) -> Vec<f64> {
         w.set_grad(None).unwrap();
         loss
     };
-    // Seen at the end: until then, passes are one message each.
+    // Seen at the end: until then, iterations are one message each.
     let losses: Vec<Tensor> = (0..steps).map(|_| step()).collect();
     let stats = session.hot_path_stats();
     assert!(2 * stats.hot_instructions > stats.total_instructions, "{stats:?}");
@@ -63,7 +63,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
     assert!(got.iter().zip(want).all(fine), "{got:?}, in pieces it is {want:?}");
 }
 
-/// Loops are hot, too: each pass plays a script whose exchanges are joint.
+/// Loops are hot, too: each iteration invokes a template whose exchanges are joint.
 #[test]
 fn training_gives_the_numbers_that_pieces_give() {
     for workers in [2, 3, 4] {

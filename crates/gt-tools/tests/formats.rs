@@ -12,7 +12,7 @@ fn check(format: Format, name: &str) {
     let made = std::env::temp_dir().join(format!("gt-formats-{}-{name}", std::process::id()));
     let size = Size { width: 10.0, height: 5.0, dpi: 96.0 };
     let drawn = visualize(&folder().join("trace.log"), &made, format, size).expect("it is a log");
-    assert_eq!((drawn.lanes, drawn.moves, drawn.cut_off), (4, 1, false));
+    assert_eq!((drawn.rows, drawn.moves, drawn.cut_off), (4, 1, false));
     let text = std::fs::read_to_string(&made).expect("it was made");
     std::fs::remove_file(&made).expect("it is there");
     let path = folder().join(name);

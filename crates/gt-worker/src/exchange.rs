@@ -9,7 +9,7 @@ use std::sync::Arc;
 use gt_ir::exchange::{Receive, Sender};
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::message::Failure;
-use gt_ir::ops::{binary, create, shape};
+use gt_ir::ops::{binary, create, shape, slice};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{
     Content, DType, Exchange, Meta, Operand, Operation, Piece, Scalar, SlotId, TransferId, WorkerId,
@@ -23,7 +23,7 @@ use crate::lane::Lane;
 use crate::store::Stored;
 use crate::work::Out;
 
-pub(crate) type Part<T> = Result<T, Arc<Failure>>;
+pub(crate) type PieceResult<T> = Result<T, Arc<Failure>>;
 
 /// The workers that are gone, with their names.
 #[derive(Default)]
@@ -42,17 +42,17 @@ impl Lost {
 
 /// The exchanges of a lane that wait for pieces.
 pub(crate) struct Exchanges<T> {
-    open: FxHashMap<TransferId, Open<T>>,
+    open: FxHashMap<TransferId, PendingExchange<T>>,
     /// Pieces whose exchange has not begun here.
     early: FxHashMap<TransferId, Vec<Piece>>,
     /// The last exchange that has begun: they begin in their order.
     begun: Option<TransferId>,
 }
 
-struct Open<T> {
+struct PendingExchange<T> {
     exchange: Box<Exchange>,
     /// In the order of the exchange's receives, with the worker that each is to come from.
-    parts: Vec<(Option<Part<T>>, Option<WorkerId>)>,
+    parts: Vec<(Option<PieceResult<T>>, Option<WorkerId>)>,
 }
 
 impl<T> Default for Exchanges<T> {
@@ -121,7 +121,9 @@ impl<E: Engine> Device<E> {
             let failure = self.exchange_failure(exchange, reason);
             return self.fail(lane, output, failure);
         }
-        lane.exchanges.open.insert(transfer, Open { exchange: Box::new(exchange.clone()), parts });
+        lane.exchanges
+            .open
+            .insert(transfer, PendingExchange { exchange: Box::new(exchange.clone()), parts });
         lane.store.wait_for(&mut self.held, output);
         for piece in lane.exchanges.early.remove(&transfer).unwrap_or_default() {
             self.place(lane, piece);
@@ -162,7 +164,7 @@ impl<E: Engine> Device<E> {
         &self,
         lane: &Lane<E::Tensor>,
         exchange: &Exchange,
-    ) -> Part<(E::Tensor, Meta)> {
+    ) -> PieceResult<(E::Tensor, Meta)> {
         let Some(input) = exchange.input else {
             return Err(self.exchange_failure(exchange, "it has no input".into()));
         };
@@ -221,7 +223,7 @@ impl<E: Engine> Device<E> {
         meta: Meta,
         block: &Block,
         exchange: &Exchange,
-    ) -> Part<E::Tensor> {
+    ) -> PieceResult<E::Tensor> {
         let part = self.take_block(tensor, meta, block);
         part.map_err(|error| self.exchange_failure(exchange, error.to_string()))
     }
@@ -245,7 +247,7 @@ impl<E: Engine> Device<E> {
         }
         let operands: Operands<E::Tensor> = smallvec![Operand::Tensor(tensor.clone())];
         let output = Meta::new(meta.dtype, block.shape);
-        self.guarded(|engine| engine.run(&shape::SLICE, operands, &block.region(), output))
+        self.guarded(|engine| engine.run(&slice::SLICE, operands, &block.region(), output))
     }
 
     /// Puts a piece into its open exchange.
@@ -280,11 +282,12 @@ impl<E: Engine> Device<E> {
     /// Makes the output if all parts are there; says whether it did.
     fn finish_if_complete(&mut self, lane: &mut Lane<E::Tensor>, transfer: TransferId) -> bool {
         let is_complete =
-            |open: &Open<E::Tensor>| open.parts.iter().all(|(part, _)| part.is_some());
+            |open: &PendingExchange<E::Tensor>| open.parts.iter().all(|(part, _)| part.is_some());
         if !lane.exchanges.open.get(&transfer).is_some_and(is_complete) {
             return false;
         }
-        let Some(Open { exchange, parts }) = lane.exchanges.open.remove(&transfer) else {
+        let Some(PendingExchange { exchange, parts }) = lane.exchanges.open.remove(&transfer)
+        else {
             return false;
         };
         let parts = parts.into_iter().filter_map(|(part, _)| part).collect();
@@ -297,7 +300,7 @@ impl<E: Engine> Device<E> {
         &mut self,
         lane: &mut Lane<E::Tensor>,
         exchange: &Exchange,
-        parts: Part<Vec<E::Tensor>>,
+        parts: PieceResult<Vec<E::Tensor>>,
     ) {
         let Some((output, meta)) = exchange.output else { return };
         // Freed while it was pending?
@@ -350,7 +353,7 @@ fn assemble<E: Engine>(
     for (received, part) in receives.iter().zip(parts) {
         let operands: Operands<E::Tensor> =
             smallvec![Operand::Tensor(whole), Operand::Tensor(part)];
-        whole = engine.run(&shape::SLICE_ASSIGN, operands, &received.at.region(), meta)?;
+        whole = engine.run(&slice::SLICE_ASSIGN, operands, &received.at.region(), meta)?;
     }
     Ok(whole)
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 use crate::engine::Engine;
-use crate::iteration::{Bound, Part, Ready, parts};
+use crate::iteration::{Bound, Ready, TemplatePart, parts};
 use crate::lane::Lane;
 use crate::plan::{Input, Plan};
 use crate::programs::GivenTensor;
@@ -32,7 +32,7 @@ impl<E: Engine> Device<E> {
         &mut self,
         lane: &mut Lane<E::Tensor>,
         at_hand: &AtHand,
-        part: &mut Part,
+        part: &mut TemplatePart,
     ) -> bool {
         if part.is_plain || self.options.check_nan {
             return false;
@@ -72,7 +72,7 @@ impl<E: Engine> Device<E> {
     }
 
     /// Makes a part ready for tensors like these, if it is not.
-    fn make_ready(&mut self, at_hand: &AtHand, part: &mut Part, metas: Vec<Meta>) -> bool {
+    fn make_ready(&mut self, at_hand: &AtHand, part: &mut TemplatePart, metas: Vec<Meta>) -> bool {
         let AtHand { template, bound, .. } = *at_hand;
         let steps = &template.steps[part.steps.clone()];
         let structure = part.structure.get_or_insert_with(|| structure(steps, bound));
@@ -110,7 +110,7 @@ impl<E: Engine> Device<E> {
         &self,
         steps: &[Step],
         bound: &Bound,
-        part: &Part,
+        part: &TemplatePart,
         metas: Vec<Meta>,
     ) -> Option<(Ready, Plan)> {
         let structure = part.structure.as_deref().unwrap_or_default();
@@ -274,7 +274,7 @@ fn made(command: &WorkerCommand) -> Option<u64> {
 }
 
 /// The steps, by their places, whose results somebody needs.
-fn wanted(steps: &[Step], part: &Part) -> Vec<usize> {
+fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     let mut needed: FxHashSet<Name> = part.kept.iter().map(|(name, _)| *name).collect();
     let mut wanted = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate().rev() {

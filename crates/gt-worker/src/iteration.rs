@@ -97,14 +97,14 @@ pub(crate) struct Running {
 }
 
 /// A template that a lane was told.
-pub(crate) struct Known {
+pub(crate) struct KnownTemplate {
     pub number: u32,
     pub compile: bool,
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// Steps of a template that are run together, or an exchange.
-pub(crate) struct Part {
+pub(crate) struct TemplatePart {
     pub steps: Range<usize>,
     /// How many operations these are; frees are none.
     pub operations: u64,
@@ -142,7 +142,7 @@ pub(crate) struct Templates {
     /// As they are followed: by number.
     instances: FxHashMap<u32, (u64, Instance)>,
     /// As they are run: by how many were told before.
-    known: FxHashMap<u64, Known>,
+    known: FxHashMap<u64, KnownTemplate>,
     /// The definitions whose turn has not come, by number.
     coming: FxHashMap<u32, VecDeque<u64>>,
     told: u64,
@@ -159,7 +159,7 @@ impl Templates {
         let instance = Instance::new(definition.clone());
         self.told += 1;
         let parts = parts(&instance.template);
-        self.known.insert(self.told, Known { number, compile, parts });
+        self.known.insert(self.told, KnownTemplate { number, compile, parts });
         self.coming.entry(number).or_default().push_back(self.told);
         self.instances.insert(number, (self.told, instance));
     }
@@ -186,17 +186,17 @@ impl Templates {
     }
 
     /// Takes a template out for as long as it is run.
-    pub fn take_known(&mut self, generation: u64) -> Option<Known> {
+    pub fn take_known(&mut self, generation: u64) -> Option<KnownTemplate> {
         self.known.remove(&generation)
     }
 
-    pub fn put_known(&mut self, generation: u64, known: Known) {
+    pub fn put_known(&mut self, generation: u64, known: KnownTemplate) {
         self.known.insert(generation, known);
     }
 }
 
 /// Cuts a template at its exchanges and cuts, and works out what each part needs and leaves.
-pub(crate) fn parts(template: &Template) -> Vec<Part> {
+pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
     let cuts: FxHashSet<u32> = template.cuts.iter().copied().collect();
     let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
     for (index, step) in template.steps.iter().enumerate() {
@@ -244,7 +244,7 @@ pub(crate) fn parts(template: &Template) -> Vec<Part> {
         frees.retain(|name| !dying.contains(name) && !is_new.contains(name));
         let freed = frees;
         let (structure, ready, is_plain) = (None, None, is_exchange || operations == 0);
-        Part { steps, operations, needs, dying, kept, freed, structure, ready, is_plain }
+        TemplatePart { steps, operations, needs, dying, kept, freed, structure, ready, is_plain }
     };
     ranges.into_iter().enumerate().map(make).collect()
 }

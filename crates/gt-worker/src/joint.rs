@@ -22,21 +22,22 @@ use rustc_hash::FxHashMap;
 
 use crate::device::Device;
 use crate::engine::{Engine, EngineError, Joining};
-use crate::exchange::{Lost, Part};
+use crate::exchange::{Lost, PieceResult};
 use crate::lane::Lane;
 use crate::work::Out;
 
 /// The joint exchanges of a worker.
 pub(crate) struct Joints<T> {
     /// Those for which a lane has said that it is ready.
-    announced: FxHashMap<(LaneId, TransferId), Turn<T>>,
+    announced: FxHashMap<(LaneId, TransferId), JointPart<T>>,
     /// Those for which all members are ready, in the order of all workers, and their epochs.
-    due: VecDeque<(LaneId, Turn<T>, u64)>,
+    due: VecDeque<(LaneId, JointPart<T>, u64)>,
     /// How often groups have failed, if they have.
     epochs: FxHashMap<Vec<WorkerId>, u64>,
 }
 
-pub(crate) struct Turn<T> {
+/// A slot's part in a joint exchange.
+pub(crate) struct JointPart<T> {
     pub exchange: Box<Exchange>,
     joint: Arc<Joint>,
     /// This slot's.
@@ -63,28 +64,28 @@ impl<T> Default for Joints<T> {
 impl<T> Joints<T> {
     /// What is due, see [`crate::work::Work::due`].
     pub fn due(&self) -> Option<&Joint> {
-        self.due.front().map(|(_, turn, _)| &*turn.joint)
+        self.due.front().map(|(_, part, _)| &*part.joint)
     }
 
     /// What is due first, taken out.
-    pub fn take_due(&mut self) -> Option<(LaneId, Turn<T>, u64)> {
+    pub fn take_due(&mut self) -> Option<(LaneId, JointPart<T>, u64)> {
         self.due.pop_front()
     }
 
     /// All members are ready, or one has failed: gives the exchange that has failed with it.
-    pub fn hear(
+    pub fn resolve(
         &mut self,
         lane: LaneId,
         transfer: TransferId,
         result: Result<u64, Failure>,
-    ) -> Option<(Turn<T>, Failure)> {
-        let turn = self.announced.remove(&(lane, transfer))?;
+    ) -> Option<(JointPart<T>, Failure)> {
+        let part = self.announced.remove(&(lane, transfer))?;
         match result {
             Ok(epoch) => {
-                self.due.push_back((lane, turn, epoch));
+                self.due.push_back((lane, part, epoch));
                 None
             }
-            Err(failure) => Some((turn, failure)),
+            Err(failure) => Some((part, failure)),
         }
     }
 
@@ -128,24 +129,24 @@ impl<E: Engine> Device<E> {
             return self.finish_exchange(lane, exchange, Err(failure));
         };
         let (joint, boxed) = (Arc::clone(joint), Box::new(exchange.clone()));
-        let mut turn = Turn { exchange: boxed, joint, rank, blocks: None };
-        let members = || turn.joint.members.iter();
+        let mut part = JointPart { exchange: boxed, joint, rank, blocks: None };
+        let members = || part.joint.members.iter();
         // The group is of the workers that the slots were on when the exchange was planned.
         let gone = members().find_map(|member| lost.name(member.worker));
         let input = exchange.input.map(|_| self.exchange_input(lane, exchange)).transpose();
-        let word = match gone {
+        let readiness = match gone {
             Some(name) => {
                 let reason =
                     format!("the worker '{name}', which held a part of the tensor, was lost");
                 Err(self.exchange_failure(exchange, reason))
             }
-            None => input.and_then(|input| self.blocks(&turn, input.as_ref())),
+            None => input.and_then(|input| self.blocks(&part, input.as_ref())),
         };
         let slots = members().map(|member| member.slot).collect();
-        let result = match word {
+        let result = match readiness {
             Ok(blocks) => {
-                let epoch = joints.epoch(&turn.joint);
-                turn.blocks = Some(blocks);
+                let epoch = joints.epoch(&part.joint);
+                part.blocks = Some(blocks);
                 Ok(epoch)
             }
             Err(failure) => Err((*failure).clone()),
@@ -153,30 +154,30 @@ impl<E: Engine> Device<E> {
         let (lane, transfer) = (lane.id, exchange.transfer);
         let ready = Message::Ready { lane, transfer, members: slots, result };
         out.push(Out::Dispatcher(ready));
-        joints.announced.insert((lane, transfer), turn);
+        joints.announced.insert((lane, transfer), part);
     }
 
     /// A slot's blocks in a joint exchange.
     fn blocks(
         &mut self,
-        turn: &Turn<E::Tensor>,
+        part: &JointPart<E::Tensor>,
         input: Option<&(E::Tensor, Meta)>,
-    ) -> Part<Blocks<E::Tensor>> {
-        let exchange = &*turn.exchange;
-        let made = self.cut(turn, input);
+    ) -> PieceResult<Blocks<E::Tensor>> {
+        let exchange = &*part.exchange;
+        let made = self.cut(part, input);
         let (mut gives, parts) =
             made.map_err(|error| self.exchange_failure(exchange, error.to_string()))?;
         let is_added = exchange.reduction == Some(Reduction::Sum)
             && exchange.output.is_some_and(|(_, meta)| self.engine.adds(meta.dtype));
-        let way = if is_added { turn.joint.way } else { turn.joint.way.without_combining() };
+        let way = if is_added { part.joint.way } else { part.joint.way.without_combining() };
         match way {
             // The same block for all; it stands for its own, too.
             Way::AllReduce | Way::AllGather | Way::Broadcast { .. } => {
                 gives.truncate(1);
-                gives.iter_mut().for_each(|(rank, _)| *rank = turn.rank);
+                gives.iter_mut().for_each(|(rank, _)| *rank = part.rank);
             }
             Way::ReduceScatter => {
-                let own = parts.iter().flatten().map(|block| (turn.rank, block.clone()));
+                let own = parts.iter().flatten().map(|block| (part.rank, block.clone()));
                 gives.extend(own);
                 gives.sort_by_key(|(rank, _)| *rank);
             }
@@ -188,7 +189,7 @@ impl<E: Engine> Device<E> {
     /// Cuts the blocks for others, and its own parts of the output, out of a worker's input.
     fn cut(
         &mut self,
-        turn: &Turn<E::Tensor>,
+        part: &JointPart<E::Tensor>,
         input: Option<&(E::Tensor, Meta)>,
     ) -> Result<Cut<E::Tensor>, EngineError> {
         let mut take = |block: &Block| {
@@ -196,15 +197,15 @@ impl<E: Engine> Device<E> {
                 input.ok_or_else(|| EngineError::Other("it has no input".into()))?;
             self.take_block(tensor, *meta, block)
         };
-        let mut gives = Vec::with_capacity(turn.exchange.parts.sends.len() + 1);
-        for (to, block) in &turn.exchange.parts.sends {
-            let rank = turn.joint.rank_of(*to).ok_or_else(|| {
-                EngineError::Other(format!("slot {to} is not one of {}", turn.joint.names()))
+        let mut gives = Vec::with_capacity(part.exchange.parts.sends.len() + 1);
+        for (to, block) in &part.exchange.parts.sends {
+            let rank = part.joint.rank_of(*to).ok_or_else(|| {
+                EngineError::Other(format!("slot {to} is not one of {}", part.joint.names()))
             })?;
             gives.push((rank, take(block)?));
         }
-        let mut parts = Vec::with_capacity(turn.exchange.parts.receives.len());
-        for received in &turn.exchange.parts.receives {
+        let mut parts = Vec::with_capacity(part.exchange.parts.receives.len());
+        for received in &part.exchange.parts.receives {
             parts.push(match &received.from {
                 Sender::Own(block) => Some(take(block)?),
                 Sender::Slot(_) => None,
@@ -217,11 +218,11 @@ impl<E: Engine> Device<E> {
     pub fn join_members(
         &mut self,
         joints: &mut Joints<E::Tensor>,
-        turn: Turn<E::Tensor>,
+        part: JointPart<E::Tensor>,
         epoch: u64,
         input: Option<Meta>,
-    ) -> (Box<Exchange>, Part<Vec<E::Tensor>>) {
-        let Turn { exchange, joint, rank, blocks } = turn;
+    ) -> (Box<Exchange>, PieceResult<Vec<E::Tensor>>) {
+        let JointPart { exchange, joint, rank, blocks } = part;
         let Some(Blocks { way, gives, parts }) = blocks else {
             let failure = self.exchange_failure(&exchange, "it was not ready".into());
             return (exchange, Err(failure));

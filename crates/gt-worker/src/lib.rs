@@ -2,7 +2,7 @@
 //!
 //! - [`engine`]: the trait that every engine implements.
 //! - [`work`]: a worker as drivers see it; [`worker`]: the worker itself, a state machine without
-//!   sockets, threads or clocks. It is made of
+//!   sockets, threads or clocks; [`turn`]: what a lane does when it is its turn. It is made of
 //! - [`lane`]s, one for each session's slot: [`store`], its tensors; [`queue`], its commands;
 //!   [`iteration`], the sequences that it repeats; [`exchange`], what it makes of others' pieces;
 //! - a [`device`], which all of them share: [`iterate`] runs sequences on it as plans;
@@ -31,6 +31,7 @@ mod programs;
 mod queue;
 pub mod simplify;
 mod store;
+mod turn;
 pub mod work;
 mod worker;
 

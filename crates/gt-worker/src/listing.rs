@@ -74,7 +74,7 @@ fn tensor(meta: &Meta) -> String {
 mod tests {
     use super::*;
     use gt_ir::instruction::Attribute;
-    use gt_ir::ops::{binary, shape};
+    use gt_ir::ops::{binary, slice};
     use gt_ir::{DType, Shape};
     use smallvec::smallvec;
 
@@ -92,7 +92,7 @@ mod tests {
         let region = [[0, 1], [1, 2], [1, 1]].map(|ints| Attribute::ints(&ints));
         let region = region.into_iter().collect();
         let sum = smallvec![Operand::Tensor(3)];
-        plan.push(&|_| true, &shape::SLICE, sum, region, smallvec![1, 2]).unwrap();
+        plan.push(&|_| true, &slice::SLICE, sum, region, smallvec![1, 2]).unwrap();
         plan.outputs = vec![4];
         let expected = "\
 %0: float32 (2, 3), given away

@@ -27,13 +27,13 @@ const SHOWN: usize = 5;
 pub(crate) struct Programs<P> {
     /// By the plan, written down without names.
     numbers: FxHashMap<Vec<u8>, u64>,
-    entries: FxHashMap<u64, Entry<P>>,
+    entries: FxHashMap<u64, CachedProgram<P>>,
     next: u64,
     clock: u64,
     stats: CompilationStats,
 }
 
-struct Entry<P> {
+struct CachedProgram<P> {
     key: Vec<u8>,
     plan: Plan,
     mix: Mix,
@@ -98,7 +98,7 @@ impl<P: Send> Programs<P> {
         let mix = plan.mix();
         self.entries.insert(
             number,
-            Entry {
+            CachedProgram {
                 key,
                 plan,
                 mix,
@@ -216,7 +216,7 @@ impl<P: Send> Programs<P> {
         entries.sort_unstable_by_key(|(number, entry)| {
             (std::cmp::Reverse(entry.launches * entry.plan.steps.len() as u64), **number)
         });
-        let sequence = |(_, entry): &(&u64, &Entry<P>)| {
+        let sequence = |(_, entry): &(&u64, &CachedProgram<P>)| {
             let names = entry.plan.steps.iter().map(|step| step.operation.name);
             let mut operations: Vec<&str> = names.take(9).collect();
             if entry.plan.steps.len() > 8 {
@@ -288,7 +288,7 @@ impl<E: Engine> Device<E> {
         };
         drop(inputs);
         if self.events.is_on {
-            self.events.is_pass(operations, self.programs.mix(program));
+            self.events.spans(operations, self.programs.mix(program));
         }
         for given in given.iter().filter(|given| given.dies) {
             self.release(lane, &given.meta);

@@ -6,22 +6,18 @@ use std::time::Duration;
 
 use gt_ir::message::{Failure, Message, WorkerStats};
 use gt_ir::status::Share;
-use gt_ir::template::Values;
 use gt_ir::{Joint, LaneId, Piece, RequestId, WorkerCommand, WorkerId};
 
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
-use crate::iterate::{AtHand, dying};
-use crate::iteration::{Iteration, Running};
 use crate::joint::Joints;
 use crate::lane::Lane;
+use crate::turn::{TURN_WORK, Turn};
 use crate::work::{Options, Out, Work};
 
-/// A turn ends after so many commands,
+/// A turn ends after so many commands.
 const TURN: usize = 128;
-/// or so much work, if another lane waits: see [`gt_ir::Operation::work`].
-const TURN_WORK: u64 = 1 << 20;
 /// So many sessions that have ended are remembered: pieces for them may still come.
 const ENDED: usize = 1 << 10;
 
@@ -162,8 +158,13 @@ impl<E: Engine> Worker<E> {
     }
 
     /// All members of a joint exchange are ready, or one has failed.
-    fn hear(&mut self, id: LaneId, transfer: gt_ir::TransferId, result: Result<u64, Failure>) {
-        let Some((turn, failure)) = self.joints.hear(id, transfer, result) else { return };
+    fn resolve_joint(
+        &mut self,
+        id: LaneId,
+        transfer: gt_ir::TransferId,
+        result: Result<u64, Failure>,
+    ) {
+        let Some((turn, failure)) = self.joints.resolve(id, transfer, result) else { return };
         if let Some(lane) = self.lanes.get_mut(&id) {
             self.device.finish_exchange(lane, &turn.exchange, Err(Arc::new(failure)));
             self.wake(id);
@@ -217,210 +218,14 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// A lane's turn.
-struct Turn<'a, E: Engine> {
-    device: &'a mut Device<E>,
-    lane: &'a mut Lane<E::Tensor>,
-    joints: &'a mut Joints<E::Tensor>,
-    lost: &'a Lost,
-    out: &'a mut Vec<Out>,
-    /// What it has cost.
-    spent: u64,
-}
-
-impl<E: Engine> Turn<'_, E> {
-    /// Does the next that is to be done; false if there is nothing, or it waits for others.
-    fn next(&mut self) -> bool {
-        if self.lane.running.is_some() {
-            return self.go_on();
-        }
-        let Some(batch) = self.lane.queue.front() else { return false };
-        let (place, count) = (batch.next, batch.commands.len());
-        if place == count {
-            self.finish_batch();
-            return true;
-        }
-        if batch.is_skipped(place) {
-            batch.next += 1;
-            if let WorkerCommand::Invoke(_) = batch.commands[place] {
-                let iteration = batch.iterations.pop_front();
-                self.skip(iteration);
-            }
-            return true;
-        }
-        if self.lane.store.has_pending() && self.has_to_wait() {
-            return false;
-        }
-        // The command is taken out as long as it is run.
-        let Some(batch) = self.lane.queue.front() else { return false };
-        let commands = std::mem::take(&mut batch.commands);
-        let done = self.run(&commands, place);
-        if let Some(batch) = self.lane.queue.front() {
-            batch.commands = commands;
-            batch.next = place + done;
-        }
-        true
-    }
-
-    /// Runs the command at a place, or several from there on: gives how many.
-    fn run(&mut self, commands: &[WorkerCommand], place: usize) -> usize {
-        let command = &commands[place];
-        let is_batch = self.device.options.batch_size > 1 && !self.lane.store.has_pending();
-        // A batch emits itself.
-        if self.device.events.is_on && !(is_batch && matches!(command, WorkerCommand::Run(_))) {
-            self.device.emit_command(command);
-        }
-        match command {
-            WorkerCommand::Run(_) if is_batch => {
-                let skipped: Vec<usize> = match self.lane.queue.front() {
-                    Some(batch) => {
-                        (place..commands.len()).filter(|at| batch.is_skipped(*at)).collect()
-                    }
-                    None => Vec::new(),
-                };
-                let is_skipped = |at: usize| skipped.contains(&(place + at));
-                return self.device.run_batch(self.lane, &commands[place..], is_skipped);
-            }
-            WorkerCommand::Run(instruction) => {
-                let dying = dying(&commands[place + 1..]);
-                self.spent += self.device.run(self.lane, instruction, dying);
-            }
-            WorkerCommand::Free(id) => self.device.free(self.lane, *id),
-            WorkerCommand::Create(create) => self.device.create(self.lane, create),
-            WorkerCommand::Fetch { request, tensor, .. } => {
-                let result = self.device.fetch(self.lane, *tensor);
-                if self.device.events.is_on {
-                    self.device.events.fetches(&result);
-                }
-                let value = Message::Value { request: *request, result };
-                self.out.push(Out::Dispatcher(value));
-            }
-            WorkerCommand::Statistics { request } => {
-                let workers = vec![self.device.stats()];
-                let statistics = Message::Statistics { request: *request, workers };
-                self.out.push(Out::Dispatcher(statistics));
-            }
-            WorkerCommand::Exchange(exchange) => self.exchange(exchange),
-            WorkerCommand::Slots(workers) => self.lane.slots.clone_from(workers),
-            WorkerCommand::Define(definition) => {
-                self.device.stats.unique_sequences += 1;
-                self.lane.templates.retire(definition.number);
-            }
-            WorkerCommand::Invoke(_) => {
-                let iterations = self.lane.queue.front().map(|batch| &mut batch.iterations);
-                let iteration = iterations.and_then(VecDeque::pop_front);
-                self.begin(iteration);
-            }
-        }
-        1
-    }
-
-    fn exchange(&mut self, exchange: &gt_ir::Exchange) {
-        match &exchange.joint {
-            Some(joint) => {
-                let joints = (&mut *self.joints, self.lost);
-                self.device.begin_joint(self.lane, joints, exchange, joint, self.out);
-            }
-            None => self.device.begin_exchange(self.lane, self.lost, exchange, self.out),
-        }
-    }
-
-    /// Whether the next command needs a tensor of which pieces are still to come.
-    fn has_to_wait(&mut self) -> bool {
-        let Lane { queue, store, .. } = &mut *self.lane;
-        let Some(batch) = queue.front() else { return false };
-        match &batch.commands[batch.next] {
-            WorkerCommand::Run(instruction) => instruction.reads().any(|id| store.is_pending(id)),
-            WorkerCommand::Fetch { tensor, .. } => store.is_pending(*tensor),
-            WorkerCommand::Exchange(exchange) => {
-                exchange.input.is_some_and(|input| store.is_pending(input))
-            }
-            _ => false,
-        }
-    }
-
-    /// An iteration begins.
-    fn begin(&mut self, iteration: Option<Iteration>) {
-        let Some(Iteration { work, number, generation }) = iteration else { return };
-        match work {
-            Ok((bound, template)) => {
-                self.lane.running = Some(Running::new(bound, template, generation));
-            }
-            Err(error) => {
-                // Two ends that disagree: what this lane has is not to be trusted.
-                let reason = format!("hot path {number}: {error}");
-                let lane = self.lane.id;
-                self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
-            }
-        }
-    }
-
-    /// An iteration that nobody wants: only its frees are done.
-    fn skip(&mut self, iteration: Option<Iteration>) {
-        let Some(iteration) = iteration else { return };
-        for id in iteration.effects().frees {
-            self.device.free(self.lane, id);
-        }
-    }
-
-    /// Goes on with the iteration under way, by a part; false if that waits for others.
-    fn go_on(&mut self) -> bool {
-        let Some(mut running) = self.lane.running.take() else { return false };
-        let Some(mut known) = self.lane.templates.take_known(running.generation) else {
-            return true;
-        };
-        let mut waits = false;
-        if let Some(part) = known.parts.get_mut(running.part) {
-            let bound = &running.bound;
-            waits = self.lane.store.has_pending()
-                && part.needs.iter().any(|name| self.lane.store.is_pending(bound.tensor(*name)));
-            if !waits {
-                let at_hand = AtHand {
-                    template: &running.template,
-                    bound,
-                    number: Some(known.number),
-                    compile: known.compile,
-                };
-                self.device.stats.hot_instructions += part.operations;
-                // The planner has cut it at a quantum: where others wait it is a whole turn.
-                self.spent = self.spent.max(TURN_WORK) + 1;
-                if !self.device.run_part(self.lane, &at_hand, part) {
-                    let steps = &running.template.steps[part.steps.clone()];
-                    let slot = self.lane.id.slot;
-                    let command =
-                        |step: &gt_ir::template::Step| step.command(bound, bound.transfer, slot);
-                    let commands: Vec<WorkerCommand> = steps.iter().filter_map(command).collect();
-                    match commands.as_slice() {
-                        [WorkerCommand::Exchange(exchange)] => self.exchange(exchange),
-                        commands => self.device.run_plainly(self.lane, commands),
-                    }
-                }
-                running.part += 1;
-            }
-        }
-        let is_done = running.part >= known.parts.len();
-        self.lane.templates.put_known(running.generation, known);
-        if !is_done {
-            self.lane.running = Some(running);
-        }
-        !waits
-    }
-
-    fn finish_batch(&mut self) {
-        let weight = self.lane.queue.pop();
-        let skipped = std::mem::take(&mut self.lane.queue.skipped);
-        self.device.stats.operations_skipped += skipped;
-        let lane = self.lane.id;
-        self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight }));
-    }
-}
-
 impl<E: Engine> Work for Worker<E> {
     fn handle(&mut self, message: Message, out: &mut Vec<Out>) {
         match message {
             Message::Work { lane, commands } => self.accept(lane, commands),
             Message::Piece { piece, .. } => self.receive(piece),
-            Message::Join { lane, transfer, result, .. } => self.hear(lane, transfer, result),
+            Message::Join { lane, transfer, result, .. } => {
+                self.resolve_joint(lane, transfer, result)
+            }
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),

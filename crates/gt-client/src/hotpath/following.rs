@@ -1,6 +1,6 @@
 //! Follows a stream through a template, and says what differs.
 
-use gt_ir::template::{Argument, Name, Part, RunStep, Step, Values, varying_numbers};
+use gt_ir::template::{Argument, IterationPart, Name, RunStep, Step, Values, varying_numbers};
 use gt_ir::{
     ClientCommand, Definition, Instance, Instruction, Invocation, Operand, Scalar, TensorId,
     TransferId,
@@ -200,7 +200,7 @@ impl Following {
             template: known.number,
             bases: bindings.bases(),
             transfer: TransferId(0),
-            part: Part { first, last, frees },
+            part: IterationPart { first, last, frees },
             tensors: std::mem::take(&mut self.tensors),
             numbers: std::mem::take(&mut self.numbers),
             others: std::mem::take(&mut self.others),

@@ -1,7 +1,7 @@
 //! Operations that rearrange.
 
 use gt_ir::instruction::Attribute;
-use gt_ir::ops::shape as ops;
+use gt_ir::ops::{shape as ops, slice};
 use gt_ir::shape::{axes, axis};
 use gt_ir::{Error, Operand, Shape};
 use smallvec::{SmallVec, smallvec};
@@ -232,7 +232,7 @@ impl Tensor {
     pub fn region(&self, starts: &[i64], sizes: &[i64], steps: &[i64]) -> Result<Tensor> {
         let attributes =
             smallvec![Attribute::ints(starts), Attribute::ints(sizes), Attribute::ints(steps)];
-        self.apply_unary(&ops::SLICE, attributes)
+        self.apply_unary(&slice::SLICE, attributes)
     }
 
     /// The tensor's shape as `i64`, for attributes.

@@ -114,7 +114,7 @@ impl Dispatcher {
             let (flow, joints, number) = (&session.flow, &self.joints, session.number);
             let is_idle = |slot| {
                 let lane = LaneId { session: number, slot };
-                flow.under_way(slot) == (0, 0) && !joints.concern(lane)
+                flow.under_way(slot) == (0, 0) && !joints.involve(lane)
             };
             catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));
             catalogue.slots.set_fabrics(&fabrics);

@@ -1,6 +1,7 @@
 //! The dispatcher's state machine: routes what peers say to the parts that it is made of.
-//! [`membership`]: who comes and goes.
+//! [`batches`]: a session's batches, from receipt to the workers; [`membership`]: who comes and goes.
 
+mod batches;
 mod membership;
 
 use std::time::Duration;
@@ -9,14 +10,11 @@ use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId};
 
 use crate::answers::Answers;
-use crate::delivery::Delivery;
-use crate::forward::Forward;
 use crate::joints::Joints;
 use crate::observability::log::Log;
 use crate::observability::{Clock, Cluster, Observability, Peers};
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
-use crate::queue;
 use crate::scheduler::Scheduler;
 use crate::sessions::Sessions;
 use crate::waiting;
@@ -216,149 +214,6 @@ impl Dispatcher {
     pub fn next_deadline(&self) -> Option<Duration> {
         let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
         since.map(|since| since + self.limits.worker_wait)
-    }
-
-    fn receive(&mut self, now: Duration, peer: PeerId, mut batch: Vec<ClientCommand>) {
-        let Some(session) = self.sessions.get_mut(peer) else {
-            return self.refuse(now, peer, "the session has ended: connect again".into());
-        };
-        let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
-        session.instructions += weight;
-        if self.observability.is_on() {
-            let (label, number) = (&session.label, session.number);
-            self.observability.received(now, label, number, &batch);
-        }
-        // The status is answered on receipt, not in the session's turn: it is asked for most of all
-        // when nothing goes on. A question ends its batch.
-        while let Some(ClientCommand::Status { request }) = batch.last() {
-            let request = *request;
-            self.answer_status(now, peer, request);
-            batch.pop();
-        }
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
-        let limit = OVERDRAFT * self.limits.client_window;
-        if session.open > limit {
-            let reason = format!(
-                "the session sent more than {limit} commands without waiting for credit for them"
-            );
-            return self.refuse(now, peer, reason);
-        }
-        session.open += weight;
-        let mut cancelled = Vec::new();
-        batch.retain(|command| match command {
-            ClientCommand::Cancel { request } => {
-                cancelled.push(*request);
-                false
-            }
-            _ => true,
-        });
-        let asks = batch.last().is_some_and(|command| command.request().is_some());
-        let mut given = if batch.is_empty() { weight } else { cancelled.len() as u64 };
-        if !batch.is_empty() {
-            let kept = weight - given;
-            session.queue.push_back(queue::Queued::new(now, batch, kept));
-        }
-        // Whoever asks for something is not to wait for what nobody wants.
-        if session.queue.len() > 1 && asks || !cancelled.is_empty() {
-            for request in cancelled {
-                given += self.cancel(peer, request);
-            }
-            let Some(session) = self.sessions.get_mut(peer) else { return };
-            given += queue::prune(&mut session.queue, &session.templates);
-            session.flow.let_pass();
-        }
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        if !session.has_worker() {
-            match waiting::fail_lost(session, &mut self.outbox) {
-                Ok(failed) => given += failed,
-                Err(reason) => return self.refuse(now, peer, reason),
-            }
-            if !session.queue.is_empty() {
-                session.waiting_since.get_or_insert(now);
-            }
-        }
-        session.give_back(&mut self.outbox, given);
-        self.pump(now);
-    }
-
-    /// Nobody waits for the answer to a question any more. Gives the weight that is done with.
-    fn cancel(&mut self, peer: PeerId, request: RequestId) -> u64 {
-        let Some(session) = self.sessions.get_mut(peer) else { return 0 };
-        if let Some(given) = queue::cancel(&mut session.queue, request) {
-            return given;
-        }
-        if let Some((request, open)) = self.answers.cancel(peer, request) {
-            let lane = open.lane;
-            self.outbox.push(open.worker, Message::Cancel { lane, request });
-        }
-        0
-    }
-
-    /// Plans queued batches, one of each session in turn, as long as there is room.
-    fn pump(&mut self, now: Duration) {
-        while let Some(peer) = self.scheduler.next(&self.sessions, self.limits.lane_window) {
-            self.forward(now, peer);
-        }
-    }
-
-    /// Plans the oldest batch of a session and sends the workers their parts.
-    fn forward(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Some(mut batch) = session.queue.pop_front() else { return };
-        if session.queue.is_empty() {
-            session.flow.stop_passing();
-        }
-        let (weight, since) = (batch.weight, batch.since);
-        let begin = self.observability.is_on().then(|| self.observability.time(now));
-        batch.commands = self.pipeline.process(batch.commands);
-        let forward = Forward {
-            now,
-            session,
-            workers: &self.workers,
-            planner: &mut self.planner,
-            streams: &mut self.streams,
-            answers: &mut self.answers,
-            observability: &mut self.observability,
-            outbox: &mut self.outbox,
-        };
-        match forward.plan(batch) {
-            Ok(()) => {
-                if let (Some(begin), Some(session)) = (begin, self.sessions.get(peer)) {
-                    let times = (since, begin);
-                    self.observability.emit_batch(now, session, weight, times, peers!(self));
-                }
-                self.deliver(now, peer, weight);
-            }
-            Err(reason) => {
-                // What was planned of this batch is not sent: the session ends.
-                self.streams.take();
-                self.observability.unfolded.clear();
-                self.refuse(now, peer, reason);
-            }
-        }
-    }
-
-    /// Sends workers what was planned for a session.
-    fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Dispatcher { workers, observability, outbox, .. } = self;
-        Delivery { now, session, workers, observability, outbox }.send(self.streams.take(), weight);
-    }
-
-    /// A worker's lane is done with so much.
-    fn lane_done(&mut self, now: Duration, peer: PeerId, lane: LaneId, weight: u64) {
-        if !self.is_on(lane, peer) {
-            return;
-        }
-        if let Some(worker) = self.workers.get_mut(peer) {
-            worker.done(now, weight);
-        }
-        if let Some(session) = self.sessions.numbered_mut(lane.session) {
-            let given = session.flow.done(lane.slot, weight);
-            session.give_back(&mut self.outbox, given);
-        }
-        self.pump(now);
     }
 
     /// Whether a lane is on the worker of a link: no other may speak for it.

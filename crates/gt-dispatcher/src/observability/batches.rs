@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gt_ir::Content;
-use gt_ir::event::{Event, Kind, Track, What};
+use gt_ir::event::{Event, EventKind, Track, What};
 use gt_ir::message::Failure;
 
 use super::log::LineKind;
@@ -27,9 +27,9 @@ impl Observability {
     ) {
         let end = self.time(now);
         if begin > since + SOON {
-            self.emit(now, of_batch(Kind::Queue, session, weight, since, begin), peers);
+            self.emit(now, of_batch(EventKind::Queue, session, weight, since, begin), peers);
         }
-        self.emit(now, of_batch(Kind::Plan, session, weight, begin, end), peers);
+        self.emit(now, of_batch(EventKind::Plan, session, weight, begin, end), peers);
     }
 
     /// Tells the log and watchers that a value of a worker's goes to its client.
@@ -57,7 +57,7 @@ impl Observability {
             tensor: request.tensor,
             failed: u32::from(result.is_err()),
             bytes: bytes as u64,
-            ..of_batch(Kind::Answer, session, 1, at, at)
+            ..of_batch(EventKind::Answer, session, 1, at, at)
         };
         self.keep(event);
     }

@@ -15,7 +15,7 @@ mod watchers;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gt_ir::event::{Event, Kind, Subject, Track, What};
+use gt_ir::event::{Event, EventKind, Subject, Track, What};
 use gt_ir::message::{Message, Named, Role};
 use gt_ir::status::Report;
 use gt_ir::wire::Record;
@@ -243,7 +243,7 @@ impl Observability {
                 )
             });
             let mut events = Vec::new();
-            summarize(at, Kind::Receive, Track::Client, session, subjects, |event| {
+            summarize(at, EventKind::Receive, Track::Client, session, subjects, |event| {
                 events.push(event);
             });
             events.into_iter().for_each(|event| self.keep(event));
@@ -279,7 +279,7 @@ impl Observability {
                     command.length() as u64,
                 )
             });
-            let (kind, track) = (Kind::Dispatch, Track::Worker(worker));
+            let (kind, track) = (EventKind::Dispatch, Track::Worker(worker));
             let mut events = Vec::new();
             summarize(at, kind, track, session, subjects, |event| events.push(event));
             events.into_iter().for_each(|event| self.keep(event));

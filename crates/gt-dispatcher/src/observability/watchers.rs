@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use gt_ir::TensorId;
-use gt_ir::event::{Event, Kind, Subject, Track, What};
+use gt_ir::event::{Event, EventKind, Subject, Track, What};
 use gt_ir::message::{Message, Named};
 
 use crate::dispatcher::PeerId;
@@ -113,7 +113,7 @@ fn names(event: &Event) -> [Option<Named>; 4] {
 /// all others, are one at the end.
 pub(super) fn summarize(
     at: Duration,
-    kind: Kind,
+    kind: EventKind,
     track: Track,
     session: u32,
     commands: impl Iterator<Item = (Subject, u64, u64)>,
@@ -161,7 +161,7 @@ pub(super) fn summarize(
 
 /// An event of the dispatcher's own about a session's batch.
 pub(crate) fn of_batch(
-    kind: Kind,
+    kind: EventKind,
     session: &Session,
     count: u64,
     begin: Duration,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_ir::exchange::{Collective, Exchange};
 use gt_ir::instruction::{Attribute, Instruction, Operands, Results};
-use gt_ir::ops::{create, shape};
+use gt_ir::ops::{create, shape, slice};
 use gt_ir::redistribute::{Redistribution, SlotParts};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{
@@ -13,7 +13,7 @@ use gt_ir::{
 use smallvec::smallvec;
 
 use super::catalogue::{Catalogue, TensorCopy};
-use super::fabrics::Part;
+use super::fabrics::SlotExchange;
 use super::moves::{Stage, StageKind};
 use super::streams::Streams;
 
@@ -91,7 +91,7 @@ fn slice(streams: &mut Streams, from: &TensorCopy, to: &TensorCopy, meta: Meta, 
         let operands = smallvec![Operand::Tensor(from.id)];
         let part = Meta::new(meta.dtype, need.shape);
         let region = block.region();
-        streams.push(slot, instruction(&shape::SLICE, to.id, part, operands, region, line));
+        streams.push(slot, instruction(&slice::SLICE, to.id, part, operands, region, line));
     }
 }
 
@@ -176,7 +176,7 @@ impl Exchanged<'_> {
                 Exchange { transfer, collective, input, output, parts, reduction, joint, line };
             (slot, exchange)
         };
-        let mut made: Vec<Part> = parts.into_iter().map(exchange).collect();
+        let mut made: Vec<SlotExchange> = parts.into_iter().map(exchange).collect();
         let slots = &catalogue.slots;
         if may_join {
             slots.fabrics().join(&mut made, |slot| slots.host(slot));

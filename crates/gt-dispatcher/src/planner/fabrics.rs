@@ -13,7 +13,7 @@ use gt_ir::{Exchange, SlotId, WorkerId};
 pub struct Fabrics(BTreeMap<WorkerId, Endpoint>);
 
 /// A slot's part of an exchange.
-pub type Part = (SlotId, Exchange);
+pub type SlotExchange = (SlotId, Exchange);
 
 /// Where a worker's engine is reached.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,12 +32,12 @@ impl Fabrics {
     /// Has engines carry out an exchange, of which these are all workers' parts. Workers that
     /// nothing connects are groups of their own; a group of which one cannot join the others
     /// sends pieces.
-    pub fn join(&self, parts: &mut [Part], host: impl Fn(SlotId) -> Option<WorkerId>) {
+    pub fn join(&self, parts: &mut [SlotExchange], host: impl Fn(SlotId) -> Option<WorkerId>) {
         if self.0.is_empty() {
             return;
         }
         for group in groups(parts) {
-            let members: Vec<&Part> = group.iter().map(|&index| &parts[index]).collect();
+            let members: Vec<&SlotExchange> = group.iter().map(|&index| &parts[index]).collect();
             if let Some(joint) = self.joint(&members, &host) {
                 let joint = Arc::new(joint);
                 for index in group {
@@ -48,7 +48,11 @@ impl Fabrics {
     }
 
     /// How the engines of a group carry out its parts; `None` if they cannot.
-    fn joint(&self, parts: &[&Part], host: &impl Fn(SlotId) -> Option<WorkerId>) -> Option<Joint> {
+    fn joint(
+        &self,
+        parts: &[&SlotExchange],
+        host: &impl Fn(SlotId) -> Option<WorkerId>,
+    ) -> Option<Joint> {
         let workers: Vec<WorkerId> =
             parts.iter().map(|(slot, _)| host(*slot)).collect::<Option<_>>()?;
         let places: Vec<&Endpoint> =
@@ -68,7 +72,7 @@ impl Fabrics {
         if !fits {
             return None;
         }
-        let member = |((part, worker), place): ((&&Part, &WorkerId), &&Endpoint)| Member {
+        let member = |((part, worker), place): ((&&SlotExchange, &WorkerId), &&Endpoint)| Member {
             slot: part.0,
             worker: *worker,
             name: place.name.clone(),
@@ -83,7 +87,7 @@ impl Fabrics {
 }
 
 /// The parts that something goes between, each group in the order of its slots.
-fn groups(parts: &[Part]) -> Vec<Vec<usize>> {
+fn groups(parts: &[SlotExchange]) -> Vec<Vec<usize>> {
     let places = parts.iter().enumerate().map(|(index, part)| (part.0, index));
     let places: BTreeMap<SlotId, usize> = places.collect();
     // Each part begins as a group of its own, and goes over to that of whom it sends to.
@@ -105,7 +109,7 @@ fn groups(parts: &[Part]) -> Vec<Vec<usize>> {
 }
 
 /// What goes between the members of a group.
-fn way(parts: &[&Part]) -> Way {
+fn way(parts: &[&SlotExchange]) -> Way {
     let parts: Vec<&Exchange> = parts.iter().map(|(_, exchange)| exchange).collect();
     let reaches_all = |part: &&Exchange| {
         let to: BTreeSet<SlotId> = part.parts.sends.iter().map(|(to, _)| *to).collect();
@@ -176,7 +180,7 @@ mod tests {
     }
 
     /// The part of a worker that gives each of `to` these rows, and keeps `own`.
-    fn part(slot: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> Part {
+    fn part(slot: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> SlotExchange {
         let at = own.unwrap_or_else(|| rows(0, 1));
         let others = from.iter().map(|&worker| Sender::Slot(SlotId(worker)));
         let receives = own.map(Sender::Own).into_iter().chain(others);
@@ -201,12 +205,12 @@ mod tests {
         Some(WorkerId(slot.0))
     }
 
-    fn ways(fabrics: &Fabrics, mut parts: Vec<Part>) -> Vec<Option<Way>> {
+    fn ways(fabrics: &Fabrics, mut parts: Vec<SlotExchange>) -> Vec<Option<Way>> {
         fabrics.join(&mut parts, host);
         parts.iter().map(|(_, part)| part.joint.as_ref().map(|joint| joint.way)).collect()
     }
 
-    fn sums(mut parts: Vec<Part>) -> Vec<Part> {
+    fn sums(mut parts: Vec<SlotExchange>) -> Vec<SlotExchange> {
         parts.iter_mut().for_each(|(_, part)| part.reduction = Some(Reduction::Sum));
         parts
     }
@@ -257,7 +261,7 @@ mod tests {
         let alone = part(4, &[], Some(whole), &[]);
         let mut parts = vec![pair(0, 2), pair(1, 3), pair(2, 0), pair(3, 1), alone];
         fabrics.join(&mut parts, host);
-        let members = |(_, part): &Part| {
+        let members = |(_, part): &SlotExchange| {
             let joint = part.joint.as_ref()?;
             Some(joint.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
         };

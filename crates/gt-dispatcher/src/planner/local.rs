@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gt_ir::instruction::{Attribute, Instruction, Operands};
 use gt_ir::layout::Placement;
 use gt_ir::ops::{binary, shape};
-use gt_ir::sharding::{Part, Rule};
+use gt_ir::sharding::{LocalPart, Rule};
 use gt_ir::{Meta, Operand, Scalar, SlotId, TensorId, WorkerCommand};
 use smallvec::{SmallVec, smallvec};
 
@@ -101,7 +101,7 @@ impl Local<'_> {
                     .zip(self.metas)
                     .map(|(layout, meta)| Some(layout.as_ref()?.block(meta.tensor()?.shape, rank)))
                     .collect();
-                let part = Part { operands: &operands, output: block, whole: self.meta.shape };
+                let part = LocalPart { operands: &operands, output: block, whole: self.meta.shape };
                 localize(&self.instruction.attributes, &part)
             }
             _ => self.instruction.attributes.clone(),

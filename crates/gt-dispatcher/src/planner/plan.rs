@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gt_ir::layout::Layout;
-use gt_ir::template::{Name, Part, Start, Values};
+use gt_ir::template::{IterationPart, Name, Start, Values};
 use gt_ir::{
     Bindings, Definition, Invocation, Meta, Scalar, SlotId, TensorId, TransferId, WorkerCommand,
 };
@@ -14,7 +14,7 @@ use super::streams::Streams;
 use super::touches::Span;
 
 /// An iteration that was planned.
-pub(super) struct Plan {
+pub(super) struct IterationPlan {
     pub key: Key,
     /// What it began with, in the order of what it touches.
     pub before: Vec<Before>,
@@ -115,7 +115,7 @@ pub(super) enum NameAfter {
     Named(Name),
 }
 
-impl Plan {
+impl IterationPlan {
     /// Whether the numbers are those that decide how it is planned.
     pub fn fixed_fits(&self, iteration: &Iteration) -> bool {
         let bindings = &iteration.instance.bindings;
@@ -203,7 +203,7 @@ impl Plan {
             template: self.number,
             bases: self.bindings.bases(),
             transfer: self.transfer,
-            part: Part { first: 0, last: self.weight, frees: 0 },
+            part: IterationPart { first: 0, last: self.weight, frees: 0 },
             tensors: self.changed_tensors.clone(),
             numbers: self.changed_numbers.clone(),
             others: Vec::new(),

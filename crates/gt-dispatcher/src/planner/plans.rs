@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::template::{Name, Part};
+use gt_ir::template::{IterationPart, Name};
 use gt_ir::{
     Bindings, Definition, Instance, Invocation, SlotId, TensorId, TransferId, WorkerCommand,
 };
@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 use super::Planner;
 use super::catalogue::Catalogue;
-use super::plan::{Before, Key, Plan};
+use super::plan::{Before, IterationPlan, Key};
 use super::streams::Streams;
 use super::touches::{Span, Touches};
 use super::write::write;
@@ -29,7 +29,7 @@ const MOST: usize = 32;
 /// The planned iterations of a session.
 #[derive(Default)]
 pub struct Plans {
-    plans: Vec<Plan>,
+    plans: Vec<IterationPlan>,
     /// What they touch, worked out once.
     touches: FxHashMap<Span, Arc<Touches>>,
     clock: u64,
@@ -52,7 +52,7 @@ impl<'a> Iteration<'a> {
 
     /// Whether it is run from its first step to its last, and frees what it usually does.
     fn is_whole(&self) -> bool {
-        let Part { first, last, frees } = self.span.part;
+        let IterationPart { first, last, frees } = self.span.part;
         let template = &self.instance.template;
         let counts = (last as usize, frees as usize);
         first == 0 && counts == (template.len(), template.frees.len())
@@ -96,8 +96,8 @@ impl Planner {
             signals: catalogue.signals_version(),
         };
         plans.clock += 1;
-        let fits_key = |plan: &Plan| plan.key == key && plan.fixed_fits(iteration);
-        let goes_on = |plan: &Plan| {
+        let fits_key = |plan: &IterationPlan| plan.key == key && plan.fixed_fits(iteration);
+        let goes_on = |plan: &IterationPlan| {
             let is_steady = plan.is_steady && plan.changes == catalogue.changes();
             is_steady && iteration.invocation.tensors.is_empty() && fits_key(plan)
         };
@@ -115,7 +115,7 @@ impl Planner {
                 for (_, id) in &touched {
                     placed.push(catalogue.get(*id).map_err(|_| None)?);
                 }
-                let fits = |plan: &Plan| {
+                let fits = |plan: &IterationPlan| {
                     fits_key(plan)
                         && plan.same == same
                         && plan.before.iter().zip(&placed).all(|(before, now)| before.fits(now))

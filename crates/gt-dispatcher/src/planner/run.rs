@@ -6,7 +6,7 @@ use gt_ir::instruction::Instruction;
 use gt_ir::layout::{Layout, Mesh};
 use gt_ir::message::Failure;
 use gt_ir::operation::{Body, Call};
-use gt_ir::ops::shape;
+use gt_ir::ops::slice;
 use gt_ir::sharding::Rule;
 use gt_ir::{Meta, Operand, SourceId, TensorId};
 use smallvec::SmallVec;
@@ -115,7 +115,7 @@ impl Planner {
         let name = instruction.output;
         let from_nothing = instruction.reads().next().is_none();
         let mesh = self.mesh_for(catalogue, instruction, wanted.as_ref());
-        if instruction.operation.id == shape::SLICE.id
+        if instruction.operation.id == slice::SLICE.id
             && self.slice_in_place(catalogue, streams, instruction, meta, &mesh, name)
         {
             return Ok(Ok(()));

@@ -1,6 +1,6 @@
 //! What an iteration touches: worked out once, for all of the same steps.
 
-use gt_ir::template::{Name, Part, Step, Values};
+use gt_ir::template::{IterationPart, Name, Step, Values};
 use gt_ir::{Template, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,7 +10,7 @@ use super::plans::Iteration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     pub template: u32,
-    pub part: Part,
+    pub part: IterationPart,
     /// How many frees were done before.
     pub freed: u32,
 }

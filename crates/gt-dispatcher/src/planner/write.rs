@@ -2,14 +2,14 @@
 
 use gt_ir::exchange::{Exchange, SlotId};
 use gt_ir::template::{
-    Argument, Builder, ExchangeStep, MovingSlice, Name, Part, RunStep, Step, Values, Varying,
-    varying_numbers,
+    Argument, Builder, ExchangeStep, IterationPart, MovingSlice, Name, RunStep, Step, Values,
+    Varying, varying_numbers,
 };
 use gt_ir::{Instruction, Meta, Operand, Scalar, TensorId, WorkerCommand};
 use rustc_hash::FxHashMap;
 
 use super::catalogue::{Catalogue, Placed};
-use super::plan::{After, Before, CopyAfter, NameAfter, Plan};
+use super::plan::{After, Before, CopyAfter, IterationPlan, NameAfter};
 use super::plans::{Beginning, Iteration};
 
 /// The plan of an iteration, of which `lists` is what the workers were sent; `None` if it cannot be
@@ -21,7 +21,7 @@ pub(super) fn write(
     beginning: Beginning,
     lists: &[(SlotId, Vec<WorkerCommand>)],
     quantum: u64,
-) -> Option<Plan> {
+) -> Option<IterationPlan> {
     let Beginning { key, touched, before, same, copies, made, transfer } = beginning;
     let template = &iteration.instance.template;
     let bindings = &iteration.instance.bindings;
@@ -33,7 +33,7 @@ pub(super) fn write(
     for (tensor, copies) in copies.iter().enumerate() {
         slots.extend((0..copies.len()).map(|copy| (tensor, copy)));
     }
-    let writer = Writer { catalogue, iteration, first_number: numbers.start };
+    let writer = TemplateWriter { catalogue, iteration, first_number: numbers.start };
     let mut definitions = Vec::with_capacity(lists.len());
     for (slot, commands) in lists {
         let mut builder = Builder::new([base, made], [template.widths[0], width], transfer);
@@ -89,7 +89,7 @@ pub(super) fn write(
             Err(_) => changed.push((*name, None)),
         }
     }
-    let Part { first, last, .. } = iteration.invocation.part;
+    let IterationPart { first, last, .. } = iteration.invocation.part;
     let mut results = Vec::new();
     for step in &template.steps[first as usize..last as usize] {
         let Step::Run(_) = step else { continue };
@@ -105,7 +105,7 @@ pub(super) fn write(
     let weight = definitions.iter().map(|(_, of)| of.template.len()).max().unwrap_or(0) as u32;
     let start = definitions.first()?.1.start.clone();
     let widths = definitions.first()?.1.template.widths;
-    Some(Plan {
+    Some(IterationPlan {
         key,
         before,
         same,
@@ -132,7 +132,7 @@ pub(super) fn write(
 
 /// The numbers of the steps of an iteration, by slot.
 fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
-    let Part { first, last, .. } = iteration.invocation.part;
+    let IterationPart { first, last, .. } = iteration.invocation.part;
     let mut slots: Option<(u32, u32)> = None;
     let mut take = |first: u32, count: u32| {
         let end = first + count;
@@ -153,13 +153,13 @@ fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
 }
 
 /// Writes commands down by the places of their tensors.
-struct Writer<'a> {
+struct TemplateWriter<'a> {
     catalogue: &'a Catalogue,
     iteration: &'a Iteration<'a>,
     first_number: u32,
 }
 
-impl Writer<'_> {
+impl TemplateWriter<'_> {
     fn step(&self, builder: &mut Builder, command: &WorkerCommand) -> Option<Step> {
         Some(match command {
             WorkerCommand::Run(instruction) => Step::Run(self.run(builder, instruction)?),
@@ -240,7 +240,7 @@ impl Writer<'_> {
     /// slot keeps what it has.
     fn fixed(&self) -> Vec<(u32, i64)> {
         let Iteration { instance, invocation, .. } = *self.iteration;
-        let Part { first, last, .. } = invocation.part;
+        let IterationPart { first, last, .. } = invocation.part;
         let mut fixed = Vec::new();
         for step in &instance.template.steps[first as usize..last as usize] {
             let Step::Run(RunStep { output, varying: Some(varying), .. }) = step else { continue };

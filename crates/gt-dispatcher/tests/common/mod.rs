@@ -10,7 +10,7 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::signal::Shard;
-use gt_ir::template::{Bindings, Builder, Name, Part, Step, Values};
+use gt_ir::template::{Bindings, Builder, IterationPart, Name, Step, Values};
 use gt_ir::wire::{Frames, Record};
 use gt_ir::{
     Attribute, Attributes, ClientCommand, Content, Create, DType, Definition, Fabric, Instruction,
@@ -171,7 +171,7 @@ impl Repeated {
             template: self.definition.number,
             bases,
             transfer: TransferId(0),
-            part: Part { first: 0, last, frees },
+            part: IterationPart { first: 0, last, frees },
             tensors,
             numbers: numbers.to_vec(),
             others: vec![],

@@ -159,7 +159,7 @@ impl Machine {
                 (starts[rank - 1], steps[rank - 1]) = (i64::from(last > 0), 2);
                 let sizes: Vec<i64> = data.shape.iter().map(|&n| n as i64).collect();
                 let lists = [&starts, &sizes, &steps].map(|list| Attribute::ints(list));
-                self.apply(&ops::shape::SLICE, doubled, &lists)
+                self.apply(&ops::slice::SLICE, doubled, &lists)
             }
             Layout::Expanded if rank > 0 && data.shape[0] > 0 => {
                 let first = data.shape.with(0, 1);

@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{binary, compare, create, index, matmul, nn, reduce, shape, ternary, unary};
+use super::{binary, compare, create, index, matmul, nn, reduce, shape, slice, ternary, unary};
 use crate::dtype::DType;
 use crate::instruction::{Attribute, Operand};
 use crate::operation::{Graph, Operation, Var};
@@ -126,7 +126,7 @@ impl dyn Graph + '_ {
     pub fn slice(&mut self, a: Var, starts: &[i64], sizes: &[i64], steps: &[i64]) -> Var {
         let attributes =
             smallvec![Attribute::ints(starts), Attribute::ints(sizes), Attribute::ints(steps)];
-        self.emit(&shape::SLICE, &[a.into()], attributes)
+        self.emit(&slice::SLICE, &[a.into()], attributes)
     }
 
     pub fn slice_assign(
@@ -139,7 +139,7 @@ impl dyn Graph + '_ {
     ) -> Var {
         let attributes =
             smallvec![Attribute::ints(starts), Attribute::ints(sizes), Attribute::ints(steps)];
-        self.emit(&shape::SLICE_ASSIGN, &[a.into(), value.into()], attributes)
+        self.emit(&slice::SLICE_ASSIGN, &[a.into(), value.into()], attributes)
     }
 
     pub fn tril(&mut self, a: Var, diagonal: i64) -> Var {

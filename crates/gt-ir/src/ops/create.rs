@@ -5,9 +5,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::instruction::Attributes;
-use crate::operation::{Arity, Call, Family, Kind, Meta, Operation, attribute};
+use crate::operation::{Arity, AttributeKind, Call, Family, Meta, Operation, attribute};
 use crate::shape::Shape;
-use crate::sharding::{Part, created, localize_shape};
+use crate::sharding::{LocalPart, created, localize_shape};
 
 const CREATE: Operation =
     Operation { family: Family::Create, arity: Arity::Exactly(0), ..Operation::base() };
@@ -58,7 +58,10 @@ pub static FULL: Operation = Operation {
     name: "full",
     doc: "A tensor of `shape` filled with a number.",
     arity: Arity::Exactly(1),
-    attributes: &[attribute("shape", Kind::Ints), attribute("dtype", Kind::DType)],
+    attributes: &[
+        attribute("shape", AttributeKind::Ints),
+        attribute("dtype", AttributeKind::DType),
+    ],
     infer: infer_shaped,
     samples: || {
         DType::ALL
@@ -78,7 +81,10 @@ pub static ARANGE: Operation = Operation {
     name: "arange",
     doc: "`length` numbers from `start` in steps of `step`: element i is start + i * step.",
     arity: Arity::Exactly(2),
-    attributes: &[attribute("length", Kind::Int), attribute("dtype", Kind::DType)],
+    attributes: &[
+        attribute("length", AttributeKind::Int),
+        attribute("dtype", AttributeKind::DType),
+    ],
     infer: |call| {
         Ok(Meta::new(
             call.dtype(1).unwrap_or(DType::I64),
@@ -105,7 +111,10 @@ pub static LINSPACE: Operation = Operation {
     name: "linspace",
     doc: "`length` numbers evenly from `start` to `end`, both included.",
     arity: Arity::Exactly(2),
-    attributes: &[attribute("length", Kind::Int), attribute("dtype", Kind::DType)],
+    attributes: &[
+        attribute("length", AttributeKind::Int),
+        attribute("dtype", AttributeKind::DType),
+    ],
     infer: |call| {
         Ok(Meta::new(
             call.dtype(1).unwrap_or(DType::F32),
@@ -131,9 +140,9 @@ pub static EYE: Operation = Operation {
     name: "eye",
     doc: "Ones on the main diagonal of `rows` x `columns`, zeros elsewhere.",
     attributes: &[
-        attribute("rows", Kind::Int),
-        attribute("columns", Kind::Int),
-        attribute("dtype", Kind::DType),
+        attribute("rows", AttributeKind::Int),
+        attribute("columns", AttributeKind::Int),
+        attribute("dtype", AttributeKind::DType),
     ],
     infer: |call| {
         let shape = Shape::new(&[length_attribute(call, 0)?, length_attribute(call, 1)?])?;
@@ -178,7 +187,7 @@ fn check_part(call: &Call, shape: Shape) -> Result<()> {
     })
 }
 
-fn localize_random(attributes: &Attributes, part: &Part) -> Attributes {
+fn localize_random(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut local = localize_shape(attributes, part);
     let rank = part.whole.rank();
     let starts = part.output.starts[..rank].iter().map(|&start| start as i64);
@@ -200,9 +209,9 @@ fn localize_random(attributes: &Attributes, part: &Part) -> Attributes {
 const RANDOM: Operation = Operation {
     arity: Arity::Exactly(2),
     attributes: &[
-        attribute("shape", Kind::Ints),
-        attribute("dtype", Kind::DType),
-        attribute("part", Kind::Ints),
+        attribute("shape", AttributeKind::Ints),
+        attribute("dtype", AttributeKind::DType),
+        attribute("part", AttributeKind::Ints),
     ],
     sharding: created,
     localize: Some(localize_random),

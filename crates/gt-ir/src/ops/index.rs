@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Arity, Call, Family, Kind, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, attribute,
+    Arity, AttributeKind, Call, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand,
+    attribute,
 };
 use crate::shape::axis;
 use crate::sharding::{Reduction, Rule, elementwise, shape_of};
@@ -14,7 +15,7 @@ use crate::sharding::{Reduction, Rule, elementwise, shape_of};
 /// Indices out of range are found on the worker, where they are known.
 const INDEX: Operation = Operation {
     family: Family::Index,
-    attributes: &[attribute("axis", Kind::Int)],
+    attributes: &[attribute("axis", AttributeKind::Int)],
     ..Operation::base()
 };
 
@@ -280,7 +281,7 @@ pub static WRAP_INDEX: Operation = Operation {
     id: 100,
     name: "wrap_index",
     doc: "indices counted from the front (negative ones count from the back), or an error",
-    attributes: &[attribute("length", Kind::Int)],
+    attributes: &[attribute("length", AttributeKind::Int)],
     infer: |call| {
         let meta = call.tensor(0)?;
         if meta.dtype.is_float() || meta.dtype == DType::Bool {

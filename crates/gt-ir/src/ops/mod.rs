@@ -14,6 +14,7 @@ pub mod nn;
 pub mod reduce;
 pub mod sample;
 pub mod shape;
+pub mod slice;
 pub mod ternary;
 pub mod unary;
 
@@ -100,8 +101,8 @@ pub const ALL: &[&Operation] = &[
     &shape::EXPAND,
     &shape::PLACE,
     &shape::FLIP,
-    &shape::SLICE,
-    &shape::SLICE_ASSIGN,
+    &slice::SLICE,
+    &slice::SLICE_ASSIGN,
     &shape::CAT,
     &shape::TRIL,
     &shape::TRIU,

@@ -9,7 +9,8 @@ use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, FIRST, Family, Graph, Kind, Meta, OUTPUT, Operation, Sample, Var, attribute, int, ints,
+    AttributeKind, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, attribute,
+    int, ints,
 };
 use crate::shape::{axes, axis};
 use crate::sharding;
@@ -31,7 +32,7 @@ fn float_tensor(call: &Call) -> Result<Meta> {
 
 const ALONG: Operation = Operation {
     family: Family::Reduce,
-    attributes: &[attribute("axis", Kind::Int)],
+    attributes: &[attribute("axis", AttributeKind::Int)],
     infer: |call| {
         let meta = float_tensor(call)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;
@@ -120,7 +121,10 @@ pub static LOGSUMEXP: Operation = Operation {
     name: "logsumexp",
     family: Family::Reduce,
     doc: "the logarithm of the sum of exp(x), over axes",
-    attributes: &[attribute("axes", Kind::Ints), attribute("keepdims", Kind::Bool)],
+    attributes: &[
+        attribute("axes", AttributeKind::Ints),
+        attribute("keepdims", AttributeKind::Bool),
+    ],
     infer: |call| {
         let meta = float_tensor(call)?;
         let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
@@ -191,7 +195,7 @@ pub static GELU: Operation = Operation {
     id: 108,
     name: "gelu",
     doc: "x times the normal distribution function of x, exact or in its tanh form",
-    attributes: &[attribute("tanh", Kind::Bool)],
+    attributes: &[attribute("tanh", AttributeKind::Bool)],
     gradient: Each(&[|g, s| {
         let slope =
             if s.bool(0) { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };

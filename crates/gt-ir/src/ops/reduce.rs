@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, FIRST, Family, Graph, Kind, Meta, OUTPUT, Operation, Sample, Saved, Var, attribute,
+    AttributeKind, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var,
+    attribute,
 };
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduction};
@@ -14,7 +15,10 @@ use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduct
 /// `axes` empty means all of them.
 const REDUCE: Operation = Operation {
     family: Family::Reduce,
-    attributes: &[attribute("axes", Kind::Ints), attribute("keepdims", Kind::Bool)],
+    attributes: &[
+        attribute("axes", AttributeKind::Ints),
+        attribute("keepdims", AttributeKind::Bool),
+    ],
     ..Operation::base()
 };
 
@@ -234,9 +238,9 @@ pub static ARGMIN: Operation = Operation {
 
 const SPREAD: Operation = Operation {
     attributes: &[
-        attribute("axes", Kind::Ints),
-        attribute("keepdims", Kind::Bool),
-        attribute("correction", Kind::Int),
+        attribute("axes", AttributeKind::Ints),
+        attribute("keepdims", AttributeKind::Bool),
+        attribute("correction", AttributeKind::Int),
     ],
     infer: infer_float,
     samples: || {
@@ -346,7 +350,7 @@ pub static CUMSUM: Operation = Operation {
     id: 76,
     name: "cumsum",
     doc: "sums of all values up to each, along an axis; int64 for bool and integers",
-    attributes: &[attribute("axis", Kind::Int)],
+    attributes: &[attribute("axis", AttributeKind::Int)],
     infer: |call| {
         let meta = call.tensor(0)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;

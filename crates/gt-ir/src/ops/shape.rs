@@ -6,15 +6,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Arity, Body, Call, Family, Kind, Meta, Operation, attribute, varying};
+use crate::operation::{Arity, AttributeKind, Body, Call, Family, Meta, Operation, attribute};
 use crate::shape::{Shape, axes, axis};
-use crate::sharding::{Part, Rule, Run, elementwise, localize_shape, shape_of};
+use crate::sharding::{LocalPart, Rule, Run, elementwise, localize_shape, shape_of};
 
 const RESHAPING: Operation = Operation { family: Family::Reshape, ..Operation::base() };
 
-const DTYPES: [DType; 5] = [DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool];
+pub(super) const DTYPES: [DType; 5] = [DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool];
 
-fn x(dtype: DType, dims: &[usize]) -> crate::operation::SampleOperand {
+pub(super) fn x(dtype: DType, dims: &[usize]) -> crate::operation::SampleOperand {
     tensor(dtype, dims, 0.0, 2.0)
 }
 
@@ -38,7 +38,7 @@ pub static RESHAPE: Operation = Operation {
     id: 85,
     name: "reshape",
     doc: "the same values in row-major order under another shape",
-    attributes: &[attribute("shape", Kind::Ints)],
+    attributes: &[attribute("shape", AttributeKind::Ints)],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
         if meta.shape.numel() != to.numel() {
@@ -66,7 +66,7 @@ pub static PERMUTE: Operation = Operation {
     id: 86,
     name: "permute",
     doc: "the axes in another order",
-    attributes: &[attribute("order", Kind::Ints)],
+    attributes: &[attribute("order", AttributeKind::Ints)],
     infer: |call| {
         let meta = call.tensor(0)?;
         let rank = meta.shape.rank();
@@ -122,7 +122,7 @@ pub static EXPAND: Operation = Operation {
     id: 87,
     name: "expand",
     doc: "axes of length 1 repeated, new ones put in front",
-    attributes: &[attribute("shape", Kind::Ints)],
+    attributes: &[attribute("shape", AttributeKind::Ints)],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
         if !meta.shape.expands_to(&to) {
@@ -163,7 +163,7 @@ pub static FLIP: Operation = Operation {
     id: 88,
     name: "flip",
     doc: "the values in reverse along axes",
-    attributes: &[attribute("axes", Kind::Ints)],
+    attributes: &[attribute("axes", AttributeKind::Ints)],
     infer: |call| {
         let meta = call.tensor(0)?;
         axes(call.ints(0), meta.shape.rank(), "flip")?;
@@ -186,154 +186,13 @@ pub static FLIP: Operation = Operation {
     ..RESHAPING
 };
 
-/// A region of a tensor: along each axis `sizes` elements from `starts` in `steps`.
-fn region(call: &Call, meta: &Meta) -> Result<Shape> {
-    let (starts, sizes, steps) = (call.ints(0), call.ints(1), call.ints(2));
-    let rank = meta.shape.rank();
-    let mut shape = meta.shape;
-    let lists_fit = [starts, sizes, steps].iter().all(|list| list.len() == rank);
-    for along in 0..if lists_fit { rank } else { 0 } {
-        let (start, size, step) = (starts[along], sizes[along], steps[along]);
-        let length = meta.shape[along] as i64;
-        let last = size
-            .checked_sub(1)
-            .and_then(|n| n.checked_mul(step))
-            .and_then(|n| n.checked_add(start));
-        let inside = size == 0 || last.is_some_and(|last| last < length);
-        if step < 1 || size < 0 || start < 0 || start > length || !inside {
-            let index = last.unwrap_or(i64::MAX);
-            return Err(Error::BadIndex {
-                operation: call.operation,
-                index,
-                axis: along,
-                length: length as usize,
-            });
-        }
-        shape = shape.with(along, size as usize);
-    }
-    if !lists_fit {
-        return Err(Error::BadAttribute {
-            operation: call.operation,
-            attribute: "starts, sizes, steps",
-            given: format!("{starts:?}, {sizes:?}, {steps:?}"),
-            expected: "one entry per axis each",
-        });
-    }
-    Ok(shape)
-}
-
-const SLICING: Operation = Operation {
-    family: Family::Slice,
-    attributes: &[
-        varying("starts", Kind::Ints),
-        attribute("sizes", Kind::Ints),
-        attribute("steps", Kind::Ints),
-    ],
-    ..Operation::base()
-};
-
-/// Starts, sizes and steps for a tensor of [4, 5] in the samples.
-fn regions() -> [[Attribute; 3]; 3] {
-    let lists = |starts: [i64; 2], sizes: [i64; 2], steps: [i64; 2]| {
-        [Attribute::ints(&starts), Attribute::ints(&sizes), Attribute::ints(&steps)]
-    };
-    [lists([1, 0], [2, 5], [1, 1]), lists([0, 1], [2, 2], [2, 3]), lists([4, 0], [0, 3], [1, 2])]
-}
-
-pub static SLICE: Operation = Operation {
-    id: 89,
-    name: "slice",
-    doc: "along each axis `sizes` elements from `starts` in `steps`",
-    infer: |call| {
-        let meta = call.tensor(0)?;
-        Ok(Meta::new(meta.dtype, region(call, &meta)?))
-    },
-    gradient: Each(&[|g, s| {
-        let zeros = g.full(s.shape(0), s.meta(0).dtype, 0i64);
-        g.slice_assign(zeros, s.grad, s.ints(0), s.ints(1), s.ints(2))
-    }]),
-    samples: || {
-        let mut samples = Vec::new();
-        for dtype in DTYPES {
-            for attributes in regions() {
-                samples.push(sample(&[x(dtype, &[4, 5])], &attributes));
-            }
-        }
-        samples
-    },
-    sharding: |call, output| {
-        let shape = shape_of(call, 0);
-        along(call, output, |axis| call.ints(1)[axis] == shape[axis] as i64).linear_in(&[1])
-    },
-    localize: Some(localize_slice),
-    ..SLICING
-};
-
-pub static SLICE_ASSIGN: Operation = Operation {
-    id: 90,
-    name: "slice_assign",
-    doc: "the first tensor with a region of it replaced by the second, which broadcasts",
-    arity: Arity::Exactly(2),
-    infer: |call| {
-        let meta = call.tensor(0)?;
-        let shape = region(call, &meta)?;
-        if let Some(value) = call.operands[1].tensor()
-            && !value.shape.expands_to(&shape)
-        {
-            let expected = format!("one that expands to the region's {shape}");
-            return Err(Error::ShapeMismatch {
-                operation: call.operation,
-                given: value.shape,
-                expected,
-            });
-        }
-        Ok(meta)
-    },
-    gradient: Each(&[
-        |g, s| {
-            let region: Vec<usize> = s.ints(1).iter().map(|&size| size as usize).collect();
-            let region = Shape::new(&region).expect("checked by infer");
-            let zeros = g.full(region, s.meta(0).dtype, 0i64);
-            g.slice_assign(s.grad, zeros, s.ints(0), s.ints(1), s.ints(2))
-        },
-        |g, s| g.slice(s.grad, s.ints(0), s.ints(1), s.ints(2)),
-    ]),
-    samples: || {
-        let mut samples = Vec::new();
-        for dtype in DTYPES {
-            for (attributes, dims) in regions().into_iter().zip([[2, 5], [2, 2], [0, 3]]) {
-                samples.push(sample(&[x(dtype, &[4, 5]), x(dtype, &dims)], &attributes));
-            }
-        }
-        let [region, ..] = regions();
-        samples.push(sample(&[x(DType::F32, &[4, 5]), x(DType::F32, &[5])], &region));
-        samples.push(sample(&[x(DType::F32, &[4, 5]), super::sample::number(3.0)], &region));
-        samples.push(sample(&[x(DType::F32, &[4, 5]), x(DType::I64, &[])], &region));
-        samples
-    },
-    sharding: |call, output| {
-        let (value, rank) = (shape_of(call, 1), output.shape.rank());
-        let mut rule = along(call, output, |axis| call.ints(1)[axis] == output.shape[axis] as i64);
-        // The value goes along where it is not broadcast.
-        let missing = rank - value.rank();
-        for axis in missing..rank {
-            if value[axis - missing] == output.shape[axis] && rule.output[axis].is_some() {
-                rule.operands[1][axis - missing] = rule.output[axis];
-            }
-        }
-        rule.linear_in(&[0b11])
-    },
-    localize: Some(localize_assign),
-    ..SLICING
-};
-
 pub static CAT: Operation = Operation {
     id: 91,
     name: "cat",
     family: Family::Concat,
     doc: "tensors one after another along an axis",
     arity: Arity::AtLeast(1),
-    attributes: &[attribute("axis", Kind::Int)],
+    attributes: &[attribute("axis", AttributeKind::Int)],
     infer: |call| {
         let first = call.tensor(0)?;
         let along = axis(call.int(0), first.shape.rank(), "cat")?;
@@ -393,7 +252,7 @@ pub static CAT: Operation = Operation {
 
 const TRIANGLE: Operation = Operation {
     family: Family::Index,
-    attributes: &[attribute("diagonal", Kind::Int)],
+    attributes: &[attribute("diagonal", AttributeKind::Int)],
     infer: |call| {
         let meta = call.tensor(0)?;
         if meta.shape.rank() < 2 {
@@ -438,7 +297,7 @@ pub static TRIU: Operation = Operation {
 };
 
 /// Any axis that `free` names, the same in the first operand and the output.
-fn along(call: &Call, output: &Meta, free: impl Fn(usize) -> bool) -> Rule {
+pub(super) fn along(call: &Call, output: &Meta, free: impl Fn(usize) -> bool) -> Rule {
     let mut rule = Rule::whole(call, output);
     for axis in 0..output.shape.rank() {
         if output.shape[axis] > 1 && free(axis) {
@@ -494,28 +353,8 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// A slice has the size of the part it gives.
-fn localize_slice(attributes: &Attributes, part: &Part) -> Attributes {
-    let mut attributes = attributes.clone();
-    attributes[1] = Attribute::dims(&part.output.shape);
-    attributes
-}
-
-/// Axes that are cut are assigned to along all of their part.
-fn localize_assign(attributes: &Attributes, part: &Part) -> Attributes {
-    let mut attributes = attributes.clone();
-    if let Attribute::Ints(sizes) = &mut attributes[1] {
-        for (axis, size) in sizes.iter_mut().enumerate() {
-            if part.output.shape[axis] != part.whole[axis] {
-                *size = part.output.shape[axis] as i64;
-            }
-        }
-    }
-    attributes
-}
-
 /// Rows that start later move the diagonal up, columns that start later move it down.
-fn localize_diagonal(attributes: &Attributes, part: &Part) -> Attributes {
+fn localize_diagonal(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let rank = part.whole.rank();
     let starts = &part.output.starts;
     let shift = starts[rank - 2] as i64 - starts[rank - 1] as i64;

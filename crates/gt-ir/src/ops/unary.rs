@@ -6,7 +6,9 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Kind, Meta, OUTPUT, Operation, attribute, dtype};
+use crate::operation::{
+    AttributeKind, Call, FIRST, Family, Meta, OUTPUT, Operation, attribute, dtype,
+};
 use crate::sharding::{self, Sharding};
 
 const UNARY: Operation =
@@ -44,7 +46,7 @@ pub static CAST: Operation = Operation {
     id: 10,
     name: "cast",
     doc: "The values in another dtype; floats are cut towards zero for integers.",
-    attributes: &[attribute("dtype", Kind::DType)],
+    attributes: &[attribute("dtype", AttributeKind::DType)],
     infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
     gradient: Each(&[|g, s| g.cast(s.grad, s.meta(0).dtype)]),
     sharding: |call, output| {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Instance, Invocation, Part, Step};
+use super::{Instance, Invocation, IterationPart, Step};
 use crate::command::ClientCommand;
 use crate::instruction::TensorId;
 use crate::template::Values;
@@ -12,7 +12,7 @@ use crate::template::Values;
 /// of its tensor. `freed` of these were done before.
 pub fn expand(instance: &Instance, invocation: &Invocation, freed: u32) -> Vec<ClientCommand> {
     let Instance { template, bindings, .. } = instance;
-    let Part { first, last, frees } = invocation.part;
+    let IterationPart { first, last, frees } = invocation.part;
     let steps = &template.steps[first as usize..last as usize];
     // The last of the steps that uses, or makes, each tensor.
     let mut last_uses: FxHashMap<TensorId, usize> = FxHashMap::default();

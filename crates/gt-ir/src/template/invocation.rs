@@ -41,14 +41,14 @@ impl Definition {
 
 /// Which steps of an iteration are run, and up to which of the template's frees it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Part {
+pub struct IterationPart {
     pub first: u32,
     pub last: u32,
     /// They are done after the steps.
     pub frees: u32,
 }
 
-record!(struct Part { first, last, frees });
+record!(struct IterationPart { first, last, frees });
 
 /// Another iteration of a template, or a part of one.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,7 +59,7 @@ pub struct Invocation {
     /// Its first exchange.
     pub transfer: TransferId,
     /// An iteration goes on where its last part ended.
-    pub part: Part,
+    pub part: IterationPart,
     /// Tensors from outside that are others than predicted, by slot.
     pub tensors: Vec<(u32, TensorId)>,
     /// Numbers that are others than predicted, by slot.
@@ -129,7 +129,8 @@ impl Instance {
     /// # Errors
     /// It does not fit, or was made with other bindings.
     pub fn take(&mut self, invocation: &Invocation) -> Result<u32, TemplateError> {
-        let Invocation { template: number, part: Part { first, last, frees }, .. } = *invocation;
+        let Invocation { template: number, part: IterationPart { first, last, frees }, .. } =
+            *invocation;
         let steps = self.template.len();
         let in_order = first < last || first == last && first > 0;
         let goes_on = first == 0 || invocation.bases == self.bindings.bases();

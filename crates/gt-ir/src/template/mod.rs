@@ -23,7 +23,7 @@ mod step;
 pub use bindings::{Bindings, Start, Values};
 pub use build::Builder;
 pub use expand::expand;
-pub use invocation::{Definition, Instance, Invocation, Part};
+pub use invocation::{Definition, Instance, Invocation, IterationPart};
 pub use moving::MovingSlice;
 pub use step::{Argument, ExchangeStep, Name, RunStep, Step, Template, Varying};
 pub use step::{varying_attribute, varying_numbers};

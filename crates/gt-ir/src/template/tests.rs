@@ -63,7 +63,7 @@ fn next(
         template: 3,
         bases,
         transfer: TransferId(0),
-        part: Part { first: 0, last: 2, frees: 3 },
+        part: IterationPart { first: 0, last: 2, frees: 3 },
         tensors,
         numbers,
         others: vec![],
@@ -128,8 +128,10 @@ fn what_lies_as_far_back_as_the_last_time_is_found() {
 fn an_iteration_may_come_in_parts() {
     let (mut instance, mut sender) = instance();
     let whole = next(&mut sender, 22, vec![], vec![]);
-    let part =
-        |first, last, frees| Invocation { part: Part { first, last, frees }, ..whole.clone() };
+    let part = |first, last, frees| Invocation {
+        part: IterationPart { first, last, frees },
+        ..whole.clone()
+    };
     assert_eq!(instance.take(&part(0, 1, 0)), Ok(0));
     assert_eq!(instance.take(&part(1, 2, 1)), Ok(0));
     assert_eq!(instance.bindings.tensor(Name::Outside(1)), TensorId(21));
@@ -191,7 +193,7 @@ fn what_no_client_sends_is_refused() {
     assert_eq!(bad(&|d| d.start.numbers.clear()), TemplateError::Slot { number });
     let (mut instance, mut sender) = instance();
     let good = next(&mut sender, 22, vec![], vec![]);
-    let of = |first, last, frees| Part { first, last, frees };
+    let of = |first, last, frees| IterationPart { first, last, frees };
     for bad in [
         Invocation { part: of(0, 3, 3), ..good.clone() },
         Invocation { part: of(1, 2, 3), ..good.clone() },
@@ -217,7 +219,7 @@ fn frees_follow_the_last_use() {
             template: 3,
             bases: [TensorId(20), TensorId(20)],
             transfer: TransferId(0),
-            part: Part { first, last: 3, frees: 4 },
+            part: IterationPart { first, last: 3, frees: 4 },
             tensors: vec![],
             numbers: vec![],
             others: vec![],

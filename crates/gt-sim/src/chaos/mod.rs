@@ -1,14 +1,14 @@
 //! Worlds made of a seed alone, and what must hold in all of them.
 //!
-//! - `plan`: what a seed makes of a world. `program`: what a session does in it.
+//! - `schedule`: what a seed makes of a world. `program`: what a session does in it.
 //!
 //! In every schedule: each wait ends in time with a value or an error that names whom or what; each
 //! value is that of a faultless run; a session that lost nothing notices nothing; no engines wait for
 //! each other in a circle; the whole window is given back; and nothing of a session is left when it
 //! is over.
 
-mod plan;
 mod program;
+mod schedule;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,8 +22,8 @@ use crate::fabric::Hub;
 use crate::faults::SILENCE;
 use crate::{World, driver};
 
-use plan::Plan;
 use program::{Answer, Program};
+use schedule::Schedule;
 
 /// How long a wait takes at most: whoever is silent is given up, a worker is waited for, and that
 /// may happen several times over.
@@ -58,14 +58,14 @@ impl Outcome {
 /// What did not hold, and how to see it again.
 pub fn run(seed: u64) -> Result<Outcome, String> {
     program::register();
-    let plan = Plan::new(seed);
-    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(seed, &plan).go()));
+    let schedule = Schedule::new(seed);
+    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(seed, &schedule).go()));
     let ran = ran.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(format!("panic: {}", text.unwrap_or_else(|| "see above".into())))
     });
     ran.map_err(|wrong| {
-        format!("{wrong}\n  seed {seed}: {plan:?}\n  again: make chaos FIRST={seed} COUNT=1")
+        format!("{wrong}\n  seed {seed}: {schedule:?}\n  again: make chaos FIRST={seed} COUNT=1")
     })
 }
 
@@ -74,7 +74,7 @@ fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
 }
 
 struct Run<'a> {
-    plan: &'a Plan,
+    schedule: &'a Schedule,
     chance: Chance,
     world: Arc<Mutex<World>>,
     hub: Option<Arc<Hub>>,
@@ -84,25 +84,25 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn new(seed: u64, plan: &Plan) -> Run<'_> {
-        let hub = plan.joins.then(Arc::<Hub>::default);
-        let limits = Limits { lane_window: plan.lane_window, ..Limits::default() };
-        let mut world = World::with_hub(seed, 0, plan.delays, limits, hub.clone());
-        (0..plan.workers).for_each(|index| {
+    fn new(seed: u64, schedule: &Schedule) -> Run<'_> {
+        let hub = schedule.joins.then(Arc::<Hub>::default);
+        let limits = Limits { lane_window: schedule.lane_window, ..Limits::default() };
+        let mut world = World::with_hub(seed, 0, schedule.delays, limits, hub.clone());
+        (0..schedule.workers).for_each(|index| {
             world.start_worker(format!("w{index}"));
             // They come in their order, and all before the first session.
-            if !plan.late {
+            if !schedule.late {
                 world.settle();
             }
         });
-        plan.faults.iter().for_each(|(at, fault)| {
+        schedule.faults.iter().for_each(|(at, fault)| {
             let begun = world.delivered;
             world.plan_fault(begun + at, *fault);
         });
         let world = Arc::new(Mutex::new(world));
         let chance = Chance::new(seed);
-        let programs = plan.sessions.iter().map(|_| None).collect();
-        Run { plan, chance, world, hub, programs, outcome: Outcome::default() }
+        let programs = schedule.sessions.iter().map(|_| None).collect();
+        Run { schedule, chance, world, hub, programs, outcome: Outcome::default() }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -110,7 +110,7 @@ impl Run<'_> {
     }
 
     fn go(mut self) -> Result<Outcome, String> {
-        for _ in 0..self.plan.steps {
+        for _ in 0..self.schedule.steps {
             for _ in 0..self.chance.below(12) {
                 self.world().step();
             }
@@ -134,11 +134,11 @@ impl Run<'_> {
 
     /// A session's program, which begins with its first step.
     fn program(&mut self, index: usize) -> &mut Program {
-        let Run { plan, chance, world, programs, .. } = self;
+        let Run { schedule, chance, world, programs, .. } = self;
         let (program, _) = programs[index].get_or_insert_with(|| {
             let (session, client) = driver::connect(world);
             lock(world).clients.insert(index, client);
-            let workers = plan.sessions[index].clone();
+            let workers = schedule.sessions[index].clone();
             (Program::new(session, chance.below(1 << 40), workers), client)
         });
         program
@@ -146,12 +146,12 @@ impl Run<'_> {
 
     /// Whether an answer is one that may be given.
     fn judge(&mut self, index: usize, since: Duration, answer: Answer) -> Result<(), String> {
-        let is_calm = self.plan.calm[index];
+        let is_calm = self.schedule.calm[index];
         let took = self.world().now() - since;
         let limit = match is_calm {
             false => LIMIT,
             // Engines that wait for one that is silent serve nobody until it is given up.
-            true if self.plan.joins => CALM_LIMIT + SILENCE,
+            true if self.schedule.joins => CALM_LIMIT + SILENCE,
             true => CALM_LIMIT,
         };
         if took > limit {

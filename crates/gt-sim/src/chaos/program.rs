@@ -44,12 +44,12 @@ pub fn register() {
     });
 }
 
-struct Known {
+struct Expected {
     tensor: Tensor,
     values: Vec<f64>,
 }
 
-impl Known {
+impl Expected {
     fn largest(&self) -> f64 {
         self.values.iter().fold(1.0, |largest, value| value.abs().max(largest))
     }
@@ -71,7 +71,7 @@ pub struct Program {
     size: usize,
     /// The workers that its scopes name.
     pub workers: Vec<u32>,
-    known: Vec<Known>,
+    known: Vec<Expected>,
 }
 
 impl Program {
@@ -139,7 +139,7 @@ impl Program {
             let index = self.any();
             self.known.swap_remove(index);
         }
-        self.known.push(Known { tensor, values });
+        self.known.push(Expected { tensor, values });
     }
 
     fn create(&mut self) -> Result<()> {
@@ -161,22 +161,22 @@ impl Program {
     fn repeat(&mut self) -> Result<()> {
         let (left, right) = (self.any(), self.any());
         let (first, second) = (self.chance.below(6), self.chance.below(6));
-        let fixed = Known {
+        let fixed = Expected {
             tensor: self.known[right].tensor.clone(),
             values: self.known[right].values.clone(),
         };
-        let mut at = Known {
+        let mut at = Expected {
             tensor: self.known[left].tensor.clone(),
             values: self.known[left].values.clone(),
         };
         for _ in 0..3 + self.chance.below(6) {
             for way in [first, second] {
                 let (tensor, values) = apply(way, &at, &fixed, self.size)?;
-                at = Known { tensor, values };
+                at = Expected { tensor, values };
             }
             if at.largest() > 1e4 {
                 let zero = at.tensor.mul(0.0)?;
-                at = Known { tensor: zero, values: at.values.iter().map(|_| 0.0).collect() };
+                at = Expected { tensor: zero, values: at.values.iter().map(|_| 0.0).collect() };
             }
         }
         self.keep(at.tensor, at.values);
@@ -195,7 +195,7 @@ impl Program {
 
     fn ask(&mut self) -> Answer {
         let index = self.any();
-        let Known { tensor, values } = &self.known[index];
+        let Expected { tensor, values } = &self.known[index];
         match tensor.to_vec() {
             // Equal as numbers: whether a zero is below zero depends on parts that are added.
             Ok(got) if got == *values => Answer::Right,
@@ -209,7 +209,7 @@ impl Program {
 }
 
 /// A tensor of two others, and its values.
-fn apply(way: u64, left: &Known, right: &Known, n: usize) -> Result<(Tensor, Vec<f64>)> {
+fn apply(way: u64, left: &Expected, right: &Expected, n: usize) -> Result<(Tensor, Vec<f64>)> {
     let (a, b) = (&left.values, &right.values);
     let zip = |of: fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect();
     let bound = left.largest() * right.largest() * n as f64;

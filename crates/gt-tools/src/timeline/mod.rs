@@ -1,4 +1,4 @@
-//! What a log says, as spans on lanes.
+//! What a log says, as spans on rows.
 //!
 //! - [`mod@line`]: one line of a log; [`read`]: all of them, put together.
 
@@ -12,7 +12,7 @@ pub use read::read;
 /// What happened, and where.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    pub lanes: Vec<Lane>,
+    pub rows: Vec<Row>,
     pub spans: Vec<Span>,
     pub moves: Vec<Move>,
     /// The last line of a log whose writer was cut off, if it could not be read.
@@ -21,24 +21,24 @@ pub struct Timeline {
 
 /// A client, the dispatcher or a worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lane {
-    pub part: Part,
+pub struct Row {
+    pub part: Party,
     pub name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum Party {
     Client,
     Dispatcher,
     Worker,
 }
 
-impl Part {
+impl Party {
     pub const fn name(self) -> &'static str {
         match self {
-            Part::Client => "client",
-            Part::Dispatcher => "dispatcher",
-            Part::Worker => "worker",
+            Party::Client => "client",
+            Party::Dispatcher => "dispatcher",
+            Party::Worker => "worker",
         }
     }
 }
@@ -46,8 +46,8 @@ impl Part {
 /// Something that lasted, or a moment. Times are seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The lane's place.
-    pub lane: usize,
+    /// The row's place.
+    pub row: usize,
     pub begin: f64,
     pub end: f64,
     pub colour: Colour,
@@ -176,7 +176,7 @@ impl Timeline {
 
     /// The instructions that its spans on workers stand for.
     pub fn instructions(&self) -> u64 {
-        let on_workers = |span: &&Span| self.lanes[span.lane].part == Part::Worker;
+        let on_workers = |span: &&Span| self.rows[span.row].part == Party::Worker;
         let counts = self.spans.iter().filter(on_workers).map(|span| span.count);
         counts.fold(0, u64::saturating_add)
     }

@@ -13,7 +13,7 @@ use gt_ir::operation::Operation;
 use rustc_hash::FxHashMap;
 
 use super::line::Line;
-use super::{Colour, Lane, Move, Part, Span, Timeline};
+use super::{Colour, Move, Party, Row, Span, Timeline};
 use crate::error::ToolError;
 
 /// The longest line, in bytes: whatever has longer ones is no log.
@@ -66,14 +66,14 @@ pub fn read(path: &Path) -> Result<Timeline, ToolError> {
 #[derive(Default)]
 struct Building {
     timeline: Timeline,
-    lanes: BTreeMap<Lane, usize>,
+    rows: BTreeMap<Row, usize>,
     /// What each worker was sent and has not answered, where nothing says how long it took.
     open: FxHashMap<usize, VecDeque<Span>>,
     /// Until when each of these had answered: a worker runs what it is sent in order.
     answered: FxHashMap<usize, f64>,
-    /// Blocks on their way, by transfer, session and workers: from which lane, when, and how large.
+    /// Blocks on their way, by transfer, session and workers: from which row, when, and how large.
     sent: FxHashMap<(u64, String), (usize, f64, u64)>,
-    /// Those that have come: to which lane, when, and how large. Either may be told first.
+    /// Those that have come: to which row, when, and how large. Either may be told first.
     received: Vec<((u64, String), (usize, f64, u64))>,
     /// What these were, where no line says how long anything took.
     paired: Vec<Span>,
@@ -81,10 +81,10 @@ struct Building {
 }
 
 impl Building {
-    fn lane(&mut self, part: Part, name: &str) -> usize {
-        let lane = Lane { part, name: name.to_string() };
-        let next = self.lanes.len();
-        *self.lanes.entry(lane).or_insert(next)
+    fn row(&mut self, part: Party, name: &str) -> usize {
+        let row = Row { part, name: name.to_string() };
+        let next = self.rows.len();
+        *self.rows.entry(row).or_insert(next)
     }
 
     /// Takes a line.
@@ -92,11 +92,11 @@ impl Building {
     /// # Errors
     /// It says that it ended before it began, or the like.
     fn add(&mut self, line: &Line) -> Result<(), String> {
-        let lane = match line.event {
+        let row = match line.event {
             // The log names whose batch it was.
-            "PLAN" | "QUEUE" => self.lane(Part::Dispatcher, "dispatcher"),
-            _ if line.is_worker => self.lane(Part::Worker, line.party),
-            _ => self.lane(Part::Client, line.party),
+            "PLAN" | "QUEUE" => self.row(Party::Dispatcher, "dispatcher"),
+            _ if line.is_worker => self.row(Party::Worker, line.party),
+            _ => self.row(Party::Client, line.party),
         };
         let times = line.number::<f64>("begin").zip(line.number::<f64>("end"));
         let (begin, end) = times.unwrap_or((line.elapsed, line.elapsed));
@@ -104,7 +104,7 @@ impl Building {
             return Err(format!("begin={begin} and end={end} are no times of one event"));
         }
         let span = Span {
-            lane,
+            row,
             begin,
             end,
             colour: colour(line),
@@ -122,17 +122,17 @@ impl Building {
             return Ok(());
         }
         match line.event {
-            "WORKER_SEND" => self.open.entry(lane).or_default().push_back(span),
+            "WORKER_SEND" => self.open.entry(row).or_default().push_back(span),
             "WORKER_RECV" if line.command != "Link" => {
-                let sent = self.open.get_mut(&lane).and_then(VecDeque::pop_front);
+                let sent = self.open.get_mut(&row).and_then(VecDeque::pop_front);
                 if let Some(sent) = sent {
                     let (end, failed) = (line.elapsed, span.failed);
-                    let before = self.answered.insert(lane, end).unwrap_or(0.0);
+                    let before = self.answered.insert(row, end).unwrap_or(0.0);
                     let begin = sent.begin.max(before).min(end);
                     self.paired.push(Span { begin, end, failed, ..sent });
                 }
             }
-            // What passes takes no time: it is a moment on its client's lane.
+            // What passes takes no time: it is a moment on its client's row.
             "RECV" | "SEND" | "ERROR" => self.timeline.spans.push(span),
             _ => {}
         }
@@ -144,11 +144,11 @@ impl Building {
         let Some(transfer) = line.number::<u64>("transfer") else { return };
         let session = line.number::<u32>("session").unwrap_or_default();
         if let Some(to) = line.detail("to") {
-            let sent = (span.lane, span.begin, span.bytes);
+            let sent = (span.row, span.begin, span.bytes);
             self.sent.insert((transfer, format!("{session} {} {to}", line.party)), sent);
         } else if let Some(from) = line.detail("from") {
             let way = (transfer, format!("{session} {from} {}", line.party));
-            self.received.push((way, (span.lane, span.begin, span.bytes)));
+            self.received.push((way, (span.row, span.begin, span.bytes)));
         }
     }
 
@@ -162,19 +162,19 @@ impl Building {
         }
     }
 
-    /// Puts lanes into their order.
+    /// Puts rows into their order.
     fn finish(mut self) -> Timeline {
         self.join_moves();
-        let mut places = vec![0; self.lanes.len()];
-        for (place, (lane, number)) in std::mem::take(&mut self.lanes).into_iter().enumerate() {
+        let mut places = vec![0; self.rows.len()];
+        for (place, (row, number)) in std::mem::take(&mut self.rows).into_iter().enumerate() {
             places[number] = place;
-            self.timeline.lanes.push(lane);
+            self.timeline.rows.push(row);
         }
         if !self.has_times {
             self.timeline.spans.append(&mut self.paired);
         }
         for span in &mut self.timeline.spans {
-            span.lane = places[span.lane];
+            span.row = places[span.row];
         }
         for moved in &mut self.timeline.moves {
             (moved.from, moved.to) = (places[moved.from], places[moved.to]);

@@ -1,11 +1,11 @@
 //! What is drawn where.
 //!
 //! A span that is wide enough is a box of its own. Narrower ones would melt together: for each column
-//! of pixels they are one bar, as high as the lane was busy there, in the colour of most of it.
+//! of pixels they are one bar, as high as the row was busy there, in the colour of most of it.
 
 use std::collections::HashSet;
 
-use crate::timeline::{Colour, Part, Span, Timeline};
+use crate::timeline::{Colour, Party, Span, Timeline};
 use crate::visualize::Size;
 use crate::words::{bytes, duration, grouped};
 
@@ -13,16 +13,16 @@ use crate::words::{bytes, duration, grouped};
 const NARROW: f64 = 2.0;
 /// The width of the columns in which they are.
 const COLUMN: f64 = 1.0;
-/// The most arrows, and how far apart those from one lane to another begin at least, in points: where
+/// The most arrows, and how far apart those from one row to another begin at least, in points: where
 /// there are more, the largest moves have them.
 const ARROWS: usize = 400;
 const APART: f64 = 8.0;
-/// Space for the names of lanes, and around everything.
+/// Space for the names of rows, and around everything.
 const NAMES: f64 = 150.0;
 const MARGIN: f64 = 16.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 64.0;
-/// The most room for one lane.
+/// The most room for one row.
 const TALLEST: f64 = 150.0;
 
 /// Points an inch: SVG's own.
@@ -33,7 +33,7 @@ pub const POINTS: f64 = 96.0;
 pub struct Layout {
     pub width: f64,
     pub height: f64,
-    pub lanes: Vec<Row>,
+    pub rows: Vec<Row>,
     pub boxes: Vec<Box>,
     pub bars: Vec<Bar>,
     pub arrows: Vec<Arrow>,
@@ -45,12 +45,12 @@ pub struct Layout {
     pub plot: (f64, f64),
 }
 
-/// A lane.
+/// A row.
 #[derive(Debug, PartialEq)]
 pub struct Row {
     pub name: String,
     pub detail: String,
-    pub part: Part,
+    pub part: Party,
     pub y: f64,
     pub height: f64,
 }
@@ -95,14 +95,14 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
     let seconds = (end - begin).max(1e-6);
     let scale = (right - left) / seconds;
     let x = |time: f64| left + (time - begin) * scale;
-    let lanes = rows(timeline, height);
+    let rows = rows(timeline, height);
     let mut boxes = Vec::new();
-    let mut columns: Vec<Columns> = lanes.iter().map(|_| Columns::new(right - left)).collect();
+    let mut columns: Vec<Columns> = rows.iter().map(|_| Columns::new(right - left)).collect();
     for span in &timeline.spans {
-        let row = &lanes[span.lane];
+        let row = &rows[span.row];
         let span_width = (span.end - span.begin) * scale;
         if span_width < NARROW {
-            columns[span.lane].add(span, (x(span.begin) - left, span_width));
+            columns[span.row].add(span, (x(span.begin) - left, span_width));
             continue;
         }
         // Waiting is no work: it is drawn thinner, so that what happens meanwhile is seen.
@@ -119,8 +119,8 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
             title: title(span),
         });
     }
-    let bars = lanes.iter().zip(&columns).flat_map(|(row, columns)| columns.bars(left, row));
-    let arrows = arrows(timeline, &lanes, x);
+    let bars = rows.iter().zip(&columns).flat_map(|(row, columns)| columns.bars(left, row));
+    let arrows = arrows(timeline, &rows, x);
     let summary = summary(timeline, seconds, arrows.len());
     Layout {
         width,
@@ -132,33 +132,33 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
         legend: legend(timeline),
         summary,
         plot: (left, right),
-        lanes,
+        rows,
     }
 }
 
 fn rows(timeline: &Timeline, height: f64) -> Vec<Row> {
     let room = (height - TOP - BOTTOM).max(10.0);
-    let each = (room / timeline.lanes.len().max(1) as f64).min(TALLEST);
+    let each = (room / timeline.rows.len().max(1) as f64).min(TALLEST);
     let (begin, end) = timeline.extent();
-    let mut busy = vec![0.0; timeline.lanes.len()];
+    let mut busy = vec![0.0; timeline.rows.len()];
     for span in timeline.spans.iter().filter(|span| span.colour != Colour::Queue) {
-        busy[span.lane] += span.end - span.begin;
+        busy[span.row] += span.end - span.begin;
     }
-    let row = |(place, lane): (usize, &crate::timeline::Lane)| Row {
-        name: lane.name.clone(),
+    let row = |(place, row): (usize, &crate::timeline::Row)| Row {
+        name: row.name.clone(),
         detail: format!(
             "{}, {:.0} % busy",
-            lane.part.name(),
+            row.part.name(),
             100.0 * busy[place] / (end - begin).max(1e-9)
         ),
-        part: lane.part,
+        part: row.part,
         y: TOP + each * place as f64 + each * 0.1,
         height: each * 0.8,
     };
-    timeline.lanes.iter().enumerate().map(row).collect()
+    timeline.rows.iter().enumerate().map(row).collect()
 }
 
-/// The narrow spans of a lane, by columns of pixels.
+/// The narrow spans of a row, by columns of pixels.
 struct Columns {
     /// For each column the share of each colour.
     shares: Vec<[f32; Colour::ALL.len()]>,
@@ -258,7 +258,7 @@ fn title(span: &Span) -> String {
     text
 }
 
-fn arrows(timeline: &Timeline, lanes: &[Row], x: impl Fn(f64) -> f64) -> Vec<Arrow> {
+fn arrows(timeline: &Timeline, rows: &[Row], x: impl Fn(f64) -> f64) -> Vec<Arrow> {
     let mut moves: Vec<_> = timeline.moves.iter().collect();
     moves.sort_by_key(|moved| (std::cmp::Reverse(moved.bytes), moved.transfer));
     let mut taken = HashSet::new();
@@ -267,14 +267,14 @@ fn arrows(timeline: &Timeline, lanes: &[Row], x: impl Fn(f64) -> f64) -> Vec<Arr
         taken.insert((moved.from, moved.to, place))
     });
     moves.truncate(ARROWS);
-    let middle = |lane: usize| lanes[lane].y + lanes[lane].height / 2.0;
+    let middle = |row: usize| rows[row].y + rows[row].height / 2.0;
     let arrow = |moved: &crate::timeline::Move| Arrow {
         from: (x(moved.sent), middle(moved.from)),
         to: (x(moved.received), middle(moved.to)),
         title: format!(
             "{} to {}: {}, {}",
-            lanes[moved.from].name,
-            lanes[moved.to].name,
+            rows[moved.from].name,
+            rows[moved.to].name,
             bytes(moved.bytes),
             duration(moved.received - moved.sent)
         ),

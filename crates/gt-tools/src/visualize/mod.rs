@@ -85,7 +85,7 @@ impl Size {
 /// What was drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    pub lanes: usize,
+    pub rows: usize,
     pub events: usize,
     pub moves: usize,
     pub seconds: f64,
@@ -146,7 +146,7 @@ fn beside(output: &Path) -> PathBuf {
 fn drawn(timeline: &Timeline) -> Drawn {
     let (begin, end) = timeline.extent();
     Drawn {
-        lanes: timeline.lanes.len(),
+        rows: timeline.rows.len(),
         events: timeline.spans.len(),
         moves: timeline.moves.len(),
         seconds: end - begin,

@@ -1,6 +1,6 @@
 //! A timeline as Chrome's trace events, which https://ui.perfetto.dev and chrome://tracing show.
 //!
-//! Each part is a process and each lane a thread of it. What a lane does is nested by its times;
+//! Each part is a process and each row a thread of it. What a row does is nested by its times;
 //! batches that wait overlap each other, so they are asynchronous; moves are flows.
 
 use std::io::{Result, Write};
@@ -8,13 +8,13 @@ use std::io::{Result, Write};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use crate::timeline::{Colour, Move, Part, Span, Timeline};
+use crate::timeline::{Colour, Move, Party, Span, Timeline};
 
 /// Writes the JSON.
 pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
-    let mut writer = Writer { out, is_first: true };
+    let mut writer = TraceWriter { out, is_first: true };
     write!(writer.out, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
-    for part in [Part::Client, Part::Dispatcher, Part::Worker] {
+    for part in [Party::Client, Party::Dispatcher, Party::Worker] {
         let name = format!("{}s", part.name()).replace("dispatchers", "dispatcher");
         let process = process(part);
         let args = json!({ "name": name });
@@ -25,22 +25,22 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
             &json!({ "ph": "M", "name": "process_sort_index", "pid": process, "args": order }),
         )?;
     }
-    for (thread, lane) in timeline.lanes.iter().enumerate() {
-        let (process, args) = (process(lane.part), json!({ "name": lane.name }));
+    for (thread, row) in timeline.rows.iter().enumerate() {
+        let (process, args) = (process(row.part), json!({ "name": row.name }));
         let name = "thread_name";
         writer.event(
             &json!({ "ph": "M", "name": name, "pid": process, "tid": thread, "args": args }),
         )?;
     }
-    let mut nesting = vec![Nesting::default(); timeline.lanes.len()];
-    // Where the slices of moves stand, by their lanes and beginnings.
+    let mut nesting = vec![Nesting::default(); timeline.rows.len()];
+    // Where the slices of moves stand, by their rows and beginnings.
     let mut placed: FxHashMap<(usize, u64), u64> = FxHashMap::default();
     for (number, span) in timeline.spans.iter().enumerate() {
-        let process = process(timeline.lanes[span.lane].part);
+        let process = process(timeline.rows[span.row].part);
         let times = if is_slice(span) {
-            let times = nesting[span.lane].place(span);
+            let times = nesting[span.row].place(span);
             if span.colour == Colour::Move {
-                placed.insert((span.lane, nanos(span.begin)), times.0);
+                placed.insert((span.row, nanos(span.begin)), times.0);
             }
             times
         } else {
@@ -50,7 +50,7 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
         events.iter().try_for_each(|event| writer.event(event))?;
     }
     for (number, moved) in timeline.moves.iter().enumerate() {
-        let place = |lane, time| placed.get(&(lane, nanos(time))).copied().unwrap_or(nanos(time));
+        let place = |row, time| placed.get(&(row, nanos(time))).copied().unwrap_or(nanos(time));
         let sent = place(moved.from, moved.sent);
         // A clock that was set meanwhile has no block arrive before it was sent.
         let times = (sent, place(moved.to, moved.received).max(sent));
@@ -59,23 +59,23 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
     writeln!(writer.out, "\n]}}")
 }
 
-struct Writer<'a, W> {
+struct TraceWriter<'a, W> {
     out: &'a mut W,
     is_first: bool,
 }
 
-impl<W: Write> Writer<'_, W> {
+impl<W: Write> TraceWriter<'_, W> {
     fn event(&mut self, event: &Value) -> Result<()> {
         let separator = if std::mem::take(&mut self.is_first) { "\n" } else { ",\n" };
         write!(self.out, "{separator}{event}")
     }
 }
 
-fn process(part: Part) -> u32 {
+fn process(part: Party) -> u32 {
     match part {
-        Part::Client => 1,
-        Part::Dispatcher => 2,
-        Part::Worker => 3,
+        Party::Client => 1,
+        Party::Dispatcher => 2,
+        Party::Worker => 3,
     }
 }
 
@@ -87,7 +87,7 @@ fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-/// Whether a span is drawn as a slice of its lane.
+/// Whether a span is drawn as a slice of its row.
 fn is_slice(span: &Span) -> bool {
     match span.colour {
         Colour::Queue => false,
@@ -96,7 +96,7 @@ fn is_slice(span: &Span) -> bool {
     }
 }
 
-/// The slices of a lane that have not ended yet: each is within the one before it.
+/// The slices of a row that have not ended yet: each is within the one before it.
 #[derive(Clone, Default)]
 struct Nesting {
     ends: Vec<u64>,
@@ -135,7 +135,7 @@ fn span_events(span: &Span, (begin, end): (u64, u64), process: u32, number: usiz
     });
     let length = micros(end - begin);
     let (begin, end) = (micros(begin), micros(end));
-    let (name, kind, thread) = (&span.name, span.colour.name(), span.lane);
+    let (name, kind, thread) = (&span.name, span.colour.name(), span.row);
     let base = json!({ "name": name, "cat": kind, "pid": process, "tid": thread, "ts": begin });
     let with = |more: Value| {
         let mut event = base.clone();
@@ -156,7 +156,7 @@ fn span_events(span: &Span, (begin, end): (u64, u64), process: u32, number: usiz
 
 /// A move's flow, from the slice in which it was sent to the one in which it was taken.
 fn flow_events(moved: &Move, (sent, received): (u64, u64), number: usize) -> [Value; 2] {
-    let worker = process(Part::Worker);
+    let worker = process(Party::Worker);
     let (sent, received) = (micros(sent), micros(received));
     let base = |phase: &str, thread: usize, time: f64| {
         json!({ "ph": phase, "name": "move", "cat": "move", "id": number, "pid": worker,
@@ -168,11 +168,11 @@ fn flow_events(moved: &Move, (sent, received): (u64, u64), number: usize) -> [Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::Lane;
+    use crate::timeline::Row;
 
     fn span(begin: f64, end: f64) -> Span {
         Span {
-            lane: 0,
+            row: 0,
             begin,
             end,
             colour: Colour::Matmul,
@@ -185,10 +185,10 @@ mod tests {
         }
     }
 
-    /// The slices of a lane, in nanoseconds.
+    /// The slices of a row, in nanoseconds.
     fn slices(spans: Vec<Span>) -> Vec<(i64, i64)> {
-        let lanes = vec![Lane { part: Part::Worker, name: "w".into() }];
-        let timeline = Timeline { lanes, spans, ..Timeline::default() };
+        let rows = vec![Row { part: Party::Worker, name: "w".into() }];
+        let timeline = Timeline { rows, spans, ..Timeline::default() };
         let mut out = Vec::new();
         write(&timeline, &mut out).expect("writing to memory works");
         let read: Value = serde_json::from_slice(&out).expect("it is JSON");

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::layout::{Layout, Row};
-use crate::timeline::{Colour, Part};
+use crate::timeline::{Colour, Party};
 
 const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 
@@ -35,8 +35,8 @@ fn write_all(out: &mut String, layout: &Layout, title: &str) -> std::fmt::Result
         escape(title)
     )?;
     writeln!(out, r##"<text x="16" y="36" fill="#606060">{}</text>"##, escape(&layout.summary))?;
-    lanes(out, layout)?;
-    let bottom = layout.lanes.last().map_or(0.0, |row| row.y + row.height + 6.0);
+    rows(out, layout)?;
+    let bottom = layout.rows.last().map_or(0.0, |row| row.y + row.height + 6.0);
     for (x, text) in &layout.ticks {
         writeln!(
             out,
@@ -72,14 +72,14 @@ fn write_all(out: &mut String, layout: &Layout, title: &str) -> std::fmt::Result
     writeln!(out, "</svg>")
 }
 
-fn lanes(out: &mut String, layout: &Layout) -> std::fmt::Result {
+fn rows(out: &mut String, layout: &Layout) -> std::fmt::Result {
     let (left, right) = layout.plot;
-    for row in &layout.lanes {
+    for row in &layout.rows {
         let Row { y, height, .. } = row;
         let shade = match row.part {
-            Part::Client => "#f6f8fb",
-            Part::Dispatcher => "#f4f4f2",
-            Part::Worker => "#fafafa",
+            Party::Client => "#f6f8fb",
+            Party::Dispatcher => "#f4f4f2",
+            Party::Worker => "#fafafa",
         };
         writeln!(
             out,

@@ -8,13 +8,14 @@ use gt_ir::instruction::Attribute;
 use gt_ir::operation::ints;
 use gt_ir::ops::binary::ADD;
 use gt_ir::ops::create::FULL;
-use gt_ir::ops::shape::{CAT, SLICE_ASSIGN};
+use gt_ir::ops::shape::CAT;
+use gt_ir::ops::slice::SLICE_ASSIGN;
 use gt_ir::sharding::Block;
 use gt_ir::{Meta, Operand, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::{Links, Writer};
+use super::{Links, PlanWriter};
 use crate::plan::{Plan, Step};
 
 /// The most parts that are joined: each is compared with all others.
@@ -90,7 +91,7 @@ fn sum(links: &Links, step: &Step, known: &FxHashMap<usize, Joined>) -> Option<J
     Some(Joined { zeros: left.zeros, parts })
 }
 
-pub fn write(writer: &mut Writer, joined: &Joined, output: Meta) -> u32 {
+pub fn write(writer: &mut PlanWriter, joined: &Joined, output: Meta) -> u32 {
     let mut parts = joined.parts.clone();
     parts.sort_unstable_by_key(|(block, _)| block.starts);
     let blocks: Vec<Block> = parts.iter().map(|(block, _)| *block).collect();

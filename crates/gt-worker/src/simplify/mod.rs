@@ -33,7 +33,7 @@ struct Found {
 }
 
 fn rewrite(plan: &Plan, found: &Found) -> Plan {
-    let mut writer = Writer::new(plan);
+    let mut writer = PlanWriter::new(plan);
     for (index, step) in plan.steps.iter().enumerate() {
         let value = if let Some(summed) = found.products.get(&index) {
             products::write(&mut writer, summed, step.output)
@@ -49,7 +49,7 @@ fn rewrite(plan: &Plan, found: &Found) -> Plan {
 
 fn without_the_unneeded(plan: &Plan) -> Plan {
     let needed = needed(plan);
-    let mut writer = Writer::new(plan);
+    let mut writer = PlanWriter::new(plan);
     for (index, step) in plan.steps.iter().enumerate() {
         let is_needed = needed[plan.inputs.len() + index];
         // A step that is left out is never asked for.
@@ -72,17 +72,17 @@ fn needed(plan: &Plan) -> Vec<bool> {
 }
 
 /// A plan on its way to be another one.
-struct Writer {
+struct PlanWriter {
     plan: Plan,
     /// The new plan's values, by those of the old one.
     values: Vec<u32>,
 }
 
-impl Writer {
-    fn new(plan: &Plan) -> Writer {
+impl PlanWriter {
+    fn new(plan: &Plan) -> PlanWriter {
         let mut new = Plan::new(plan.inputs.clone());
         new.compile = plan.compile;
-        Writer { values: (0..plan.inputs.len() as u32).collect(), plan: new }
+        PlanWriter { values: (0..plan.inputs.len() as u32).collect(), plan: new }
     }
 
     /// Adds a step as it was.
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::plan::Input;
     use gt_ir::instruction::Attribute;
-    use gt_ir::ops::{binary, create, matmul, reduce, shape};
+    use gt_ir::ops::{binary, create, matmul, reduce, shape, slice};
     use gt_ir::{DType, Meta, Scalar, Shape};
     use smallvec::smallvec;
 
@@ -215,7 +215,7 @@ mod tests {
         let zero = smallvec![Operand::Scalar(Scalar::Int(0))];
         let zeros = plan.push(&|_| true, &create::FULL, zero, attributes, smallvec![]).unwrap();
         let region = [[start, 0], [rows, 2], [1, 1]].map(|ints| Attribute::ints(&ints));
-        push(plan, &shape::SLICE_ASSIGN, &[zeros, value], region.into_iter().collect())
+        push(plan, &slice::SLICE_ASSIGN, &[zeros, value], region.into_iter().collect())
     }
 
     fn of_slices(places: &[(i64, i64)]) -> Vec<String> {

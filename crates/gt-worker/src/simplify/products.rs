@@ -12,7 +12,7 @@ use gt_ir::{Meta, Operand};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::{Links, Writer};
+use super::{Links, PlanWriter};
 use crate::plan::{Plan, Step};
 
 /// Such a sum: `a` and `c` are values, and both have the batch's axes first.
@@ -70,7 +70,7 @@ fn turns(step: &Step) -> bool {
     }
 }
 
-pub fn write(writer: &mut Writer, summed: &Summed, output: Meta) -> u32 {
+pub fn write(writer: &mut PlanWriter, summed: &Summed, output: Meta) -> u32 {
     let [a, c] = [summed.a, summed.c].map(|value| {
         let value = writer.values[value as usize];
         let shape = writer.plan.meta(value).tensor().expect("it was a tensor").shape;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_ir::exchange::{Collective, Parts, Receive, Sender};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::template::{Bindings, Builder, Part, Start, Step};
+use gt_ir::template::{Bindings, Builder, IterationPart, Start, Step};
 use gt_ir::{
     Attributes, Content, Create, DType, Definition, Exchange, Instruction, Invocation, Meta,
     Operand, Operation, RequestId, Shape, SlotId, SourceId, TensorId, TransferId, WorkerCommand,
@@ -171,7 +171,7 @@ impl Invoker {
             template: self.number,
             bases,
             transfer: TransferId(1),
-            part: Part { first: 0, last: self.steps, frees: 0 },
+            part: IterationPart { first: 0, last: self.steps, frees: 0 },
             tensors,
             numbers,
             others: vec![],

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use gt_ir::event::{Event, Kind, Track};
+use gt_ir::event::{Event, EventKind, Track};
 
 /// The events of one client. All times are by the client's own clock.
 #[derive(Default)]
@@ -37,6 +37,6 @@ impl Issues {
             since => Duration::from_nanos(since).min(now),
         };
         // The dispatcher knows whose it is.
-        Event::of_batch(Kind::Issue, Track::Client, 0, count, (since, now))
+        Event::of_batch(EventKind::Issue, Track::Client, 0, count, (since, now))
     }
 }

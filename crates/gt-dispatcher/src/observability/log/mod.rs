@@ -7,7 +7,7 @@ mod details;
 use std::fmt::Write;
 use std::time::Duration;
 
-use gt_ir::event::{Event, Kind, Track, What};
+use gt_ir::event::{Event, EventKind, Track, What};
 use gt_ir::message::Named;
 use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, SlotId, WorkerCommand};
@@ -49,17 +49,17 @@ impl LineKind {
         }
     }
 
-    const fn of(kind: Kind) -> LineKind {
+    const fn of(kind: EventKind) -> LineKind {
         match kind {
-            Kind::Issue => LineKind::Issue,
-            Kind::Receive => LineKind::Recv,
-            Kind::Queue => LineKind::Queue,
-            Kind::Plan => LineKind::Plan,
-            Kind::Dispatch => LineKind::WorkerSend,
-            Kind::Run => LineKind::WorkerRecv,
-            Kind::Move => LineKind::Move,
-            Kind::Compile => LineKind::Compile,
-            Kind::Answer => LineKind::Send,
+            EventKind::Issue => LineKind::Issue,
+            EventKind::Receive => LineKind::Recv,
+            EventKind::Queue => LineKind::Queue,
+            EventKind::Plan => LineKind::Plan,
+            EventKind::Dispatch => LineKind::WorkerSend,
+            EventKind::Run => LineKind::WorkerRecv,
+            EventKind::Move => LineKind::Move,
+            EventKind::Compile => LineKind::Compile,
+            EventKind::Answer => LineKind::Send,
         }
     }
 
@@ -171,13 +171,13 @@ impl Log {
 }
 
 /// What an event is about, by the names of commands.
-fn event_name(kind: Kind, what: What) -> &'static str {
+fn event_name(kind: EventKind, what: What) -> &'static str {
     match what {
         What::Batch { .. } => "Batch",
         What::Operation(operation) => operation.family.log_name(),
         What::Create => "CreateTensor",
         // The value's own line is another.
-        What::Fetch if kind == Kind::Run => "Read",
+        What::Fetch if kind == EventKind::Run => "Read",
         What::Fetch => "GetData",
         What::Free => "FreeTensor",
         What::HotPath { .. } => "HotPath",
@@ -202,7 +202,7 @@ impl std::fmt::Display for EventDetails<'_> {
             worker.unwrap_or_else(|| slot.to_string())
         };
         match kind {
-            Kind::Run | Kind::Answer => {
+            EventKind::Run | EventKind::Answer => {
                 write!(f, "success={} ", if failed == 0 { "True" } else { "False" })?;
             }
             _ => {}
@@ -240,6 +240,6 @@ impl std::fmt::Display for EventDetails<'_> {
 }
 
 /// Whether an event of a kind lasts: others are moments.
-const fn kind_takes_time(kind: Kind) -> bool {
-    !matches!(kind, Kind::Receive | Kind::Dispatch | Kind::Answer)
+const fn kind_takes_time(kind: EventKind) -> bool {
+    !matches!(kind, EventKind::Receive | EventKind::Dispatch | EventKind::Answer)
 }

@@ -28,13 +28,13 @@ thread_local! {
 }
 
 /// As long as this lives, a fork waits.
-pub struct Call<'a> {
+pub struct InFlightCall<'a> {
     /// `None` within another call.
     guard: Option<&'a ForkGuard>,
     _inside: Inside,
 }
 
-impl Drop for Call<'_> {
+impl Drop for InFlightCall<'_> {
     fn drop(&mut self) {
         if let Some(guard) = self.guard {
             guard.calls.fetch_sub(1, Ordering::SeqCst);
@@ -60,18 +60,18 @@ impl Drop for Inside {
 impl ForkGuard {
     /// One of the user's threads, which may wait without Python's lock, is in a call. As long as a
     /// fork is under way it waits; within another call it does not, for which the fork waits.
-    pub fn enter(&self) -> Call<'_> {
+    pub fn enter(&self) -> InFlightCall<'_> {
         self.enter_unless(&self.is_closed)
     }
 
-    fn enter_unless(&self, is_closed: &AtomicBool) -> Call<'_> {
+    fn enter_unless(&self, is_closed: &AtomicBool) -> InFlightCall<'_> {
         if DEPTH.get() > 0 {
-            return Call { guard: None, _inside: stay_inside() };
+            return InFlightCall { guard: None, _inside: stay_inside() };
         }
         loop {
             self.calls.fetch_add(1, Ordering::SeqCst);
             if !is_closed.load(Ordering::SeqCst) {
-                return Call { guard: Some(self), _inside: stay_inside() };
+                return InFlightCall { guard: Some(self), _inside: stay_inside() };
             }
             self.calls.fetch_sub(1, Ordering::SeqCst);
             thread::sleep(A_MOMENT);
@@ -80,7 +80,7 @@ impl ForkGuard {
 
     /// The same for a moment in which nothing is computed. It waits only where the fork comes next:
     /// before that this thread may hold a lock that the forking thread needs.
-    pub fn enter_briefly(&self) -> Call<'_> {
+    pub fn enter_briefly(&self) -> InFlightCall<'_> {
         self.enter_unless(&self.is_forking)
     }
 

@@ -18,7 +18,7 @@ use gt_ir::{ClientCommand, WorkerId};
 use gt_worker::{Out, Work};
 
 use super::client::ClientEnd;
-use super::forks::{Call, ForkGuard, Gate};
+use super::forks::{ForkGuard, Gate, InFlightCall};
 use super::handover::Mailbox;
 use super::threads::{ThreadState, Threads};
 use super::watching::Watching;
@@ -115,7 +115,7 @@ impl Runtime {
     }
 
     /// One of the user's threads is in a call: see [`super::forks`].
-    pub fn enter(&self) -> Call<'_> {
+    pub fn enter(&self) -> InFlightCall<'_> {
         self.forks.enter()
     }
 

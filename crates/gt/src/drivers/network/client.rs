@@ -47,7 +47,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         super::join(&address, Role::Client, &name, key_file, insecure).map_err(failed)?;
     let machine = shm::machine_token();
     let shared = Arc::new(Shared {
-        state: Mutex::new(State {
+        state: Mutex::new(ClientState {
             link,
             answers: FxHashMap::default(),
             blocks: Blocks::default(),
@@ -83,7 +83,7 @@ struct NetworkDriver {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ClientState>,
     address: String,
     /// Threads that want the state while another waits on the socket with it.
     contenders: AtomicUsize,
@@ -100,7 +100,7 @@ struct Shared {
     issues: Issues,
 }
 
-struct State {
+struct ClientState {
     link: DealerLink,
     answers: FxHashMap<RequestId, Message>,
     blocks: Blocks,
@@ -118,7 +118,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     /// The state; whoever waits on the socket with it is asked to let go.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientState> {
         if let Ok(state) = self.state.try_lock() {
             return state;
         }
@@ -129,7 +129,7 @@ impl Shared {
         state
     }
 
-    fn send(&self, state: &mut State, message: &Message) {
+    fn send(&self, state: &mut ClientState, message: &Message) {
         if state.ended.is_none()
             && let Err(error) = state.link.send(&codec::encode(message))
         {
@@ -138,7 +138,7 @@ impl Shared {
     }
 
     /// Emits that a batch was sent.
-    fn note_issue(&self, state: &mut State, weight: u64) {
+    fn emit_issue(&self, state: &mut ClientState, weight: u64) {
         let now = self.started.elapsed();
         if state.events.is_empty() {
             state.events_since = now;
@@ -148,7 +148,7 @@ impl Shared {
     }
 
     /// Sends the events, if there are enough of them, one has waited, or `at_once`.
-    fn send_events(&self, state: &mut State, at_once: bool) {
+    fn send_events(&self, state: &mut ClientState, at_once: bool) {
         let has_waited = self.started.elapsed() > state.events_since + EVENTS_EVERY;
         let is_due = at_once || has_waited || state.events.len() >= EVENTS;
         if is_due && !state.events.is_empty() {
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// Takes in all messages that are there, after waiting for at most `limit`.
-    fn take_in(&self, state: &mut State, mut limit: Duration) {
+    fn take_in(&self, state: &mut ClientState, mut limit: Duration) {
         while state.ended.is_none() {
             let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
             match state.link.receive(limit, wake) {
@@ -176,7 +176,7 @@ impl Shared {
         }
     }
 
-    fn handle(&self, state: &mut State, message: Message) {
+    fn handle(&self, state: &mut ClientState, message: Message) {
         match message {
             Message::Done(weight) => {
                 self.in_flight.fetch_sub(weight, Ordering::Relaxed);
@@ -223,7 +223,7 @@ impl Shared {
     fn wait_until<T>(
         &self,
         interrupt: Interrupt,
-        mut ready: impl FnMut(&mut State) -> Option<T>,
+        mut ready: impl FnMut(&mut ClientState) -> Option<T>,
     ) -> Result<T> {
         self.check_process()?;
         loop {
@@ -328,7 +328,7 @@ impl Driver for NetworkDriver {
         }
         shared.send(&mut state, &Message::Stream(commands));
         if shared.issues.is_on() {
-            shared.note_issue(&mut state, weight);
+            shared.emit_issue(&mut state, weight);
         }
     }
 

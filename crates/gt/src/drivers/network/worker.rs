@@ -170,7 +170,7 @@ impl WorkerProcess {
                 match out {
                     Out::Dispatcher(message) => self.answer(message)?,
                     Out::Worker(to, piece) if to == own => local.push(piece),
-                    Out::Worker(to, piece) => self.pass(to, piece)?,
+                    Out::Worker(to, piece) => self.send_piece(to, piece)?,
                 }
             }
             for piece in local {
@@ -181,7 +181,7 @@ impl WorkerProcess {
     }
 
     /// Sends another worker a piece: straight, or as a block that it maps.
-    fn pass(&mut self, to: WorkerId, piece: Piece) -> Result<(), NetError> {
+    fn send_piece(&mut self, to: WorkerId, piece: Piece) -> Result<(), NetError> {
         let shares = self.neighbours.shares_memory(to);
         let share = |content| if shares { self.blocks.share(content) } else { content };
         let result = piece.result.map(share);
@@ -191,7 +191,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Maps what comes by shared memory, and notes what may go by it.
+    /// Maps what comes by shared memory, and remembers which answers may go by it.
     fn prepare(&mut self, commands: &mut [WorkerCommand]) -> Result<(), NetError> {
         for command in commands {
             match command {

@@ -4,18 +4,15 @@
 //! instructions of one kind that follow one another are one event: then there is no need to look at
 //! the clock for each.
 
+mod emit;
+
 use std::time::Duration;
 
-use gt_ir::event::{Activity, Event, Kind, Mix, Subject, Track, What};
-use gt_ir::exchange::{Exchange, Piece, SlotId, WorkerId};
+use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
+use gt_ir::exchange::WorkerId;
 use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::sharding::Block;
 use gt_ir::status::{Report, Share};
-use gt_ir::{Content, LaneId, Meta, TensorId, WorkerCommand};
-
-use crate::device::Device;
-use crate::engine::Engine;
-use crate::work::Out;
+use gt_ir::{Content, Meta};
 
 /// An event that reads and writes so many bytes is not extended.
 const LARGE: u64 = 32 << 10;
@@ -31,7 +28,7 @@ pub(crate) struct Emitter {
     pub is_on: bool,
     /// How far the clock that events are told by is ahead of the engine's, in nanoseconds.
     ahead: i64,
-    open: Option<Open>,
+    open: Option<OpenEvent>,
     /// Whose events they are.
     session: u32,
     events: Vec<Event>,
@@ -40,13 +37,13 @@ pub(crate) struct Emitter {
     sessions: Vec<Share>,
     /// When it was turned on, by that clock.
     since: Duration,
-    /// When notes were sent last, and whether there was anything since.
+    /// When events were sent last, and whether there was anything since.
     sent: Duration,
     is_new: bool,
 }
 
 /// An event that goes on.
-struct Open {
+struct OpenEvent {
     event: Event,
     /// How many bytes it has read and written.
     work: u64,
@@ -105,7 +102,7 @@ impl Emitter {
     }
 
     /// An event begins, and the one before it ends; the engine's clock shows `now`.
-    pub fn begin(&mut self, kind: Kind, subject: Subject, now: Duration, stats: &WorkerStats) {
+    pub fn begin(&mut self, kind: EventKind, subject: Subject, now: Duration, stats: &WorkerStats) {
         self.end(now, stats);
         let begin = self.there(now);
         let Subject { what, signal, tensor } = subject;
@@ -126,12 +123,12 @@ impl Emitter {
             tensor,
             bytes,
         };
-        self.open = Some(Open { event, work: 0, failed_before: stats.operations_failed });
+        self.open = Some(OpenEvent { event, work: 0, failed_before: stats.operations_failed });
     }
 
-    /// The event under way stands for so many instructions, and is a pass of these parts.
-    pub fn is_pass(&mut self, instructions: u64, parts: Mix) {
-        if let Some(Open { event, .. }) = &mut self.open {
+    /// The event under way stands for so many instructions: an iteration, or a batch, with this mix of activities.
+    pub fn spans(&mut self, instructions: u64, parts: Mix) {
+        if let Some(OpenEvent { event, .. }) = &mut self.open {
             event.count = instructions.try_into().unwrap_or(u32::MAX);
             if let What::HotPath { mix, .. } | What::Batch { mix } = &mut event.what {
                 *mix = parts;
@@ -151,7 +148,7 @@ impl Emitter {
         if let Some(open) = &mut self.open {
             open.work += meta.bytes() as u64;
             // What a move makes of the blocks it has got is more than was moved.
-            if open.event.kind != Kind::Move {
+            if open.event.kind != EventKind::Move {
                 open.event.bytes += meta.bytes() as u64;
             }
         }
@@ -159,7 +156,7 @@ impl Emitter {
 
     /// The event under way reads a value for a client, if it can.
     pub fn fetches(&mut self, result: &Result<Content, Failure>) {
-        if let Some(Open { event, .. }) = &mut self.open {
+        if let Some(OpenEvent { event, .. }) = &mut self.open {
             match result {
                 Ok(content) => event.bytes = content.meta().bytes() as u64,
                 Err(_) => event.failed = 1,
@@ -176,8 +173,8 @@ impl Emitter {
 
     /// The event under way ends.
     pub fn end(&mut self, now: Duration, stats: &WorkerStats) {
-        let Some(Open { mut event, failed_before, .. }) = self.open.take() else { return };
-        // A pass that no program was found for is its instructions, which have noted themselves.
+        let Some(OpenEvent { mut event, failed_before, .. }) = self.open.take() else { return };
+        // An iteration without a program is its instructions, which have emitted events of their own.
         if let What::HotPath { mix, .. } | What::Batch { mix } = event.what
             && mix == Mix::default()
         {
@@ -189,13 +186,13 @@ impl Emitter {
         self.add(event);
     }
 
-    /// A plan of so many steps was made ready just now, for the pass under way.
+    /// A plan of so many steps was made ready just now, for the iteration under way.
     pub fn compiled(&mut self, begin: Duration, end: Duration, steps: usize) {
         let (begin, end) = (self.there(begin), self.there(end));
-        let Some(Open { event, .. }) = &mut self.open else { return };
+        let Some(OpenEvent { event, .. }) = &mut self.open else { return };
         event.begin = end;
         let count = steps.try_into().unwrap_or(u32::MAX);
-        let compiled = Event { begin, end, kind: Kind::Compile, count, ..*event };
+        let compiled = Event { begin, end, kind: EventKind::Compile, count, ..*event };
         self.add(compiled);
     }
 
@@ -205,7 +202,7 @@ impl Emitter {
         let time = event.end.saturating_sub(event.begin);
         self.share(event.session).busy += time;
         match event.what {
-            What::HotPath { mix, .. } | What::Batch { mix } if event.kind == Kind::Run => {
+            What::HotPath { mix, .. } | What::Batch { mix } if event.kind == EventKind::Run => {
                 for (activity, share) in mix.shares() {
                     self.busy[activity as usize] += time.mul_f64(share);
                 }
@@ -286,120 +283,15 @@ impl Emitter {
     }
 }
 
-/// What a worker does in an event that is no pass.
-fn activity(kind: Kind, what: What) -> Activity {
+/// What a worker does in an event of one operation.
+fn activity(kind: EventKind, what: What) -> Activity {
     match (kind, what) {
-        (Kind::Compile, _) => Activity::Compile,
-        (Kind::Move, _) => Activity::Move,
+        (EventKind::Compile, _) => Activity::Compile,
+        (EventKind::Move, _) => Activity::Move,
         (_, What::Operation(operation)) => Activity::of(operation.family),
         (_, What::Create | What::Free | What::Control) => Activity::Create,
         (_, What::Batch { .. } | What::HotPath { .. }) => Activity::Compile,
         (_, What::Fetch) => Activity::Read,
         (_, What::Send { .. } | What::Receive { .. } | What::Join { .. }) => Activity::Move,
-    }
-}
-
-impl<E: Engine> Device<E> {
-    /// What it has done since it started.
-    pub fn stats(&self) -> WorkerStats {
-        let mut compilation = self.programs.stats();
-        let (time, failures) = self.engine.background();
-        compilation.compile_time += time;
-        compilation.failures += failures;
-        WorkerStats {
-            tensors: self.held.tensors,
-            bytes: self.held.bytes,
-            bytes_peak: self.held.bytes_peak,
-            top_sequences: self.programs.top_sequences(),
-            compilation,
-            ..self.stats.clone()
-        }
-    }
-
-    /// Emits that a command begins.
-    pub fn emit_command(&mut self, command: &WorkerCommand) {
-        // Frees take no time, and stand between the instructions that use their tensors; iterations
-        // emit their parts.
-        if let WorkerCommand::Free(_) | WorkerCommand::Invoke(_) = command {
-            return;
-        }
-        let is_move = matches!(command, WorkerCommand::Exchange(_));
-        let kind = if is_move { Kind::Move } else { Kind::Run };
-        let subject = Subject::of_worker(command);
-        if !self.events.goes_on(subject) {
-            self.begin_event(kind, subject);
-        }
-    }
-
-    /// Emits that a part of an iteration begins which makes or needs a tensor: of a hot path's
-    /// number, or of a batch.
-    pub fn emit_part(&mut self, tensor: TensorId, number: Option<u32>) {
-        let mix = Mix::default();
-        let what = number.map_or(What::Batch { mix }, |number| What::HotPath { number, mix });
-        self.begin_event(Kind::Run, Subject { what, signal: 0, tensor });
-    }
-
-    /// Emits that a block goes to another slot.
-    pub fn emit_send(
-        &mut self,
-        exchange: &Exchange,
-        to: SlotId,
-        block: &Block,
-        meta: Option<Meta>,
-    ) {
-        let Exchange { collective, transfer, .. } = *exchange;
-        let what = What::Send { collective, transfer, to };
-        let tensor = exchange.input.unwrap_or(TensorId(0));
-        self.begin_event(Kind::Move, Subject { what, signal: 0, tensor });
-        if let Some(meta) = meta {
-            self.events.moves(&Meta::new(meta.dtype, block.shape));
-        }
-    }
-
-    /// Emits that the engine carries out an exchange together with others.
-    pub fn emit_join(&mut self, exchange: &Exchange, input: Option<Meta>) {
-        let what = What::Join { collective: exchange.collective };
-        let output = exchange.output.as_ref();
-        let tensor = output.map(|(id, _)| *id).or(exchange.input).unwrap_or(TensorId(0));
-        self.begin_event(Kind::Move, Subject { what, signal: 0, tensor });
-        if let Some(meta) = output.map(|(_, meta)| *meta).or(input) {
-            self.events.moves(&meta);
-        }
-    }
-
-    /// Emits that a block has come from another slot.
-    pub fn emit_piece(&mut self, piece: &Piece) {
-        let LaneId { session, .. } = piece.to;
-        self.events.turn_to(session);
-        let what = What::Receive { transfer: piece.transfer, from: piece.from };
-        self.begin_event(Kind::Move, Subject { what, signal: 0, tensor: TensorId(0) });
-        if let Ok(content) = &piece.result {
-            self.events.moves(&content.meta());
-        }
-    }
-
-    fn begin_event(&mut self, kind: Kind, subject: Subject) {
-        let now = self.engine.now();
-        self.events.begin(kind, subject, now, &self.stats);
-    }
-
-    /// The worker has nothing to do for now: what it was at has ended.
-    pub fn pause(&mut self, out: &mut Vec<Out>, held: impl Fn(&mut Vec<Share>)) {
-        if self.events.is_on {
-            self.events.end(self.engine.now(), &self.stats);
-            self.send_events(false, out, held);
-        }
-    }
-
-    /// Sends the events, if it is time for it or `at_once`; `held` says what sessions hold.
-    pub fn send_events(
-        &mut self,
-        at_once: bool,
-        out: &mut Vec<Out>,
-        held: impl Fn(&mut Vec<Share>),
-    ) {
-        let (stats, now) = (self.stats(), self.engine.now());
-        let messages = self.events.send(now, at_once, &stats, held);
-        out.extend(messages.into_iter().map(Out::Dispatcher));
     }
 }

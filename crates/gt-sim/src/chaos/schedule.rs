@@ -8,7 +8,7 @@ use crate::faults::{Fault, Notice};
 
 /// A schedule: the world of a seed, before it runs.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Schedule {
     pub workers: usize,
     pub delays: Delays,
     /// Whether engines join each other.
@@ -27,8 +27,8 @@ pub struct Plan {
     pub calm: Vec<bool>,
 }
 
-impl Plan {
-    pub fn new(seed: u64) -> Plan {
+impl Schedule {
+    pub fn new(seed: u64) -> Schedule {
         let mut chance = Chance::new(seed ^ 0xC4A0_5000_0000_0000);
         let workers = 1 + chance.below(4) as usize;
         let most = [1, 100, 20_000][chance.below(3) as usize];
@@ -45,7 +45,7 @@ impl Plan {
                 _ => all,
             });
         }
-        let mut plan = Plan {
+        let mut schedule = Schedule {
             workers,
             delays: Delays { least: 1, most },
             joins: chance.below(4) == 0,
@@ -58,21 +58,21 @@ impl Plan {
         };
         let (mut client_hit, mut others_hit) = (vec![false; count], false);
         for _ in 0..chance.below(4) {
-            let fault = plan.fault(&mut chance, spared);
+            let fault = schedule.fault(&mut chance, spared);
             match fault {
                 Fault::CutClient { client, .. } => client_hit[client] = true,
                 Fault::Start => {}
                 _ => others_hit = true,
             }
-            plan.faults.push((chance.below(200), fault));
+            schedule.faults.push((chance.below(200), fault));
         }
-        plan.faults.sort_by_key(|(at, _)| *at);
+        schedule.faults.sort_by_key(|(at, _)| *at);
         let is_calm = |(index, workers): (usize, &Vec<u32>)| {
             let is_spared = workers.iter().all(|worker| (*worker as usize) < spared);
             !client_hit[index] && (is_spared || !others_hit)
         };
-        plan.calm = plan.sessions.iter().enumerate().map(is_calm).collect();
-        plan
+        schedule.calm = schedule.sessions.iter().enumerate().map(is_calm).collect();
+        schedule
     }
 
     fn fault(&self, chance: &mut Chance, spared: usize) -> Fault {

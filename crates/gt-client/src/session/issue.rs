@@ -1,0 +1,71 @@
+//! Appending instructions and data to the stream, and the references to their results.
+
+use std::sync::Arc;
+
+use gt_ir::instruction::{Operands, Results};
+use gt_ir::{
+    Attributes, ClientCommand, Content, Create, Instruction, Meta, Operation, SourceId, TensorData,
+    TensorId,
+};
+
+use super::Session;
+use crate::signal::{self, Scope};
+
+/// The result of an instruction in a session's stream. It is freed when the last reference is
+/// dropped.
+pub(crate) struct Value {
+    pub id: TensorId,
+    pub meta: Meta,
+    /// The line that issued it.
+    pub source: SourceId,
+    pub session: Session,
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        self.session.0.push(ClientCommand::Free(self.id));
+    }
+}
+
+impl Session {
+    /// Appends an instruction whose result has the shape and dtype `meta`. `work` estimates its
+    /// cost, as [`Driver::submit`](crate::Driver::submit) takes it.
+    pub(crate) fn issue(
+        &self,
+        operation: &'static Operation,
+        operands: Operands,
+        attributes: Attributes,
+        meta: Meta,
+        work: u64,
+        source: SourceId,
+    ) -> Arc<Value> {
+        let Scope { signal, compiled: region, .. } = signal::current();
+        let mut stream = self.0.lock();
+        if signal != 0 {
+            self.0.define_signal(&mut stream, signal);
+        }
+        let output = stream.new_tensor();
+        let results = Results::from_buf([meta]);
+        let instruction =
+            Instruction { operation, output, results, operands, attributes, source, signal };
+        self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
+        drop(stream);
+        Arc::new(Value { id: output, meta, source, session: self.clone() })
+    }
+
+    /// Appends a tensor's data.
+    pub(crate) fn create(&self, data: TensorData) -> Arc<Value> {
+        let meta = Meta::new(data.dtype, data.shape);
+        let Scope { signal, compiled: region, .. } = signal::current();
+        let mut stream = self.0.lock();
+        if signal != 0 {
+            self.0.define_signal(&mut stream, signal);
+        }
+        let output = stream.new_tensor();
+        let create = Create { output, content: Content::Data(data), signal };
+        let work = meta.bytes() as u64;
+        self.0.append(&mut stream, ClientCommand::Create(create), region, work);
+        drop(stream);
+        Arc::new(Value { id: output, meta, source: SourceId::default(), session: self.clone() })
+    }
+}

@@ -1,0 +1,139 @@
+//! A session: one user's stream of commands.
+//!
+//! - [`stream`]: the commands that wait: hot path detector, batch, and the next ids.
+//! - [`outbox`]: what the clones of a session share: the locked stream and the driver it feeds.
+//! - [`issue`]: appending instructions and data; the references to their results.
+//! - [`request`]: questions to the dispatcher, and waiting for their answers.
+
+mod issue;
+mod outbox;
+mod request;
+mod stream;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use gt_ir::ClientCommand;
+
+use crate::driver::{Driver, Interrupt};
+use crate::error::Result;
+use crate::hotpath;
+pub(crate) use issue::Value;
+use outbox::Inner;
+pub use request::{Asked, AskedStatus};
+
+/// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
+/// [`Session::close`].
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+/// A reference to a session that does not keep it alive.
+#[derive(Clone)]
+pub struct WeakSession(Weak<Inner>);
+
+impl Session {
+    pub fn new(driver: Arc<dyn Driver>) -> Session {
+        Session(Inner::new(driver))
+    }
+
+    /// Whether both are the same session.
+    pub fn is(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its number among the sessions of this process, from 1 on.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Whether there are other references to it: clones, or tensors.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    pub fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.0))
+    }
+
+    /// Restarts the random numbers; the same seed gives the same numbers.
+    pub fn manual_seed(&self, seed: u64) {
+        self.0.seed.store(seed, Ordering::Relaxed);
+        self.0.random_instructions.store(0, Ordering::Relaxed);
+    }
+
+    /// Seed and number for the next random instruction.
+    pub(crate) fn next_random(&self) -> (u64, u64) {
+        let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
+        (self.0.seed.load(Ordering::Relaxed), number)
+    }
+
+    /// Makes implicit moves of more than `limit` bytes errors: those that neither a signal's scope
+    /// nor a sum asks for. Returns the previous limit.
+    pub fn set_strict(&self, limit: Option<u64>) -> Option<u64> {
+        let mut stream = self.0.lock();
+        self.0.append(&mut stream, ClientCommand::Strict { limit }, 0, 0);
+        std::mem::replace(&mut stream.strict, limit)
+    }
+
+    /// Submits everything that waits in the stream, unfinished iterations of hot paths included.
+    pub fn flush(&self) {
+        let mut stream = self.0.lock();
+        stream.flush();
+        if !stream.batch.is_empty() {
+            self.0.submit(&mut stream);
+        }
+    }
+
+    /// Sets when sequences become hot paths. The detector starts anew.
+    pub fn set_hot_paths(&self, settings: hotpath::Settings) {
+        self.0.lock().restart_detector(settings);
+    }
+
+    /// Counters of the hot path detector.
+    pub fn hot_path_stats(&self) -> hotpath::Stats {
+        self.0.lock().detector.get_stats()
+    }
+
+    /// Whether the driver's window is used up, so that the next instruction should wait.
+    pub fn is_full(&self) -> bool {
+        self.0.driver.is_full()
+    }
+
+    /// Waits until there is room for more instructions.
+    pub fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        let mut stream = self.0.lock();
+        if !stream.batch.is_empty() {
+            self.0.submit(&mut stream);
+        }
+        drop(stream);
+        self.0.driver.wait_for_room(interrupt)
+    }
+
+    /// Ends the session. Its tensors are freed; fetching one is an error from now on.
+    pub fn close(&self) {
+        self.flush();
+        self.0.lock().closed = true;
+        self.0.driver.close();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.lock().closed
+    }
+
+    /// What it is connected to, as text for the user.
+    pub fn describe(&self) -> String {
+        self.0.driver.describe()
+    }
+}
+
+impl WeakSession {
+    /// The session, unless it has ended with its last clone and tensor.
+    pub fn upgrade(&self) -> Option<Session> {
+        self.0.upgrade().map(Session)
+    }
+
+    /// Whether there is still a reference to the session.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}

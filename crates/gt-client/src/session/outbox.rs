@@ -1,0 +1,135 @@
+//! What the clones of a session share: the stream behind a lock, and the driver that takes batches
+//! from it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use gt_ir::message::Message;
+use gt_ir::{ClientCommand, RequestId};
+
+use super::stream::Stream;
+use crate::config::registry;
+use crate::driver::{Batches, Driver, Interrupt, Outbox};
+use crate::error::{ClientError, Result};
+use crate::{hotpath, signal};
+
+/// How many sessions there have been in this process.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+pub(super) struct Inner {
+    pub(super) number: u64,
+    stream: Mutex<Stream>,
+    pub(super) driver: Arc<dyn Driver>,
+    /// The driver's limits, asked for once.
+    batches: Batches,
+    pub(super) seed: AtomicU64,
+    /// How many random instructions were issued since the seed was set.
+    pub(super) random_instructions: AtomicU64,
+}
+
+impl Inner {
+    /// A new stream, which the driver can flush by itself from now on.
+    pub(super) fn new(driver: Arc<dyn Driver>) -> Arc<Inner> {
+        let inner = Arc::new(Inner {
+            number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
+            stream: Mutex::new(Stream::new(hotpath::Settings::from_env())),
+            batches: driver.batches(),
+            driver,
+            seed: AtomicU64::new(0),
+            random_instructions: AtomicU64::new(0),
+        });
+        let outbox: Weak<dyn Outbox> = Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Outbox>));
+        inner.driver.attach(outbox);
+        inner
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Appends a command that costs nothing and belongs to no region.
+    pub(super) fn push(&self, command: ClientCommand) {
+        let mut stream = self.lock();
+        self.append(&mut stream, command, 0, 0);
+    }
+
+    /// Appends a command; submits the batch once it is large enough. A closed session drops it.
+    pub(super) fn append(
+        &self,
+        stream: &mut Stream,
+        command: ClientCommand,
+        region: u32,
+        work: u64,
+    ) {
+        if stream.closed {
+            return;
+        }
+        let had_waiting = stream.has_waiting();
+        stream.push(command, region, work);
+        if stream.weight >= self.batches.commands || stream.work >= self.batches.work {
+            self.submit(stream);
+        } else if !had_waiting && stream.has_waiting() {
+            self.driver.nudge();
+        }
+    }
+
+    /// Hands the batch to the driver.
+    pub(super) fn submit(&self, stream: &mut Stream) {
+        stream.weight = 0;
+        let work = std::mem::take(&mut stream.work);
+        self.driver.submit(&mut stream.batch, work);
+    }
+
+    /// Sends a signal's name and configuration, unless the dispatcher has this version of them.
+    pub(super) fn define_signal(&self, stream: &mut Stream, signal: u32) {
+        let version = registry::version();
+        if stream.signals.insert(signal, version) != Some(version) {
+            let name = signal::name(signal).unwrap_or_default();
+            let shard = registry::get(&name).and_then(|config| config.shard);
+            self.append(stream, ClientCommand::Signal { number: signal, name, shard }, 0, 0);
+        }
+    }
+
+    /// Waits for the answer to a request. An interrupted wait cancels the request, so that what is
+    /// computed for it alone is not computed any more.
+    pub(super) fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
+        let answer = self.driver.wait(request, interrupt);
+        if let Err(ClientError::Interrupted) = &answer {
+            self.cancel(request);
+        }
+        answer
+    }
+
+    fn cancel(&self, request: RequestId) {
+        let mut stream = self.lock();
+        if !stream.closed {
+            stream.push(ClientCommand::Cancel { request }, 0, 0);
+            self.submit(&mut stream);
+        }
+    }
+}
+
+impl Outbox for Inner {
+    fn flush(&self) {
+        let mut stream = self.lock();
+        stream.flush_if_idle();
+        if !stream.batch.is_empty() {
+            self.submit(&mut stream);
+        }
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.lock().has_waiting()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let stream = self.stream.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !stream.closed {
+            stream.flush();
+            self.driver.submit(&mut stream.batch, stream.work);
+            self.driver.close();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Requests: questions to the dispatcher, and waiting for their answers.
+
+use gt_ir::explain::{Explanation, PlacedTensor};
+use gt_ir::message::{Message, WorkerStats};
+use gt_ir::status::Status;
+use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
+
+use super::{Session, Value};
+use crate::driver::Interrupt;
+use crate::error::{ClientError, Result};
+use crate::source;
+
+/// A value that has been requested.
+pub struct Asked {
+    session: Session,
+    request: RequestId,
+    source: SourceId,
+}
+
+impl Asked {
+    /// Waits for the value.
+    ///
+    /// # Errors
+    /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
+    pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
+        match self.session.0.wait(self.request, interrupt)? {
+            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
+            other => Err(error_in(other, self.source)),
+        }
+    }
+}
+
+/// A status that has been requested.
+pub struct AskedStatus {
+    session: Session,
+    request: RequestId,
+}
+
+impl AskedStatus {
+    /// Waits for the status.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` gave up.
+    pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
+        match self.session.0.wait(self.request, interrupt)? {
+            Message::Status { status, .. } => Ok(*status),
+            other => Err(error_in(other, SourceId::default())),
+        }
+    }
+}
+
+impl Session {
+    /// Requests a tensor's value.
+    pub(crate) fn ask(&self, value: &Value) -> Result<Asked> {
+        let (tensor, line) = (value.id, source::current());
+        let fetch = |request| ClientCommand::Fetch { request, tensor, line };
+        let request = self.request(fetch)?;
+        Ok(Asked { session: self.clone(), request, source: value.source })
+    }
+
+    /// Statistics of all workers.
+    pub fn worker_stats(&self, interrupt: Interrupt) -> Result<Vec<WorkerStats>> {
+        let request = self.request(|request| ClientCommand::Statistics { request })?;
+        match self.0.wait(request, interrupt)? {
+            Message::Statistics { workers, .. } => Ok(workers),
+            other => Err(error_in(other, SourceId::default())),
+        }
+    }
+
+    /// The state of the dispatcher, its workers and its sessions.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` gave up.
+    pub fn status(&self, interrupt: Interrupt) -> Result<Status> {
+        self.ask_status()?.wait(interrupt)
+    }
+
+    /// Requests the status, to wait for it later.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn ask_status(&self) -> Result<AskedStatus> {
+        let request = self.request(|request| ClientCommand::Status { request })?;
+        Ok(AskedStatus { session: self.clone(), request })
+    }
+
+    /// Begins to record what is planned.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` gave up.
+    pub fn begin_explaining(&self, interrupt: Interrupt) -> Result<()> {
+        self.explain(true, interrupt).map(|_| ())
+    }
+
+    /// What was planned since [`Session::begin_explaining`].
+    pub fn end_explaining(&self, interrupt: Interrupt) -> Result<Explanation> {
+        self.explain(false, interrupt)
+    }
+
+    fn explain(&self, begin: bool, interrupt: Interrupt) -> Result<Explanation> {
+        let request = self.request(|request| ClientCommand::Explain { request, begin })?;
+        match self.0.wait(request, interrupt)? {
+            Message::Explained { explanation, .. } => Ok(explanation),
+            other => Err(error_in(other, SourceId::default())),
+        }
+    }
+
+    /// Where a tensor is: its layouts, each with its workers.
+    pub(crate) fn locate(&self, value: &Value, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
+        let tensor = value.id;
+        let request = self.request(|request| ClientCommand::Locate { request, tensor })?;
+        match self.0.wait(request, interrupt)? {
+            Message::Located { result: Ok(copies), .. } => Ok(copies),
+            other => Err(error_in(other, value.source)),
+        }
+    }
+
+    /// Submits a request, after all that was issued before it.
+    fn request(&self, command: impl FnOnce(RequestId) -> ClientCommand) -> Result<RequestId> {
+        let mut stream = self.0.lock();
+        if stream.closed {
+            return Err(ClientError::Connection("the session is closed".into()));
+        }
+        let request = stream.new_request();
+        stream.push(command(request), 0, 0);
+        self.0.submit(&mut stream);
+        Ok(request)
+    }
+}
+
+/// The error that an answer carries; an answer to another question is a broken connection. `line`
+/// is the requested tensor's, for failures that do not name a line themselves.
+fn error_in(answer: Message, line: SourceId) -> ClientError {
+    match answer {
+        Message::Value { result: Err(failure), .. }
+        | Message::Located { result: Err(failure), .. } => {
+            let location = source::text(failure.line).or_else(|| source::text(line));
+            ClientError::Failed { failure, location }
+        }
+        other => ClientError::Connection(format!("unexpected answer: {other:?}")),
+    }
+}

@@ -1,0 +1,111 @@
+//! The commands of a session that its driver has not taken yet.
+
+use gt_ir::{ClientCommand, RequestId, TensorId};
+use rustc_hash::FxHashMap;
+
+use crate::hotpath::{self, HotPathDetector};
+
+/// A session's stream: commands enter the hot path detector, and leave it into the batch.
+pub(super) struct Stream {
+    next_tensor: u64,
+    next_request: u64,
+    pub(super) detector: HotPathDetector,
+    pub(super) batch: Vec<ClientCommand>,
+    /// How many instructions the batch stands for. An invocation counts as its steps.
+    pub(super) weight: usize,
+    /// The cost of running the batch, as [`Driver::submit`](crate::Driver::submit) takes it.
+    pub(super) work: u64,
+    /// The cost of the commands that the detector holds back.
+    held_work: u64,
+    /// `next_tensor` at the outbox's last flush: whether anything was issued since.
+    next_tensor_at_flush: u64,
+    /// The signals that the dispatcher knows, each with the version of the configurations it was
+    /// told.
+    pub(super) signals: FxHashMap<u32, u64>,
+    pub(super) strict: Option<u64>,
+    pub(super) closed: bool,
+}
+
+impl Stream {
+    pub(super) fn new(settings: hotpath::Settings) -> Stream {
+        Stream {
+            next_tensor: 0,
+            next_request: 0,
+            detector: HotPathDetector::new(settings),
+            batch: Vec::new(),
+            weight: 0,
+            work: 0,
+            held_work: 0,
+            next_tensor_at_flush: 0,
+            signals: FxHashMap::default(),
+            strict: None,
+            closed: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn new_tensor(&mut self) -> TensorId {
+        let id = TensorId(self.next_tensor);
+        self.next_tensor += 1;
+        id
+    }
+
+    pub(super) fn new_request(&mut self) -> RequestId {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        id
+    }
+
+    /// Takes a command, the compiled region it is issued in (0 for none), and its cost.
+    #[inline]
+    pub(super) fn push(&mut self, command: ClientCommand, region: u32, work: u64) {
+        let before = self.batch.len();
+        self.detector.process(command, region, &mut self.batch);
+        self.held_work += work;
+        if self.batch.len() > before {
+            self.count(before);
+        }
+    }
+
+    /// Moves what the detector holds back into the batch.
+    pub(super) fn flush(&mut self) {
+        let before = self.batch.len();
+        self.detector.flush(&mut self.batch);
+        self.count(before);
+    }
+
+    /// As [`Stream::flush`], but only if nothing was issued since the last call, and no iteration
+    /// of a hot path is unfinished. Where an iteration is cut must not depend on time: it is sent
+    /// whole, or up to where a value is asked for.
+    pub(super) fn flush_if_idle(&mut self) {
+        let before = std::mem::replace(&mut self.next_tensor_at_flush, self.next_tensor);
+        if before == self.next_tensor && !self.detector.is_midway() {
+            self.flush();
+        }
+    }
+
+    /// Begins with a new detector; what the old one holds back goes into the batch.
+    pub(super) fn restart_detector(&mut self, settings: hotpath::Settings) {
+        self.flush();
+        self.detector = HotPathDetector::new(settings);
+    }
+
+    /// Adds the commands of the batch from index `before` on to its weight and work.
+    fn count(&mut self, before: usize) {
+        self.weight += self.batch[before..]
+            .iter()
+            .map(|command| match command {
+                ClientCommand::Invoke(_) => command.weight() as usize,
+                _ => 1,
+            })
+            .sum::<usize>();
+        self.work += std::mem::take(&mut self.held_work);
+    }
+
+    /// Whether there is anything to send. An unfinished iteration of a hot path does not count: it
+    /// waits for its remaining steps.
+    #[inline]
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.batch.is_empty() || self.detector.is_pending() && !self.detector.is_midway()
+    }
+}

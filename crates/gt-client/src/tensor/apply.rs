@@ -1,0 +1,141 @@
+//! Issuing an operation: its operands are checked, an instruction goes into the stream, and the
+//! tape records it where a gradient is wanted.
+
+use std::sync::Arc;
+
+use gt_ir::operation::Gradient;
+use gt_ir::{Attributes, Meta, Operand, Operation};
+use smallvec::SmallVec;
+
+use super::Tensor;
+use crate::error::{ClientError, Result};
+use crate::session::{Session, Value};
+use crate::source;
+use crate::tape::{Node, grad_enabled};
+
+impl Tensor {
+    /// Issues an operation and, where a gradient is wanted, records it on the tape.
+    ///
+    /// # Errors
+    /// What the operation's inference rejects; operands of two sessions.
+    #[track_caller]
+    pub fn apply(
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let call = Call::gather(operation, operands);
+        call.issue(session, operation, attributes)
+    }
+
+    /// As [`Tensor::apply`], in the session of the first tensor, and only if there is room.
+    ///
+    /// # Errors
+    /// [`ClientError::WindowFull`] if the instruction should wait; no tensor among the operands.
+    #[track_caller]
+    pub fn try_apply(
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let call = Call::gather(operation, operands);
+        let first = call.operands.iter().find_map(Operand::tensor);
+        let session = first.map(|(value, _)| value.session.clone()).ok_or_else(|| {
+            ClientError::usage(format!("{}: one operand must be a tensor", operation.name))
+        })?;
+        if session.is_full() {
+            return Err(ClientError::WindowFull);
+        }
+        call.issue(&session, operation, attributes)
+    }
+
+    /// An operation on this tensor alone.
+    #[track_caller]
+    pub(crate) fn apply_unary(
+        &self,
+        operation: &'static Operation,
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        Tensor::apply(&self.session(), operation, &[Operand::Tensor(self)], attributes)
+    }
+
+    /// Another tensor that is to become part of this one must be of the same session.
+    pub(crate) fn check_session(&self, other: &Tensor, operation: &str) -> Result<()> {
+        let (own, others) = (self.session(), other.session());
+        if own.is(&others) { Ok(()) } else { Err(two_sessions(operation, &own, &others)) }
+    }
+}
+
+/// The operands of an operation. It holds references to them, so that no other thread can free
+/// them before the instruction is issued.
+struct Call {
+    operands: SmallVec<[Operand<(Arc<Value>, Option<Arc<Node>>)>; 3]>,
+    wants_grad: bool,
+}
+
+impl Call {
+    fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> Call {
+        let recordable = !matches!(operation.gradient, Gradient::None) && grad_enabled();
+        let mut call = Call { operands: SmallVec::new(), wants_grad: false };
+        for operand in operands {
+            call.operands.push(match operand {
+                Operand::Tensor(tensor) => {
+                    let state = tensor.lock();
+                    let recorded = recordable && !tensor.bare;
+                    let node = if recorded { state.node.clone() } else { None };
+                    call.wants_grad |= node.is_some();
+                    Operand::Tensor((Arc::clone(&state.value), node))
+                }
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+            });
+        }
+        call
+    }
+
+    #[track_caller]
+    fn issue(
+        self,
+        session: &Session,
+        operation: &'static Operation,
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let source = source::current();
+        let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
+        let mut ids = SmallVec::new();
+        for operand in &self.operands {
+            if let Operand::Tensor((value, _)) = operand
+                && !value.session.is(session)
+            {
+                return Err(two_sessions(operation.name, session, &value.session));
+            }
+            metas.push(operand.map(|(value, _)| value.meta));
+            ids.push(operand.map(|(value, _)| value.id));
+        }
+        let meta = operation.check(&metas, &attributes)?;
+        let wants_grad = self.wants_grad && meta.dtype.is_float();
+        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
+        let work = operation.work(&metas, meta);
+        let value = session.issue(operation, ids, attributes, meta, work, source);
+        let node = wants_grad.then(|| Node::record(operation, kept, &self.operands, &value));
+        Ok(Tensor::from_parts(value, node))
+    }
+}
+
+#[cold]
+pub(super) fn two_sessions(operation: &str, first: &Session, second: &Session) -> ClientError {
+    let line = |session: &Session| {
+        let closed = if session.is_closed() { ", closed" } else { "" };
+        format!("  session {}: {}{closed}", session.number(), session.describe())
+    };
+    let hint = if first.is_closed() || second.is_closed() {
+        "a closed session's tensors are gone; make them anew"
+    } else {
+        "bring one over: with gt.Session.of(a).use(): b = gt.from_numpy(b.numpy())"
+    };
+    ClientError::usage(format!(
+        "{operation}: the tensors belong to different sessions\n{}\n{}\n  hint: {hint}",
+        line(first),
+        line(second)
+    ))
+}

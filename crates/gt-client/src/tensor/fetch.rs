@@ -1,0 +1,47 @@
+//! Getting values out of a tensor, once they are computed.
+
+use gt_ir::{Scalar, TensorData};
+
+use super::Tensor;
+use crate::driver::Interrupt;
+use crate::error::{ClientError, Result};
+use crate::session::Asked;
+
+impl Tensor {
+    /// Waits for the values; `interrupt` is polled during the wait, and ends it.
+    ///
+    /// # Errors
+    /// The operation that made it failed; the connection was lost; interrupted.
+    pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
+        self.ask()?.wait(interrupt)
+    }
+
+    /// Requests the values, to wait for them later.
+    pub fn ask(&self) -> Result<Asked> {
+        let value = self.value();
+        value.session.ask(&value)
+    }
+
+    /// Waits for the values.
+    pub fn fetch(&self) -> Result<TensorData> {
+        self.fetch_with(&mut || false)
+    }
+
+    /// The only element, as a number.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.shape().numel() != 1 {
+            return Err(ClientError::usage(format!(
+                "item: a tensor of shape {} has {} elements, not one\n  hint: index or reduce it first, or use tolist()",
+                self.shape(),
+                self.shape().numel()
+            )));
+        }
+        Ok(self.fetch()?.element(0))
+    }
+
+    /// The elements as float64, in row-major order.
+    pub fn to_vec(&self) -> Result<Vec<f64>> {
+        let data = self.fetch()?;
+        Ok((0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect())
+    }
+}

@@ -1,0 +1,121 @@
+//! What a tensor has to do with gradients: whether it requires one, its own, and its hooks.
+
+use std::sync::Arc;
+
+use super::Tensor;
+use crate::error::{ClientError, Result};
+use crate::tape::{self, BackwardOptions, Hook, HookHandle, Node};
+
+impl Tensor {
+    pub fn requires_grad(&self) -> bool {
+        self.node().is_some()
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.node().is_none_or(|node| node.is_leaf())
+    }
+
+    /// Turns gradients for this tensor on or off.
+    ///
+    /// # Errors
+    /// Turned on: not a float dtype. Turned off: a result of tensors that require gradients.
+    pub fn set_requires_grad(&self, wanted: bool) -> Result<()> {
+        if self.bare && wanted {
+            return Err(ClientError::usage(
+                "requires_grad: `.data` shares its tensor's value and has no history\n  hint: use detach() or clone() for a tensor of its own",
+            ));
+        }
+        let mut state = self.lock();
+        if wanted && !state.value.meta.dtype.is_float() {
+            return Err(gt_ir::Error::DTypeMismatch {
+                operation: "requires_grad",
+                given: state.value.meta.dtype,
+                expected: "a float dtype: only these have gradients",
+            }
+            .into());
+        }
+        match (wanted, &state.node) {
+            (true, None) => state.node = Some(state.frozen.take().unwrap_or_else(Node::leaf)),
+            (false, Some(node)) if node.is_leaf() => state.frozen = state.node.take(),
+            (false, Some(_)) => {
+                return Err(ClientError::usage(
+                    "requires_grad: only a leaf's can be turned off\n  hint: use detach()",
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Calls `hook` with this tensor's gradient in every backward pass that computes it.
+    ///
+    /// # Errors
+    /// The tensor does not require gradients.
+    pub fn register_hook(&self, hook: Hook) -> Result<HookHandle> {
+        let node = self.node().ok_or_else(|| no_gradient("register_hook"))?;
+        Ok(node.add_hook(hook))
+    }
+
+    /// Makes backward passes keep this tensor's gradient in [`Tensor::grad`], though it is no leaf.
+    ///
+    /// # Errors
+    /// The tensor does not require gradients.
+    pub fn retain_grad(&self) -> Result<()> {
+        self.node().ok_or_else(|| no_gradient("retain_grad"))?.retain_grad();
+        Ok(())
+    }
+
+    /// The gradient that backward passes have accumulated: a leaf's, or a retained one.
+    pub fn grad(&self) -> Option<Tensor> {
+        if self.bare {
+            return None;
+        }
+        match self.node() {
+            Some(node) => node.grad(),
+            None => self.lock().frozen.as_ref()?.grad(),
+        }
+    }
+
+    /// Replaces the accumulated gradient; `None` clears it.
+    ///
+    /// # Errors
+    /// Another shape or session; a tensor that can have no gradient.
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        if let Some(grad) = &grad
+            && grad.shape() != self.shape()
+        {
+            return Err(gt_ir::Error::ShapeMismatch {
+                operation: "grad",
+                given: grad.shape(),
+                expected: self.shape().to_string(),
+            }
+            .into());
+        }
+        if let Some(grad) = &grad {
+            self.check_session(grad, "grad")?;
+        }
+        if self.bare {
+            return Err(no_gradient("grad"));
+        }
+        match self.node() {
+            Some(node) => node.set_grad(grad),
+            None => {
+                let leaf = Arc::clone(self.lock().frozen.get_or_insert_with(Node::leaf));
+                leaf.set_grad(grad);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the gradients of this tensor to those of all leaves it depends on.
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        tape::backward(self, None, BackwardOptions::default())
+    }
+}
+
+fn no_gradient(operation: &str) -> ClientError {
+    ClientError::usage(format!(
+        "{operation}: the tensor does not require gradients\n  hint: make it with requires_grad=True"
+    ))
+}

@@ -1,0 +1,65 @@
+//! Reading and adding along one axis, at the places that an index tensor names.
+
+use gt_ir::instruction::Attribute;
+use gt_ir::ops::index as ops;
+use gt_ir::{Operand, Operation};
+use smallvec::smallvec;
+
+use super::{Index, Tensor};
+use crate::error::Result;
+
+impl Tensor {
+    /// Picks values along an axis, as `torch.gather`; the index has the tensor's rank.
+    #[track_caller]
+    pub fn gather(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
+        let operands = [Operand::Tensor(self), Operand::Tensor(index)];
+        Tensor::apply(&self.session(), &ops::GATHER, &operands, smallvec![Attribute::Int(axis)])
+    }
+
+    /// Adds the values of `source` at the places that an index names along an axis, as
+    /// `torch.scatter_add`. Where the index is shorter than `source`, the rest is ignored.
+    #[track_caller]
+    pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let (wanted, given) = (index.shape(), source.shape());
+        let fits = |(wanted, given): (&usize, &usize)| wanted <= given;
+        if wanted != given
+            && wanted.rank() == given.rank()
+            && wanted.iter().zip(given.iter()).all(fits)
+        {
+            let part =
+                |&length: &usize| Index::Slice { start: None, stop: Some(length as i64), step: 1 };
+            let parts: Vec<_> = wanted.iter().map(part).collect();
+            let source = source.index(&parts, &mut || false)?;
+            return self.write_at(&ops::SCATTER_ADD, axis, index, &source);
+        }
+        self.write_at(&ops::SCATTER_ADD, axis, index, source)
+    }
+
+    /// Adds the slices of `source` along an axis at the places that an index names, as
+    /// `torch.index_add`.
+    #[track_caller]
+    pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        self.write_at(&ops::INDEX_ADD, axis, index, source)
+    }
+
+    /// Picks slices along an axis, as `torch.index_select`.
+    #[track_caller]
+    pub fn index_select(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
+        let operands = [Operand::Tensor(self), Operand::Tensor(index)];
+        let attributes = smallvec![Attribute::Int(axis)];
+        Tensor::apply(&self.session(), &ops::INDEX_SELECT, &operands, attributes)
+    }
+
+    /// An operation on this tensor that writes `source` at the places of an index along an axis.
+    #[track_caller]
+    fn write_at(
+        &self,
+        operation: &'static Operation,
+        axis: i64,
+        index: &Tensor,
+        source: &Tensor,
+    ) -> Result<Tensor> {
+        let operands = [Operand::Tensor(self), Operand::Tensor(index), Operand::Tensor(source)];
+        Tensor::apply(&self.session(), operation, &operands, smallvec![Attribute::Int(axis)])
+    }
+}

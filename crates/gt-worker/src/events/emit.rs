@@ -1,0 +1,117 @@
+//! The events of what a device does: commands, parts of iterations, pieces.
+
+use gt_ir::event::{EventKind, Mix, Subject, What};
+use gt_ir::exchange::{Exchange, Piece, SlotId};
+use gt_ir::message::WorkerStats;
+use gt_ir::sharding::Block;
+use gt_ir::status::Share;
+use gt_ir::{LaneId, Meta, TensorId, WorkerCommand};
+
+use crate::device::Device;
+use crate::engine::Engine;
+use crate::work::Out;
+
+impl<E: Engine> Device<E> {
+    /// What it has done since it started.
+    pub fn stats(&self) -> WorkerStats {
+        let mut compilation = self.programs.stats();
+        let (time, failures) = self.engine.background();
+        compilation.compile_time += time;
+        compilation.failures += failures;
+        WorkerStats {
+            tensors: self.held.tensors,
+            bytes: self.held.bytes,
+            bytes_peak: self.held.bytes_peak,
+            top_sequences: self.programs.top_sequences(),
+            compilation,
+            ..self.stats.clone()
+        }
+    }
+
+    /// Emits that a command begins.
+    pub fn emit_command(&mut self, command: &WorkerCommand) {
+        // Frees take no time, and stand between the instructions that use their tensors; iterations
+        // emit their parts.
+        if let WorkerCommand::Free(_) | WorkerCommand::Invoke(_) = command {
+            return;
+        }
+        let is_move = matches!(command, WorkerCommand::Exchange(_));
+        let kind = if is_move { EventKind::Move } else { EventKind::Run };
+        let subject = Subject::of_worker(command);
+        if !self.events.goes_on(subject) {
+            self.begin_event(kind, subject);
+        }
+    }
+
+    /// Emits that a part of an iteration begins which makes or needs a tensor: of a hot path's
+    /// number, or of a batch.
+    pub fn emit_part(&mut self, tensor: TensorId, number: Option<u32>) {
+        let mix = Mix::default();
+        let what = number.map_or(What::Batch { mix }, |number| What::HotPath { number, mix });
+        self.begin_event(EventKind::Run, Subject { what, signal: 0, tensor });
+    }
+
+    /// Emits that a block goes to another slot.
+    pub fn emit_send(
+        &mut self,
+        exchange: &Exchange,
+        to: SlotId,
+        block: &Block,
+        meta: Option<Meta>,
+    ) {
+        let Exchange { collective, transfer, .. } = *exchange;
+        let what = What::Send { collective, transfer, to };
+        let tensor = exchange.input.unwrap_or(TensorId(0));
+        self.begin_event(EventKind::Move, Subject { what, signal: 0, tensor });
+        if let Some(meta) = meta {
+            self.events.moves(&Meta::new(meta.dtype, block.shape));
+        }
+    }
+
+    /// Emits that the engine carries out an exchange together with others.
+    pub fn emit_join(&mut self, exchange: &Exchange, input: Option<Meta>) {
+        let what = What::Join { collective: exchange.collective };
+        let output = exchange.output.as_ref();
+        let tensor = output.map(|(id, _)| *id).or(exchange.input).unwrap_or(TensorId(0));
+        self.begin_event(EventKind::Move, Subject { what, signal: 0, tensor });
+        if let Some(meta) = output.map(|(_, meta)| *meta).or(input) {
+            self.events.moves(&meta);
+        }
+    }
+
+    /// Emits that a block has come from another slot.
+    pub fn emit_piece(&mut self, piece: &Piece) {
+        let LaneId { session, .. } = piece.to;
+        self.events.turn_to(session);
+        let what = What::Receive { transfer: piece.transfer, from: piece.from };
+        self.begin_event(EventKind::Move, Subject { what, signal: 0, tensor: TensorId(0) });
+        if let Ok(content) = &piece.result {
+            self.events.moves(&content.meta());
+        }
+    }
+
+    fn begin_event(&mut self, kind: EventKind, subject: Subject) {
+        let now = self.engine.now();
+        self.events.begin(kind, subject, now, &self.stats);
+    }
+
+    /// The worker has nothing to do for now: what it was at has ended.
+    pub fn pause(&mut self, out: &mut Vec<Out>, held: impl Fn(&mut Vec<Share>)) {
+        if self.events.is_on {
+            self.events.end(self.engine.now(), &self.stats);
+            self.send_events(false, out, held);
+        }
+    }
+
+    /// Sends the events, if it is time for it or `at_once`; `held` says what sessions hold.
+    pub fn send_events(
+        &mut self,
+        at_once: bool,
+        out: &mut Vec<Out>,
+        held: impl Fn(&mut Vec<Share>),
+    ) {
+        let (stats, now) = (self.stats(), self.engine.now());
+        let messages = self.events.send(now, at_once, &stats, held);
+        out.extend(messages.into_iter().map(Out::Dispatcher));
+    }
+}
