@@ -173,7 +173,11 @@ def _load_environment() -> None:
 
 _load_environment()
 
+# Before a fork these two take locks, and handlers run in the opposite order of their registration:
+# GT's comes last here, so that it waits for calls in progress, which may need the locks, first.
 import atexit as _atexit  # noqa: E402
+import concurrent.futures.thread as _pools  # noqa: E402, F401
+import logging as _logging  # noqa: E402, F401
 
 _atexit.register(_gt.end_process)
 _os.register_at_fork(
