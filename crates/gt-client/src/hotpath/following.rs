@@ -1,4 +1,4 @@
-//! Follows a stream through a template, and says what differs.
+//! Matches a stream against a template, and collects what differs from its prediction.
 
 use gt_ir::template::{Argument, IterationPart, Name, RunStep, Step, Values, varying_numbers};
 use gt_ir::{
@@ -12,13 +12,13 @@ pub struct Known {
     pub number: u32,
     pub instance: Instance,
     pub tokens: Vec<u64>,
-    /// How many tensors from outside, and numbers, are known before each step.
+    /// How many slots for outside tensors, and for numbers, are bound before each step.
     slots_before: Vec<(u32, u32)>,
-    /// When it was used last, counted.
+    /// When it was used last, as the detector counts tokens.
     pub used: u64,
-    /// Iterations in a row that were not completed,
+    /// How many iterations in a row were incomplete.
     pub broken: u32,
-    /// or in which other tensors were freed than usually.
+    /// How many iterations in a row freed other tensors than the template says.
     pub odd: u32,
 }
 
@@ -47,24 +47,29 @@ impl Known {
     }
 }
 
-/// An iteration under way. What has matched but is not sent yet is pending.
+/// An iteration in progress. Steps that have matched but were not sent yet are pending.
 pub struct Following {
     pub number: u32,
-    /// How many steps have matched, and are sent.
+    /// How many steps have matched.
     position: usize,
+    /// How many of these were sent.
     sent: usize,
-    /// How many of the template's frees have come, and are sent.
+    /// How many of the template's frees have matched.
     freed: usize,
+    /// How many of these were sent.
     freed_sent: usize,
+    /// Outside tensors by slot, where they differ from the prediction; not sent yet.
     tensors: Vec<(u32, TensorId)>,
+    /// Numbers by slot, as `tensors`.
     numbers: Vec<(u32, Scalar)>,
+    /// Frees that are not among the template's; not sent yet.
     others: Vec<TensorId>,
-    /// Whether a free came in this iteration that is not among the template's.
+    /// Whether there was such a free in this iteration.
     odd: bool,
 }
 
 impl Following {
-    /// Begins an iteration with the command that is to be its first; `None` if it is not.
+    /// Begins an iteration with a command; `None` if it does not match the first step.
     pub fn begin(known: &mut Known, command: &ClientCommand) -> Option<Following> {
         let base = command.made()?;
         let mut iteration = Following {
@@ -86,7 +91,7 @@ impl Following {
         None
     }
 
-    /// Takes the next command that makes a tensor; false if it is not the template's next.
+    /// Takes the next command that makes a tensor; whether it matches the template's next step.
     #[inline]
     pub fn step(&mut self, known: &mut Known, command: &ClientCommand) -> bool {
         let Known { instance, slots_before, .. } = known;
@@ -107,7 +112,8 @@ impl Following {
         fits
     }
 
-    /// Binds the operands of a step, if they can be what its template says.
+    /// Binds the slots of a step to an instruction's operands and numbers; false if the template
+    /// does not allow these operands.
     #[inline]
     fn bind(
         &mut self,
@@ -117,7 +123,7 @@ impl Following {
         instruction: &Instruction,
     ) -> bool {
         let base = bindings.bases()[0];
-        // Slots are numbered by first use: those of this step follow one another.
+        // Slots are numbered by first use, so this step's new ones are consecutive.
         let mut new: SmallVec<[TensorId; 3]> = SmallVec::new();
         for (argument, operand) in step.operands.iter().zip(&instruction.operands) {
             let fits = match (argument, operand) {
@@ -159,7 +165,7 @@ impl Following {
         true
     }
 
-    /// Takes a free: it comes after the pending steps, wherever it stood among them.
+    /// Takes a free. It takes effect after the pending steps, wherever it was issued among them.
     #[inline]
     pub fn free(&mut self, known: &Known, id: TensorId) {
         let Instance { template, bindings, .. } = &known.instance;
@@ -175,7 +181,7 @@ impl Following {
         self.position == known.len()
     }
 
-    /// Whether the iteration has freed just what its template says.
+    /// Whether the iteration has freed exactly what its template says.
     pub fn is_usual(&self, known: &Known) -> bool {
         !self.odd && self.freed == known.instance.template.frees.len()
     }
@@ -184,7 +190,7 @@ impl Following {
         self.position
     }
 
-    /// Whether anything has not been sent yet.
+    /// Whether there is anything to send.
     pub fn is_pending(&self) -> bool {
         self.position > self.sent || self.freed > self.freed_sent || !self.others.is_empty()
     }
@@ -211,7 +217,7 @@ impl Following {
     }
 }
 
-/// Whether an instruction is a step but for its operands and numbers.
+/// Whether an instruction matches a step, apart from its operands and numbers.
 #[inline]
 fn alike(step: &RunStep, instruction: &Instruction) -> bool {
     if step.operation.id != instruction.operation.id
@@ -228,7 +234,7 @@ fn alike(step: &RunStep, instruction: &Instruction) -> bool {
     }
     let varies = gt_ir::template::varying_attribute(step.operation);
     step.attributes.iter().zip(&instruction.attributes).enumerate().all(|(index, (step, given))| {
-        // Shapes fix how many numbers an attribute that varies has.
+        // A varying attribute may differ: its length follows from the shapes, which are equal.
         varies == Some(index) || step == given
     })
 }

@@ -1,63 +1,43 @@
 //! Hot paths: finds what a session's stream repeats, and sends it as invocations of templates.
 //!
-//! - [`token`]: what makes two commands alike; [`history`]: with which period they repeat.
+//! - [`token`]: a hash of what makes two commands alike; [`history`]: with which period tokens
+//!   repeat.
 //! - [`recording`]: one round of a loop, from which its template is made.
-//! - [`following`]: an iteration of a template, command by command.
+//! - [`following`]: matching the stream against a template, one iteration at a time.
+//! - [`settings`]: when sequences become hot paths, and what is counted.
 //!
-//! A command that is the next step of a template is not sent: the invocation at the end of the
-//! iteration stands for it. When the stream leaves the template, or somebody waits, what has matched
-//! so far is sent as a part of an iteration, and ordinary commands follow. So a template changes how
-//! much is sent, never what is computed.
+//! A command that matches the next step of a template is not sent: one invocation at the end of the
+//! iteration stands for all its steps. When the stream leaves the template, or somebody waits for a
+//! value, the steps matched so far are sent as a part of an iteration, and ordinary commands
+//! follow. So a template changes how much is sent, never what is computed.
 
 mod following;
 mod history;
 mod recording;
+mod settings;
 mod token;
 
-use bytes::Bytes;
 use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
-use gt_ir::{ClientCommand, Content, Create, TensorData, TensorId};
+use gt_ir::{ClientCommand, TensorId};
 use rustc_hash::FxHashMap;
 
-use crate::environment;
 use following::{Following, Known};
 use history::History;
 use recording::{Recording, Round};
+use settings::FEWEST;
+pub use settings::{Settings, Stats};
 
-/// How often a sequence comes at least before it is hot: to see that it repeats takes as many.
-const FEWEST: u64 = 3;
-/// After so many broken iterations in a row a template is forgotten,
+/// A template is forgotten after this many incomplete iterations in a row,
 const BROKEN: u32 = 4;
-/// and after so many that free other tensors than it says.
+/// or this many in a row that free other tensors than it says.
 const ODD: u32 = 4;
-/// A template has so many steps at least, where its loop is not left before.
+/// The least number of steps of a loop's template: of a shorter loop it takes several rounds.
 const SHORTEST: u64 = 16;
-/// A longer loop takes the place of the shorter ones inside it if it has at most so many steps,
+/// While a template is followed, a longer loop around it replaces it if the loop has at most this
+/// many steps,
 const ROUND: usize = 2048;
-/// or if more than one in so many of its commands belongs to none of them.
+/// or if at least one in this many of the loop's commands is part of no template.
 const COLD: u64 = 20;
-
-/// When sequences become hot paths.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Whether they are looked for at all.
-    pub enabled: bool,
-    /// How often a sequence comes before it is hot.
-    pub threshold: u32,
-    /// Whether engines are to compile them even if that may not help.
-    pub compile: bool,
-}
-
-impl Settings {
-    /// As GT_AUTO_COMPILE, GT_COMPILE and GT_HOTPATH_THRESHOLD say.
-    pub fn from_env() -> Settings {
-        let compile = environment::switch("GT_COMPILE") == Some(true);
-        let enabled = compile || environment::switch("GT_AUTO_COMPILE") != Some(false);
-        let threshold = environment::count("GT_HOTPATH_THRESHOLD").unwrap_or(FEWEST);
-        let threshold = threshold.clamp(FEWEST, u64::from(u32::MAX)) as u32;
-        Settings { enabled, threshold, compile }
-    }
-}
 
 /// Turns a stream of commands into one with invocations.
 pub struct HotPathDetector {
@@ -65,41 +45,29 @@ pub struct HotPathDetector {
     history: History,
     recording: Option<Recording>,
     following: Option<Following>,
-    /// By number; some are free.
+    /// The templates by number; `None` where a number is free.
     known: Vec<Option<Box<Known>>>,
-    /// The templates that begin with a token, the longest first.
+    /// The numbers of the templates that begin with a token, the longest first.
     starts: FxHashMap<u64, Vec<u32>>,
-    /// Where the last command made its tensor: see [`Made`].
+    /// The compiled region of the last command that made a tensor; 0 for none.
     region: u32,
-    /// Whether the region has begun with an earlier command.
+    /// Whether a tensor was made in the region already.
     in_region: bool,
-    /// Its first tensor.
+    /// The region's first tensor; outside of one, tensor 0.
     oldest: TensorId,
-    /// How many tokens have come, and how many of them as ordinary commands.
+    /// How many tokens there were so far.
     total: u64,
+    /// How many of them were sent as ordinary commands.
     cold: u64,
+    /// How many tensors are alive.
     alive: i32,
-    /// Whether all was sent since the last token.
+    /// Whether the detector was flushed since the last token.
     flushed: bool,
-    /// No recording begins before this many tokens,
+    /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
-    /// and as many more after the next that comes to nothing.
+    /// By how many tokens the next failed recording delays the one after it; doubles each time.
     patience: u64,
     stats: Stats,
-}
-
-/// What the detector has done.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Stats {
-    /// Instructions so far, and those sent by invocations.
-    pub total_instructions: u64,
-    pub hot_instructions: u64,
-    /// Templates that were made, and that there are now.
-    pub unique_sequences: u64,
-    pub hot_sequences: u64,
-    /// Complete iterations.
-    pub repetitions: u64,
-    pub hot_threshold: u32,
 }
 
 impl HotPathDetector {
@@ -124,7 +92,7 @@ impl HotPathDetector {
         }
     }
 
-    /// What it has done so far.
+    /// The counters so far.
     pub fn get_stats(&self) -> Stats {
         let hot_sequences = self.known.iter().flatten().count() as u64;
         Stats {
@@ -135,9 +103,9 @@ impl HotPathDetector {
         }
     }
 
-    /// Takes a command, and puts onto `out` what it becomes: itself, or nothing as long as it is a step
-    /// of a hot path. `region` is the scope in which it is issued, if what is issued there is to be
-    /// compiled as one; else 0.
+    /// Takes a command and appends to `out` what is to be sent: the command itself, or nothing while
+    /// it matches a template. `region` is the scope it is issued in, if that is to be compiled as
+    /// one; else 0.
     #[inline]
     pub fn process(&mut self, command: ClientCommand, region: u32, out: &mut Vec<ClientCommand>) {
         if !self.settings.enabled {
@@ -150,7 +118,7 @@ impl HotPathDetector {
                     recording.free(*id);
                 }
                 match &mut self.following {
-                    Some(pass) => pass.free(known(&self.known, pass.number), *id),
+                    Some(iteration) => iteration.free(known(&self.known, iteration.number), *id),
                     None => out.push(command),
                 }
             }
@@ -163,7 +131,7 @@ impl HotPathDetector {
                 }
             }
             _ => {
-                // Whatever else it is, it comes after all that was issued before it.
+                // Any other command must stay behind everything issued before it.
                 self.flush(out);
                 out.push(command);
             }
@@ -173,8 +141,8 @@ impl HotPathDetector {
     /// Sends what is held back.
     pub fn flush(&mut self, out: &mut Vec<ClientCommand>) {
         self.flushed = true;
-        if let Some(pass) = &mut self.following {
-            pass.send(known(&self.known, pass.number), out);
+        if let Some(iteration) = &mut self.following {
+            iteration.send(known(&self.known, iteration.number), out);
         }
     }
 
@@ -183,14 +151,14 @@ impl HotPathDetector {
         self.following.as_ref().is_some_and(Following::is_pending)
     }
 
-    /// Whether what is held back is the beginning of an iteration.
+    /// Whether an iteration is unfinished, so that its remaining steps may follow.
     pub fn is_midway(&self) -> bool {
         self.following
             .as_ref()
-            .is_some_and(|pass| !pass.is_complete(known(&self.known, pass.number)))
+            .is_some_and(|iteration| !iteration.is_complete(known(&self.known, iteration.number)))
     }
 
-    /// Takes a command that makes a tensor; says whether it is sent itself.
+    /// Processes a command that makes a tensor; whether it is to be sent as an ordinary command.
     #[inline]
     fn step(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> bool {
         if self.region == 0 {
@@ -203,7 +171,7 @@ impl HotPathDetector {
         let token = token.unwrap_or_else(|| {
             token::token(command, self.oldest).expect("it makes a tensor, and so has a token")
         });
-        // A round best begins where the fewest tensors are alive, and where somebody has waited.
+        // The best step to begin a round with: the fewest tensors alive, just after a flush.
         let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
         self.history.push(token, weight, self.cold);
         self.total += 1;
@@ -226,11 +194,11 @@ impl HotPathDetector {
         if self.recording.as_ref().is_some_and(Recording::is_too_long) {
             self.recording = None;
         }
-        // Data goes by itself, before the iteration that uses it.
+        // Data is always sent by itself, before the iteration that uses it.
         !is_hot || matches!(command, ClientCommand::Create(_))
     }
 
-    /// A region ends, and another may begin: what was recorded of it is a template.
+    /// Ends a region, after which region `next` follows: its recording becomes a template.
     fn leave_region(&mut self, next: u32, out: &mut Vec<ClientCommand>) {
         if self.recording.as_ref().is_some_and(Recording::is_region) {
             self.learn(out);
@@ -238,19 +206,20 @@ impl HotPathDetector {
         (self.region, self.in_region) = (next, false);
     }
 
-    /// Goes on with the iteration under way; gives the step's token if it does go on.
+    /// Matches a command against the iteration in progress, or against the first step of the next
+    /// one. Returns the step's token if it matches; otherwise no template is followed any more.
     fn follow(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> Option<u64> {
-        let pass = self.following.as_mut()?;
-        let known = self.known[pass.number as usize].as_mut().expect("it is being followed");
-        if pass.step(known, command) {
-            return Some(known.tokens[pass.position() - 1]);
+        let iteration = self.following.as_mut()?;
+        let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
+        if iteration.step(known, command) {
+            return Some(known.tokens[iteration.position() - 1]);
         }
-        let complete = pass.is_complete(known);
-        pass.send(known, out);
+        let complete = iteration.is_complete(known);
+        iteration.send(known, out);
         if complete {
             self.stats.repetitions += 1;
             known.broken = 0;
-            known.odd = if pass.is_usual(known) { 0 } else { known.odd + 1 };
+            known.odd = if iteration.is_usual(known) { 0 } else { known.odd + 1 };
             if known.odd < ODD
                 && let Some(next) = Following::begin(known, command)
             {
@@ -269,7 +238,7 @@ impl HotPathDetector {
         None
     }
 
-    /// Begins an iteration of the template that starts with a command, if there is one.
+    /// Begins an iteration of a template whose first step matches the command, if there is one.
     fn start(&mut self, token: u64, command: &ClientCommand) -> bool {
         if self.starts.is_empty() || self.following.is_some() {
             return false;
@@ -277,26 +246,26 @@ impl HotPathDetector {
         let Some(numbers) = self.starts.get(&token) else { return false };
         for &number in numbers {
             let known = self.known[number as usize].as_mut().expect("listed by its start");
-            if let Some(pass) = Following::begin(known, command) {
+            if let Some(iteration) = Following::begin(known, command) {
                 known.used = self.total;
-                self.following = Some(pass);
+                self.following = Some(iteration);
                 return true;
             }
         }
         false
     }
 
-    /// Begins to record when a loop has come round often enough.
+    /// Begins to record once a loop has repeated often enough.
     #[inline]
     fn look_for_period(&mut self) {
-        // The round that is recorded is the last of those that make it hot.
+        // The recorded round is the last of the `threshold` rounds; the first one sets the period.
         let rounds = u64::from(self.settings.threshold).max(FEWEST) - 2;
         let Some(period) = self.history.period(rounds, SHORTEST) else { return };
         if self.total < self.quiet_until || period > MAX_STEPS {
             return;
         }
-        if let Some(pass) = &self.following {
-            let length = known(&self.known, pass.number).len();
+        if let Some(iteration) = &self.following {
+            let length = known(&self.known, iteration.number).len();
             if period <= length || period % length == 0 {
                 return;
             }
@@ -318,7 +287,7 @@ impl HotPathDetector {
             return self.be_patient();
         };
         let Round { tokens, definition } = round;
-        // An iteration that is under way ends here; the command at hand is the first of the next.
+        // The iteration in progress ends here; the current command is the first of the next one.
         if let Some(mut iteration) = self.following.take() {
             iteration.send(known(&self.known, iteration.number), out);
         }
@@ -338,7 +307,7 @@ impl HotPathDetector {
         self.stats.unique_sequences += 1;
     }
 
-    /// Forgets the templates that were not used for longest, until one of so many steps has room.
+    /// Forgets the least recently used templates, until there is room for one of `steps` steps.
     fn make_room(&mut self, steps: usize, out: &mut Vec<ClientCommand>) {
         loop {
             let all: usize = self.known.iter().flatten().map(|known| known.len()).sum();
@@ -346,7 +315,7 @@ impl HotPathDetector {
             if count < MAX_TEMPLATES as usize && all + steps <= MAX_ALL_STEPS {
                 return;
             }
-            let followed = self.following.as_ref().map(|pass| pass.number);
+            let followed = self.following.as_ref().map(|iteration| iteration.number);
             let oldest = self
                 .known
                 .iter()
@@ -358,7 +327,7 @@ impl HotPathDetector {
         }
     }
 
-    /// Forgets a template, here and where it was sent to: there is room for so many steps in all.
+    /// Forgets a template, here and at the receiver, whose memory for templates is limited.
     fn forget(&mut self, number: u32, out: &mut Vec<ClientCommand>) {
         let Some(known) = self.known[number as usize].take() else { return };
         out.push(ClientCommand::Forget { template: number });
@@ -370,7 +339,7 @@ impl HotPathDetector {
         }
     }
 
-    /// Something came to nothing: the next try waits, longer each time.
+    /// Delays the next recording after a failure, exponentially.
     fn be_patient(&mut self) {
         self.quiet_until = self.total + self.patience;
         self.patience = (self.patience * 2).min(1 << 20);
@@ -379,11 +348,4 @@ impl HotPathDetector {
 
 fn known(all: &[Option<Box<Known>>], number: u32) -> &Known {
     all[number as usize].as_ref().expect("a template that is followed is known")
-}
-
-/// A tensor from data, without the data.
-fn without_data(create: &Create) -> Create {
-    let meta = create.content.meta();
-    let data = TensorData { dtype: meta.dtype, shape: meta.shape, bytes: Bytes::new() };
-    Create { content: Content::Data(data), ..*create }
 }

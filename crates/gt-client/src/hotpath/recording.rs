@@ -1,20 +1,21 @@
-//! One round of a loop, recorded as it passes: what a template is made from.
+//! Recording one round of a loop, command by command; a template is made from it.
 
+use bytes::Bytes;
 use gt_ir::template::{Builder, MAX_STEPS, Step};
-use gt_ir::{ClientCommand, Definition, TensorId, TransferId};
+use gt_ir::{ClientCommand, Content, Create, Definition, TensorData, TensorId, TransferId};
 
 use super::history::History;
 
-/// A round that is being recorded.
+/// A round in the course of being recorded.
 pub struct Recording {
-    /// How many tokens come before the round begins.
+    /// How many more tokens to skip until the round begins.
     wait: usize,
-    /// How many it has; `None` if a scope says where it ends.
+    /// How many tokens the round has; `None` for a compiled region, which ends with its scope.
     period: Option<usize>,
     tokens: Vec<u64>,
     commands: Vec<ClientCommand>,
     frees: Vec<TensorId>,
-    /// Whether every token was that of the round before.
+    /// Whether every token so far equals that of the round before.
     repeats: bool,
 }
 
@@ -36,7 +37,7 @@ impl Recording {
         }
     }
 
-    /// What is issued in a scope that is to be compiled.
+    /// A recording of a scope that is to be compiled, from its first command on.
     pub fn of_region() -> Recording {
         Recording { period: None, ..Recording::new(0, 0) }
     }
@@ -59,7 +60,7 @@ impl Recording {
         self.period == Some(self.commands.len())
     }
 
-    /// Takes a command that makes a tensor, as the stream's history stands after it.
+    /// Takes a command that makes a tensor; `history` includes its token already.
     pub fn step(&mut self, token: u64, command: &ClientCommand, history: &History) {
         self.repeats &= self.period.is_none_or(|period| history.stands(period));
         if self.wait > 0 {
@@ -69,7 +70,7 @@ impl Recording {
         self.tokens.push(token);
         self.commands.push(match command {
             // Its data is not part of the round.
-            ClientCommand::Create(create) => ClientCommand::Create(super::without_data(create)),
+            ClientCommand::Create(create) => ClientCommand::Create(without_data(create)),
             other => other.clone(),
         });
     }
@@ -80,7 +81,8 @@ impl Recording {
         }
     }
 
-    /// The round as the template of a number, if it was one like that before it.
+    /// The round as template `number`; `None` if it did not repeat the one before, or cannot be a
+    /// template.
     pub fn finish(self, number: u32, compile: bool) -> Option<Round> {
         let Recording { tokens, commands, frees, repeats, period, .. } = self;
         let base = commands.first().and_then(ClientCommand::made).filter(|_| repeats)?;
@@ -104,8 +106,15 @@ impl Recording {
         }
         frees.into_iter().for_each(|id| builder.free_later(id));
         let definition = builder.finish(number, compile || period.is_none());
-        // What one thread issued among another's instructions may be in no order.
+        // Where several threads issue into one session, a round may not be a valid template.
         definition.check_client().ok()?;
         Some(Round { tokens, definition })
     }
+}
+
+/// The command without its data, of which only shape and dtype matter to a template.
+fn without_data(create: &Create) -> Create {
+    let meta = create.content.meta();
+    let data = TensorData { dtype: meta.dtype, shape: meta.shape, bytes: Bytes::new() };
+    Create { content: Content::Data(data), ..*create }
 }

@@ -1,13 +1,14 @@
 //! The class `Tensor`.
 //!
 //! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
-//! - [`methods`]: elementwise methods and reductions; [`shape`]: rearranging.
+//! - [`elementwise`]: elementwise methods; [`reduce`]: reductions; [`shape`]: rearranging.
 //! - [`values`]: getting values out; [`index`]: `x[...]`; [`gradient`]: autograd.
 
+mod elementwise;
 mod gradient;
 mod index;
-mod methods;
 mod operators;
+mod reduce;
 mod shape;
 mod values;
 

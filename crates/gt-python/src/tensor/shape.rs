@@ -210,7 +210,7 @@ impl PyTensor {
         src: &PyTensor,
     ) -> PyResult<Py<PyTensor>> {
         let sum = slf.get().scatter_add(slf.py(), dim, index, src)?;
-        super::methods::assigned(slf, &sum, "scatter_add_")
+        super::elementwise::assigned(slf, &sum, "scatter_add_")
     }
 
     fn index_add(

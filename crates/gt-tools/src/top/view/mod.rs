@@ -1,33 +1,38 @@
-//! The screen.
+//! The screen: a header, the tables of workers and sessions, and a footer.
+//!
+//! - [`workers`]: a worker's line with the bar of its time; [`sessions`]: a session's line.
+
+mod sessions;
+mod workers;
 
 use std::time::Duration;
 
-use gt_ir::event::Activity;
-use gt_ir::status::{SessionStatus, Status, Waits, WorkerStatus};
+use gt_ir::status::{SessionStatus, Status, WorkerStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::keys::{Keys, Order};
-use super::model::{Model, Shares};
-use crate::timeline::Colour;
-use crate::words::{held, number};
+use super::keys::Keys;
+use super::model::Model;
+use crate::words::number;
+pub(super) use sessions::waits;
 
-/// Below this nothing can be shown.
+/// The least width and height in which anything can be shown.
 const LEAST: (u16, u16) = (40, 8);
 
 /// What is shown.
-pub struct Shown<'a> {
+pub(super) struct Shown<'a> {
     pub model: &'a Model,
     pub keys: &'a Keys,
     pub title: &'a str,
+    /// Why the status is not up to date, if it is not.
     pub trouble: Option<&'a str>,
 }
 
 /// Draws the screen.
-pub fn draw(frame: &mut Frame, shown: &Shown) {
+pub(super) fn draw(frame: &mut Frame, shown: &Shown) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = format!(
@@ -118,8 +123,8 @@ fn draw_body(frame: &mut Frame, area: Rect, shown: &Shown, status: &Status) {
         status.workers.iter().filter(|worker| has_name(&worker.name)).collect();
     let mut sessions: Vec<&SessionStatus> =
         status.sessions.iter().filter(|session| has_name(&session.name)).collect();
-    sort(&mut sessions, shown.model, shown.keys.order);
-    // Sessions get what workers leave, but a third at least.
+    sessions::sort(&mut sessions, shown.model, shown.keys.order);
+    // The sessions get the rows that the workers leave, but at least a third.
     let third = (area.height / 3).max(3);
     let wanted = u16::try_from(workers.len()).unwrap_or(u16::MAX).saturating_add(3);
     let upper = wanted.min(area.height.saturating_sub(third));
@@ -127,175 +132,21 @@ fn draw_body(frame: &mut Frame, area: Rect, shown: &Shown, status: &Status) {
         Layout::vertical([Constraint::Length(upper), Constraint::Min(1)]).areas(area);
     let room = usize::from(upper.height.saturating_sub(2)).max(1);
     let first = shown.keys.scrolled.min(workers.len().saturating_sub(room));
-    let mut lines = vec![worker_head(upper.width)];
+    let mut lines = vec![workers::head(upper.width)];
     for worker in workers.iter().skip(first).take(room) {
-        lines.push(worker_line(worker, shown.model.shares(worker), upper.width));
+        lines.push(workers::line(worker, shown.model.shares(worker), upper.width));
     }
-    lines.push(legend(upper.width));
+    lines.push(workers::legend(upper.width));
     frame.render_widget(Paragraph::new(lines), upper);
-    let mut lines = vec![session_head(lower.width)];
+    let mut lines = vec![sessions::head(lower.width)];
     let room = usize::from(lower.height).saturating_sub(1);
     for session in sessions.iter().take(room) {
-        lines.push(session_line(session, shown.model, status.now, lower.width));
+        lines.push(sessions::line(session, shown.model, status.now, lower.width));
     }
     frame.render_widget(Paragraph::new(lines), lower);
 }
 
-fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Order) {
-    match order {
-        Order::Share => {
-            sessions.sort_by(|a, b| model.rates(b).share.total_cmp(&model.rates(a).share))
-        }
-        Order::Rate => sessions
-            .sort_by(|a, b| model.rates(b).instructions.total_cmp(&model.rates(a).instructions)),
-        Order::Memory => sessions.sort_by_key(|session| std::cmp::Reverse(session.bytes)),
-        Order::Name => sessions.sort_by(|a, b| a.name.cmp(&b.name)),
-    }
-}
-
-/// The columns beside the bar; on a narrow screen some are left out.
-struct Columns {
-    name: usize,
-    engine: usize,
-    bar: usize,
-    has_memory: bool,
-}
-
-impl Columns {
-    fn of(width: u16) -> Columns {
-        let width = usize::from(width);
-        let (name, engine) = match width {
-            ..60 => (10, 0),
-            60..100 => (14, 0),
-            _ => (18, 9),
-        };
-        let has_memory = width >= 56;
-        let beside = name + 1 + engine + 6 + 9 + if has_memory { 10 } else { 0 };
-        Columns { name, engine, bar: width.saturating_sub(beside).max(4), has_memory }
-    }
-}
-
-fn worker_head(width: u16) -> Line<'static> {
-    let columns = Columns::of(width);
-    let Columns { name, engine, bar, has_memory } = columns;
-    let mut text = format!("{:<name$} ", "worker");
-    if engine > 0 {
-        text += &format!("{:<engine$}", "engine");
-    }
-    text += &format!("{:<bar$}{:>6}{:>9}", "time", "idle", "queue");
-    if has_memory {
-        text += &format!("{:>10}", "memory");
-    }
-    Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
-}
-
-fn worker_line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'static> {
-    let Columns { name, engine, bar, has_memory } = Columns::of(width);
-    let mut spans = vec![Span::raw(format!("{:<name$} ", cut(&worker.name, name)))];
-    if engine > 0 {
-        spans.push(Span::raw(format!("{:<engine$}", cut(&worker.report.engine, engine - 1))));
-    }
-    spans.extend(bar_of(shares, bar));
-    let idle = format!("{:>5.0}%", 100.0 * (1.0 - shares.busy()));
-    spans.push(Span::raw(idle));
-    spans.push(Span::raw(format!("{:>9}", number(worker.in_flight as f64))));
-    if has_memory {
-        spans.push(Span::raw(format!(
-            "{:>10}",
-            held(worker.report.is_there(), worker.report.bytes)
-        )));
-    }
-    Line::from(spans)
-}
-
-/// A worker's time as a bar: each activity as wide as its share, what is left as dots.
-fn bar_of(shares: Shares, width: usize) -> Vec<Span<'static>> {
-    let mut spans = Vec::new();
-    let (mut done, mut drawn) = (0.0, 0);
-    let told = Activity::ALL.into_iter().zip(shares.of);
-    let told = told.map(|(activity, share)| (share, "█", colour(activity)));
-    for (share, sign, colour) in told.chain([(shares.untold, "▒", Color::Gray)]) {
-        done += share;
-        let until = ((done * width as f64).round() as usize).min(width);
-        if until > drawn {
-            let style = Style::new().fg(colour);
-            spans.push(Span::styled(sign.repeat(until - drawn), style));
-            drawn = until;
-        }
-    }
-    let rest = "·".repeat(width - drawn);
-    spans.push(Span::styled(rest, Style::new().fg(Color::DarkGray)));
-    spans
-}
-
-fn legend(width: u16) -> Line<'static> {
-    let mut spans = Vec::new();
-    let mut used = 0;
-    for activity in Activity::ALL {
-        let text = format!("{}  ", activity.name());
-        used += text.len() + 2;
-        if used > usize::from(width) {
-            break;
-        }
-        spans.push(Span::styled("█ ", Style::new().fg(colour(activity))));
-        spans.push(Span::raw(text));
-    }
-    Line::from(spans)
-}
-
-/// The colours of pictures of timelines, too.
-fn colour(activity: Activity) -> Color {
-    let [red, green, blue] = Colour::of(activity).rgb();
-    Color::Rgb(red, green, blue)
-}
-
-fn session_head(width: u16) -> Line<'static> {
-    let name = name_width(width);
-    let text = format!(
-        "{:<name$} {:>8} {:>6} {:>9}  {}",
-        "session", "rate/s", "share", "memory", "waits for"
-    );
-    Line::styled(cut(&text, usize::from(width)), Style::new().add_modifier(Modifier::BOLD))
-}
-
-fn session_line(
-    session: &SessionStatus,
-    model: &Model,
-    now: Duration,
-    width: u16,
-) -> Line<'static> {
-    let (name, rates) = (name_width(width), model.rates(session));
-    let text = format!(
-        "{:<name$} {:>8} {:>5.0}% {:>9}  {}",
-        cut(&session.name, name),
-        number(rates.instructions),
-        100.0 * rates.share,
-        held(model.status.as_ref().is_some_and(Status::has_reports), session.bytes),
-        waits(session, now)
-    );
-    Line::raw(cut(&text, usize::from(width)))
-}
-
-const fn name_width(width: u16) -> usize {
-    if width < 60 { 8 } else { 16 }
-}
-
-/// What a session waits for, in words.
-pub fn waits(session: &SessionStatus, now: Duration) -> String {
-    match &session.waits {
-        Waits::Nothing => "-".into(),
-        Waits::Workers => "a worker to come".into(),
-        Waits::Room => format!("room for {} instructions", number(session.queued as f64)),
-        Waits::Work if session.open == 1 => "1 instruction to run".into(),
-        Waits::Work => format!("{} instructions to run", number(session.open as f64)),
-        Waits::Value { tensor, worker, since } => {
-            let seconds = now.saturating_sub(*since).as_secs_f64();
-            format!("tensor {tensor} of {worker}, {seconds:.1} s")
-        }
-    }
-}
-
-/// As many letters as there is room for.
+/// The first `width` characters.
 fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
@@ -308,7 +159,8 @@ fn age(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gt_ir::status::Report;
+    use gt_ir::event::Activity;
+    use gt_ir::status::{Report, Waits};
     use gt_ir::{TensorId, WorkerId};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -402,7 +254,7 @@ mod tests {
     fn one_moment_as_text_and_for_programs() {
         check("once", &text::plain(&model(), "server localhost:9000"));
         check("once-json", &text::json(&model(), "server localhost:9000"));
-        // Nobody has told of anything yet.
+        // No worker has reported yet.
         let mut model = Model::new(1.0);
         let mut quiet = status(3600, 0);
         quiet.workers.iter_mut().for_each(|worker| worker.report = Report::default());

@@ -1,0 +1,43 @@
+//! When sequences become hot paths, and what the detector counts.
+
+use crate::environment;
+
+/// The least number of repetitions after which a sequence is hot: fewer do not show that it
+/// repeats.
+pub(super) const FEWEST: u64 = 3;
+
+/// When sequences become hot paths.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Whether repetition is looked for at all.
+    pub enabled: bool,
+    /// How often a sequence is seen before it is hot.
+    pub threshold: u32,
+    /// Whether engines are to compile hot paths even where that may not help.
+    pub compile: bool,
+}
+
+impl Settings {
+    /// The settings in GT_AUTO_COMPILE, GT_COMPILE and GT_HOTPATH_THRESHOLD.
+    pub fn from_env() -> Settings {
+        let compile = environment::switch("GT_COMPILE") == Some(true);
+        let enabled = compile || environment::switch("GT_AUTO_COMPILE") != Some(false);
+        let threshold = environment::count("GT_HOTPATH_THRESHOLD").unwrap_or(FEWEST);
+        let threshold = threshold.clamp(FEWEST, u64::from(u32::MAX)) as u32;
+        Settings { enabled, threshold, compile }
+    }
+}
+
+/// Counters of a detector.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions so far, and how many of them were sent as part of invocations.
+    pub total_instructions: u64,
+    pub hot_instructions: u64,
+    /// Templates ever made, and templates at present.
+    pub unique_sequences: u64,
+    pub hot_sequences: u64,
+    /// Complete iterations.
+    pub repetitions: u64,
+    pub hot_threshold: u32,
+}

@@ -1,0 +1,72 @@
+//! What becomes hot and when, and how many templates a receiver holds.
+
+use crate::issuer::{Issuer, number};
+
+#[test]
+fn a_compiled_region_is_hot_from_its_second_time_on() {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    for round in 0..6 {
+        issuer.region = round + 1;
+        for line in 0..5 {
+            let next = issuer.add(line, x, number(1.0));
+            issuer.free(std::mem::replace(&mut x, next));
+        }
+        issuer.region = 0;
+        // The step between the regions is a different one each time.
+        let next = issuer.add(100 + round, x, number(1.0));
+        issuer.free(std::mem::replace(&mut x, next));
+    }
+    assert_eq!(issuer.detector.get_stats().hot_instructions, 25);
+    let receiver = issuer.finish();
+    assert_eq!(receiver.templates.len(), 1);
+}
+
+#[test]
+fn an_iteration_is_midway_between_its_first_step_and_its_last() {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    let mut midway = Vec::new();
+    for _ in 0..6 {
+        for line in 0..20 {
+            let next = issuer.add(line, x, number(1.0));
+            issuer.free(std::mem::replace(&mut x, next));
+            midway.push(issuer.detector.is_midway());
+        }
+    }
+    let hot = midway.iter().position(|midway| *midway).expect("the loop becomes hot");
+    assert!(hot > 2 * 20, "after {hot} steps");
+    let ends: Vec<_> = (hot..midway.len()).filter(|&step| !midway[step]).collect();
+    assert!(ends.len() >= 3 && ends.windows(2).all(|pair| pair[1] - pair[0] == 20), "{ends:?}");
+    issuer.finish();
+}
+
+#[test]
+fn what_never_repeats_is_left_alone() {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    for line in 0..5000 {
+        let next = issuer.add(line, x, number(1.0));
+        issuer.free(std::mem::replace(&mut x, next));
+    }
+    assert_eq!(issuer.detector.get_stats().hot_instructions, 0);
+    issuer.finish();
+}
+
+#[test]
+fn a_receiver_never_holds_too_many_templates() {
+    let mut issuer = Issuer::new();
+    // The loop of 16,000 steps needs the room of several others.
+    let loops = (0..11).map(|number| (number, 6000)).chain([(11, 16_000), (12, 40)]);
+    for (number_of_loop, length) in loops {
+        let x = issuer.create(4);
+        for _ in 0..5 {
+            let mut y = x;
+            for step in 0..length {
+                y = issuer.add(number_of_loop * 100_000 + step, y, number(1.0));
+            }
+            issuer.fetch(y);
+        }
+    }
+    assert!(issuer.finish().invocations > 12);
+}

@@ -1,0 +1,68 @@
+//! Tensors from Python numbers, lists, arrays and other tensors.
+
+use gt::Tensor;
+use pyo3::prelude::*;
+
+use super::finish;
+use crate::tensor::PyTensor;
+use crate::{convert, dtype, session, source};
+
+/// A tensor from numbers, nested lists, an array or another tensor.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, requires_grad=false))]
+pub(super) fn tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let tensor = convert::tensor(&session, data, dtype::parse_optional(dtype)?)?;
+    finish(tensor, requires_grad)
+}
+
+/// A tensor from numbers, nested lists or an array, in the session of another tensor.
+#[pyfunction]
+#[pyo3(signature = (other, data, dtype=None))]
+pub(super) fn tensor_beside(
+    py: Python<'_>,
+    other: &PyTensor,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let session = session::ready_session(py, &other.0)?;
+    source::note(py);
+    Ok(PyTensor(convert::tensor(&session, data, dtype::parse_optional(dtype)?)?))
+}
+
+/// The tensor itself, or one from numbers, nested lists or an array.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None))]
+pub(super) fn as_tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyTensor>> {
+    if let Ok(given) = data.cast::<PyTensor>() {
+        let wanted = dtype::parse_optional(dtype)?;
+        if wanted.is_none_or(|wanted| wanted == given.get().0.dtype()) {
+            return Ok(given.clone().unbind());
+        }
+    }
+    Py::new(py, tensor(py, data, dtype, false)?)
+}
+
+/// A tensor with the values and dtype of a NumPy array.
+#[pyfunction]
+#[pyo3(signature = (array, requires_grad=false))]
+pub(super) fn from_numpy(
+    py: Python<'_>,
+    array: &Bound<'_, PyAny>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let data = convert::from_array(array, None)?;
+    finish(Tensor::from_data(&session, data), requires_grad)
+}

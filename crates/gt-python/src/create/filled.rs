@@ -1,0 +1,162 @@
+//! Tensors of a given shape, or that of another tensor, filled with one number or with random
+//! numbers.
+
+use gt::{DType, Session, Shape, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::{finish, number};
+use crate::error::IntoPython;
+use crate::tensor::PyTensor;
+use crate::{convert, dtype, session, source};
+
+fn filled_with_zeros(session: &Session, shape: Shape, dtype: DType) -> gt::Result<Tensor> {
+    Tensor::full(session, shape, 0i64, dtype)
+}
+
+fn filled_with_ones(session: &Session, shape: Shape, dtype: DType) -> gt::Result<Tensor> {
+    Tensor::full(session, shape, 1i64, dtype)
+}
+
+macro_rules! shaped {
+    ($($(#[$doc:meta])* $name:ident($default:expr): $make:expr;)*) => {
+        $($(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (*shape, dtype=None, requires_grad=false))]
+        pub(super) fn $name(
+            py: Python<'_>,
+            shape: &Bound<'_, PyTuple>,
+            dtype: Option<&Bound<'_, PyAny>>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let session = session::ready_current(py)?;
+            source::note(py);
+            let shape = convert::shape_from_args(shape)?;
+            let dtype = dtype::parse_optional(dtype)?.unwrap_or($default);
+            finish($make(&session, shape, dtype).py()?, requires_grad)
+        })*
+    };
+}
+
+shaped! {
+    /// A tensor of zeros.
+    zeros(DType::F32): filled_with_zeros;
+    /// The same as zeros.
+    empty(DType::F32): filled_with_zeros;
+    /// A tensor of ones.
+    ones(DType::F32): filled_with_ones;
+    /// Random numbers from 0 up to 1.
+    rand(DType::F32): Tensor::rand;
+    /// Random numbers of the normal distribution.
+    randn(DType::F32): Tensor::randn;
+}
+
+/// A tensor of a shape filled with one number.
+#[pyfunction]
+#[pyo3(signature = (shape, fill_value, dtype=None, requires_grad=false))]
+pub(super) fn full(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let shape = convert::shape(&convert::ints(shape, "the shape")?)?;
+    let value = number(fill_value, "fill_value")?;
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(value.default_dtype());
+    convert::check_fits(value, dtype)?;
+    finish(Tensor::full(&session, shape, value, dtype).py()?, requires_grad)
+}
+
+/// Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (*args, size=None, dtype=None))]
+pub(super) fn randint(
+    py: Python<'_>,
+    args: &Bound<'_, PyTuple>,
+    size: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let mut args: Vec<Bound<'_, PyAny>> = args.iter().collect();
+    args.extend(size.cloned());
+    let (low, high, size) = match args.as_slice() {
+        [high, size] => (0, high.extract()?, size),
+        [low, high, size] => (low.extract()?, high.extract()?, size),
+        _ => return Err(PyTypeError::new_err("randint takes (high, size) or (low, high, size)")),
+    };
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let shape = convert::shape(&convert::ints(size, "size")?)?;
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::I64);
+    Ok(PyTensor(Tensor::randint(&session, low, high, shape, dtype).py()?))
+}
+
+macro_rules! likes {
+    ($($(#[$doc:meta])* $name:ident: $make:expr;)*) => {
+        $($(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (other, dtype=None, requires_grad=false))]
+        pub(super) fn $name(
+            py: Python<'_>,
+            other: &PyTensor,
+            dtype: Option<&Bound<'_, PyAny>>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let session = session::ready_session(py, &other.0)?;
+            source::note(py);
+            let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+            finish($make(&session, other.0.shape(), dtype).py()?, requires_grad)
+        })*
+    };
+}
+
+likes! {
+    /// A tensor of zeros, of the shape and dtype of another.
+    zeros_like: filled_with_zeros;
+    /// The same as zeros_like.
+    empty_like: filled_with_zeros;
+    /// A tensor of ones, of the shape and dtype of another.
+    ones_like: filled_with_ones;
+    /// Random numbers from 0 up to 1, of the shape and dtype of another.
+    rand_like: Tensor::rand;
+    /// Random numbers of the normal distribution, of the shape and dtype of another.
+    randn_like: Tensor::randn;
+}
+
+/// A tensor of one number, of the shape and dtype of another.
+#[pyfunction]
+#[pyo3(signature = (other, fill_value, dtype=None, requires_grad=false))]
+pub(super) fn full_like(
+    py: Python<'_>,
+    other: &PyTensor,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let session = session::ready_session(py, &other.0)?;
+    source::note(py);
+    let value = number(fill_value, "fill_value")?;
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+    convert::check_fits(value, dtype)?;
+    finish(Tensor::full(&session, other.0.shape(), value, dtype).py()?, requires_grad)
+}
+
+/// Random whole numbers from low up to but without high, of the shape of another.
+#[pyfunction]
+#[pyo3(signature = (other, low, high=None, dtype=None))]
+pub(super) fn randint_like(
+    py: Python<'_>,
+    other: &PyTensor,
+    low: i64,
+    high: Option<i64>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let session = session::ready_session(py, &other.0)?;
+    source::note(py);
+    let (low, high) = high.map_or((0, low), |high| (low, high));
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
+    Ok(PyTensor(Tensor::randint(&session, low, high, other.0.shape(), dtype).py()?))
+}

@@ -1,0 +1,58 @@
+//! Functions that make tensors.
+//!
+//! - [`data`]: from Python numbers, lists and arrays.
+//! - [`filled`]: of a given shape, filled with one number or with random numbers.
+//! - [`sequence`]: ranges of numbers, and the identity matrix.
+//! - [`combine`]: from several tensors; shapes and axes.
+
+mod combine;
+mod data;
+mod filled;
+mod sequence;
+
+use gt::{DType, Scalar, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::convert;
+use crate::error::IntoPython;
+use crate::tensor::PyTensor;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($part:ident::{$($name:ident),* $(,)?},)*) => {
+            $($(module.add_function(wrap_pyfunction!($part::$name, module)?)?;)*)*
+        };
+    }
+    add!(
+        data::{tensor, tensor_beside, as_tensor, from_numpy},
+        filled::{zeros, empty, ones, rand, randn, full, randint},
+        filled::{zeros_like, empty_like, ones_like, rand_like, randn_like, full_like, randint_like},
+        sequence::{arange, arange_beside, linspace, eye},
+        combine::{cat, stack, select, broadcast_shapes, normalize_axis},
+    );
+    Ok(())
+}
+
+/// Turns gradients on if wanted; a dtype that cannot have them becomes float32 first.
+fn finish(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
+    if !requires_grad {
+        return Ok(PyTensor(tensor));
+    }
+    let tensor = if tensor.dtype().is_float() { tensor } else { tensor.cast(DType::F32).py()? };
+    tensor.set_requires_grad(true).py()?;
+    Ok(PyTensor(tensor))
+}
+
+/// A number, or a tensor or array of one.
+pub fn number(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Scalar> {
+    if let Some(value) = convert::scalar(given)? {
+        return Ok(value);
+    }
+    if given.hasattr("item")?
+        && let Some(value) = convert::scalar(&given.call_method0("item")?)?
+    {
+        return Ok(value);
+    }
+    Err(PyTypeError::new_err(format!("{name} must be a number, not {}", given.get_type().name()?)))
+}

@@ -1,0 +1,71 @@
+//! The table of sessions: a line for each, with what it waits for.
+
+use std::time::Duration;
+
+use gt_ir::status::{SessionStatus, Status, Waits};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+
+use super::super::keys::Order;
+use super::super::model::Model;
+use super::cut;
+use crate::words::{held, number};
+
+pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Order) {
+    match order {
+        Order::Share => {
+            sessions.sort_by(|a, b| model.rates(b).share.total_cmp(&model.rates(a).share))
+        }
+        Order::Rate => sessions
+            .sort_by(|a, b| model.rates(b).instructions.total_cmp(&model.rates(a).instructions)),
+        Order::Memory => sessions.sort_by_key(|session| std::cmp::Reverse(session.bytes)),
+        Order::Name => sessions.sort_by(|a, b| a.name.cmp(&b.name)),
+    }
+}
+
+/// The names of the columns.
+pub(super) fn head(width: u16) -> Line<'static> {
+    let name = name_width(width);
+    let text = format!(
+        "{:<name$} {:>8} {:>6} {:>9}  {}",
+        "session", "rate/s", "share", "memory", "waits for"
+    );
+    Line::styled(cut(&text, usize::from(width)), Style::new().add_modifier(Modifier::BOLD))
+}
+
+pub(super) fn line(
+    session: &SessionStatus,
+    model: &Model,
+    now: Duration,
+    width: u16,
+) -> Line<'static> {
+    let (name, rates) = (name_width(width), model.rates(session));
+    let text = format!(
+        "{:<name$} {:>8} {:>5.0}% {:>9}  {}",
+        cut(&session.name, name),
+        number(rates.instructions),
+        100.0 * rates.share,
+        held(model.status.as_ref().is_some_and(Status::has_reports), session.bytes),
+        waits(session, now)
+    );
+    Line::raw(cut(&text, usize::from(width)))
+}
+
+const fn name_width(width: u16) -> usize {
+    if width < 60 { 8 } else { 16 }
+}
+
+/// What a session waits for, in words.
+pub(in crate::top) fn waits(session: &SessionStatus, now: Duration) -> String {
+    match &session.waits {
+        Waits::Nothing => "-".into(),
+        Waits::Workers => "a worker to come".into(),
+        Waits::Room => format!("room for {} instructions", number(session.queued as f64)),
+        Waits::Work if session.open == 1 => "1 instruction to run".into(),
+        Waits::Work => format!("{} instructions to run", number(session.open as f64)),
+        Waits::Value { tensor, worker, since } => {
+            let seconds = now.saturating_sub(*since).as_secs_f64();
+            format!("tensor {tensor} of {worker}, {seconds:.1} s")
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The table of workers: a line for each, with its time as a bar.
+
+use gt_ir::event::Activity;
+use gt_ir::status::WorkerStatus;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::super::model::Shares;
+use super::cut;
+use crate::timeline::Colour;
+use crate::words::{held, number};
+
+/// The widths of the columns; on a narrow screen some are left out.
+struct Columns {
+    name: usize,
+    engine: usize,
+    bar: usize,
+    has_memory: bool,
+}
+
+impl Columns {
+    fn of(width: u16) -> Columns {
+        let width = usize::from(width);
+        let (name, engine) = match width {
+            ..60 => (10, 0),
+            60..100 => (14, 0),
+            _ => (18, 9),
+        };
+        let has_memory = width >= 56;
+        let beside = name + 1 + engine + 6 + 9 + if has_memory { 10 } else { 0 };
+        Columns { name, engine, bar: width.saturating_sub(beside).max(4), has_memory }
+    }
+}
+
+/// The names of the columns.
+pub(super) fn head(width: u16) -> Line<'static> {
+    let columns = Columns::of(width);
+    let Columns { name, engine, bar, has_memory } = columns;
+    let mut text = format!("{:<name$} ", "worker");
+    if engine > 0 {
+        text += &format!("{:<engine$}", "engine");
+    }
+    text += &format!("{:<bar$}{:>6}{:>9}", "time", "idle", "queue");
+    if has_memory {
+        text += &format!("{:>10}", "memory");
+    }
+    Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
+}
+
+pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'static> {
+    let Columns { name, engine, bar, has_memory } = Columns::of(width);
+    let mut spans = vec![Span::raw(format!("{:<name$} ", cut(&worker.name, name)))];
+    if engine > 0 {
+        spans.push(Span::raw(format!("{:<engine$}", cut(&worker.report.engine, engine - 1))));
+    }
+    spans.extend(bar_of(shares, bar));
+    let idle = format!("{:>5.0}%", 100.0 * (1.0 - shares.busy()));
+    spans.push(Span::raw(idle));
+    spans.push(Span::raw(format!("{:>9}", number(worker.in_flight as f64))));
+    if has_memory {
+        spans.push(Span::raw(format!(
+            "{:>10}",
+            held(worker.report.is_there(), worker.report.bytes)
+        )));
+    }
+    Line::from(spans)
+}
+
+/// A worker's time as a bar: each activity as wide as its share, idle time as dots.
+fn bar_of(shares: Shares, width: usize) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    let (mut done, mut drawn) = (0.0, 0);
+    let reported = Activity::ALL.into_iter().zip(shares.of);
+    let reported = reported.map(|(activity, share)| (share, "█", colour(activity)));
+    for (share, sign, colour) in reported.chain([(shares.untold, "▒", Color::Gray)]) {
+        done += share;
+        let until = ((done * width as f64).round() as usize).min(width);
+        if until > drawn {
+            let style = Style::new().fg(colour);
+            spans.push(Span::styled(sign.repeat(until - drawn), style));
+            drawn = until;
+        }
+    }
+    let rest = "·".repeat(width - drawn);
+    spans.push(Span::styled(rest, Style::new().fg(Color::DarkGray)));
+    spans
+}
+
+/// The colours of the bars.
+pub(super) fn legend(width: u16) -> Line<'static> {
+    let mut spans = Vec::new();
+    let mut used = 0;
+    for activity in Activity::ALL {
+        let text = format!("{}  ", activity.name());
+        used += text.len() + 2;
+        if used > usize::from(width) {
+            break;
+        }
+        spans.push(Span::styled("█ ", Style::new().fg(colour(activity))));
+        spans.push(Span::raw(text));
+    }
+    Line::from(spans)
+}
+
+/// The same colour as in pictures of timelines.
+fn colour(activity: Activity) -> Color {
+    let [red, green, blue] = Colour::of(activity).rgb();
+    Color::Rgb(red, green, blue)
+}
