@@ -27,6 +27,8 @@ pub struct History {
     seen: Vec<Seen>,
     /// How many tokens have come.
     count: u64,
+    /// The last few tokens together.
+    window: u64,
     /// Where a window of tokens was seen last: its hash, and the number of its last token.
     places: Vec<(u32, u32)>,
     /// The candidate period; 0 for none.
@@ -40,6 +42,7 @@ impl History {
         History {
             seen: vec![Seen::default(); CAPACITY],
             count: 0,
+            window: 0,
             places: vec![(0, 0); PLACES],
             period: 0,
             run: 0,
@@ -61,6 +64,8 @@ impl History {
         let at = self.count;
         self.seen[at as usize % CAPACITY] = Seen { token, weight, cold: cold as u32 };
         self.count += 1;
+        // A token leaves it at the top once WINDOW others have come.
+        self.window = self.window << (u64::BITS / WINDOW as u32) ^ token;
         if self.period != 0 && self.token(at - self.period) == token {
             self.run += 1;
             if self.run > self.period {
@@ -73,12 +78,11 @@ impl History {
         if self.count < WINDOW {
             return;
         }
-        let window = (1..WINDOW)
-            .fold(token, |hash, back| hash ^ self.token(at - back).rotate_left(back as u32 * 17));
-        let window = window.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = &mut self.places[(window >> 32) as usize % PLACES];
-        let (hash, before) = std::mem::replace(place, (window as u32, at as u32));
-        if self.period == 0 && hash == window as u32 {
+        let window = (self.window ^ self.window >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = &mut self.places[(window >> 52) as usize % PLACES];
+        let window = (window >> 20) as u32;
+        let (hash, before) = std::mem::replace(place, (window, at as u32));
+        if self.period == 0 && hash == window {
             // Numbers wrap at 32 bits; what is too far back is not in memory any more.
             let distance = u64::from((at as u32).wrapping_sub(before));
             if distance > 0 && distance < CAPACITY as u64 && distance < self.count {

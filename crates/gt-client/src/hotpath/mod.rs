@@ -126,8 +126,16 @@ impl HotPathDetector {
                 if region != self.region {
                     self.leave_region(region, out);
                 }
-                if self.step(&command, out) {
-                    out.push(command);
+                // Where it most often stays: it is long, and not to be moved twice.
+                out.push(command);
+                let mut before = Vec::new();
+                let is_sent = out.last().is_some_and(|command| self.step(command, &mut before));
+                if !is_sent {
+                    out.pop();
+                }
+                if !before.is_empty() {
+                    let place = out.len() - usize::from(is_sent);
+                    out.splice(place..place, before);
                 }
             }
             _ => {
@@ -188,11 +196,11 @@ impl HotPathDetector {
         match &mut self.recording {
             Some(recording) => {
                 recording.step(token, command, &self.history);
+                if recording.is_too_long() {
+                    self.recording = None;
+                }
             }
             None => self.look_for_period(),
-        }
-        if self.recording.as_ref().is_some_and(Recording::is_too_long) {
-            self.recording = None;
         }
         // Data is always sent by itself, before the iteration that uses it.
         !is_hot || matches!(command, ClientCommand::Create(_))

@@ -80,8 +80,7 @@ impl Hash {
         self.eat(word);
     }
 
-    fn finish(mut self) -> u64 {
-        self.eat(0);
+    fn finish(self) -> u64 {
         self.0
     }
 }
