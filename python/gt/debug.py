@@ -65,7 +65,8 @@ def print_tape() -> None:
 def get_worker_stats() -> dict[str, dict]:
     """Give each worker's statistics by its name.
 
-    `operations` and `memory` count what it has run and holds, `hotpath` what of it came as
+    `operations` and `memory` count what it has run (`skipped`: not run, since every result was
+    freed before) and what it holds, `hotpath` what of it came as
     sequences that repeat, and `compilation` what its engine has made of those.
     """
     return _gt.get_worker_stats()
@@ -80,7 +81,8 @@ def print_worker_stats() -> None:
         print(f"{name} ({stats['engine']})")
         print(
             f"  operations:  {operations['total']} total, {operations['compiled']} compiled, "
-            f"{operations['eager']} eager, {operations['failed']} failed"
+            f"{operations['eager']} eager, {operations['failed']} failed, "
+            f"{operations['skipped']} skipped"
         )
         print(
             f"  memory:      {memory['tensors']} tensors, {memory['bytes'] / 1e6:.1f} MB, "

@@ -1,5 +1,5 @@
-//! How many instructions a second the dispatcher alone plans, on one core: for one worker, and cut
-//! over several.
+//! Benchmark: instructions per second that the dispatcher plans on one core, for one worker and
+//! sharded over several.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -14,7 +14,7 @@ use gt_ir::{
 };
 
 const BATCH: u64 = 128;
-/// The elements of each tensor, which all numbers of workers divide.
+/// The elements of each tensor: divisible by every worker count below.
 const ELEMENTS: usize = 144;
 
 fn hello(role: Role) -> Message {
@@ -89,7 +89,7 @@ fn round(workers: u64, batches: u64) -> f64 {
     dispatcher.take_outbox(&mut out);
     let (count, mut runs, mut spent) = (batches * BATCH, 0, Duration::ZERO);
     for number in 0..batches {
-        // Written just before, as a client or the decoder does.
+        // Built outside the timed section, as the client or the decoder would.
         let commands = batch(number, signal);
         let start = Instant::now();
         dispatcher.handle(Duration::ZERO, client, Role::Client, Message::Stream(commands));

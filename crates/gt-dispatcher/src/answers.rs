@@ -1,4 +1,4 @@
-//! Questions of clients that are under way, and their answers.
+//! Client requests in flight to workers, and the routing of their answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,39 +9,39 @@ use rustc_hash::FxHashMap;
 
 use crate::dispatcher::{Outbox, PeerId};
 
-/// A question under way to a worker, by the number that the dispatcher gave it.
+/// A request in flight to a worker, keyed by the id that the dispatcher gave it.
 pub(crate) struct Request {
-    /// Who asked, and under which number.
+    /// The client, and its own id for the request.
     pub client: PeerId,
     pub original: RequestId,
     pub worker: PeerId,
     pub lane: LaneId,
-    /// What is asked for, and since when.
+    /// The tensor fetched, and when the request was planned.
     pub tensor: TensorId,
     pub since: Duration,
 }
 
-/// Statistics asked of all workers, not all in yet.
+/// A statistics request to all workers, some of which have not answered yet.
 struct Survey {
     client: PeerId,
     original: RequestId,
-    /// Whose are still to come.
+    /// The workers that have not answered.
     open: BTreeSet<PeerId>,
     workers: Vec<WorkerStats>,
 }
 
-/// Everything that was asked and not answered yet, and the shared memory of answers.
+/// All requests in flight, and the shared-memory blocks that carry data between peers.
 #[derive(Default)]
 pub(crate) struct Answers {
     requests: FxHashMap<RequestId, Request>,
     surveys: FxHashMap<RequestId, Survey>,
-    /// Shared blocks that are not mapped yet: who owns each, and who is to map it.
+    /// Shared blocks that are not mapped yet, by token: the owner and the receiver.
     blocks: FxHashMap<u128, (PeerId, PeerId)>,
     next: u64,
 }
 
 impl Answers {
-    /// How much is under way.
+    /// How many requests and blocks are in flight.
     pub fn len(&self) -> usize {
         self.requests.len() + self.surveys.len() + self.blocks.len()
     }
@@ -51,35 +51,34 @@ impl Answers {
         RequestId(self.next)
     }
 
-    /// A question for a value is on its way: gives its number.
+    /// Registers a fetch and returns its id.
     pub fn open(&mut self, request: Request) -> RequestId {
         let number = self.number();
         self.requests.insert(number, request);
         number
     }
 
-    /// A worker answers a question: only the one that was asked may.
+    /// Takes the request that a worker answers. `None` unless that worker was asked.
     pub fn close(&mut self, number: RequestId, worker: PeerId) -> Option<Request> {
         self.requests.get(&number).filter(|open| open.worker == worker)?;
         self.requests.remove(&number)
     }
 
-    /// Nobody waits for the answer to a client's question any more. Gives the question, if a worker
-    /// was asked it.
+    /// Cancels a client's request. Returns it if it was sent to a worker.
     pub fn cancel(&mut self, client: PeerId, original: RequestId) -> Option<(RequestId, Request)> {
         let is_it = |request: &Request| (request.client, request.original) == (client, original);
         let number = self.requests.iter().find(|(_, request)| is_it(request)).map(|(id, _)| *id)?;
         self.requests.remove(&number).map(|request| (number, request))
     }
 
-    /// The oldest question of a client; of those asked for at once, the first by number.
+    /// The oldest request of a client; of equally old ones, the first by id.
     pub fn oldest(&self, client: PeerId) -> Option<&Request> {
         let asked = self.requests.values().filter(|request| request.client == client);
         asked.min_by_key(|request| (request.since, request.original))
     }
 
-    /// Begins to ask workers for statistics: gives the question. Without any it is answered at
-    /// once.
+    /// Opens a statistics request to the workers in `open` and returns its id. Without workers it is
+    /// answered at once.
     pub fn open_survey(
         &mut self,
         outbox: &mut Outbox,
@@ -97,7 +96,7 @@ impl Answers {
         Some(number)
     }
 
-    /// One more worker's statistics, or none of one that is gone; answered when all are in.
+    /// Adds one worker's statistics (`None` if it was lost), and answers the client after the last.
     pub fn survey(
         &mut self,
         outbox: &mut Outbox,
@@ -119,25 +118,25 @@ impl Answers {
         }
     }
 
-    /// A block of shared memory is on its way from one peer to another.
+    /// Registers a block of shared memory in transit from its owner to its receiver.
     pub fn share(&mut self, token: u128, owner: PeerId, receiver: PeerId) {
         self.blocks.insert(token, (owner, receiver));
     }
 
-    /// A block is mapped: its owner may let go of it.
+    /// The receiver has mapped a block: its owner may unlink it.
     pub fn release(&mut self, outbox: &mut Outbox, token: u128) {
         if let Some((owner, _)) = self.blocks.remove(&token) {
             outbox.push(owner, Message::Release { token });
         }
     }
 
-    /// A client is gone, and what it asked.
+    /// Drops the requests of a client that is gone.
     pub fn forget_client(&mut self, client: PeerId) {
         self.requests.retain(|_, request| request.client != client);
         self.surveys.retain(|_, survey| survey.client != client);
     }
 
-    /// A worker is gone: gives the questions that it will not answer.
+    /// A worker is gone: removes and returns the requests that it will not answer.
     pub fn forget_worker(&mut self, outbox: &mut Outbox, worker: PeerId) -> Vec<Request> {
         let mut open: Vec<RequestId> = self
             .requests
@@ -154,7 +153,7 @@ impl Answers {
         open.iter().filter_map(|id| self.requests.remove(id)).collect()
     }
 
-    /// Blocks that a lost peer was to map are let go of by their owners.
+    /// Has owners release the blocks that a lost peer was to map.
     pub fn release_blocks(&mut self, outbox: &mut Outbox, peer: PeerId) {
         let mut open: Vec<(u128, PeerId)> = self
             .blocks

@@ -1,4 +1,4 @@
-//! What was planned for a session, on its way to the workers.
+//! Sends a session's planned commands to its workers, and accounts for their credit.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::observability::Observability;
 use crate::sessions::Session;
 use crate::workers::Workers;
 
-/// Everything that sending a session's commands touches.
+/// The dispatcher state that sending a session's commands touches.
 pub(crate) struct Delivery<'a> {
     pub now: Duration,
     pub session: &'a mut Session,
@@ -20,8 +20,8 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Sends each lane its commands. The client gets `weight` back when the workers are done with
-    /// all of them.
+    /// Sends each lane its commands. The client gets `weight` back when all lanes have completed
+    /// theirs.
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64) {
         let Delivery { now, session, workers, observability, outbox } = self;
         let (number, is_on) = (session.number, observability.is_on());

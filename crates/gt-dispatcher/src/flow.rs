@@ -1,8 +1,8 @@
-//! Credit: what of a session is under way to each of its lanes, and of which batches.
+//! Credit: the weight that a session has in flight to each of its lanes, and which batches it
+//! belongs to.
 //!
-//! A batch of a client is planned into parts for several lanes. The client gets its weight back
-//! when all lanes are done with it. A lane has a window of its own: one that waits closes nobody
-//! else's.
+//! A batch is planned into parts for several lanes; the client gets its weight back when all of
+//! them are done. Each lane has its own window, so a stalled lane holds up its own session only.
 
 use std::collections::VecDeque;
 
@@ -17,24 +17,24 @@ pub(crate) struct Flow {
     next: u64,
     /// The lanes of the last batch.
     busy: Vec<SlotId>,
-    /// Whether batches are sent though the window is full: somebody waits for them.
+    /// Whether batches are sent although the window is full, because the client waits for an answer.
     ignores_window: bool,
 }
 
 #[derive(Default)]
 struct LaneCredit {
-    /// The weight of all commands that it has not reported done.
     in_flight: u64,
-    /// Of which batches these are, oldest first.
+    /// The weight of the commands that it has not reported done.
+    /// The batches that these belong to, oldest first, each with its weight left.
     owners: VecDeque<(u64, u64)>,
-    /// How often slots had moved when it was told where they are.
+    /// [`Slots::moves`](crate::planner::Slots::moves) when the lane last received the slots' hosts.
     told: Option<u64>,
 }
 
 struct BatchCredit {
-    /// What the client gets back when all parts are done.
+    /// Returned to the client when all parts are done.
     weight: u64,
-    /// How many lanes have a part of it.
+    /// How many lanes have not completed their part.
     open: usize,
 }
 
@@ -47,7 +47,7 @@ impl Flow {
         &mut self.lanes[index]
     }
 
-    /// Whether the lanes of the last batch, and `home`, have room for another.
+    /// Whether the lanes of the last batch, and `home`, have room for another batch.
     pub fn has_room(&self, home: SlotId, window: u64) -> bool {
         if self.ignores_window {
             return true;
@@ -58,19 +58,19 @@ impl Flow {
         self.busy.iter().chain([&home]).all(has_room)
     }
 
-    /// Sends what is queued though the window is full: workers then see the frees among it, and
-    /// skip what nobody wants.
+    /// Lets queued batches pass a full window: workers then see the frees among them, and skip
+    /// unwanted work.
     pub fn ignore_window(&mut self) {
         self.ignores_window = true;
     }
 
-    /// The queue is empty: the window counts again.
+    /// Enforces the window again, once the queue is empty.
     pub fn heed_window(&mut self) {
         self.ignores_window = false;
     }
 
-    /// Parts of these weights go to these lanes. Gives the weight that the client gets back at once:
-    /// all, if there are none.
+    /// Registers a batch with parts of these weights. Returns the weight that the client gets back
+    /// at once: all of it if there are no parts.
     pub fn send(&mut self, weight: u64, parts: impl Iterator<Item = (SlotId, u64)>) -> u64 {
         let batch = self.next;
         self.next += 1;
@@ -88,7 +88,7 @@ impl Flow {
         0
     }
 
-    /// A lane is done with so much. Gives the weight that the client gets back.
+    /// A lane has completed this weight. Returns the weight that the client gets back.
     pub fn done(&mut self, slot: SlotId, mut weight: u64) -> u64 {
         let lane = self.lane(slot);
         lane.in_flight = lane.in_flight.saturating_sub(weight);
@@ -107,7 +107,7 @@ impl Flow {
         finished
     }
 
-    /// What is under way to a lane is lost. Gives the weight that the client gets back.
+    /// Everything in flight to a lane is lost. Returns the weight that the client gets back.
     pub fn lose(&mut self, slot: SlotId) -> u64 {
         let lane = std::mem::take(self.lane(slot));
         lane.owners.into_iter().map(|(batch, _)| self.finish(batch)).sum()
@@ -122,19 +122,19 @@ impl Flow {
         self.batches.remove(&number).map_or(0, |batch| batch.weight)
     }
 
-    /// Whether a lane is to be told where the slots are, which have moved so often.
+    /// Whether a lane must receive the slots' hosts, which have moved `moves` times; marks it as sent.
     pub fn tell_slots(&mut self, slot: SlotId, moves: u64) -> bool {
         self.lane(slot).told.replace(moves) != Some(moves)
     }
 
-    /// Whether anything of the last batch is under way.
+    /// Whether any lane of the last batch has commands in flight.
     pub fn is_at_work(&self) -> bool {
         let at_work =
             |slot: &SlotId| self.lanes.get(slot.0 as usize).is_some_and(|lane| lane.in_flight > 0);
         self.busy.iter().any(at_work)
     }
 
-    /// The weight that is under way to a lane, and the batches it is of.
+    /// The weight in flight to a lane, and the number of batches that it belongs to.
     pub fn under_way(&self, slot: SlotId) -> (u64, u64) {
         let lane = self.lanes.get(slot.0 as usize);
         lane.map_or((0, 0), |lane| (lane.in_flight, lane.owners.len() as u64))
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(flow.under_way(one), (2, 1));
         assert_eq!(flow.done(one, 2), 3);
         assert!(!flow.is_at_work());
-        // What goes nowhere is given back at once.
+        // A batch without parts is given back at once.
         assert_eq!(flow.send(7, [].into_iter()), 7);
     }
 

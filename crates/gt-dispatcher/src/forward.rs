@@ -1,4 +1,4 @@
-//! A client's batch on its way: each command planned, or answered.
+//! Plans a client's batch: each command is planned for the workers, or answered directly.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use crate::queue::Queued;
 use crate::sessions::Session;
 use crate::workers::Workers;
 
-/// Everything that the commands of a session's batch touch.
+/// The dispatcher state that a session's commands touch.
 pub(crate) struct Forward<'a> {
     pub now: Duration,
     pub session: &'a mut Session,
@@ -36,8 +36,7 @@ impl Forward<'_> {
     /// Plans a batch.
     ///
     /// # Errors
-    /// A command is not valid, or the planner failed on one: that ends this session, not everybody's
-    /// server.
+    /// A command is not valid, or the planner panicked on one: that ends this session, not the server.
     pub fn plan(mut self, batch: Queued) -> Result<(), String> {
         let Queued { commands, skipped, .. } = batch;
         let failed = "the planner failed on an instruction of the session";
@@ -76,7 +75,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// A command that stands for itself: not many are.
+    /// Handles the less frequent commands.
     fn rare(&mut self, command: ClientCommand) -> Result<(), String> {
         let (catalogue, client) = (&mut self.session.catalogue, self.session.peer);
         match command {
@@ -110,7 +109,7 @@ impl Forward<'_> {
                 self.session.plans.forget(template);
                 self.session.templates.forget(template);
             }
-            // These overtake the others; one that comes with them is too late.
+            // Both were handled on receipt; one that a modifier adds comes too late.
             ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => {}
             ClientCommand::Run(_) | ClientCommand::Free(_) | ClientCommand::Invoke(_) => {}
         }
@@ -156,7 +155,7 @@ impl Forward<'_> {
         self.planner.with_whole(catalogue, self.streams, tensor, line, fetch);
     }
 
-    /// Asks all workers for statistics, each in the session's turn.
+    /// Requests statistics from all workers, in order with the session's other commands.
     fn statistics(&mut self, original: RequestId) {
         let slots = &self.session.catalogue.slots;
         let mut asked: Vec<SlotId> = Vec::new();
@@ -169,14 +168,14 @@ impl Forward<'_> {
         }
         let survey = self.answers.open_survey(self.outbox, self.session.peer, original, open);
         let Some(request) = survey else { return };
-        // A worker with several slots is done when all of them are: it is asked last.
+        // Pushed onto one lane of each worker, after the commands already planned for it.
         for slot in asked {
             self.streams.push(slot, WorkerCommand::Statistics { request });
         }
     }
 
-    /// Plans an iteration of a template: as it was planned before, if it begins like that time, and
-    /// else instruction by instruction.
+    /// Plans an iteration of a template: by a plan kept from before, if one fits, or else instruction
+    /// by instruction.
     fn iteration(&mut self, invocation: &Invocation) -> Result<(), String> {
         let Session { catalogue, plans, templates, .. } = &mut *self.session;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
@@ -199,7 +198,7 @@ impl Forward<'_> {
         let (planner, streams) = (&mut *self.planner, &mut *self.streams);
         let repeated = planner.repeat(plans, catalogue, streams, &iteration, unfold);
         if let Err(beginning) = repeated {
-            // What this iteration makes of the streams is kept apart.
+            // The commands of this iteration are collected apart, to be written as a plan.
             let others = std::mem::take(streams);
             let mut planned = Ok(());
             for command in expand(instance, invocation, freed) {
@@ -235,7 +234,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// Takes the bindings of an iteration that nobody wants, and does its frees.
+    /// Skips an unwanted iteration: advances its bindings and does its frees.
     fn skip(&mut self, invocation: &Invocation) -> Result<(), String> {
         let Session { catalogue, templates, .. } = &mut *self.session;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;

@@ -1,43 +1,43 @@
-//! Joint exchanges, brought into one order.
+//! A total order of joint exchanges over all sessions.
 //!
-//! An engine that joins others waits for them, and nobody can call it back. So none begins before
-//! all others are ready. Workers say when a lane is ready for a joint exchange; once all its members
-//! are, they are told to join, in the order of a number that counts all joint exchanges. Each worker
-//! joins in that order, which is the same for all: whoever waits for another in a call waits for
-//! one that comes to this very call next, so none waits in a circle. What a session waits for
-//! itself holds up nobody else's.
+//! A collective call of an engine blocks until all members enter it, and cannot be interrupted.
+//! So no member enters before all are ready: workers report when a lane is ready (`Ready`), and
+//! once all members are, each receives `Join` with the next sequence number. Every worker carries
+//! out its joins in that order, so a member blocked in a call waits only for workers that reach
+//! the same call next, and no cycle of waits can form. An exchange that is not ready takes no
+//! place in the order, and so holds up no other session.
 
 use std::collections::BTreeMap;
 
 use gt_ir::message::{Failure, Message};
 use gt_ir::{LaneId, SlotId, TransferId};
 
-/// What a member reports: that it is ready, in an epoch, or its failure.
+/// A member's report: ready, with its group's epoch, or failed.
 type Readiness = Result<u64, Failure>;
 
-/// An exchange may be made by several groups: session, transfer, and a group's first member.
+/// Session, transfer, and the group's first member: several groups may share one transfer.
 type Key = (u32, TransferId, SlotId);
 
 /// A joint exchange of which not all members have reported.
 struct PendingJoint {
     members: Vec<SlotId>,
     ready: BTreeMap<SlotId, u64>,
-    /// Why nobody joins.
+    /// Set if the exchange is called off.
     failure: Option<Failure>,
 }
 
-/// The joint exchanges under way, by session.
+/// The joint exchanges that are not complete, of all sessions.
 #[derive(Default)]
 pub(crate) struct Joints {
     open: BTreeMap<Key, PendingJoint>,
-    /// Lanes that were lost: they will not report on what was planned before that transfer.
+    /// Lost lanes: they will not report on transfers planned before this one.
     lost: BTreeMap<LaneId, (TransferId, Failure)>,
     sequence: u64,
 }
 
 impl Joints {
-    /// A lane is ready, or has nothing to give. Gives what members are to be told: to join, once all
-    /// are ready, or that nobody does.
+    /// A lane reports that it is ready, or has failed. Returns the messages for members: `Join` once
+    /// all are ready, or the failure.
     pub fn ready(
         &mut self,
         lane: LaneId,
@@ -80,7 +80,7 @@ impl Joints {
         }
     }
 
-    /// A lane will never report on what was planned before the transfer `next`.
+    /// A lane is lost: it will not report on transfers planned before `next`.
     pub fn lose(
         &mut self,
         lane: LaneId,
@@ -104,7 +104,7 @@ impl Joints {
         told
     }
 
-    /// Tells all that have reported that nobody joins.
+    /// Calls an exchange off: returns the failure for all members that have reported.
     fn fail(&mut self, key: Key, failure: Failure) -> Vec<(SlotId, Message)> {
         let Some(open) = self.open.get_mut(&key).filter(|open| open.failure.is_none()) else {
             return Vec::new();
@@ -131,7 +131,7 @@ impl Joints {
         (slot, Message::Join { lane, transfer, sequence, result })
     }
 
-    /// Whether a lane is a member of an exchange under way, of which it may have reported.
+    /// Whether a lane is a member of an open exchange, reported or not.
     pub fn involve(&self, lane: LaneId) -> bool {
         let is_member = |(key, open): (&Key, &PendingJoint)| {
             key.0 == lane.session && open.members.contains(&lane.slot)
@@ -139,12 +139,12 @@ impl Joints {
         self.open.iter().any(is_member)
     }
 
-    /// How many exchanges are under way.
+    /// How many exchanges are open.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// A session is over: nobody is told of what is not complete.
+    /// Drops the exchanges of a session that has ended.
     pub fn end_session(&mut self, session: u32) {
         self.open.retain(|(owner, _, _), _| *owner != session);
         self.lost.retain(|lane, _| lane.session != session);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(ready(&mut joints, 1, 0, Ok(0)), []);
         assert_eq!(ready(&mut joints, 2, 0, Ok(0)), []);
         assert_eq!(ready(&mut joints, 2, 2, Ok(3)), [(0, 1, Ok(3)), (2, 1, Ok(3))]);
-        // Whoever is no member is ignored.
+        // A report of a lane that is no member is ignored.
         assert_eq!(ready(&mut joints, 1, 1, Ok(9)), []);
         assert_eq!(ready(&mut joints, 1, 2, Ok(0)), [(0, 2, Ok(0)), (2, 2, Ok(0))]);
     }
@@ -197,15 +197,15 @@ mod tests {
         ready(&mut joints, 1, 0, Ok(0));
         let told = joints.lose(lane(2), TransferId(2), &failure("lost"));
         assert_eq!(told.iter().map(|(slot, _)| slot.0).collect::<Vec<_>>(), [0]);
-        // Who is lost before anybody has reported is known to those who speak later.
+        // A loss before the first report fails the members that report later.
         let mut late = Joints::default();
         assert_eq!(late.lose(lane(2), TransferId(2), &failure("lost")), []);
         assert_eq!(ready(&mut late, 1, 0, Ok(0)), [(0, 0, Err(failure("lost")))]);
         assert!(late.open.is_empty());
-        // What was planned later is for the lane that took its place.
+        // A transfer planned after the loss involves the lane that took its place.
         assert_eq!(ready(&mut late, 2, 0, Ok(0)), []);
         assert_eq!(ready(&mut late, 2, 2, Ok(0)).len(), 2);
-        // Whoever comes later is told at once.
+        // A member that reports after the failure gets it at once.
         let readiness = Err(failure("no input"));
         assert_eq!(ready(&mut joints, 2, 2, readiness.clone()), [(2, 0, readiness.clone())]);
         assert_eq!(ready(&mut joints, 2, 0, Ok(0)), [(0, 0, readiness)]);

@@ -1,16 +1,16 @@
-//! The dispatcher: takes the streams of many clients and schedules them onto workers.
+//! The dispatcher: plans the command streams of many clients for workers.
 //!
-//! - [`dispatcher`]: the state machine; messages and the time go in, messages come out. It routes
-//!   them to its parts:
-//! - [`sessions`]: the clients; [`queue`]: what of theirs waits; [`flow`]: what is under way;
-//!   [`templates`]: the sequences that they repeat; [`waiting`]: sessions without a worker.
-//! - [`workers`]: who computes. [`scheduler`]: whose turn it is.
-//! - [`forward`]: a batch on its way, and [`delivery`]: what was planned; [`pipeline`]: the stream modifiers that it passes;
-//!   [`planner`]: where tensors lie, and what is moved.
-//! - [`answers`]: questions under way; [`joints`]: exchanges that engines make together.
+//! - [`dispatcher`]: the state machine. Messages and the time go in, messages come out; it routes
+//!   them to the parts below.
+//! - [`sessions`]: per-client state; [`queue`]: batches not planned yet; [`flow`]: credit for what
+//!   is in flight; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
+//! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.
+//! - [`forward`]: plans a batch; [`delivery`]: sends what was planned; [`pipeline`]: the stream
+//!   modifiers before that; [`planner`]: where instructions run, and which data moves.
+//! - [`answers`]: requests in flight; [`joints`]: the order of joint exchanges.
 //! - [`observability`]: the log, events, the status.
 //!
-//! A dispatcher knows neither sockets nor engines; it never waits and never computes.
+//! The dispatcher has no sockets, threads or clocks, and knows no engine; it never blocks.
 
 mod answers;
 mod delivery;

@@ -1,4 +1,4 @@
-//! The stream modifiers that every command passes, in order.
+//! The stream modifiers, which rewrite every batch in order before it is planned.
 
 use gt_ir::ClientCommand;
 use gt_ir::modifier::Modifier;
@@ -10,12 +10,12 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Puts a modifier at the end.
+    /// Appends a modifier.
     pub fn push(&mut self, modifier: Box<dyn Modifier>) {
         self.modifiers.push(modifier);
     }
 
-    /// Passes a batch through all modifiers.
+    /// Runs a batch through all modifiers.
     pub fn process(&mut self, mut batch: Vec<ClientCommand>) -> Vec<ClientCommand> {
         for modifier in &mut self.modifiers {
             let mut out = Vec::with_capacity(batch.len());
@@ -25,7 +25,7 @@ impl Pipeline {
         batch
     }
 
-    /// What each modifier has done so far.
+    /// The counters of each modifier.
     pub fn get_stats(&self) -> Vec<(&'static str, Vec<(&'static str, u64)>)> {
         self.modifiers.iter().map(|modifier| (modifier.name(), modifier.get_stats())).collect()
     }

@@ -1,4 +1,4 @@
-//! A session's queue: batches that wait to be planned, without what nobody wants any more.
+//! A session's queue of batches that wait to be planned, and the removal of unwanted work from it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use gt_ir::{ClientCommand, RequestId, TensorId};
 
 use crate::templates::Templates;
 
-/// A batch that waits for room at the workers.
+/// A batch that waits to be planned.
 pub(crate) struct Queued {
     pub commands: Vec<ClientCommand>,
-    /// What the client gets back when the batch is done with.
+    /// The weight that the client gets back when the batch is complete.
     pub weight: u64,
     pub since: Duration,
-    /// The iterations among them that nobody wants, by their first names and steps: they move
-    /// bindings on, and free, but are not run.
+    /// Unwanted iterations, by their first name and step: they advance the bindings and do their
+    /// frees, but are not run.
     pub skipped: Vec<(TensorId, u32)>,
 }
 
@@ -24,8 +24,8 @@ impl Queued {
         Queued { commands, weight, since: now, skipped: Vec::new() }
     }
 
-    /// Commands of this weight have been taken out; gives what of it the client gets back now.
-    /// That is all once nothing is left: what templates stand for weighs otherwise than they do.
+    /// Commands of this weight were removed. Returns the weight that the client gets back now: all
+    /// that is left once the batch is empty, as the weights of expanded templates may differ.
     pub fn give_up(&mut self, weight: u64) -> u64 {
         let given = if self.commands.is_empty() { self.weight } else { weight.min(self.weight) };
         self.weight -= given;
@@ -33,8 +33,8 @@ impl Queued {
     }
 }
 
-/// Takes the question with this number out of a queue. Gives the weight that its client gets back;
-/// `None` if it is not there.
+/// Removes a request from a queue. Returns the weight that its client gets back; `None` if it is
+/// not there.
 pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option<u64> {
     let asks = |command: &ClientCommand| command.request() == Some(request);
     let (batch, index) = queue
@@ -46,10 +46,10 @@ pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option
     Some(given)
 }
 
-/// Takes out of a queue what nobody wants: instructions all of whose results are freed before
-/// anything that is wanted reads them. Gives the weight that the client gets back.
+/// Removes unwanted work: instructions all of whose results are freed before a needed command
+/// reads them. Returns the weight that the client gets back.
 pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> u64 {
-    // What iterations do is known of their bindings, which are followed from the first on.
+    // The effects of an iteration depend on its bindings, which are replayed from the front.
     let mut templates = templates.followed();
     let mut effects: Vec<Vec<Effects>> = Vec::with_capacity(queue.len());
     for batch in queue.iter() {

@@ -1,18 +1,18 @@
-//! Whose batch is planned next.
+//! Chooses the session whose batch is planned next, round-robin.
 
 use crate::dispatcher::PeerId;
 use crate::sessions::{Session, Sessions};
 
-/// Serves sessions in turn.
+/// The position in the round.
 #[derive(Default)]
 pub(crate) struct Scheduler {
-    /// After whom the next round begins.
+    /// The session served last.
     last: Option<PeerId>,
 }
 
 impl Scheduler {
-    /// The next session with a batch, and room for it in lanes of so much: the first after the one
-    /// served last, or else from the beginning.
+    /// The next session with a batch and room in its lanes' windows: the first after the one served
+    /// last, wrapping around.
     pub fn next(&mut self, sessions: &Sessions, window: u64) -> Option<PeerId> {
         let is_ready = |session: &&Session| {
             let home = session.catalogue.slots.home();

@@ -1,4 +1,4 @@
-//! The clients' sessions: their tensors, their queues and their credit.
+//! Per-client state: tensors, templates, queue and credit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,32 +11,33 @@ use crate::planner::{Catalogue, Plans};
 use crate::queue::Queued;
 use crate::templates::Templates;
 
-/// One client.
+/// The session of one client.
 pub(crate) struct Session {
     pub peer: PeerId,
-    /// Its number, which is never used again.
+    /// Unique; never reused.
     pub number: u32,
-    /// As the log shows it.
+    /// Its name in the log.
     pub label: String,
-    /// When it began, and how many instructions have come since.
+    /// When it began.
     pub since: Duration,
+    /// How many instructions it has received.
     pub instructions: u64,
-    /// Equal to another's where both can share memory.
+    /// Peers with the same value can share memory.
     pub machine: String,
     pub catalogue: Catalogue,
     pub templates: Templates,
     pub plans: Plans,
-    /// Batches that are not planned yet.
+    /// Batches not planned yet.
     pub queue: VecDeque<Queued>,
     pub flow: Flow,
-    /// The weight of what it has sent and has not got back yet.
+    /// The weight that the client has sent and not got back.
     pub open: u64,
-    /// Since when it waits for a worker to appear.
+    /// Since when it has had queued batches but no worker.
     pub waiting_since: Option<Duration>,
 }
 
 impl Session {
-    /// Gives the client back the weight of what is done.
+    /// Returns the credit for completed weight to the client.
     pub fn give_back(&mut self, outbox: &mut Outbox, weight: u64) {
         if weight > 0 {
             self.open = self.open.saturating_sub(weight);
@@ -44,7 +45,7 @@ impl Session {
         }
     }
 
-    /// Whether there is a worker for it.
+    /// Whether its home slot is on a worker.
     pub fn has_worker(&self) -> bool {
         self.home_is_there().is_some()
     }
@@ -63,7 +64,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Takes a client in.
+    /// Opens a session for a client.
     pub fn add(
         &mut self,
         now: Duration,

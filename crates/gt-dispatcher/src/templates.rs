@@ -1,4 +1,4 @@
-//! The templates of a session, as its client has told them.
+//! The templates that a session's client has defined, with their bindings.
 
 use gt_ir::liveness::Effects;
 use gt_ir::template::{IterationPart, MAX_ALL_STEPS, MAX_TEMPLATES, Step, Values, expand};
@@ -13,10 +13,10 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Learns a template.
+    /// Adds or replaces a template.
     ///
     /// # Errors
-    /// It is not one that a client would send.
+    /// No valid client would send it.
     pub fn define(&mut self, definition: Definition) -> Result<(), TemplateError> {
         let number = definition.number;
         if number >= MAX_TEMPLATES {
@@ -39,11 +39,11 @@ impl Templates {
         }
     }
 
-    /// Takes an invocation: gives its template, and how many frees of the iteration were done
-    /// before.
+    /// Advances a template's bindings by an invocation. Returns the template, and how many of the
+    /// iteration's frees were done before.
     ///
     /// # Errors
-    /// It does not fit its template.
+    /// The invocation does not fit its template.
     pub fn take(&mut self, invocation: &Invocation) -> Result<(&Instance, u32), TemplateError> {
         let number = invocation.template;
         let Some(instance) = self.known.get_mut(&number) else {
@@ -53,10 +53,10 @@ impl Templates {
         Ok((instance, freed))
     }
 
-    /// Learns the templates of a list, and puts what invocations stand for into their places.
+    /// Applies the definitions in a list, and replaces invocations by what they stand for.
     ///
     /// # Errors
-    /// One of them is not valid.
+    /// A definition or invocation is not valid.
     pub fn expand_all(&mut self, commands: &mut Vec<ClientCommand>) -> Result<(), TemplateError> {
         let is_plain = |command: &ClientCommand| {
             !matches!(command, ClientCommand::Define(_) | ClientCommand::Invoke(_))
@@ -81,21 +81,21 @@ impl Templates {
         Ok(())
     }
 
-    /// Templates to follow commands with that are not taken yet.
+    /// A copy of the templates, to replay queued commands on.
     pub fn followed(&self) -> Followed {
         Followed { known: self.known.clone(), freed: 0 }
     }
 }
 
-/// Templates as they will be when some commands are taken.
+/// The templates as they will be after some queued commands.
 pub(crate) struct Followed {
     known: FxHashMap<u32, Instance>,
-    /// How many frees of the iteration at hand were done before.
+    /// How many frees of the last iteration followed were done before.
     freed: u32,
 }
 
 impl Followed {
-    /// Takes a command. One that is not valid is told of when its turn comes.
+    /// Replays a command. Errors are ignored here, and reported when the command is planned.
     pub fn follow(&mut self, command: &ClientCommand) {
         match command {
             ClientCommand::Define(definition) if definition.check_client().is_ok() => {
@@ -118,7 +118,7 @@ impl Followed {
         }
     }
 
-    /// What the iteration that was followed last does.
+    /// The effects of the invocation that was followed last; other commands count as needed.
     pub fn effects(&self, command: &ClientCommand) -> Effects {
         let needed = Effects { is_needed: true, ..Effects::default() };
         let ClientCommand::Invoke(invocation) = command else { return needed };
@@ -136,7 +136,7 @@ impl Followed {
         }
         let usual = (self.freed..frees).map(|index| template.freed(index as usize, bindings));
         effects.frees.extend(usual.chain(invocation.others.iter().copied()));
-        // What it makes and frees itself is nobody else's.
+        // Tensors that it makes, and those it also frees, have no effect outside.
         let own: rustc_hash::FxHashSet<_> = effects.makes.iter().copied().collect();
         effects.reads.retain(|id| !own.contains(id));
         let freed: rustc_hash::FxHashSet<_> = effects.frees.iter().copied().collect();

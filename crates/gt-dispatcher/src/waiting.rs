@@ -1,4 +1,4 @@
-//! Sessions without a worker: what can be answered all the same.
+//! Sessions without a worker: the requests that can be answered all the same, with a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use gt_ir::{ClientCommand, SourceId};
 use crate::dispatcher::Outbox;
 use crate::sessions::Session;
 
-/// Answers what asks for lost tensors, which no worker will bring back, and fails what is made of
-/// them. Gives the weight that is done with.
+/// Answers queued fetches of lost tensors, and fails the instructions that read them. Returns the
+/// weight that this completes.
 ///
 /// # Errors
 /// A command is not valid.
@@ -18,7 +18,7 @@ pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u6
     let (catalogue, peer) = (&mut session.catalogue, session.peer);
     let mut done = 0;
     for batch in &mut session.queue {
-        // What depends on what is only known of single instructions.
+        // Dependencies are known between single instructions only.
         session.templates.expand_all(&mut batch.commands).map_err(|error| error.to_string())?;
         let mut lost_here = 0;
         batch.commands.retain(|command| {
@@ -51,8 +51,8 @@ pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u6
     Ok(done)
 }
 
-/// Answers the questions of a session that has waited too long for a worker. Gives the weight that
-/// is done with.
+/// Fails the requests of a session that has waited too long for a worker. Returns the weight that
+/// this completes.
 pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Duration) -> u64 {
     let seconds = limit.as_secs_f64();
     let reason = format!(

@@ -1,4 +1,4 @@
-//! The workers, and which session begins on which.
+//! Per-worker state, and the assignment of sessions to home workers.
 
 use std::time::Duration;
 
@@ -12,34 +12,34 @@ use crate::planner::{Fabrics, Host};
 pub(crate) struct WorkerState {
     pub peer: PeerId,
     pub id: WorkerId,
-    /// As configurations name it.
+    /// The number that configurations name it by.
     pub number: u32,
     pub name: String,
     pub machine: String,
-    /// Where other workers reach it.
+    /// The address at which other workers reach it.
     pub endpoint: String,
-    /// Where its engine joins others.
+    /// How its engine reaches others, if it can.
     fabric: Option<Fabric>,
-    /// How much work its engine does in a second: see [`gt_ir::Operation::work`].
+    /// The work ([`gt_ir::Operation::work`]) that its engine does in a second.
     rate: u64,
-    /// The weight of all commands it has not reported done.
+    /// The weight of the commands that it has not reported done.
     pub in_flight: u64,
-    /// Since when it has had something to do.
+    /// Since when it has had commands in flight.
     pub busy_since: Option<Duration>,
-    /// How long it had something to do before that.
+    /// The total time that it had commands in flight before that.
     pub busy: Duration,
-    /// Sessions that begin on it.
+    /// The sessions whose home slot it was assigned.
     pub sessions: u32,
 }
 
 impl WorkerState {
-    /// Commands of this weight are on their way to it.
+    /// Commands of this weight are sent to it.
     pub fn owe(&mut self, now: Duration, weight: u64) {
         self.in_flight += weight;
         self.busy_since.get_or_insert(now);
     }
 
-    /// It is done with so much.
+    /// It has completed commands of this weight.
     pub fn done(&mut self, now: Duration, weight: u64) {
         self.in_flight = self.in_flight.saturating_sub(weight);
         if self.in_flight == 0
@@ -49,13 +49,13 @@ impl WorkerState {
         }
     }
 
-    /// As sessions know it.
+    /// Its id and number.
     pub fn host(&self) -> Host {
         Host { worker: self.id, number: self.number }
     }
 }
 
-/// All workers, in the order they came.
+/// All workers, in the order of their ids.
 #[derive(Default)]
 pub(crate) struct Workers {
     workers: Vec<WorkerState>,
@@ -64,13 +64,13 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Takes a worker in, by another name if its own is taken. Its number is its name, if that is
-    /// a number nobody has; or else the first that is free.
+    /// Adds a worker, under another name if its own is taken. Its number is its name, if that is a
+    /// free number, or else the first free one.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
         let Hello { mut name, machine, endpoint, fabric, rate, .. } = hello;
         let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
         if taken(&name) {
-            // Errors and statistics are to tell them apart.
+            // Errors and statistics name workers, so names must be unique.
             let others = (2..).map(|count| format!("{name}.{count}"));
             name = others.into_iter().find(|other| !taken(other)).expect("one is free");
         }
@@ -111,7 +111,7 @@ impl Workers {
         self.get_by_id(*self.ids.get(&peer)?)
     }
 
-    /// The worker of an id, to look at.
+    /// The worker with this id.
     pub fn by_id(&self, id: WorkerId) -> Option<&WorkerState> {
         Some(&self.workers[self.index(id)?])
     }
@@ -121,7 +121,7 @@ impl Workers {
         Some(&mut self.workers[index])
     }
 
-    /// They came in the order of their ids.
+    /// Workers are in the order of their ids, as these only grow.
     fn index(&self, id: WorkerId) -> Option<usize> {
         self.workers.binary_search_by_key(&id, |worker| worker.id).ok()
     }
@@ -138,17 +138,17 @@ impl Workers {
         self.workers.len()
     }
 
-    /// As sessions know them.
+    /// The ids and numbers of all workers.
     pub fn hosts(&self) -> Vec<Host> {
         self.workers.iter().map(WorkerState::host).collect()
     }
 
-    /// How much work the slowest engine does in a second.
+    /// The work that the slowest engine does in a second.
     pub fn rate(&self) -> u64 {
         self.workers.iter().map(|worker| worker.rate).min().unwrap_or(u64::MAX)
     }
 
-    /// The workers whose engines join others.
+    /// The workers whose engines have a fabric.
     pub fn fabrics(&self) -> Fabrics {
         let mut fabrics = Fabrics::default();
         for worker in &self.workers {
@@ -159,14 +159,14 @@ impl Workers {
         fabrics
     }
 
-    /// Gives a session to the worker with the fewest, the first of equals.
+    /// Assigns a session's home to the worker with the fewest, the first of equals.
     pub fn assign(&mut self) -> Option<WorkerId> {
         let worker = self.workers.iter_mut().min_by_key(|worker| worker.sessions)?;
         worker.sessions += 1;
         Some(worker.id)
     }
 
-    /// A session begins on a worker that was chosen otherwise.
+    /// Counts a session's home on a worker that was chosen otherwise.
     pub fn settle(&mut self, id: WorkerId) {
         if let Some(worker) = self.get_by_id(id) {
             worker.sessions += 1;

@@ -1,6 +1,5 @@
-//! Batches of commands that have nothing to do with each other: the dispatcher does not fail, and no
-//! other session is concerned. `crates/gt-sim/tests/hostile.rs` does the like to honest streams, with
-//! workers that compute.
+//! Fuzz test: batches of random commands neither crash the dispatcher nor affect another session.
+//! `crates/gt-sim/tests/hostile.rs` mutates valid streams instead, with workers that compute.
 
 mod common;
 
@@ -12,7 +11,7 @@ use gt_ir::signal::Shard;
 use gt_ir::template::{Builder, Step};
 use gt_ir::{ClientCommand, Instruction, Meta, Operand, SourceId, TensorId, TransferId, ops};
 
-/// Numbers that a seed decides.
+/// Seeded random numbers.
 struct Chance(Stream, u64);
 
 impl Chance {
@@ -21,7 +20,7 @@ impl Chance {
         self.0.integer(self.1, 0, limit as i64) as usize
     }
 
-    /// A use of some operation, of tensors that may be there, fit or neither.
+    /// An instruction of a random operation on tensors that may not exist or fit.
     fn instruction(&mut self, output: u64) -> Instruction {
         let operation = ops::ALL[self.below(ops::ALL.len())];
         let samples = (operation.samples)();
@@ -68,7 +67,7 @@ impl Chance {
                 *next += 3;
                 let invocation = repeated.as_mut().map(|repeated| repeated.next(*next - 3, &[]));
                 let mut invocation = invocation.expect("it is there");
-                // One in so many does not agree.
+                // One in 16 digests is wrong.
                 invocation.digest ^= u32::from(self.below(16) == 0);
                 ClientCommand::Invoke(Box::new(invocation))
             }
@@ -100,6 +99,6 @@ fn no_batch_makes_the_dispatcher_fail() {
         }
         pair.check(&format!("seed {seed}"));
     }
-    // Both are met with often.
+    // Both outcomes are common.
     assert!(went_on > 20 && ended > 20, "{went_on} {ended}");
 }

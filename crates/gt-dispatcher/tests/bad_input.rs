@@ -1,5 +1,5 @@
-//! What no client of GT's sends: its session is told what is wrong, and ended where its stream
-//! cannot be trusted any more. No other session is concerned.
+//! Commands that no GT client sends: the session gets an error, and is ended where its stream
+//! cannot be trusted any more. Other sessions are not affected.
 
 mod common;
 
@@ -14,7 +14,7 @@ use gt_ir::{
 
 const PLANNED: u64 = TensorId::PLANNED.0;
 
-/// A program of the other session: x is tensor 0, and a template of two steps is defined.
+/// A valid program: x is tensor 0, and a template of two steps is defined.
 fn known() -> (Program, Repeated) {
     let mut program = Program::default();
     program.within_rows();
@@ -48,7 +48,7 @@ fn tensors_of_others_are_not_there() {
     ]);
     pair.attack(program.commands);
     let errors = pair.cluster.errors(pair.bad);
-    // The first question is cancelled before its turn.
+    // The first request is cancelled before its turn.
     let names = [(1, 0), (3, 3), (2, 1_000)];
     for ((request, text), (asked, missing)) in errors.iter().zip(names) {
         assert_eq!(*request, asked, "{text}");
@@ -56,7 +56,7 @@ fn tensors_of_others_are_not_there() {
         assert!(text.contains(&said), "{text}");
     }
     assert_eq!(errors.len(), 3);
-    // That is an error of its values, not of its stream: it may go on.
+    // An error of values, not of the stream: the session goes on.
     assert_eq!(pair.cluster.goodbye(pair.bad), None);
     pair.check("tensors of others");
 }
@@ -109,7 +109,7 @@ fn names_of_the_planners_own_are_not_given() {
     }
 }
 
-/// The planner's copies are nobody's to read or free.
+/// Clients can neither read nor free the planner's copies.
 #[test]
 fn copies_are_not_the_clients() {
     let mut pair = Pair::new();
@@ -211,7 +211,7 @@ fn a_declared_result_that_lies_is_an_error() {
         assert_eq!(pair.cluster.goodbye(pair.bad), None);
         pair.check(said);
     }
-    // None at all is what no client writes.
+    // No result at all is not a valid instruction.
     let mut program = Program::default();
     program.ones(&[2]);
     let ClientCommand::Run(run) = &mut program.commands[0] else { unreachable!() };

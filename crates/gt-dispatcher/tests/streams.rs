@@ -1,47 +1,17 @@
-//! What the dispatcher makes of a client's stream, as the instruction log writes it, compared with
-//! the texts in `streams/`. `GT_WRITE_STREAMS=1` writes them anew.
+//! Golden tests: the instruction log of a client's program, compared with the files in
+//! `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
 
 mod common;
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use common::{Program, all_of, hello};
-use gt_dispatcher::log::Log;
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Message, Role};
+use common::golden::Golden;
+use common::{Program, all_of};
+use gt_dispatcher::Limits;
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{Attribute, DType, Fabric, Operand, Scalar, Shape, TensorData, TensorId, ops};
 
-const CLIENT: PeerId = PeerId(100);
-
-/// Compares the log of a program on `workers` workers with the text of this name.
-fn check(name: &str, workers: u64, program: Program) {
-    check_on(name, vec![None; workers as usize], program);
-}
-
-/// As [`check`], on workers with these fabrics.
-fn check_on(name: &str, workers: Vec<Option<Fabric>>, program: Program) {
-    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let sink = Arc::clone(&lines);
-    let log = Log::new(Box::new(move |line| sink.lock().unwrap().push(line.to_string())));
-    let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), Some(log));
-    for (worker, fabric) in workers.into_iter().enumerate() {
-        let message = hello(Role::Worker, format!("w{worker}"), fabric);
-        dispatcher.handle(Duration::ZERO, PeerId(1 + worker as u64), Role::Worker, message);
-    }
-    let message = hello(Role::Client, "client".into(), None);
-    dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, message);
-    let stream = Message::Stream(program.commands);
-    dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, stream);
-    let got = lines.lock().unwrap().join("\n") + "\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams").join(name);
-    if std::env::var_os("GT_WRITE_STREAMS").is_some() {
-        std::fs::write(&path, &got).unwrap();
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(got, want, "{name}: GT_WRITE_STREAMS=1 writes it anew");
+/// Compares the log of a program on `workers` workers with the golden file of this name.
+fn check(name: &str, workers: usize, program: Program) {
+    Golden::new(workers).check(name, [program.commands]);
 }
 
 #[test]
@@ -91,7 +61,7 @@ fn another_scope_moves_its_input_there() {
     check("pipeline.txt", 3, program);
 }
 
-/// What the third worker takes part in goes in pieces: its engine joins nobody.
+/// An exchange with the third worker goes in pieces: its engine has no fabric.
 #[test]
 fn engines_move_what_they_can_themselves() {
     let fabric = |worker| {
@@ -108,7 +78,8 @@ fn engines_move_what_they_can_themselves() {
             program.run(&ops::reduce::SUM, &[x], &[Attribute::ints(&[0]), Attribute::Bool(false)]);
         program.run(&ops::unary::EXP, &[sum], &[]);
     }
-    check_on("joint.txt", vec![fabric(0), fabric(1), None], program);
+    let fabrics = vec![fabric(0), fabric(1), None];
+    Golden::with(Limits::default(), fabrics).check("joint.txt", [program.commands]);
 }
 
 /// Where a slice begins, how many rows it takes, and every which.
@@ -149,7 +120,7 @@ fn rows_become_columns() {
     check("to_columns.txt", 2, program);
 }
 
-/// On two rows of two workers: what is cut along both axes is multiplied in place, and added up
+/// On a 2x2 mesh: a product of operands sharded along both axes is computed in place, and summed
 /// along one.
 #[test]
 fn a_mesh_of_two_axes_cuts_both() {
@@ -204,7 +175,7 @@ fn a_composite_along_a_cut_axis_is_what_it_consists_of() {
     program.within_rows();
     let x = program.ones(&[4, 3]);
     let along = |axis| [Attribute::Int(axis)];
-    // Along the other axis each has all it needs.
+    // Along the other axis each slot has all that it needs.
     program.run(&ops::nn::SOFTMAX, &[x], &along(1));
     program.run(&ops::nn::SOFTMAX, &[x], &along(0));
     check("softmax.txt", 2, program);
@@ -236,13 +207,13 @@ fn data_is_split_as_it_comes() {
     numbers(&mut program, 5);
     program.mean(2, "columns", Shard::row(None, Some(1)));
     program.signal = 2;
-    // What does not lie in one piece goes whole to one, which passes it on.
+    // Data whose parts are not contiguous goes whole to one worker, which forwards them.
     numbers(&mut program, 4);
     check("data.txt", 2, program);
 }
 
-/// `x[i:i + 4]`, iteration by iteration from elsewhere: the workers' template says it once, and
-/// each iteration only where it begins.
+/// `x[i:i + 4]` with another `i` in each iteration: the workers' template has the slice once, and
+/// each invocation only its start.
 #[test]
 fn a_moving_slice_is_planned_once() {
     let mut program = Program::default();
@@ -260,8 +231,7 @@ fn a_moving_slice_is_planned_once() {
     check("moving_slice.txt", 2, program);
 }
 
-/// A step that moves something: planned once, then invoked. What a slot keeps by its place is
-/// planned anew for another place.
+/// An iteration that moves data is planned once, then invoked.
 #[test]
 fn an_iteration_is_planned_once() {
     let mut program = Program::default();
@@ -281,7 +251,7 @@ fn an_iteration_is_planned_once() {
     check("repeated.txt", 2, program);
 }
 
-/// A plan is kept for which of its tensors are the same, too.
+/// A plan also depends on which of its tensors are the same.
 #[test]
 fn an_iteration_is_of_the_tensors_that_it_names() {
     let mut program = Program::default();
@@ -291,7 +261,7 @@ fn an_iteration_is_of_the_tensors_that_it_names() {
         let of = Operand::Tensor(sum.output);
         vec![sum, program.step(&ops::binary::MUL, &[of, c], &[])]
     });
-    // The second, and then the first, stands for two of them.
+    // First the second tensor is bound to two of the names, then the first.
     for on in [[0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]] {
         repeated.on = on.map(TensorId).to_vec();
         program.invoke(&mut repeated, &[]);

@@ -1,4 +1,5 @@
-//! What watchers are told: events, names, how everybody is; and what becomes of what they do not take.
+//! What watchers receive: events, names and the status; and what happens to events they do not
+//! poll for.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ const CLIENT: PeerId = PeerId(1);
 const WATCHER: PeerId = PeerId(2);
 const SLOW: PeerId = PeerId(3);
 
-/// A dispatcher with one who has just joined.
+/// A dispatcher, and the messages it has sent.
 struct World {
     dispatcher: Dispatcher,
     out: Vec<(PeerId, Message)>,
@@ -44,7 +45,7 @@ impl World {
         self.tell(peer, role, Message::Hello(hello))
     }
 
-    /// The names, events and losses that a watcher gets.
+    /// Polls as a watcher: returns names, events and the number dropped.
     fn watch(&mut self, peer: PeerId) -> (Vec<(Named, String)>, Vec<Event>, u64) {
         let mut names = Vec::new();
         for (to, message) in self.tell(peer, Role::Watcher, Message::Watch { limit: u32::MAX }) {
@@ -96,7 +97,7 @@ fn what_a_watcher_does_not_take_is_dropped_and_counted() {
     assert_eq!(events.len() as u64 + dropped, told as u64);
     assert!(dropped > 0 && events.len() == 1 << 16);
     assert_eq!(world.status(WATCHER, Role::Watcher).dropped, dropped);
-    // Each loss is told once.
+    // Each drop is reported once.
     assert_eq!(world.watch(SLOW).2, 0);
 }
 

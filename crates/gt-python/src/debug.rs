@@ -51,6 +51,7 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
         let eager = worker.operations_total - worker.operations_compiled;
         operations.set_item("eager", eager)?;
         operations.set_item("failed", worker.operations_failed)?;
+        operations.set_item("skipped", worker.operations_skipped)?;
         let memory = PyDict::new(py);
         memory.set_item("tensors", worker.tensors)?;
         memory.set_item("bytes", worker.bytes)?;

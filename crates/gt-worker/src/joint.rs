@@ -10,7 +10,7 @@
 //! is then made anew for the next exchange: members say how often that was (the *epoch*), and the
 //! highest counts.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gt_ir::exchange::Sender;
@@ -30,8 +30,8 @@ use crate::work::Out;
 pub(crate) struct Joints<T> {
     /// Those for which a lane has said that it is ready.
     announced: FxHashMap<(LaneId, TransferId), JointPart<T>>,
-    /// Those for which all members are ready, in the order of all workers, and their epochs.
-    due: VecDeque<(LaneId, JointPart<T>, u64)>,
+    /// Those for which all members are ready, by their sequence numbers, and their epochs.
+    due: BTreeMap<u64, (LaneId, JointPart<T>, u64)>,
     /// How often groups have failed, if they have.
     epochs: FxHashMap<Vec<WorkerId>, u64>,
 }
@@ -57,19 +57,19 @@ struct Blocks<T> {
 impl<T> Default for Joints<T> {
     fn default() -> Self {
         let (announced, epochs) = (FxHashMap::default(), FxHashMap::default());
-        Joints { announced, due: VecDeque::new(), epochs }
+        Joints { announced, due: BTreeMap::new(), epochs }
     }
 }
 
 impl<T> Joints<T> {
     /// What is due, see [`crate::work::Work::due`].
     pub fn due(&self) -> Option<&Joint> {
-        self.due.front().map(|(_, part, _)| &*part.joint)
+        self.due.first_key_value().map(|(_, (_, part, _))| &*part.joint)
     }
 
     /// What is due first, taken out.
     pub fn take_due(&mut self) -> Option<(LaneId, JointPart<T>, u64)> {
-        self.due.pop_front()
+        self.due.pop_first().map(|(_, due)| due)
     }
 
     /// All members are ready, or one has failed: gives the exchange that has failed with it.
@@ -77,12 +77,12 @@ impl<T> Joints<T> {
         &mut self,
         lane: LaneId,
         transfer: TransferId,
-        result: Result<u64, Failure>,
+        (sequence, result): (u64, Result<u64, Failure>),
     ) -> Option<(JointPart<T>, Failure)> {
         let part = self.announced.remove(&(lane, transfer))?;
         match result {
             Ok(epoch) => {
-                self.due.push_back((lane, part, epoch));
+                self.due.insert(sequence, (lane, part, epoch));
                 None
             }
             Err(failure) => Some((part, failure)),

@@ -98,7 +98,10 @@ impl Queue {
                     continue;
                 }
                 if liveness.before(&effects) == Verdict::Unwanted && batch.skipped.insert(place) {
-                    self.skipped += command.weight();
+                    self.skipped += match command {
+                        WorkerCommand::Run(_) | WorkerCommand::Invoke(_) => command.weight(),
+                        _ => 0,
+                    };
                 }
             }
         }

@@ -162,11 +162,11 @@ impl<E: Engine> Worker<E> {
         &mut self,
         id: LaneId,
         transfer: gt_ir::TransferId,
-        result: Result<u64, Failure>,
+        decision: (u64, Result<u64, Failure>),
     ) {
-        let Some((turn, failure)) = self.joints.resolve(id, transfer, result) else { return };
+        let Some((part, failure)) = self.joints.resolve(id, transfer, decision) else { return };
         if let Some(lane) = self.lanes.get_mut(&id) {
-            self.device.finish_exchange(lane, &turn.exchange, Err(Arc::new(failure)));
+            self.device.finish_exchange(lane, &part.exchange, Err(Arc::new(failure)));
             self.wake(id);
         }
     }
@@ -223,8 +223,8 @@ impl<E: Engine> Work for Worker<E> {
         match message {
             Message::Work { lane, commands } => self.accept(lane, commands),
             Message::Piece { piece, .. } => self.receive(piece),
-            Message::Join { lane, transfer, result, .. } => {
-                self.resolve_joint(lane, transfer, result)
+            Message::Join { lane, transfer, sequence, result } => {
+                self.resolve_joint(lane, transfer, (sequence, result));
             }
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),

@@ -1,4 +1,5 @@
-//! A session's batches: into its queue, planned in its turn, and sent to the workers.
+//! The path of a session's batches: queued on receipt, planned in the session's turn, and sent to
+//! the workers.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::queue;
 use crate::waiting;
 
 impl Dispatcher {
-    /// Takes a batch of a session into its queue.
+    /// Queues a batch of a session. `Status` and `Cancel` take effect at once.
     pub(super) fn receive(&mut self, now: Duration, peer: PeerId, mut batch: Vec<ClientCommand>) {
         let Some(session) = self.sessions.get_mut(peer) else {
             return self.refuse(now, peer, "the session has ended: connect again".into());
@@ -24,15 +25,15 @@ impl Dispatcher {
             let (label, number) = (&session.label, session.number);
             self.observability.received(now, label, number, &batch);
         }
-        // The status is answered on receipt, not in the session's turn: it is asked for most of all
-        // when nothing goes on. A question ends its batch.
+        // The status is answered on receipt, not in the session's turn: it is needed most when the
+        // session is stuck. A request is always the last command of its batch.
         while let Some(ClientCommand::Status { request }) = batch.last() {
             let request = *request;
             self.answer_status(now, peer, request);
             batch.pop();
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        // Whoever keeps to the window sends one batch beyond it at most, from each of its threads.
+        // A client that respects the window exceeds it by at most one batch per thread.
         let limit = OVERDRAFT * self.limits.client_window;
         if session.open > limit {
             let reason = format!(
@@ -55,7 +56,7 @@ impl Dispatcher {
             let kept = weight - given;
             session.queue.push_back(queue::Queued::new(now, batch, kept));
         }
-        // Whoever asks for something is not to wait for what nobody wants.
+        // A request does not wait for instructions whose results have been freed.
         if session.queue.len() > 1 && asks || !cancelled.is_empty() {
             for request in cancelled {
                 given += self.cancel(peer, request);
@@ -78,7 +79,7 @@ impl Dispatcher {
         self.pump(now);
     }
 
-    /// Nobody waits for the answer to a question any more. Gives the weight that is done with.
+    /// Cancels a request, in the queue or at the worker. Returns the weight that this completes.
     fn cancel(&mut self, peer: PeerId, request: RequestId) -> u64 {
         let Some(session) = self.sessions.get_mut(peer) else { return 0 };
         if let Some(given) = queue::cancel(&mut session.queue, request) {
@@ -91,7 +92,7 @@ impl Dispatcher {
         0
     }
 
-    /// Plans queued batches, one of each session in turn, as long as there is room.
+    /// Plans queued batches round-robin over sessions, as long as lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
         while let Some(peer) = self.scheduler.next(&self.sessions, self.limits.lane_window) {
             self.forward(now, peer);
@@ -127,7 +128,7 @@ impl Dispatcher {
                 self.deliver(now, peer, weight);
             }
             Err(reason) => {
-                // What was planned of this batch is not sent: the session ends.
+                // The batch is dropped, and the session ends.
                 self.streams.take();
                 self.observability.unfolded.clear();
                 self.refuse(now, peer, reason);
@@ -135,14 +136,14 @@ impl Dispatcher {
         }
     }
 
-    /// Sends workers what was planned for a session.
+    /// Sends the planned commands of a session to its workers.
     pub(super) fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Dispatcher { workers, observability, outbox, .. } = self;
         Delivery { now, session, workers, observability, outbox }.send(self.streams.take(), weight);
     }
 
-    /// A worker's lane is done with so much.
+    /// A lane has completed commands of this weight.
     pub(super) fn lane_done(&mut self, now: Duration, peer: PeerId, lane: LaneId, weight: u64) {
         if !self.is_on(lane, peer) {
             return;

@@ -1,4 +1,4 @@
-//! Who comes and goes: clients and workers are welcomed, introduced, refused, and lost.
+//! Membership: the handshake of clients, workers and watchers, refusals, and lost peers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::observability::log::{LineKind, word};
 use crate::workers::WorkerState;
 
 impl Dispatcher {
-    /// A peer's link is gone.
+    /// Removes a peer whose link is gone.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
             let details = format_args!("reason={reason}");
@@ -85,7 +85,7 @@ impl Dispatcher {
         self.pump(now);
     }
 
-    /// A client has come: gives its session's number.
+    /// Opens a session for a client and returns its number.
     fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> u32 {
         let session = self.sessions.add(now, peer, &hello.name, hello.machine);
         let fabrics = Arc::new(self.workers.fabrics());
@@ -101,7 +101,7 @@ impl Dispatcher {
         number
     }
 
-    /// Every session has a slot for a new worker.
+    /// Gives a new worker a slot in every session.
     fn add_slots(&mut self, worker: WorkerId) {
         self.planner.set_rate(self.workers.rate());
         let fabrics = Arc::new(self.workers.fabrics());
@@ -110,7 +110,7 @@ impl Dispatcher {
             let had_worker = session.has_worker();
             let catalogue = &mut session.catalogue;
             let (moves, empty) = (catalogue.slots.moves(), catalogue.empty_slots());
-            // What is under way to a lane is not to be left behind.
+            // A slot with commands or joint exchanges in flight stays where it is.
             let (flow, joints, number) = (&session.flow, &self.joints, session.number);
             let is_idle = |slot| {
                 let lane = LaneId { session: number, slot };
@@ -146,7 +146,7 @@ impl Dispatcher {
         }
     }
 
-    /// Tells a new worker of the others, and them of it.
+    /// Sends a new worker the addresses of the others, and them its own.
     fn introduce(&mut self, newcomer: PeerId) {
         let neighbour = |worker: &WorkerState| Message::Neighbour {
             worker: worker.id,
@@ -164,7 +164,7 @@ impl Dispatcher {
         }
     }
 
-    /// A worker could not send a lane a piece, which must not wait for it.
+    /// A worker could not send a piece: the receiving lane gets a failure in its place.
     pub(super) fn undelivered(
         &mut self,
         from: PeerId,
@@ -191,7 +191,7 @@ impl Dispatcher {
         }
     }
 
-    /// Everything that only a lost worker had fails; its sessions go on elsewhere.
+    /// Moves a lost worker's slots to other workers. Tensors that it alone had fail.
     fn lose_worker(&mut self, now: Duration, lost: &WorkerState, reason: &str) {
         let details = format_args!("disconnected reason={reason}");
         let kind = LineKind::WorkerRecv;

@@ -1,5 +1,7 @@
-//! The dispatcher's state machine: routes what peers say to the parts that it is made of.
-//! [`batches`]: a session's batches, from receipt to the workers; [`membership`]: who comes and goes.
+//! The dispatcher's state machine: routes each peer's messages to the parts of the dispatcher.
+//!
+//! - [`batches`]: a session's batches, from receipt to the workers.
+//! - [`membership`]: peers that connect and disconnect.
 
 mod batches;
 mod membership;
@@ -20,7 +22,7 @@ use crate::sessions::Sessions;
 use crate::waiting;
 use crate::workers::Workers;
 
-/// Names a link, as the driver numbers them.
+/// Identifies a link; the driver assigns the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PeerId(pub u64);
 
@@ -29,14 +31,14 @@ impl PeerId {
     pub const NOBODY: PeerId = PeerId(0);
 }
 
-/// What bounds queues and waits.
+/// Bounds on queues and waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How much weight of commands a client may have under way.
+    /// The weight of commands that a client may have in flight.
     pub client_window: u64,
-    /// How much weight of a session may be under way to one of its lanes.
+    /// The weight that a session may have in flight to each of its lanes.
     pub lane_window: u64,
-    /// How long a client waits for a first worker before its requests fail.
+    /// How long a session waits for a worker before its requests fail.
     pub worker_wait: Duration,
 }
 
@@ -47,11 +49,11 @@ impl Default for Limits {
     }
 }
 
-/// How many windows a client may send without credit before it is sent away.
+/// How many windows a client may send without credit before it is disconnected.
 const OVERDRAFT: u64 = 16;
 
-/// The messages that wait to be sent, in order.
 #[derive(Default)]
+/// Messages to be sent, in order.
 pub(crate) struct Outbox(Vec<(PeerId, Message)>);
 
 impl Outbox {
@@ -60,7 +62,7 @@ impl Outbox {
     }
 }
 
-/// Takes messages from clients and workers, and gives messages for them.
+/// The state machine: consumes messages from peers and produces messages to them.
 pub struct Dispatcher {
     limits: Limits,
     machine: String,
@@ -76,7 +78,7 @@ pub struct Dispatcher {
     outbox: Outbox,
 }
 
-/// Who everybody is, while something else of a dispatcher changes.
+/// Borrows sessions and workers, so that another field can be borrowed mutably.
 macro_rules! peers {
     ($dispatcher:expr) => {
         Peers { sessions: &$dispatcher.sessions, workers: &$dispatcher.workers }
@@ -108,22 +110,22 @@ impl Dispatcher {
         &mut self.pipeline
     }
 
-    /// The planner, to be told how to plan.
+    /// The planner, for configuration.
     pub fn planner(&mut self) -> &mut Planner {
         &mut self.planner
     }
 
-    /// Has the time told by a clock while messages are handled, for events.
+    /// Sets a clock that events read while a message is being handled.
     pub fn set_clock(&mut self, clock: Clock) {
         self.observability.clock = Some(clock);
     }
 
-    /// How many clients and workers there are.
+    /// The number of clients and of workers.
     pub fn population(&self) -> (usize, usize) {
         (self.sessions.len(), self.workers.len())
     }
 
-    /// What is left once all sessions are over, if anything is: for tests.
+    /// Describes state that has outlived its session, for tests; `None` if there is none.
     pub fn leftovers(&self) -> Option<String> {
         let (sessions, questions) = (self.sessions.len(), self.answers.len());
         let joints = self.joints.len();
@@ -132,12 +134,12 @@ impl Dispatcher {
         })
     }
 
-    /// The messages that wait to be sent, in order.
     pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
+    /// Appends the messages to be sent to `into`, in order.
         into.append(&mut self.outbox.0);
     }
 
-    /// Takes a message from a peer whose link proves `role`.
+    /// Handles a message from a peer whose link proves `role`.
     pub fn handle(&mut self, now: Duration, peer: PeerId, role: Role, message: Message) {
         let outbox = &mut self.outbox;
         match (role, message) {
@@ -197,7 +199,7 @@ impl Dispatcher {
         }
     }
 
-    /// Lets time pass: whoever waited too long is told.
+    /// Advances the time: fails requests that have waited too long for a worker.
     pub fn tick(&mut self, now: Duration) {
         let limit = self.limits.worker_wait;
         for session in self.sessions.iter_mut() {
@@ -210,20 +212,20 @@ impl Dispatcher {
         self.observability.tick(now, &mut self.outbox);
     }
 
-    /// When [`Dispatcher::tick`] is due next, if somebody waits.
+    /// When [`Dispatcher::tick`] is due next, if any session waits for a worker.
     pub fn next_deadline(&self) -> Option<Duration> {
         let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
         since.map(|since| since + self.limits.worker_wait)
     }
 
-    /// Whether a lane is on the worker of a link: no other may speak for it.
+    /// Whether a lane is on the worker of a link: messages about it from others are ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
         let Some(session) = self.sessions.numbered(lane.session) else { return false };
         let host = session.catalogue.slots.host(lane.slot);
         host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
     }
 
-    /// Sends lanes of a session messages of their own.
+    /// Sends messages to the workers of a session's slots.
     fn tell_lanes(&mut self, session: u32, messages: Vec<(SlotId, Message)>) {
         let Some(session) = self.sessions.numbered(session) else { return };
         for (slot, message) in messages {
@@ -234,7 +236,7 @@ impl Dispatcher {
         }
     }
 
-    /// Passes a worker's answer on to the client that asked.
+    /// Forwards a worker's answer to the client that asked.
     fn answer(
         &mut self,
         now: Duration,
@@ -243,7 +245,7 @@ impl Dispatcher {
         result: Result<Content, Failure>,
     ) {
         let Some(request) = self.answers.close(request, peer) else {
-            // Nobody waits for it any more: its memory can be let go of.
+            // The request was cancelled, or its client is gone: release the shared memory.
             if let Ok(Content::Shared { block, .. }) = &result {
                 self.outbox.push(peer, Message::Release { token: block.token });
             }
@@ -258,7 +260,7 @@ impl Dispatcher {
         self.outbox.push(request.client, Message::Value { request: request.original, result });
     }
 
-    /// Answers a question for the status.
+    /// Answers a status request.
     fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
         let Dispatcher { sessions, workers, answers, observability, .. } = self;
         let status = Cluster { sessions, workers, answers, observability }.status(now, peer);

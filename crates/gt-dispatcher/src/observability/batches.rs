@@ -1,4 +1,4 @@
-//! Events of the dispatcher's own: batches that are planned, values that go to their clients.
+//! The dispatcher's own events: batches planned, and values forwarded to clients.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::answers::Request;
 use crate::dispatcher::PeerId;
 use crate::sessions::Session;
 
-/// Waits so short are not worth an event.
+/// Queueing times up to this emit no event.
 const SOON: Duration = Duration::from_micros(1);
 
 impl Observability {
-    /// Emits that a batch that came at `since` was planned from `begin` on, until now.
+    /// Emits the events of a batch that was received at `since` and planned from `begin` until now.
     pub fn emit_batch(
         &mut self,
         now: Duration,
@@ -32,7 +32,7 @@ impl Observability {
         self.emit(now, of_batch(EventKind::Plan, session, weight, begin, end), peers);
     }
 
-    /// Tells the log and watchers that a value of a worker's goes to its client.
+    /// Logs and emits that a worker's value is forwarded to its client.
     pub fn emit_answer(
         &mut self,
         now: Duration,

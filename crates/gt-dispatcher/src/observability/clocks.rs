@@ -1,7 +1,7 @@
-//! How far the clocks of clients and workers are from the dispatcher's.
+//! Estimates the offset between the dispatcher's clock and each peer's.
 //!
-//! A question that was sent at one time and answered by another bounds what the other clock showed
-//! meanwhile. Several such bounds together are narrow even where most answers come late.
+//! A probe's send and receive times bound the dispatcher's time at which the peer read its clock.
+//! The intersection of several such intervals is narrow even if most round trips are slow.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
 
-/// How often a clock is asked at first, and at most until it is known well.
+/// Probes per round: at least this many, and at most so many while the error exceeds [`WELL`].
 const AT_LEAST: u32 = 8;
 const AT_MOST: u32 = 32;
-/// It is known well when it is off by so little, in nanoseconds.
+/// The error bound, in nanoseconds, at which an estimate is good.
 const WELL: i64 = 200_000;
-/// After how long it is asked anew: clocks drift apart. Sooner if it is not known well.
+/// The pause before the next round, since clocks drift: `SOON` while the estimate is not good.
 const AGAIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(1);
-/// How far it may drift until then, in nanoseconds.
+/// The drift allowed for during that pause, in nanoseconds.
 const DRIFT: i64 = 1_000_000;
 
-/// The clocks of those who are observed.
+/// The clocks of the peers that emit events.
 #[derive(Default)]
 pub(crate) struct Clocks(FxHashMap<PeerId, Clock>);
 
-/// Another's clock.
+/// A peer's clock.
 #[derive(Debug)]
 struct Clock {
-    /// The dispatcher's is ahead by between so many nanoseconds.
+    /// Bounds on how far the dispatcher's clock is ahead, in nanoseconds.
     low: i64,
     high: i64,
-    /// What was known before these questions, if anything was, and how far off that is at most.
+    /// The estimate of the previous round and its error bound.
     before: Option<(i64, i64)>,
-    /// When it was begun to ask, how many answers came, and whether one is awaited.
+    /// When this round began, its answers so far, and whether a probe is in flight.
     begun: Duration,
     answers: u32,
     is_asked: bool,
@@ -47,10 +47,10 @@ impl Clock {
         self.high.saturating_sub(self.low)
     }
 
-    /// The best that is known, and how far off that is at most.
+    /// The best estimate and its error bound.
     fn best(&self) -> Option<(i64, i64)> {
         let found = (self.answers > 0).then(|| (self.low + self.error() / 2, self.error()));
-        // A late answer tells less than is known.
+        // A slow round trip may bound the offset less tightly than the previous round did.
         match (self.before, found) {
             (Some(before), Some(found)) => Some(if before.1 < found.1 { before } else { found }),
             (before, found) => found.or(before),
@@ -63,20 +63,20 @@ impl Clock {
 }
 
 impl Clocks {
-    /// A peer is asked.
+    /// Registers a probe to a peer.
     pub fn ask(&mut self, now: Duration, peer: PeerId) {
         let clock = self.0.entry(peer).or_insert_with(|| Clock::new(now, None));
         clock.is_asked = true;
     }
 
-    /// The dispatcher's time for one by a peer's clock. Those in this process use the dispatcher's, and
-    /// are never asked.
+    /// Converts a time of a peer's clock to the dispatcher's. Peers without an estimate are taken to
+    /// share the dispatcher's clock.
     pub fn translate(&self, peer: PeerId, here: Duration) -> Duration {
         let ahead = self.0.get(&peer).and_then(Clock::best).map_or(0, |(ahead, _)| ahead);
         Duration::from_nanos((here.as_nanos() as u64).saturating_add_signed(ahead))
     }
 
-    /// A peer's clock showed `here` between `sent` and `now`. Whether it is to be asked again.
+    /// A peer's clock showed `here` between `sent` and `now`. Returns whether to probe again.
     pub fn answer(&mut self, now: Duration, peer: PeerId, sent: Duration, here: Duration) -> bool {
         let Some(clock) = self.0.get_mut(&peer) else { return false };
         let ahead =
@@ -85,13 +85,13 @@ impl Clocks {
         clock.answers += 1;
         (clock.low, clock.high) = (clock.low.max(ahead(sent)), clock.high.min(ahead(now)));
         if clock.low > clock.high {
-            // It was set anew, or tells nonsense: what it says now counts.
+            // The clock was set, or is wrong: start over from this answer.
             (clock.low, clock.high) = (ahead(sent), ahead(now).max(ahead(sent)));
         }
         !clock.is_enough()
     }
 
-    /// Whom it is time to ask anew.
+    /// Begins a new round for the peers that are due, and returns them.
     pub fn due(&mut self, now: Duration) -> Vec<PeerId> {
         let mut due = Vec::new();
         for (peer, clock) in &mut self.0 {
@@ -125,7 +125,7 @@ mod tests {
         Duration::from_micros(count)
     }
 
-    /// Questions take these ways there and back; the dispatcher's clock is 1 s ahead.
+    /// Probes with these latencies there and back, in µs; the dispatcher's clock is 1 s ahead.
     fn asked(ways: &[(u64, u64)]) -> Clocks {
         let (mut clocks, mut now) = (Clocks::default(), micros(1_000_000));
         for (there, back) in ways {
@@ -169,7 +169,7 @@ mod tests {
         let mut clocks = asked(&[(10, 10); AT_LEAST as usize]);
         assert!(clocks.due(micros(1_001_000)).is_empty());
         assert_eq!(clocks.due(micros(1_000_000) + AGAIN), [PEER]);
-        // What was known counts until something better is.
+        // The old estimate holds until there is a better one.
         assert!(error_in_micros(&clocks) <= 10);
         let (sent, now) = (micros(40_000_000), micros(42_000_000));
         clocks.ask(sent, PEER);

@@ -1,10 +1,10 @@
-//! What happens, for those who watch: the log, events for watchers, the status.
+//! Observability: the instruction log, events for watchers, and the status.
 //!
-//! As long as somebody watches, or there is a log, clients and workers are asked for events. They
-//! come in their maker's clock and are translated.
+//! While there is a log or a watcher, clients and workers are asked to emit events. Their
+//! timestamps are of the emitter's clock, and are translated to the dispatcher's.
 //!
-//! - [`log`]: the instruction log; [`watchers`]: who else watches; [`status`]: what they are told
-//!   of everybody; [`clocks`]: from one clock to another; [`batches`]: the dispatcher's own events.
+//! - [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: snapshots of
+//!   the cluster; [`clocks`]: clock offsets; [`batches`]: the dispatcher's own events.
 
 mod batches;
 mod clocks;
@@ -32,10 +32,10 @@ use watchers::{Watchers, summarize};
 pub(crate) use status::Cluster;
 use watchers::of_batch;
 
-/// Gives the time within a message's handling; without it, all of it takes no time.
+/// Reads the time while a message is being handled. Without one, handling takes no time.
 pub type Clock = Box<dyn Fn() -> Duration + Send>;
 
-/// Who the peers are.
+/// The registered peers, to resolve names.
 #[derive(Clone, Copy)]
 pub(crate) struct Peers<'a> {
     pub sessions: &'a Sessions,
@@ -43,7 +43,7 @@ pub(crate) struct Peers<'a> {
 }
 
 impl Peers<'_> {
-    /// What somebody or something is called.
+    /// The name of a session, worker, slot or signal.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
             Named::Session(number) => Some(self.sessions.numbered(number)?.label.clone()),
@@ -65,18 +65,18 @@ impl Peers<'_> {
     }
 }
 
-/// Everything that is noted for others.
+/// The log, the watchers, and the state needed to serve them.
 #[derive(Default)]
 pub(crate) struct Observability {
     pub log: Option<Log>,
     pub clock: Option<Clock>,
     watchers: Watchers,
-    /// What workers have told of themselves last.
+    /// The latest report of each worker.
     pub reports: FxHashMap<WorkerId, Report>,
     clocks: Clocks,
-    /// Events that watchers did not get because they took them too slowly.
+    /// Events dropped because a queue was full, here or at the emitter.
     pub dropped: u64,
-    /// What the invocations on their way to workers stand for, for the log.
+    /// The expansion of each invocation that is about to be sent, for the log.
     pub unfolded: VecDeque<(WorkerId, Vec<WorkerCommand>)>,
 }
 
@@ -85,12 +85,12 @@ impl Observability {
         Observability { log, ..Observability::default() }
     }
 
-    /// The time, if it is known within a message's handling.
+    /// The current time, or `now` without a clock.
     pub fn time(&self, now: Duration) -> Duration {
         self.clock.as_ref().map_or(now, |clock| clock())
     }
 
-    /// Whether anybody watches.
+    /// Whether there is a log or a watcher.
     pub fn is_on(&self) -> bool {
         self.log.is_some() || !self.watchers.is_empty()
     }
@@ -135,14 +135,14 @@ impl Observability {
         peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer, on));
     }
 
-    /// Asks a client or worker to emit events, or to stop.
+    /// Asks a peer to emit events, or to stop; also a probe of its clock.
     pub fn observe(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, on: bool) {
         let sent = self.time(now);
         self.clocks.ask(now, peer);
         outbox.push(peer, Message::Observe { on, sent });
     }
 
-    /// Asks again whose clocks were not looked at for long.
+    /// Probes the clocks that are due.
     pub fn tick(&mut self, now: Duration, outbox: &mut Outbox) {
         if self.is_on() {
             let due = self.clocks.due(now);
@@ -150,7 +150,7 @@ impl Observability {
         }
     }
 
-    /// A peer has answered what was sent at some time: then its own clock showed `here`.
+    /// A peer has answered the probe of time `sent`; its own clock showed `here`.
     pub fn measure(
         &mut self,
         now: Duration,
@@ -165,13 +165,13 @@ impl Observability {
         }
     }
 
-    /// Gives a watcher the events that it has not got yet.
+    /// Sends a watcher its queued events.
     pub fn give_events(&mut self, outbox: &mut Outbox, peer: PeerId, limit: u32, peers: Peers) {
         let messages = self.watchers.give(peer, limit, |named| peers.name(named));
         messages.into_iter().for_each(|message| outbox.push(peer, message));
     }
 
-    /// Takes events of a client or worker, which can only tell of itself.
+    /// Takes the events of a client or worker, and stamps them with its identity.
     pub fn take_events(
         &mut self,
         now: Duration,
@@ -201,9 +201,9 @@ impl Observability {
         }
     }
 
-    /// Takes what a worker tells of itself.
+    /// Stores a worker's report.
     pub fn take_report(&mut self, worker: WorkerId, peer: PeerId, mut report: Report) {
-        // One that was still on its way when the last watcher went counts from another beginning.
+        // A report in flight when the last watcher left counts from another start: drop it.
         if self.is_on() {
             for time in [&mut report.at, &mut report.since] {
                 *time = self.clocks.translate(peer, *time);
@@ -212,7 +212,7 @@ impl Observability {
         }
     }
 
-    /// Tells everybody of an event.
+    /// Logs an event, and queues it for watchers.
     pub fn emit(&mut self, now: Duration, event: Event, peers: Peers) {
         if let Some(log) = &mut self.log
             && event.what != What::Control
@@ -222,13 +222,13 @@ impl Observability {
         self.keep(event);
     }
 
-    /// Keeps an event for watchers; the log does not show it.
+    /// Queues an event for watchers only.
     pub fn keep(&mut self, event: Event) {
         self.dropped += self.watchers.keep(event);
     }
 
-    /// A client's commands have come: the log has each for itself, watchers those of one kind that
-    /// follow one another as one event.
+    /// A client's batch was received. The log gets a line for each command; watchers get one event
+    /// for each run of commands of one kind.
     pub fn received(&mut self, now: Duration, label: &str, session: u32, batch: &[ClientCommand]) {
         if let Some(log) = &mut self.log {
             batch.iter().for_each(|command| log.client_command(now, label, command));
@@ -250,7 +250,7 @@ impl Observability {
         }
     }
 
-    /// Commands go to a worker.
+    /// Commands are sent to a worker.
     pub fn dispatched(
         &mut self,
         now: Duration,

@@ -1,4 +1,4 @@
-//! The status of the dispatcher, its workers and its sessions.
+//! Snapshots of the dispatcher, its workers and its sessions.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::dispatcher::PeerId;
 use crate::sessions::{Session, Sessions};
 use crate::workers::Workers;
 
-/// Everything that the status is of.
+/// The state that a status describes.
 pub(crate) struct Cluster<'a> {
     pub sessions: &'a Sessions,
     pub workers: &'a Workers,
@@ -20,7 +20,7 @@ pub(crate) struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    /// The status at this moment, for one who asks.
+    /// The status at `now`, for the peer `asker`.
     pub fn status(&self, now: Duration, asker: PeerId) -> Status {
         let reports = &self.observability.reports;
         let workers = self.workers.iter().map(|worker| WorkerStatus {
@@ -44,7 +44,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// The batches of all sessions that a worker has something of.
+    /// How many batches, of all sessions, have parts in flight to a worker.
     fn batches(&self, worker: WorkerId) -> u64 {
         let of_session = |session: &Session| {
             let lanes = session.catalogue.slots.on(worker);

@@ -1,6 +1,6 @@
-//! Who watches, and the events that wait for them.
+//! A bounded event queue for each watcher.
 //!
-//! A watcher asks for what there is; what it is too slow for is dropped, and counted.
+//! Watchers poll. Events that exceed a slow watcher's queue are dropped and counted.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use gt_ir::message::{Message, Named};
 use crate::dispatcher::PeerId;
 use crate::sessions::Session;
 
-/// How many events wait for a watcher at most.
+/// The capacity of a watcher's queue.
 const MOST: usize = 1 << 16;
 
 /// All watchers.
@@ -21,11 +21,11 @@ pub(crate) struct Watchers(BTreeMap<PeerId, Watcher>);
 
 #[derive(Default)]
 struct Watcher {
-    /// Whether it has asked for events; some look at the status alone.
+    /// Whether it has polled for events; some watchers use the status alone.
     wants_events: bool,
     events: VecDeque<Event>,
     dropped: u64,
-    /// Whom it was told the names of.
+    /// The entities whose names it has received.
     told: BTreeSet<Named>,
 }
 
@@ -38,7 +38,7 @@ impl Watchers {
         self.0.insert(peer, Watcher::default());
     }
 
-    /// Whether it was one.
+    /// Returns whether the peer was a watcher.
     pub fn remove(&mut self, peer: PeerId) -> bool {
         self.0.remove(&peer).is_some()
     }
@@ -47,14 +47,14 @@ impl Watchers {
         self.0.values().any(|watcher| watcher.wants_events)
     }
 
-    /// So many events were lost before they came here.
+    /// Counts events that were dropped at the emitter.
     pub fn lose(&mut self, count: u64) {
         for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
             watcher.dropped = watcher.dropped.saturating_add(count);
         }
     }
 
-    /// Keeps an event for all who want events. Says how many have no room for it.
+    /// Queues an event for all watchers of events. Returns how many queues were full.
     pub fn keep(&mut self, event: Event) -> u64 {
         let mut dropped = 0;
         for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
@@ -68,7 +68,7 @@ impl Watchers {
         dropped
     }
 
-    /// What a watcher is sent of the events that it has not got yet.
+    /// Takes up to `limit` queued events, preceded by the names they need that are new to the watcher.
     pub fn give(
         &mut self,
         peer: PeerId,
@@ -92,7 +92,7 @@ impl Watchers {
     }
 }
 
-/// Whose names are needed to show an event.
+/// The entities whose names are needed to show an event.
 fn names(event: &Event) -> [Option<Named>; 4] {
     let session = (event.session != 0).then_some(Named::Session(event.session));
     let worker = match event.track {
@@ -109,8 +109,8 @@ fn names(event: &Event) -> [Option<Named>; 4] {
     [session, worker, other, (event.signal != 0).then_some(signal)]
 }
 
-/// The events that commands are on their way: a run of one kind is one. Frees, which stand between
-/// all others, are one at the end.
+/// Summarizes commands in transit as events: one for each run of one kind and signal. Frees are
+/// interspersed everywhere, so all of them become one event at the end.
 pub(super) fn summarize(
     at: Duration,
     kind: EventKind,
@@ -159,7 +159,7 @@ pub(super) fn summarize(
     }
 }
 
-/// An event of the dispatcher's own about a session's batch.
+/// One of the dispatcher's own events, about a session's batch.
 pub(crate) fn of_batch(
     kind: EventKind,
     session: &Session,

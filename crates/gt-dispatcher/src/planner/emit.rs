@@ -1,4 +1,4 @@
-//! Commands for workers: the stages of a move, and each slot's part of an instruction.
+//! Emits worker commands: the stages of a move, and each slot's part of an instruction.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::fabrics::SlotExchange;
 use super::moves::{Stage, StageKind};
 use super::streams::Streams;
 
-/// Carries out one stage of a move of a tensor; gives the new copy.
+/// Emits one stage of a move, and returns the new copy.
 pub fn stage(
     catalogue: &mut Catalogue,
     streams: &mut Streams,
@@ -50,7 +50,7 @@ pub fn stage(
     to
 }
 
-/// An instruction of the planner's own.
+/// An instruction that the planner adds.
 pub fn instruction(
     operation: &'static Operation,
     output: TensorId,
@@ -64,7 +64,7 @@ pub fn instruction(
     WorkerCommand::Run(Arc::new(made))
 }
 
-/// A slot's part of an instruction, or of what stands for it there.
+/// A slot's part of an instruction, or of its substitute there.
 pub fn part(
     of: &Instruction,
     operation: &'static Operation,
@@ -95,7 +95,7 @@ fn slice(streams: &mut Streams, from: &TensorCopy, to: &TensorCopy, meta: Meta, 
     }
 }
 
-/// A tensor of one number for a slot's part.
+/// Fills a slot's part with one value.
 pub fn filled(output: TensorId, value: Scalar, part: Meta, line: SourceId) -> WorkerCommand {
     let attributes = smallvec![Attribute::dims(&part.shape), Attribute::DType(part.dtype)];
     let operands = smallvec![Operand::Scalar(value)];
@@ -124,7 +124,7 @@ fn zeros(
     }
 }
 
-/// The partial values that rank `rank` of the target combines: all along the mesh axis.
+/// The source ranks and blocks that rank `rank` of the target combines, along the mesh axis.
 fn combined(
     from: &TensorCopy,
     to: &TensorCopy,
@@ -143,21 +143,21 @@ fn combined(
     }
 }
 
-/// What an exchange is about, for all slots alike.
+/// An exchange, without the slots' parts.
 pub struct Exchanged<'a> {
     pub from: &'a TensorCopy,
     pub to: &'a TensorCopy,
-    /// Of the tensor that is made.
+    /// Of the resulting tensor.
     pub meta: Meta,
     pub collective: Collective,
     pub reduction: Option<Reduction>,
     pub line: SourceId,
-    /// Whether engines that join each other may do it together.
+    /// Whether it may be a joint exchange.
     pub may_join: bool,
 }
 
 impl Exchanged<'_> {
-    /// Has all slots do their parts; engines that join each other, together. Gives its name.
+    /// Emits each slot's part, joint where the engines can; returns the transfer.
     pub fn emit(
         &self,
         catalogue: &mut Catalogue,
@@ -188,7 +188,7 @@ impl Exchanged<'_> {
     }
 }
 
-/// The number that changes nothing when it is combined.
+/// The neutral element of a reduction.
 pub fn identity(reduction: Reduction, dtype: gt_ir::DType) -> Scalar {
     use gt_ir::DType::{Bool, I8, I16, I32, I64, U8};
     let bounds = match dtype {

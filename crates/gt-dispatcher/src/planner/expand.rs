@@ -1,4 +1,4 @@
-//! Composite operations, planned as what they consist of.
+//! Expands composite operations and plans their steps.
 
 use gt_ir::instruction::{Instruction, Operands};
 use gt_ir::operation::Graph;
@@ -11,7 +11,7 @@ use super::catalogue::{Catalogue, Metas};
 use super::streams::Streams;
 
 impl Planner {
-    /// Plans what a composite operation consists of instead.
+    /// Plans the steps of a composite in its place.
     pub(super) fn expand(
         &mut self,
         catalogue: &mut Catalogue,
@@ -40,7 +40,7 @@ impl Planner {
         let given = expansion.values.len();
         let mut result = body(&mut expansion, &operands, &instruction.attributes);
         if (result.0 as usize) < given {
-            // One of the operands itself: the result needs a name of its own.
+            // The result is one of the operands: it needs a name of its own.
             let dims = Attribute::dims(&expansion.meta(result).shape);
             result = expansion.emit(&shape::RESHAPE, &[Operand::Tensor(result)], smallvec![dims]);
         }
@@ -57,13 +57,13 @@ impl Planner {
     }
 }
 
-/// Puts the steps of a composite onto the streams.
+/// Plans each step of a composite as its body emits it.
 struct Expansion<'a> {
     planner: &'a mut Planner,
     catalogue: &'a mut Catalogue,
     streams: &'a mut Streams,
     instruction: &'a Instruction,
-    /// What the steps work on. A step that fails has a shape all the same.
+    /// The operands and results of the steps. A failed step has a shape all the same.
     values: Vec<(TensorId, Meta)>,
     error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Records what is planned, for who asks.
+//! Records plans for `gt.debug.explain`.
 
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
 use gt_ir::layout::Layout;
@@ -7,11 +7,11 @@ use gt_ir::{Instruction, Meta, SlotId, SourceId};
 use super::moves::{Stage, StageKind};
 use super::slots::Slots;
 
-/// What is planned between the beginning and the end of an explanation.
+/// The steps planned since the recording began.
 #[derive(Default)]
 pub struct Recorder {
     steps: Vec<PlannedStep>,
-    /// Moves for the step that is planned now.
+    /// The moves of the step that is being planned.
     moves: Vec<PlannedMove>,
 }
 
@@ -21,7 +21,7 @@ pub enum Reason<'a> {
     /// An instruction needs it, in the scope of a signal if there is one.
     Needed {
         operation: &'static str,
-        /// Which of its operands.
+        /// The operand's index.
         operand: usize,
         scope: Option<&'a str>,
     },
@@ -29,7 +29,7 @@ pub enum Reason<'a> {
     Created,
 }
 
-/// Steps kept at most; what comes after is not explained.
+/// The most steps recorded; later ones are ignored.
 const LIMIT: usize = 100_000;
 
 impl Recorder {
@@ -54,7 +54,7 @@ impl Recorder {
         });
     }
 
-    /// An instruction was planned: with its operands in these layouts, and what was moved before.
+    /// Records a planned instruction, with the moves recorded since the last step.
     pub fn step(
         &mut self,
         instruction: &Instruction,
@@ -69,7 +69,7 @@ impl Recorder {
         }
     }
 
-    /// Something other than an instruction, such as a fetch.
+    /// Records a step that is no instruction, such as a fetch, if it moves data.
     pub fn other(
         &mut self,
         name: &str,
@@ -90,7 +90,7 @@ impl Recorder {
     }
 }
 
-/// A tensor and where it is, in the numbers that users know workers by.
+/// A tensor's placement, with workers by their configuration numbers.
 pub fn placed(slots: &Slots, meta: Meta, layout: &Layout) -> PlacedTensor {
     let workers = layout.mesh.slots.iter();
     PlacedTensor {

@@ -1,4 +1,4 @@
-//! Which workers' engines can move data together, and what they then do.
+//! Decides which exchanges are joint: carried out by the engines' collectives, such as NCCL's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use gt_ir::fabric::{Fabric, Joint, Member, Way};
 use gt_ir::sharding::Block;
 use gt_ir::{Exchange, SlotId, WorkerId};
 
-/// The workers whose engines join others.
+/// The workers whose engines have a fabric.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fabrics(BTreeMap<WorkerId, Endpoint>);
 
 /// A slot's part of an exchange.
 pub type SlotExchange = (SlotId, Exchange);
 
-/// Where a worker's engine is reached.
+/// A worker's engine on its fabric.
 #[derive(Clone, PartialEq, Eq)]
 struct Endpoint {
     name: String,
@@ -29,9 +29,8 @@ impl Fabrics {
         self.0.insert(worker, Endpoint { name, machine, fabric: fabric.clone() });
     }
 
-    /// Has engines carry out an exchange, of which these are all workers' parts. Workers that
-    /// nothing connects are groups of their own; a group of which one cannot join the others
-    /// sends pieces.
+    /// Marks the parts of an exchange as joint where engines can carry it out. Slots that exchange
+    /// nothing form separate groups; a group with a member that cannot join sends pieces.
     pub fn join(&self, parts: &mut [SlotExchange], host: impl Fn(SlotId) -> Option<WorkerId>) {
         if self.0.is_empty() {
             return;
@@ -47,7 +46,7 @@ impl Fabrics {
         }
     }
 
-    /// How the engines of a group carry out its parts; `None` if they cannot.
+    /// The joint exchange of a group; `None` if its engines cannot reach each other.
     fn joint(
         &self,
         parts: &[&SlotExchange],
@@ -58,7 +57,7 @@ impl Fabrics {
         let places: Vec<&Endpoint> =
             workers.iter().map(|worker| self.0.get(worker)).collect::<Option<_>>()?;
         let first = places[0];
-        // An engine takes part once in a call.
+        // An engine takes part in a collective call once.
         let mut members = BTreeSet::new();
         let mut devices = BTreeSet::new();
         let fits = places.iter().zip(&workers).all(|(place, worker)| {
@@ -86,11 +85,11 @@ impl Fabrics {
     }
 }
 
-/// The parts that something goes between, each group in the order of its slots.
+/// The connected components of the parts under sends, each in the order of its slots.
 fn groups(parts: &[SlotExchange]) -> Vec<Vec<usize>> {
     let places = parts.iter().enumerate().map(|(index, part)| (part.0, index));
     let places: BTreeMap<SlotId, usize> = places.collect();
-    // Each part begins as a group of its own, and goes over to that of whom it sends to.
+    // Each part begins as its own group, and merges with the groups that it sends to.
     let mut group_of: Vec<usize> = (0..parts.len()).collect();
     for (index, (_, part)) in parts.iter().enumerate() {
         for (to, _) in &part.parts.sends {
@@ -108,7 +107,7 @@ fn groups(parts: &[SlotExchange]) -> Vec<Vec<usize>> {
     groups.into_values().filter(|group| group.len() > 1).collect()
 }
 
-/// What goes between the members of a group.
+/// The collective call that a group's parts amount to.
 fn way(parts: &[&SlotExchange]) -> Way {
     let parts: Vec<&Exchange> = parts.iter().map(|(_, exchange)| exchange).collect();
     let reaches_all = |part: &&Exchange| {
@@ -145,7 +144,7 @@ fn way(parts: &[&SlotExchange]) -> Way {
     }
 }
 
-/// What a slot takes of its own input.
+/// The blocks that a slot takes from its own input.
 fn own_blocks(part: &Exchange) -> Vec<Block> {
     let own = part.parts.receives.iter().filter_map(|received| match &received.from {
         Sender::Own(block) => Some(*block),
@@ -179,7 +178,7 @@ mod tests {
         block
     }
 
-    /// The part of a worker that gives each of `to` these rows, and keeps `own`.
+    /// The part of a slot that sends these rows to each of `to`, and keeps `own`.
     fn part(slot: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> SlotExchange {
         let at = own.unwrap_or_else(|| rows(0, 1));
         let others = from.iter().map(|&worker| Sender::Slot(SlotId(worker)));
@@ -200,7 +199,7 @@ mod tests {
         (SlotId(slot), exchange)
     }
 
-    /// Slot and worker of a number are on each other.
+    /// Each slot is on the worker of the same number.
     fn host(slot: SlotId) -> Option<WorkerId> {
         Some(WorkerId(slot.0))
     }
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(ways(&fabrics, sums(all(&thirds))), [Some(Way::ReduceScatter); 3]);
         assert_eq!(ways(&fabrics, all(&|_, _| rows(0, 2))), [Some(Way::AllGather); 3]);
         assert_eq!(ways(&fabrics, all(&thirds)), [Some(Way::AllToAll); 3]);
-        // Uneven ones are not.
+        // Uneven blocks need an all-to-all.
         let uneven = |_, other| rows(2 * other as usize, 1 + usize::from(other == 0));
         assert_eq!(ways(&fabrics, sums(all(&uneven))), [Some(Way::AllToAll); 3]);
         let uneven = |worker, _| rows(0, 1 + usize::from(worker == 0));
@@ -247,12 +246,12 @@ mod tests {
             let giver = part(2, &[(0, whole), (1, second)], None, &[]);
             vec![giver, part(0, &[], None, &[2]), part(1, &[], None, &[2])]
         };
-        // Ranks follow the workers' numbers, whoever gives.
+        // Ranks follow the slots' numbers, whichever slot sends.
         assert_eq!(ways(&fabrics, parts(whole)), [Some(Way::Broadcast { root: 2 }); 3]);
         assert_eq!(ways(&fabrics, parts(rows(0, 1))), [Some(Way::AllToAll); 3]);
     }
 
-    /// Rows of a grid of workers are groups of their own; who only keeps its own is in none.
+    /// Rows of a grid of workers are separate groups; a slot that only keeps its own block is in none.
     #[test]
     fn who_is_not_connected_is_not_in_the_group() {
         let fabrics = fabrics(5, |_, _| {});
@@ -288,11 +287,11 @@ mod tests {
         assert!(!joins(&|worker, place| place.fabric.local = worker == 0));
         assert!(!joins(&|_, place| place.fabric.device = "the same".into()));
         assert_eq!(ways(&fabrics(1, |_, _| {}), pair()), [None; 2]);
-        // An engine on which two slots are.
+        // Two slots on one worker.
         let mut lent = pair();
         fabrics(2, |_, _| {}).join(&mut lent, |_| Some(WorkerId(0)));
         assert!(lent.iter().all(|(_, part)| part.joint.is_none()));
-        // A network has many machines, with devices of equal names.
+        // A fabric across machines: device names may repeat.
         assert!(joins(&|worker, place| {
             place.machine = format!("machine {worker}");
             place.fabric.local = false;

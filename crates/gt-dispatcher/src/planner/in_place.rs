@@ -1,4 +1,5 @@
-//! Instructions whose operands lie alike: computed where they are, without a strategy.
+//! The fast path: instructions whose operands have the same layout run where they are, without a
+//! search for a strategy.
 
 use std::sync::Arc;
 
@@ -16,20 +17,20 @@ use super::streams::Streams;
 
 /// Where the operands of an instruction are.
 pub(super) enum Operands {
-    /// All at one place, under these names.
+    /// All in one layout, under these names.
     Together {
         layout: Arc<Layout>,
         names: SmallVec<[TensorId; 3]>,
         provenance: Provenance,
     },
-    /// It has none.
+    /// The instruction has no tensor operand.
     None,
-    /// One is nowhere.
+    /// An operand has failed.
     Failed(Arc<Failure>),
     Apart,
 }
 
-/// The slot on which all operands are alone, if there is one.
+/// The single slot that has all operands, if there is one.
 #[inline]
 pub(super) fn single_place(catalogue: &Catalogue, instruction: &Instruction) -> Operands {
     gather(catalogue, instruction, |copy, layout| match layout {
@@ -38,8 +39,8 @@ pub(super) fn single_place(catalogue: &Catalogue, instruction: &Instruction) -> 
     })
 }
 
-/// The layout of all operands of an elementwise instruction, if they all have the one of the
-/// result: then nothing else is worth a thought. Numbers may stand among them.
+/// The layout of an elementwise instruction's operands, if all tensors share it and have the
+/// result's shape: no other strategy can be cheaper.
 pub(super) fn aligned(
     catalogue: &Catalogue,
     instruction: &Instruction,
@@ -62,8 +63,8 @@ pub(super) fn aligned(
     })
 }
 
-/// The place of all operands, if each is in one layout only and `fits` finds it the same as that of
-/// those before.
+/// The operands' common layout, if each has one copy only and `fits` accepts it, given the layout
+/// of the first.
 #[inline]
 fn gather(
     catalogue: &Catalogue,
@@ -96,8 +97,8 @@ fn gather(
     }
 }
 
-/// Each slot of a layout in which the operands lie computes its part as the whole is computed: on
-/// one slot alone, or elementwise.
+/// Emits the instruction for each slot of the operands' layout: either that is a single slot, or
+/// the operation is elementwise, so that parts are computed like the whole.
 #[inline]
 pub(super) fn run_in_place(
     catalogue: &mut Catalogue,

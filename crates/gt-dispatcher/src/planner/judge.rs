@@ -1,5 +1,5 @@
-//! What a strategy does to the tensors of an instruction: whether its result stays, is a sum, or
-//! needs what nobody asked to have moved.
+//! Predicates on a strategy: whether its result is an update that keeps its layout, the output of
+//! a reduction, or in need of moves that the program did not ask for.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::catalogue::{Catalogue, TensorCopy};
 use super::moves::cost;
 use super::strategy::{Strategy, is_place};
 
-/// Where the first operand of an elementwise instruction was placed, if on this mesh: an update
-/// of a tensor is to lie as the tensor.
+/// The layout of the first operand of an elementwise instruction, if a scope placed it on this
+/// mesh: an update of a tensor keeps the tensor's layout.
 pub(super) fn updated(
     catalogue: &Catalogue,
     instruction: &Instruction,
@@ -30,7 +30,7 @@ pub(super) fn updated(
     stays.then(|| Arc::clone(layout))
 }
 
-/// Whether a result is cut because partial values are added up that way.
+/// Whether a result is sharded because partial operands are reduce-scattered.
 pub(super) fn adds_up(
     catalogue: &Catalogue,
     instruction: &Instruction,
@@ -46,7 +46,7 @@ pub(super) fn adds_up(
         })
 }
 
-/// Whether a strategy puts together what is cut on this mesh.
+/// Whether a strategy gathers an operand that is sharded on its mesh.
 pub(super) fn gathers(
     catalogue: &Catalogue,
     instruction: &Instruction,
@@ -66,8 +66,8 @@ pub(super) fn gathers(
         })
 }
 
-/// What is wrong with a strategy that moves more than `limit` bytes of a tensor that is cut on
-/// the very workers that compute: no scope and no sum asks for that.
+/// The error, in strict mode, of a strategy that moves more than `limit` bytes of an operand that
+/// is already on the computing mesh, where neither a scope nor a reduction requires it.
 pub(super) fn unplanned(
     catalogue: &Catalogue,
     instruction: &Instruction,

@@ -14,7 +14,7 @@ use super::emit;
 use super::strategy::{Share, Strategy};
 use super::streams::Streams;
 
-/// An instruction with its strategy, about to be made specific to each slot.
+/// An instruction and its strategy, from which each slot's part follows.
 pub(super) struct Local<'a> {
     pub instruction: &'a Instruction,
     pub rule: &'a Rule,
@@ -53,7 +53,7 @@ impl Local<'_> {
         self.reduced().next().is_some()
     }
 
-    /// Mesh axes along which a factor is cut that is not in the output.
+    /// The mesh axes along which a reduced factor (one not in the output) is sharded.
     fn reduced(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
         self.strategy.shares.iter().enumerate().filter_map(|(mesh_axis, share)| {
             let Share::Factor(factor) = share else { return None };
@@ -76,7 +76,7 @@ impl Local<'_> {
         let line = self.instruction.source;
         let share = self.share(rank);
         if share == 0.0 && self.rule.adds_first {
-            // It has nothing to add to its summand.
+            // Its shard of the factor is empty: the result is its summand.
             let dims = smallvec![Attribute::dims(&part_meta.shape)];
             let first = names[..1].iter().copied().collect();
             let (instruction, results) = (self.instruction, smallvec![part_meta]);
@@ -84,7 +84,7 @@ impl Local<'_> {
             return streams.push(slot, as_it_is);
         }
         if share == 0.0 {
-            // It has no part of what is combined, and must not change it.
+            // Its shard of the factor is empty: it contributes the neutral element.
             let (mesh_axis, _) = self.reduced().next().expect("only then a share is 0");
             let Placement::Partial(reduction) = self.strategy.output.placements[mesh_axis] else {
                 unreachable!("a reduced factor leaves partial values")
@@ -120,7 +120,7 @@ impl Local<'_> {
         streams.push(slot, WorkerCommand::Free(average));
     }
 
-    /// How much of what is combined this rank has: 1 is all.
+    /// The fraction of the reduced factors that this rank has: 1 is all.
     fn share(&self, rank: usize) -> f64 {
         self.reduced()
             .map(|(mesh_axis, factor)| {

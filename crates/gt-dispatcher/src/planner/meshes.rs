@@ -1,4 +1,4 @@
-//! The meshes in use: equal ones are one.
+//! Interns meshes: equal meshes share one allocation and number.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 
 #[derive(Default)]
 pub struct Meshes {
-    /// By a hash of lengths and slots. Those that nobody uses are forgotten in time.
+    /// By a hash of dims and slots. Unused meshes are swept as the table grows.
     known: FxHashMap<u64, SmallVec<[Weak<Mesh>; 1]>>,
-    /// How many were in use when that was last counted.
+    /// Entries left by the last sweep.
     used: usize,
     next: u32,
 }
@@ -43,7 +43,7 @@ impl Meshes {
         mesh
     }
 
-    /// The mesh of one slot alone.
+    /// The mesh of a single slot.
     pub fn single(&mut self, slot: SlotId) -> Arc<Mesh> {
         self.get(&[1], &[slot])
     }

@@ -1,18 +1,16 @@
-//! The planner: rewrites a session's stream for the worker slots that compute it.
+//! The planner: decides on which slots each instruction runs, and emits the commands and the data
+//! movement that this takes.
 //!
-//! - [`catalogue`]: a session's tensors, and the copies there are of each; [`slots`]: its slots;
-//!   [`meshes`]: the sets of slots in use.
-//! - [`scope`]: what signals ask for.
-//! - [`strategy`]: the ways to compute an instruction, and the cheapest.
-//! - [`moves`]: from one layout to another.
-//! - [`explain`]: records what is planned, for who asks.
-//! - [`run`]: one instruction with all of these; [`in_place`]: one that needs none of them;
-//!   [`judge`]: what a strategy does to its tensors; [`expand`]: a composite as several;
-//!   [`mod@slice`]: a part of what is cut.
-//! - [`plans`]: iterations that were planned before; [`plan`]: one of them; [`write`]: an iteration as a template for
-//!   workers; [`touches`]: what it concerns; [`moving`]: what its slices depend on.
-//! - [`local`]: each slot's part of an instruction; [`emit`]: of a move; [`fabrics`]: which moves
-//!   engines make themselves.
+//! - State: [`catalogue`]: a session's tensors and their copies; [`slots`]: its slots; [`meshes`]:
+//!   the meshes in use; [`scope`]: the placements that signals ask for.
+//! - One instruction: [`run`]: the general path; [`in_place`]: the fast path, if operands share a
+//!   layout; [`strategy`]: the cheapest way to shard it; [`judge`]: predicates on a strategy;
+//!   [`expand`]: composites; [`mod@slice`]: slices along sharded axes.
+//! - Output: [`moves`]: the stages from one layout to another; [`local`]: each slot's part of an
+//!   instruction; [`emit`]: commands; [`fabrics`]: joint exchanges; [`streams`]: commands by slot.
+//! - Iterations: [`plans`]: the plans kept; [`plan`]: one of them; [`write`]: a planned iteration
+//!   as templates; [`touches`]: the tensors that it uses; [`moving`]: its slices.
+//! - [`explain`]: records what is planned, on request.
 
 mod catalogue;
 mod emit;
@@ -57,20 +55,20 @@ use explain::{Reason, Recorder};
 use meshes::Meshes;
 use scope::Wanted;
 
-/// Data up to this size goes to several workers as it is; more goes to one, which passes it on.
+/// Replicated data up to this size is sent to each slot; larger data to one, which forwards it.
 const SMALL_DATA: usize = 64 << 10;
 
 /// Plans the streams of all sessions.
 pub struct Planner {
     meshes: Meshes,
-    /// Tensors from this size on are cut over all workers where no signal says otherwise.
+    /// Tensors of at least this many bytes are sharded over all workers if no signal places them.
     auto_shard: Option<usize>,
-    /// An iteration stops for others after so much work: see [`gt_ir::Operation::work`].
+    /// The work ([`gt_ir::Operation::work`]) after which an iteration yields to other lanes.
     quantum: u64,
     stats: Stats,
 }
 
-/// What the planner has done.
+/// Counters.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Stats {
     /// Moves between workers, and their bytes.
@@ -86,7 +84,7 @@ impl Default for Planner {
 }
 
 impl Planner {
-    /// Cuts tensors of at least `bytes` over all workers without being told.
+    /// Shards tensors of at least `bytes` over all workers where no signal places them.
     pub fn shard_automatically(&mut self, bytes: usize) {
         self.auto_shard = Some(bytes);
     }
@@ -95,12 +93,12 @@ impl Planner {
         self.stats
     }
 
-    /// How much work is an engine's quantum at most, if the slowest does so much in a second.
+    /// Sets the quantum: a hundredth of the work that the slowest engine does in a second.
     pub fn set_rate(&mut self, rate: u64) {
         self.quantum = (rate / 100).max(1);
     }
 
-    /// A slot's worker is gone: what only it had has failed.
+    /// A slot's worker is gone: tensors that it alone had fail.
     pub fn lose_slot(
         &mut self,
         catalogue: &mut Catalogue,
@@ -114,7 +112,7 @@ impl Planner {
     /// Plans an instruction.
     ///
     /// # Errors
-    /// It names what no valid client would.
+    /// No valid client would send it.
     pub fn instruction(
         &mut self,
         catalogue: &mut Catalogue,
@@ -130,11 +128,11 @@ impl Planner {
         self.run(catalogue, streams, instruction)
     }
 
-    /// Plans a tensor made from data: to where its scope wants it. Gives the slot that gets the
-    /// data as it came.
+    /// Plans a tensor made from data, placed as its scope asks. Returns the first slot that receives
+    /// the data.
     ///
     /// # Errors
-    /// It has a name that no valid client would give.
+    /// The name is one that no valid client would give.
     pub fn create(
         &mut self,
         catalogue: &mut Catalogue,
@@ -184,8 +182,8 @@ impl Planner {
         Ok(Some(slot))
     }
 
-    /// Has `fetch` send the commands that need a tensor whole, to a slot that has it so. If none
-    /// has, one gets a copy for the time being.
+    /// Emits the command that `fetch` makes for a slot with the whole tensor. If no slot has it, one
+    /// gets a temporary copy.
     pub fn with_whole(
         &mut self,
         catalogue: &mut Catalogue,
@@ -207,21 +205,21 @@ impl Planner {
         catalogue.drop_copy(id, &copy, streams);
     }
 
-    /// Begins to record what is planned for a session.
+    /// Begins to record a session's plans.
     pub fn begin_explaining(&self, catalogue: &mut Catalogue) {
         catalogue.recorder = Some(Recorder::default());
     }
 
-    /// What was planned since then.
+    /// Ends the recording and returns it.
     pub fn end_explaining(&self, catalogue: &mut Catalogue) -> Explanation {
         let recorder = catalogue.recorder.take().unwrap_or_default();
         recorder.explanation(&catalogue.slots, &catalogue.memory())
     }
 
-    /// Where a tensor is: in how many layouts, and on which workers.
+    /// The placement of each copy of a tensor.
     ///
     /// # Errors
-    /// It is nowhere, and why.
+    /// The tensor's failure.
     pub fn locate(
         &self,
         catalogue: &Catalogue,
@@ -232,13 +230,13 @@ impl Planner {
         Ok(copies.iter().map(place).collect())
     }
 
-    /// Forgets a tensor.
+    /// Frees a tensor.
     #[inline]
     pub fn free(&mut self, catalogue: &mut Catalogue, streams: &mut Streams, id: TensorId) {
         catalogue.free(id, streams);
     }
 
-    /// What the signal of an instruction asks for.
+    /// The placement that an instruction's signal asks for.
     fn wanted(&mut self, catalogue: &mut Catalogue, signal: u32) -> Result<Option<Wanted>, String> {
         if signal == 0 {
             return Ok(None);
@@ -248,7 +246,7 @@ impl Planner {
         Ok(wanted.cloned())
     }
 
-    /// A large tensor is cut over all workers, if that is asked for.
+    /// The automatic placement of a large tensor, if that is enabled.
     fn automatic(&mut self, catalogue: &Catalogue, meta: Meta) -> Option<Wanted> {
         let threshold = self.auto_shard?;
         let slots: Vec<SlotId> = catalogue.slots.numbers().iter().map(|(_, slot)| *slot).collect();
@@ -261,7 +259,7 @@ impl Planner {
     }
 }
 
-/// Records what is not an instruction: the copy of a tensor that was made last.
+/// Records a step that is no instruction: the move from a tensor's first copy to its last.
 fn record_other(catalogue: &mut Catalogue, name: &str, id: TensorId, line: SourceId) {
     if catalogue.recorder.is_none() {
         return;
@@ -275,7 +273,7 @@ fn record_other(catalogue: &mut Catalogue, name: &str, id: TensorId, line: Sourc
     }
 }
 
-/// Whether the parts of data lie one after another, or are small copies.
+/// Whether data is split here: its parts are contiguous, or it is small and replicated.
 fn splits(layout: &Layout, data: &TensorData) -> bool {
     match layout.placements.as_slice() {
         [Placement::Shard { axis: 0, .. }] => true,
@@ -286,7 +284,7 @@ fn splits(layout: &Layout, data: &TensorData) -> bool {
     }
 }
 
-/// The part of data for a rank.
+/// A rank's part of the data.
 fn part(data: &TensorData, layout: &Layout, rank: usize) -> TensorData {
     let block = layout.block(data.shape, rank);
     if block.shape == data.shape {

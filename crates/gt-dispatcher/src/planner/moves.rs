@@ -1,23 +1,23 @@
-//! From one layout of a tensor to another: which bytes go where.
+//! Redistribution: the stages that take a tensor from one layout to another, and their cost.
 
 use gt_ir::Meta;
 use gt_ir::exchange::Collective;
 use gt_ir::layout::{Layout, Placement, balanced_cuts};
 use gt_ir::sharding::{Block, Reduction};
 
-/// One step on the way from a layout to another.
+/// One step of a redistribution.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage {
     pub kind: StageKind,
     /// The layout after it.
     pub layout: Layout,
-    /// What goes between workers.
+    /// The bytes sent between slots.
     pub bytes: u64,
 }
 
 impl Stage {
-    /// What it counts when ways are compared: its bytes. An all-reduce in one step, which sends
-    /// more to be faster, counts as one in two.
+    /// The cost when strategies are compared: its bytes. A one-step all-reduce, which sends more to
+    /// save latency, counts as much as one in two steps.
     fn price(&self) -> u64 {
         match self.kind {
             StageKind::Combine { mesh_axis, collective: Collective::AllReduce, .. } => {
@@ -30,25 +30,24 @@ impl Stage {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum StageKind {
-    /// Each worker takes a part of what it has.
+    /// Each slot takes a slice of its part: no communication.
     Slice,
-    /// Along this mesh axis the first keeps the value, the others have zeros.
+    /// To a partial sum: the first slot along this mesh axis keeps the value, the others get zeros.
     Zeros { mesh_axis: usize },
-    /// Blocks go to whoever needs them.
+    /// Blocks are sent to the slots that need them.
     Blocks(Collective),
     /// Partial values along this mesh axis are combined where they are needed.
     Combine { mesh_axis: usize, reduction: Reduction, collective: Collective },
 }
 
-/// Up to this size an all-reduce sends everything to everyone: one step instead of two.
+/// An all-reduce of up to this many bytes takes one step: each slot sends all to all.
 const SMALL: u64 = 1 << 10;
 
 fn elements(block: &Block) -> u64 {
     block.shape.numel() as u64
 }
 
-/// How many bytes must go between workers for the blocks of `to`, from layout `from`, in which
-/// nothing is partial.
+/// The bytes sent between slots to get from `from` to `to`, neither of which is partial.
 fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
     let same = from.mesh == to.mesh;
     if same && from.placements == to.placements {
@@ -65,14 +64,14 @@ fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
     total * meta.dtype.size() as u64
 }
 
-/// The bytes of all workers' blocks together.
+/// The bytes of all slots' blocks together.
 fn held_bytes(layout: &Layout, meta: Meta) -> u64 {
     let shape = meta.shape;
     let total: u64 = (0..layout.mesh.size()).map(|rank| elements(&layout.block(shape, rank))).sum();
     total * meta.dtype.size() as u64
 }
 
-/// How many bytes go between workers from one layout to the other; `None` if there is no way.
+/// The bytes sent between slots from one layout to the other; `None` if there is no way.
 pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     if from == to {
         return Some(0);
@@ -83,7 +82,7 @@ pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     Some(stages(from, to, meta)?.iter().map(Stage::price).sum())
 }
 
-/// What it will cost at least to make a whole of partial values in the end, `wanted` if given.
+/// A lower bound on the cost of combining a layout's partial values later, into `wanted` if given.
 pub fn cost_of_combining(layout: &Layout, wanted: Option<&Layout>, meta: Meta) -> u64 {
     if !layout.is_partial() {
         return 0;
@@ -105,7 +104,7 @@ pub fn cost_of_combining(layout: &Layout, wanted: Option<&Layout>, meta: Meta) -
     cost(layout, &whole, meta).unwrap_or(0)
 }
 
-/// The steps from one layout to the other; `None` if there is no way (to other partial values).
+/// The stages from one layout to the other; `None` if there is no way (to other partial values).
 pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Stage>> {
     let mut stages = Vec::new();
     let mut now = from.clone();
@@ -123,7 +122,7 @@ pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Stage>> {
             combine(&mut now, mesh_axis, reduction, &to.placements[mesh_axis], meta, &mut stages);
         }
     }
-    // What is to be partial sums comes from whole values.
+    // New partial sums are made from replicated values.
     let mut whole = to.clone();
     for (mesh_axis, placement) in whole.placements.iter_mut().enumerate() {
         match (&now.placements.get(mesh_axis), &placement) {
@@ -173,8 +172,8 @@ fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
     Stage { kind, layout: to.clone(), bytes }
 }
 
-/// Combines partial values along a mesh axis into `target`, as far as that is a shard; else
-/// into copies.
+/// Combines partial values along a mesh axis: into shards if `target` is `Shard` along a free
+/// axis, or else into replicas.
 fn combine(
     now: &mut Layout,
     mesh_axis: usize,
@@ -195,7 +194,7 @@ fn combine(
         let bytes = held / workers * (workers - 1);
         return stages.push(Stage { kind, layout: now.clone(), bytes });
     }
-    // The longest free axis, if it gives everyone a part.
+    // The longest free axis that has a part for every slot.
     let longest = (0..meta.shape.rank())
         .filter(|axis| !taken.contains(axis) && meta.shape[*axis] as u64 >= workers)
         .max_by_key(|&axis| (meta.shape[axis], std::cmp::Reverse(axis)));
@@ -225,7 +224,7 @@ fn combine(
 fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Stage>) {
     for mesh_axis in 0..now.placements.len() {
         let Placement::Partial(reduction) = now.placements[mesh_axis] else { continue };
-        // One worker can combine them all by itself.
+        // A single receiver combines all of them itself.
         if now.mesh.dims.len() == 1 && to.mesh.size() == 1 {
             let there = now.mesh.rank_of(to.mesh.slots[0]).is_some();
             let senders = now.mesh.size() as u64 - u64::from(there);
@@ -269,8 +268,8 @@ mod tests {
         Layout { mesh: Arc::clone(mesh), placements: smallvec![placement] }
     }
 
-    /// (n - 1) T for gathering, scattering sums and sending to everyone; twice that for an
-    /// all-reduce; (n - 1) / n T for all-to-all, where T is the size of the whole.
+    /// With T the size of the whole: (n - 1) T for all-gather, reduce-scatter and broadcast; twice
+    /// that for all-reduce; (n - 1) / n T for all-to-all.
     #[test]
     fn bytes_are_the_known_optimum() {
         let meta = Meta::new(DType::F32, Shape::new(&[64, 128]).unwrap());

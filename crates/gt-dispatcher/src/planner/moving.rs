@@ -1,4 +1,4 @@
-//! What the slices of an iteration depend on: noted while it is planned, for its template.
+//! Records how the slices of an iteration are planned, so that its template can be written.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use gt_ir::layout::Layout;
 use gt_ir::{Shape, TensorId, TransferId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A slice whose blocks follow from its place.
+/// A slice moved by an exchange, whose blocks follow from the slice's position.
 #[derive(Clone)]
 pub struct Taken {
     pub output: TensorId,
@@ -29,27 +29,27 @@ impl Moving {
         self.fixed.clear();
     }
 
-    /// An exchange takes a slice, and may take it from elsewhere as well.
+    /// Registers an exchange that moves a slice: the same exchange works for other positions.
     pub fn takes(&mut self, transfer: TransferId, taken: Taken) {
-        // Only what an iteration makes is asked for.
+        // Only exchanges of one iteration are looked up, so later ones need not be kept.
         if self.taken.len() < gt_ir::template::MAX_STEPS {
             self.taken.insert(transfer, taken);
         }
     }
 
-    /// A slice is planned for its place alone.
+    /// Registers a slice whose plan holds for this position only.
     pub fn is_fixed(&mut self, output: TensorId) {
         if self.fixed.len() < gt_ir::template::MAX_STEPS {
             self.fixed.insert(output);
         }
     }
 
-    /// The slice that an exchange has taken.
+    /// The slice that an exchange moves.
     pub fn taken(&self, transfer: TransferId) -> Option<&Taken> {
         self.taken.get(&transfer)
     }
 
-    /// Whether a slice was planned for its place alone.
+    /// Whether a slice's plan holds for its position only.
     pub fn was_fixed(&self, output: TensorId) -> bool {
         self.fixed.contains(&output)
     }

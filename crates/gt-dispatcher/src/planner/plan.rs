@@ -1,4 +1,4 @@
-//! One iteration that was planned: what its slots are sent, and where tensors lie afterwards.
+//! The plan of one iteration: a template for each slot, and the tensors' layouts afterwards.
 
 use std::sync::Arc;
 
@@ -13,45 +13,49 @@ use super::plans::{Iteration, Unfold};
 use super::streams::Streams;
 use super::touches::Span;
 
-/// An iteration that was planned.
+/// A plan of an iteration, to be reused.
 pub(super) struct IterationPlan {
     pub key: Key,
-    /// What it began with, in the order of what it touches.
+    /// The tensors that it touches, as they were before it, in the order of [`Touches`].
+    ///
+    /// [`Touches`]: super::touches::Touches
     pub before: Vec<Before>,
-    /// For each name that it touches, which of these tensors it is: some may be the same.
+    /// For each name that it touches, the index of its tensor in `before`: names may coincide.
     pub same: Vec<usize>,
-    /// Numbers that decide how it is planned, by slot of the client's template.
+    /// Numbers that the plan depends on, by number slot of the client's template.
     pub fixed: Vec<(u32, i64)>,
-    /// Names of the planner's own, and transfers, that it uses.
+    /// How many planner-made names, and transfers, it uses.
     pub made: u64,
     pub transfers: u64,
     pub number: u32,
     pub definitions: Vec<(SlotId, Definition)>,
-    /// Whether the workers have their templates.
+    /// Whether the workers have the templates.
     pub is_told: bool,
-    /// The steps of the longest of its templates.
+    /// The number of steps of its longest template.
     pub weight: u32,
     pub bindings: Bindings,
-    /// The first exchange of its last iteration, and what of that was not as predicted.
+    /// The first transfer of its last iteration.
     pub transfer: TransferId,
+    /// The bindings of its last iteration that were not as predicted.
     pub changed_tensors: Vec<(u32, TensorId)>,
     pub changed_numbers: Vec<(u32, Scalar)>,
-    /// Which copy of which touched tensor each slot is.
+    /// For each tensor slot, the touched tensor and its copy.
     pub slots: Vec<(usize, usize)>,
-    /// The client's number that each number is.
+    /// The number slots of the client's template that its own number slots correspond to.
     pub numbers: std::ops::Range<u32>,
-    /// Where touched tensors lie afterwards, if otherwise than before; `None` if they are freed.
+    /// The touched tensors that it changes, as they are afterwards; `None` if freed.
     pub after: Vec<(Name, Option<After>)>,
-    /// And what it makes, by its place.
+    /// The tensors that it makes, by their place in the template.
     pub results: Vec<(u32, After)>,
     pub used: u64,
-    /// How many changes the catalogue had after its last iteration,
+    /// [`Catalogue::changes`] after its last iteration.
     pub changes: u64,
-    /// and whether that followed on one of the same plan, with nothing that differed.
+    /// Whether that iteration followed directly on one of the same plan, with all tensors as
+    /// predicted: then the next one need not be compared.
     pub is_steady: bool,
 }
 
-/// Which steps of which template, and all else that planning depends on.
+/// The steps, and everything else besides tensors that planning depends on.
 #[derive(Clone, PartialEq)]
 pub(super) struct Key {
     pub span: Span,
@@ -60,7 +64,7 @@ pub(super) struct Key {
     pub signals: u64,
 }
 
-/// A tensor as an iteration finds it.
+/// A tensor before an iteration.
 #[derive(PartialEq)]
 pub(super) struct Before {
     meta: Meta,
@@ -74,7 +78,7 @@ impl Before {
         Before { meta: placed.meta, provenance: placed.provenance, layouts }
     }
 
-    /// What a slot has of each copy.
+    /// A slot's part of each copy.
     pub fn parts(&self, slot: SlotId) -> impl Iterator<Item = Option<Meta>> + '_ {
         self.layouts.iter().map(move |layout| {
             let block = layout.block(self.meta.shape, layout.mesh.rank_of(slot)?);
@@ -93,7 +97,7 @@ impl Before {
     }
 }
 
-/// A tensor as an iteration leaves it.
+/// A tensor after an iteration.
 pub(super) struct After {
     pub meta: Meta,
     pub provenance: Provenance,
@@ -103,29 +107,29 @@ pub(super) struct After {
 pub(super) struct CopyAfter {
     pub layout: Arc<Layout>,
     pub name: NameAfter,
-    /// Whether it was made for an instruction, and may be dropped for want of memory.
+    /// Whether it is an extra copy, which may be dropped to save memory.
     pub moved: bool,
 }
 
-/// What a copy is called afterwards.
+/// The name of a copy afterwards.
 #[derive(Clone, Copy)]
 pub(super) enum NameAfter {
-    /// As the tensor's copy of this number before.
+    /// That of the tensor's copy of this index before.
     Kept(usize),
     Named(Name),
 }
 
 impl IterationPlan {
-    /// Whether the numbers are those that decide how it is planned.
+    /// Whether the numbers that the plan depends on have the same values.
     pub fn fixed_fits(&self, iteration: &Iteration) -> bool {
         let bindings = &iteration.instance.bindings;
         self.fixed.iter().all(|(slot, value)| bindings.number(*slot).as_i64() == *value)
     }
 
-    /// Another iteration begins, as predicted.
+    /// Advances the bindings to another iteration, as predicted.
     pub fn begin(&mut self, catalogue: &mut Catalogue, iteration: &Iteration) {
         if !self.is_told {
-            // Workers begin with what the last iteration was bound to, and nothing else.
+            // Workers that get the templates anew start from the last iteration's bindings.
             let widths = self.definitions.first().map_or([0, 0], |(_, of)| of.template.widths);
             self.bindings = Bindings::new(widths, &self.bindings.start());
             for (_, definition) in &mut self.definitions {
@@ -140,8 +144,8 @@ impl IterationPlan {
         self.changed_numbers.clear();
     }
 
-    /// Binds the numbers that the client says are others than predicted: all else is as predicted
-    /// here, too.
+    /// Binds the numbers that differ from the prediction by the client's invocation: all others are
+    /// as predicted here, too.
     pub fn bind_told(&mut self, iteration: &Iteration) {
         let told = iteration.invocation.numbers.iter();
         for (slot, value) in told.filter(|(slot, _)| self.numbers.contains(slot)) {
@@ -151,8 +155,8 @@ impl IterationPlan {
         }
     }
 
-    /// Binds the copies that the slots are, and all numbers. Says whether any is another than
-    /// predicted that the client has not told so.
+    /// Binds all tensor slots and numbers. Returns whether any differs from the prediction that the
+    /// client's invocation does not mention.
     pub fn bind(&mut self, iteration: &Iteration, copies: &[TensorId]) -> bool {
         for (slot, &id) in (0..).zip(copies) {
             if self.bindings.tensor(Name::Outside(slot)) != id {
@@ -174,11 +178,10 @@ impl IterationPlan {
         differs
     }
 
-    /// Sends the workers the iteration that it was written from, which has given names of the
-    /// planner's own from `made` on.
+    /// Sends the iteration that the plan was written from, whose planner-made names begin at `made`.
     pub fn send_first(&mut self, streams: &mut Streams, made: TensorId, unfold: Option<Unfold>) {
         let start = self.bindings.start();
-        // As if it had followed on another one: what differs from that is told.
+        // As if it followed on a previous iteration: the invocation has what differs from that.
         let widths = self.definitions.first().map_or([0, 0], |(_, of)| of.template.widths);
         let back =
             |index: usize| TensorId(start.bases[index].0.wrapping_sub(u64::from(widths[index])));
@@ -197,7 +200,7 @@ impl IterationPlan {
         self.send(streams, unfold);
     }
 
-    /// Sends the workers the iteration.
+    /// Sends the iteration: an invocation for each slot, after its definition if that is new.
     pub fn send(&mut self, streams: &mut Streams, mut unfold: Option<Unfold>) {
         let invocation = Arc::new(Invocation {
             template: self.number,
@@ -221,7 +224,7 @@ impl IterationPlan {
         self.is_told = true;
     }
 
-    /// Lets the tensors lie as they do after the iteration.
+    /// Updates the catalogue to the state after the iteration.
     pub fn apply(&self, catalogue: &mut Catalogue, iteration: &Iteration) {
         let names = &iteration.instance.bindings;
         for (name, after) in &self.after {

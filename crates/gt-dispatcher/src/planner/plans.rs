@@ -1,12 +1,12 @@
-//! Iterations that were planned before: what is the same again is not planned again.
+//! A cache of plans for iterations of client templates.
 //!
-//! An iteration of a client's template is planned instruction by instruction once, and kept: what
-//! each slot was sent, as a template of its own, and where the tensors lie afterwards. When an
-//! iteration begins as a planned one did (the same steps, on tensors that lie in the same way), the
-//! workers invoke their templates, and the plan says where the tensors lie.
+//! An iteration is planned instruction by instruction once, and kept as a plan: each slot's
+//! commands, as a template, and the tensors' layouts afterwards. A later iteration of the same
+//! steps, on tensors with the same layouts, invokes the slots' templates, and takes the layouts
+//! from the plan.
 //!
-//! An iteration that follows directly on one of the same plan begins as that one ended: there is
-//! nothing to compare, and it costs what it keeps, and what differs from the prediction.
+//! An iteration that follows directly on one of the same plan needs no comparison: its cost
+//! depends only on the tensors that change, and on the bindings that differ from the prediction.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ use super::streams::Streams;
 use super::touches::{Span, Touches};
 use super::write::write;
 
-/// The most iterations of a session whose plans are kept.
+/// The most plans kept for a session.
 const MOST: usize = 32;
 
 /// The planned iterations of a session.
 #[derive(Default)]
 pub struct Plans {
     plans: Vec<IterationPlan>,
-    /// What they touch, worked out once.
+    /// The names that each span touches, cached.
     touches: FxHashMap<Span, Arc<Touches>>,
     clock: u64,
 }
 
-/// An iteration at hand.
+/// An iteration to be planned.
 #[derive(Clone, Copy)]
 pub struct Iteration<'a> {
     pub instance: &'a Instance,
@@ -50,7 +50,7 @@ impl<'a> Iteration<'a> {
         Iteration { instance, invocation, span: Span { template, part, freed } }
     }
 
-    /// Whether it is run from its first step to its last, and frees what it usually does.
+    /// Whether it runs all steps and does all frees of its template.
     fn is_whole(&self) -> bool {
         let IterationPart { first, last, frees } = self.span.part;
         let template = &self.instance.template;
@@ -59,7 +59,7 @@ impl<'a> Iteration<'a> {
     }
 }
 
-/// What an iteration begins with, noted before it is planned.
+/// The state before an iteration, recorded so that its plan can be kept.
 pub struct Beginning {
     pub(super) key: Key,
     pub(super) touched: Vec<(Name, TensorId)>,
@@ -71,13 +71,12 @@ pub struct Beginning {
     pub(super) transfer: TransferId,
 }
 
-/// What is told to who logs what an invocation stands for.
+/// Called for each invocation, so that the log can show what it stands for.
 pub type Unfold<'a> = &'a mut dyn FnMut(SlotId, &Definition, &Bindings, TransferId);
 
 impl Planner {
-    /// Has the workers do an iteration that was planned before, but for the frees that it does not
-    /// usually do. Else gives what it begins with, to
-    /// be kept once it is planned; `None` if it cannot be.
+    /// Sends an iteration by a kept plan, without the frees that are particular to it. If no plan
+    /// fits, the error is the state to keep one from; `None` if the iteration cannot be kept.
     pub fn repeat(
         &mut self,
         plans: &mut Plans,
@@ -154,9 +153,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Keeps the plan of an iteration, which makes these lists for the slots. A whole iteration is
-    /// sent as its template at once: those that are left in the middle mostly do not come again, and
-    /// are sent as they are.
+    /// Keeps the plan of an iteration, of which `lists` are the slots' commands. A whole iteration is
+    /// sent as its template at once; a part of one rarely repeats, and is sent as plain commands.
     pub fn keep_plan(
         &self,
         plans: &mut Plans,
@@ -189,7 +187,7 @@ impl Planner {
 }
 
 impl Plans {
-    /// What an iteration touches.
+    /// The names that an iteration touches.
     fn touches(&mut self, iteration: &Iteration) -> Arc<Touches> {
         if self.touches.len() > MOST {
             self.touches.clear();
@@ -198,7 +196,7 @@ impl Plans {
         Arc::clone(touches.or_insert_with(|| Arc::new(Touches::of(iteration))))
     }
 
-    /// A number for a plan: that of the one that was not used for longest, if there are many.
+    /// A free number for a plan, or else that of the least recently used plan.
     fn free_number(&self) -> u32 {
         if self.plans.len() < MOST {
             let taken = |number: &u32| self.plans.iter().any(|plan| plan.number == *number);
@@ -207,13 +205,13 @@ impl Plans {
         self.plans.iter().min_by_key(|plan| plan.used).map_or(0, |plan| plan.number)
     }
 
-    /// A template is another one from now on.
+    /// Drops the plans of a template that is redefined or forgotten.
     pub fn forget(&mut self, template: u32) {
         self.plans.retain(|plan| plan.key.span.template != template);
         self.touches.retain(|span, _| span.template != template);
     }
 
-    /// Slots are on other workers, which have no templates.
+    /// Slots are on other workers, which lack the templates.
     pub fn slots_moved(&mut self) {
         self.plans.iter_mut().for_each(|plan| plan.is_told = false);
     }

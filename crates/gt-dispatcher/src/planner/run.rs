@@ -1,4 +1,4 @@
-//! One instruction: where it is computed, and what is moved for it.
+//! Plans one instruction: chooses where it runs, moves its operands, and emits each slot's part.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ use super::strategy::{Candidates, OperandLayouts, Strategy, is_place, is_view};
 use super::streams::Streams;
 
 impl Planner {
-    /// Plans an instruction of a session and puts the slots' parts onto their streams.
+    /// Plans an instruction of a session, and appends the slots' parts to their streams.
     ///
     /// # Errors
-    /// The instruction names what no valid client would.
+    /// No valid client would send the instruction.
     pub(super) fn run(
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: Instruction,
     ) -> Result<(), String> {
-        // What can only be at one place is computed there, whatever it is: the worker checks it.
+        // With one possible slot there is nothing to infer: the worker checks the instruction.
         if instruction.signal == 0 || catalogue.slots.count() == 1 {
             match single_place(catalogue, &instruction) {
                 Operands::Together { layout, names, provenance } => {
@@ -73,11 +73,11 @@ impl Planner {
         Ok(())
     }
 
-    /// What an instruction is about, and where its operands lie together if that is where it is
-    /// computed.
+    /// The metas and placement that an instruction is planned by; and its operands' common layout,
+    /// if it can run in place.
     ///
     /// # Errors
-    /// Why it fails.
+    /// The instruction's failure.
     fn place(
         &mut self,
         catalogue: &mut Catalogue,
@@ -101,10 +101,10 @@ impl Planner {
         Ok((Wants { metas, meta, wanted }, operands))
     }
 
-    /// Plans an instruction on the slots that its scope, or its operands, ask for.
+    /// Plans an instruction by a strategy, on the mesh of its scope or of its operands.
     ///
     /// # Errors
-    /// Why it fails; and within, what no valid client would send.
+    /// The reason that the instruction fails; the inner error is one that no valid client causes.
     fn run_anywhere(
         &mut self,
         catalogue: &mut Catalogue,
@@ -167,8 +167,8 @@ impl Planner {
         Ok(Ok(()))
     }
 
-    /// The slots that compute an instruction: those of its scope, or else where its operands are;
-    /// of several places the one with the most slots, then with the most bytes.
+    /// The mesh that computes an instruction: its scope's, or else an operand's; of several, the one
+    /// with the most slots, then of the largest operand.
     fn mesh_for(
         &mut self,
         catalogue: &mut Catalogue,
@@ -177,7 +177,7 @@ impl Planner {
     ) -> Arc<Mesh> {
         let operands = || instruction.operands.iter().filter_map(Operand::tensor);
         if let Some(wanted) = wanted {
-            // What only rearranges stays where its operand is.
+            // A view stays where its operand is.
             let stays = is_view(instruction.operation)
                 && operands().all(|id| {
                     catalogue.placed(*id).copies.iter().all(|copy| copy.layout.mesh != wanted.mesh)
@@ -202,7 +202,7 @@ impl Planner {
         }
     }
 
-    /// The operands in the layouts that a strategy asks for; moves what is not there yet.
+    /// The operands in the layouts of a strategy, moved where needed.
     fn bring(
         &mut self,
         catalogue: &mut Catalogue,
@@ -228,8 +228,8 @@ impl Planner {
             .collect()
     }
 
-    /// A copy of a tensor in a layout: one that is there, or the cheapest to make, which is kept
-    /// until the tensor is freed.
+    /// A tensor's copy in a layout: an existing one, or else a new one, made the cheapest way and
+    /// kept for reuse.
     pub(super) fn copy_in(
         &mut self,
         catalogue: &mut Catalogue,
@@ -269,17 +269,17 @@ impl Planner {
     }
 }
 
-/// What an instruction is about.
+/// What an instruction is planned by.
 struct Wants {
     metas: Metas,
     meta: Meta,
-    /// What its scope asks for.
+    /// The placement that its scope asks for.
     wanted: Option<Wanted>,
 }
 
-/// Whether a result from partial sums of these operands (bits) adds up to that of the sums: the
-/// dtype must not narrow before, nor widen after they are added, and no number be infinite (0 of
-/// one part times infinity is not a number).
+/// Whether the operation commutes with summing its partial operands, the bits of `set`: their
+/// dtype must not narrow before they are added, nor integers widen after, and scalars must be
+/// finite (a partial 0 times infinity is NaN).
 fn sums_exactly(set: u64, operands: &Metas, output: Meta) -> bool {
     operands.iter().enumerate().all(|(index, operand)| match operand {
         Operand::Scalar(scalar) => scalar.as_f64().is_finite(),
@@ -317,7 +317,7 @@ fn choose(
     Candidates { operation, rule, operands, output, mesh, wanted, placed: stays_at }.best()
 }
 
-/// What an instruction makes, which it must have declared.
+/// Infers an instruction's result, which must equal the declared one.
 fn check(instruction: &Instruction, metas: &Metas) -> Result<Meta, String> {
     let meta = instruction
         .operation
@@ -333,7 +333,7 @@ fn check(instruction: &Instruction, metas: &Metas) -> Result<Meta, String> {
     }
 }
 
-/// Records an instruction for who wants it explained.
+/// Records an instruction, if an explanation is being recorded.
 fn record(
     catalogue: &mut Catalogue,
     instruction: &Instruction,
@@ -357,7 +357,7 @@ fn fail_outputs(catalogue: &mut Catalogue, instruction: &Instruction, failure: &
     }
 }
 
-/// Shapes and dtypes of an instruction's operands, or why one is not there.
+/// Shapes and dtypes of an instruction's operands, or the failure of one.
 fn operand_metas(catalogue: &Catalogue, instruction: &Instruction) -> Result<Metas, Arc<Failure>> {
     instruction
         .operands

@@ -1,4 +1,4 @@
-//! What the signals of a session ask for, on the slots that there are.
+//! Resolves the placement of a session's signals to a mesh of its slots.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use smallvec::SmallVec;
 use super::meshes::Meshes;
 use super::slots::Slots;
 
-/// A signal, and what it comes to on the present cluster.
+/// A signal, and its placement resolved for one version of the slots.
 pub struct Scope {
     name: String,
     shard: Option<Shard>,
     resolved: Option<(u64, Result<Option<Wanted>, String>)>,
 }
 
-/// Where a scope wants tensors: a mesh, and the tensor axis for each of its axes.
+/// A resolved placement: a mesh, and the tensor axis that each mesh axis shards.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub mesh: Arc<Mesh>,
@@ -29,8 +29,8 @@ impl Wanted {
         Wanted { mesh, axes: SmallVec::from_slice(axes) }
     }
 
-    /// The layout of a tensor. An axis that it has not, or that has one element only, is not cut;
-    /// nor is any for a single worker.
+    /// The layout of a tensor. An axis that does not exist or has at most one element is not sharded,
+    /// nor is any over one slot.
     pub fn layout(&self, meta: Meta) -> Layout {
         let rank = meta.shape.rank() as i64;
         let mut cut: SmallVec<[usize; 2]> = SmallVec::new();
@@ -62,10 +62,10 @@ impl Scope {
         Scope { name, shard, resolved: None }
     }
 
-    /// What the scope comes to. On a single worker there is nothing to place: `None`.
+    /// The scope's placement; `None` if it has none, or there is only one slot.
     ///
     /// # Errors
-    /// It names workers that do not exist, or its mesh is none, or one that they do not fill.
+    /// It names workers that do not exist, or its mesh is not valid or does not fit their number.
     pub fn resolve(&mut self, slots: &Slots, meshes: &mut Meshes) -> Result<Option<&Wanted>, &str> {
         if self.resolved.as_ref().is_none_or(|(version, _)| *version != slots.version()) {
             let wanted = match &self.shard {

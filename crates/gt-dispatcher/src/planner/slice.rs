@@ -1,4 +1,5 @@
-//! Slices of tensors that are cut along the very axis: each worker keeps what it has of them.
+//! Slices along a sharded axis: shared out evenly as a batch, or computed by each slot on its own
+//! shard.
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use super::moving::Taken;
 use super::streams::Streams;
 
 impl Planner {
-    /// Plans a slice of a tensor that is cut on this mesh along an axis of which not all is
-    /// taken. Says whether it was one.
+    /// Plans a slice of a tensor that is sharded on this mesh along a sliced axis. Returns whether
+    /// the instruction is one.
     pub(super) fn slice_in_place(
         &mut self,
         catalogue: &mut Catalogue,
@@ -47,7 +48,7 @@ impl Planner {
             catalogue.set_provenance(name, Provenance { placed: false, ..provenance });
             return true;
         }
-        // What each slot keeps depends on the place of the slice.
+        // What each slot keeps depends on the slice's position.
         catalogue.moving.is_fixed(name);
         let layout = sliced(&copy.layout, instruction);
         for (rank, &slot) in mesh.slots.iter().enumerate() {
@@ -83,8 +84,8 @@ impl Planner {
         true
     }
 
-    /// Plans a slice that one slot may have all of, as a batch of a data set: it is shared out
-    /// evenly, wherever it is taken from. Says whether it was one.
+    /// Plans a slice no longer than one slot's shard, such as a batch of a data set: shared out
+    /// evenly, wherever it lies. Returns whether the instruction is one.
     fn take_batch(
         &mut self,
         catalogue: &mut Catalogue,
@@ -121,7 +122,7 @@ impl Planner {
         let output = instruction.output;
         let to = TensorCopy { layout: Arc::new(layout), id: output, made: 0 };
         let line = instruction.source;
-        // Who takes part depends on the place.
+        // The members depend on the slice's position.
         let (reduction, may_join) = (None, false);
         let exchanged =
             Exchanged { from: copy, to: &to, meta, collective, reduction, line, may_join };
@@ -135,7 +136,7 @@ impl Planner {
         true
     }
 
-    /// Shares a slice out anew, where one worker has more than twice its part of it.
+    /// Rebalances a slice of which one slot has more than twice its fair part.
     fn balance(
         &mut self,
         catalogue: &mut Catalogue,
@@ -165,7 +166,7 @@ impl Planner {
     }
 }
 
-/// Records a slice for who wants it explained.
+/// Records a slice, if an explanation is being recorded.
 fn record(
     catalogue: &mut Catalogue,
     instruction: &Instruction,
@@ -178,8 +179,8 @@ fn record(
     }
 }
 
-/// How a slice without gaps is shared out evenly, if no cut axis of which a part is taken has more
-/// of it than one slot may hold.
+/// The even layout of a contiguous slice; `None` if along a sharded axis it is longer than the
+/// longest shard.
 fn batch_layout(
     layout: &Layout,
     instruction: &Instruction,
@@ -205,20 +206,20 @@ fn batch_layout(
     Some(even)
 }
 
-/// Whether a layout cuts an axis of which a slice takes a part.
+/// Whether a layout shards an axis of which the slice takes a part.
 fn cuts_sliced(layout: &Layout, whole: Meta, slice: Meta) -> bool {
     let axes = layout.placements.iter().filter_map(Placement::shard_axis);
     axes.into_iter().any(|axis| whole.shape[axis] != slice.shape[axis])
 }
 
-/// How a slice lies if everybody keeps what he has of it.
+/// The layout of a slice if each slot keeps its own part of it.
 fn sliced(layout: &Layout, instruction: &Instruction) -> Layout {
     let of = |index: usize, axis: usize| ints(&instruction.attributes, index)[axis] as usize;
     let mut layout = layout.clone();
     for placement in &mut layout.placements {
         let Placement::Shard { axis, cuts } = placement else { continue };
         let (start, size, step) = (of(0, *axis), of(1, *axis), of(2, *axis));
-        // How many of the elements that are taken stand before a cut.
+        // The number of elements taken before a cut.
         let before = |cut: &usize| cut.saturating_sub(start).div_ceil(step).min(size);
         *cuts = cuts.iter().map(before).collect();
     }

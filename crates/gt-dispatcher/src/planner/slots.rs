@@ -1,7 +1,7 @@
-//! The worker slots of a session.
+//! The worker slots of a session: the indirection between plans and workers.
 //!
-//! A session's plans are made over slots. Each worker that comes gets a slot of every session; when
-//! it goes, the slot moves to another worker, and no plan changes, nor any number.
+//! Plans name slots, not workers. Each new worker gets a slot in every session. When a worker is
+//! lost, its slots move to others; neither plans nor worker numbers change.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use gt_ir::{SlotId, WorkerId};
 
 use super::fabrics::Fabrics;
 
-/// A worker as sessions know it: its id, and the number that configurations use.
+/// A worker's id, and the number that configurations name it by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Host {
     pub worker: WorkerId,
@@ -17,10 +17,10 @@ pub struct Host {
 }
 
 struct Slot {
-    /// `None` as long as there is no worker at all.
+    /// `None` while there is no worker at all.
     host: Option<WorkerId>,
     number: u32,
-    /// Whether its own worker is gone, and another one stands in.
+    /// Whether its own worker is gone and another stands in.
     is_lent: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Where tensors go that nothing else decides on.
+    /// The slot of tensors that nothing places elsewhere.
     pub fn home(&self) -> Option<SlotId> {
         self.home
     }
@@ -57,7 +57,7 @@ impl Slots {
         self.slots.get(slot.0 as usize)?.host
     }
 
-    /// The workers that all slots are on, while there are any.
+    /// The workers of all slots that have one.
     pub fn hosts(&self) -> Vec<WorkerId> {
         self.slots.iter().filter_map(|slot| slot.host).collect()
     }
@@ -72,12 +72,12 @@ impl Slots {
         self.all().filter(|slot| self.host(*slot) == Some(worker)).collect()
     }
 
-    /// The number by which configurations know a slot.
+    /// The number that configurations name a slot by.
     pub fn number(&self, slot: SlotId) -> Option<u32> {
         self.slots.get(slot.0 as usize).map(|slot| slot.number)
     }
 
-    /// Slots with their numbers, in the order of these.
+    /// Slots with their numbers, in the order of the numbers.
     pub fn numbers(&self) -> Vec<(u32, SlotId)> {
         let numbers = self.slots.iter().map(|slot| slot.number).zip(self.all());
         let mut numbers: Vec<_> = numbers.collect();
@@ -85,22 +85,22 @@ impl Slots {
         numbers
     }
 
-    /// Grows with every change that makes other plans.
+    /// Incremented by changes that invalidate plans.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Grows whenever a slot is on another worker.
+    /// Incremented when slots move between workers, or one is added.
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// Whose engines join each other.
+    /// The fabrics of the workers' engines.
     pub fn fabrics(&self) -> &Arc<Fabrics> {
         &self.fabrics
     }
 
-    /// The engines that join each other are others from now on.
+    /// Sets the fabrics; a change invalidates plans.
     pub fn set_fabrics(&mut self, fabrics: &Arc<Fabrics>) {
         if self.fabrics != *fabrics {
             self.fabrics = Arc::clone(fabrics);
@@ -108,14 +108,14 @@ impl Slots {
         }
     }
 
-    /// A worker has come: it gets the slots that are on none, or one that is lent and holds
-    /// nothing, or a new one.
+    /// Adds a worker: it gets the slots without a worker, or else a lent slot that holds nothing, or
+    /// else a new slot.
     pub fn add(&mut self, new: Host, holds_nothing: impl Fn(SlotId) -> bool) {
         self.moves += 1;
         let mut is_needed = true;
         for slot in self.slots.iter_mut().filter(|slot| slot.host.is_none()) {
             slot.host = Some(new.worker);
-            // The first is its own from now on.
+            // The first becomes its own; the others are lent.
             slot.is_lent = !std::mem::take(&mut is_needed);
         }
         if !is_needed {
@@ -128,7 +128,7 @@ impl Slots {
             (slot.host, slot.is_lent) = (Some(new.worker), false);
             return;
         }
-        // Lent slots keep the numbers by which configurations know them.
+        // Existing slots keep their numbers, so the worker's may be taken.
         let is_free = |number: &u32| self.slots.iter().all(|slot| slot.number != *number);
         let number = Some(new.number).filter(is_free).or_else(|| (0..).find(is_free));
         let number = number.unwrap_or(new.number);
@@ -136,11 +136,11 @@ impl Slots {
         self.version += 1;
     }
 
-    /// Moves all slots of a worker that is gone to others, where there are any; gives the slots.
+    /// Moves a lost worker's slots to the others, and returns them.
     pub fn remove(&mut self, gone: WorkerId, others: &[Host]) -> Vec<SlotId> {
         let moved = self.on(gone);
         for slot in &moved {
-            // The one with the fewest slots of this session, the first of equals.
+            // The worker with the fewest slots of this session, the first of equals.
             let load = |host: &&Host| self.on(host.worker).len();
             let host = others.iter().min_by_key(load).map(|host| host.worker);
             let slot = &mut self.slots[slot.0 as usize];
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(slots.remove(WorkerId(0), &[host(2)]), [SlotId(0), SlotId(1)]);
         assert_eq!(slots.hosts(), [2, 2, 2].map(WorkerId));
         assert_eq!(slots.version(), version);
-        // Its number stays as configurations know it.
+        // The slot keeps its number.
         assert_eq!(slots.number(SlotId(1)), Some(1));
     }
 
@@ -187,7 +187,7 @@ mod tests {
         slots.add(Host { worker: WorkerId(7), number: 5 }, |_| true);
         assert_eq!((slots.host(SlotId(1)), slots.number(SlotId(1))), (Some(WorkerId(7)), Some(1)));
         slots.remove(WorkerId(7), &[host(0)]);
-        // One that holds something stays where it is.
+        // A lent slot that holds a tensor stays where it is.
         slots.add(host(8), |_| false);
         assert_eq!((slots.count(), slots.host(SlotId(2))), (3, Some(WorkerId(8))));
     }

@@ -1,4 +1,7 @@
-//! Chooses how an instruction is computed by a mesh: the way that moves the fewest bytes.
+//! Chooses how a mesh computes an instruction: the sharding that moves the fewest bytes.
+//!
+//! Each mesh axis is assigned a factor of the operation's sharding rule, or none. All combinations
+//! are ranked by the cost of moving operands and result.
 
 use std::sync::Arc;
 
@@ -11,20 +14,20 @@ use smallvec::SmallVec;
 
 use super::moves::{cost, cost_of_combining};
 
-/// An operand as the planner knows it: what it is and the layouts in which it is there.
+/// An operand's meta and the layouts of its copies.
 pub struct OperandLayouts<'a> {
     pub meta: Meta,
     pub layouts: SmallVec<[&'a Layout; 2]>,
 }
 
-/// What one mesh axis does for an instruction.
+/// How an instruction is divided along one mesh axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Share {
-    /// Every worker computes the same.
+    /// Not divided: all slots compute the same.
     Whole,
-    /// Each computes its part along a factor.
+    /// Sharded along a factor.
     Factor(u8),
-    /// Each computes with its partial sums of these operands (bits).
+    /// Computed on the slots' partial sums of these operands (a bit set).
     Linear(u64),
 }
 
@@ -39,24 +42,24 @@ pub struct Strategy {
     rank: Rank,
 }
 
-/// What is compared, most important first; less is better.
+/// The ranking key: fields in order of importance, less is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank {
-    /// 1 if the result is not where it is to be placed.
+    /// 1 if the operation is `place` and the result is not where the scope wants it.
     misplaced: u8,
     /// Bytes moved now, and later to combine a partial result.
     bytes: u64,
-    /// 1 if the update of a tensor does not lie as the tensor.
+    /// 1 if an update does not have the layout of the tensor that it updates.
     displaced: u8,
     /// Operands that must be cut or moved.
     conversions: usize,
-    /// 1 if it is not what the operation is best at.
+    /// 1 if a view is divided, or other work is not.
     unfit: u8,
     /// 1 if the result is not where the scope wants it.
     unwanted: u8,
 }
 
-/// The ways to compute an instruction, by everything that decides on one.
+/// The inputs of the choice.
 pub struct Candidates<'a, 'b> {
     pub operation: &'static Operation,
     pub rule: &'a Rule,
@@ -66,7 +69,7 @@ pub struct Candidates<'a, 'b> {
     pub mesh: &'a Arc<Mesh>,
     /// Where the scope wants the result.
     pub wanted: Option<&'a Layout>,
-    /// Where the tensor was placed that this is an update of: it will go there again.
+    /// The layout of the tensor that this updates: the result will be needed there.
     pub placed: Option<&'a Layout>,
 }
 
@@ -98,7 +101,7 @@ impl Candidates<'_, '_> {
         best.expect("everything can be computed whole")
     }
 
-    /// What a mesh axis can do; nothing is cut over a single worker.
+    /// The possible shares of a mesh axis; an axis of one slot does not divide anything.
     fn options(&self, mesh_axis: usize) -> SmallVec<[Share; 12]> {
         let mut options: SmallVec<[Share; 12]> = SmallVec::new();
         options.push(Share::Whole);
@@ -156,8 +159,7 @@ impl Candidates<'_, '_> {
         Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, rank })
     }
 
-    /// Rearranging costs nothing, and a copy on each is worth more than a shard; but work is
-    /// better shared.
+    /// Views cost nothing, so a replica is worth more than a shard; other work is better divided.
     fn unfit(&self, shares: &[Share]) -> u8 {
         if self.operands.iter().all(Option::is_none) {
             return 0;
@@ -175,7 +177,7 @@ impl Candidates<'_, '_> {
         match share {
             Share::Whole => Some(Placement::Replicate),
             Share::Linear(set) if set >> operand & 1 == 1 => {
-                // Only for what is a partial sum already.
+                // Only if the operand is a partial sum already.
                 let known = self.operands[operand].as_ref()?;
                 let partial = Placement::Partial(Reduction::Sum);
                 let has = |layout: &&Layout| {
@@ -214,7 +216,7 @@ impl Candidates<'_, '_> {
         }
     }
 
-    /// Where a factor is cut: as an operand is cut already, the first that is, or evenly.
+    /// The cuts of a factor: those of the first operand that is sharded along it, or else balanced.
     fn cuts(&self, factor: u8, mesh_axis: usize) -> Option<Arc<[usize]>> {
         let mut length = None;
         for (known, runs) in self.operands.iter().zip(&self.rule.operands) {
@@ -243,13 +245,13 @@ impl Candidates<'_, '_> {
     }
 }
 
-/// Whether an operation only rearranges what is there.
+/// Whether an operation only rearranges elements.
 pub fn is_view(operation: &Operation) -> bool {
     let other = [shape::PLACE.id, shape::EXPAND.id];
     operation.family == Family::Reshape && !other.contains(&operation.id)
 }
 
-/// Whether an operation is there for the sake of its placement.
+/// Whether an operation's purpose is the placement of its result.
 pub fn is_place(operation: &Operation) -> bool {
     operation.id == shape::PLACE.id
 }

@@ -1,4 +1,4 @@
-//! The commands for each slot of a session, as the planner makes them.
+//! The planner's output: a list of commands for each slot of a session.
 
 use gt_ir::{SlotId, WorkerCommand};
 
@@ -7,7 +7,7 @@ use gt_ir::{SlotId, WorkerCommand};
 pub struct Streams {
     /// By slot.
     lists: Vec<Vec<WorkerCommand>>,
-    /// The slots that have any, in the order in which they were first given something.
+    /// The slots with commands, in the order of their first.
     used: Vec<SlotId>,
 }
 
@@ -25,7 +25,7 @@ impl Streams {
         list.push(command);
     }
 
-    /// Makes room for so many more commands of a slot.
+    /// Reserves room for `count` more commands of a slot.
     pub fn reserve(&mut self, slot: SlotId, count: usize) {
         let index = slot.0 as usize;
         if index >= self.lists.len() {
@@ -34,7 +34,7 @@ impl Streams {
         self.lists[index].reserve(count);
     }
 
-    /// All lists, in the order in which their slots were first given something.
+    /// Takes all lists, in the order of the slots' first commands.
     pub fn take(&mut self) -> Vec<(SlotId, Vec<WorkerCommand>)> {
         let lists = &mut self.lists;
         self.used

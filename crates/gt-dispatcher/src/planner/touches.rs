@@ -1,4 +1,4 @@
-//! What an iteration touches: worked out once, for all of the same steps.
+//! The tensors that an iteration uses or frees without having made them; computed once per span.
 
 use gt_ir::template::{IterationPart, Name, Step, Values};
 use gt_ir::{Template, TensorId};
@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::plans::Iteration;
 
-/// Which steps and frees of which template an iteration is of.
+/// The template, steps and frees of an iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     pub template: u32,
@@ -15,8 +15,7 @@ pub struct Span {
     pub freed: u32,
 }
 
-/// What an iteration finds, by places in the template: the tensors that it uses or frees, without
-/// those it makes, each once.
+/// The names of the tensors that an iteration uses or frees, without those it makes, each once.
 pub struct Touches(Vec<Name>);
 
 impl Touches {
@@ -29,7 +28,7 @@ impl Touches {
         for step in &template.steps[part.first as usize..part.last as usize] {
             let new = step.reads().filter(|name| !made.contains(name) && known.insert(*name));
             touched.extend(new);
-            // What is made from data is there before.
+            // Tensors created from data exist before the iteration.
             if let Step::Run(_) = step {
                 made.extend(step.makes().into_iter().map(|(name, _)| name));
             }
@@ -40,8 +39,8 @@ impl Touches {
         Touches(touched)
     }
 
-    /// These tensors in an iteration, each once, by its first name; and for each name, which of them
-    /// it stands for.
+    /// The tensors bound to these names, each once, with its first name; and for each name, the index
+    /// of its tensor.
     pub fn tensors(&self, iteration: &Iteration) -> (Vec<(Name, TensorId)>, Vec<usize>) {
         let mut places: FxHashMap<TensorId, usize> = FxHashMap::default();
         let bindings = &iteration.instance.bindings;

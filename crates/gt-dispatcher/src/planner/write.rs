@@ -1,4 +1,4 @@
-//! A planned iteration, written down as a template for each slot.
+//! Writes a planned iteration as a plan: the slots' commands become templates.
 
 use gt_ir::exchange::{Exchange, SlotId};
 use gt_ir::template::{
@@ -12,8 +12,8 @@ use super::catalogue::{Catalogue, Placed};
 use super::plan::{After, Before, CopyAfter, IterationPlan, NameAfter};
 use super::plans::{Beginning, Iteration};
 
-/// The plan of an iteration, of which `lists` is what the workers were sent; `None` if it cannot be
-/// written down. Its templates stop for others after so much work.
+/// The plan of an iteration whose slots' commands are `lists`; `None` if it cannot be expressed as
+/// templates. Templates are cut so that a part costs at most `quantum`, if possible.
 pub(super) fn write(
     number: u32,
     catalogue: &Catalogue,
@@ -130,7 +130,7 @@ pub(super) fn write(
     })
 }
 
-/// The numbers of the steps of an iteration, by slot.
+/// The range of number slots that an iteration's steps use.
 fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
     let IterationPart { first, last, .. } = iteration.invocation.part;
     let mut slots: Option<(u32, u32)> = None;
@@ -152,7 +152,7 @@ fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
     slots.map_or(0..0, |(first, end)| first..end)
 }
 
-/// Writes commands down by the places of their tensors.
+/// Converts commands to template steps.
 struct TemplateWriter<'a> {
     catalogue: &'a Catalogue,
     iteration: &'a Iteration<'a>,
@@ -169,8 +169,8 @@ impl TemplateWriter<'_> {
         })
     }
 
-    /// The client's step of which an instruction is a part: it makes the same tensor. What the
-    /// planner adds makes tensors of its own.
+    /// The client's step that an instruction is a part of: the one that makes the same tensor.
+    /// Instructions that the planner adds make planner-made tensors.
     fn client_step(&self, output: TensorId) -> Option<&RunStep> {
         let bindings = &self.iteration.instance.bindings;
         if !bindings.is_own(output) {
@@ -178,7 +178,7 @@ impl TemplateWriter<'_> {
         }
         let place = (output.0 - bindings.bases()[0].0) as u32;
         let steps = &self.iteration.instance.template.steps;
-        // Mostly each step makes one tensor.
+        // If each step makes one tensor, the place is the step's index.
         let guess = steps.get(place as usize);
         let makes =
             |step: &&Step| matches!(step, Step::Run(step) if step.output == Name::Own(place));
@@ -216,10 +216,10 @@ impl TemplateWriter<'_> {
 
     fn exchange(&self, builder: &mut Builder, exchange: &Exchange) -> Option<ExchangeStep> {
         let mut step = builder.exchange(exchange)?;
-        // A slot that only sends makes nothing: what it takes part in is known by the transfer.
+        // Looked up by transfer, as a slot that only sends has no output.
         let taken = self.catalogue.moving.taken(exchange.transfer);
         if let Some(taken) = taken {
-            // Elsewhere it may move more than is allowed.
+            // At another position the slice may move more than strict mode allows.
             if self.catalogue.strict.is_some() {
                 return None;
             }
@@ -236,8 +236,8 @@ impl TemplateWriter<'_> {
         Some(step)
     }
 
-    /// The numbers that decide how the iteration is planned: the places of slices of which each
-    /// slot keeps what it has.
+    /// The numbers that the plan depends on: the positions of slices whose plans hold for one
+    /// position only.
     fn fixed(&self) -> Vec<(u32, i64)> {
         let Iteration { instance, invocation, .. } = *self.iteration;
         let IterationPart { first, last, .. } = invocation.part;
@@ -253,7 +253,7 @@ impl TemplateWriter<'_> {
     }
 }
 
-/// What the tensors of a slot are, for the cost of its instructions.
+/// The metas of a slot's tensors, to estimate the work of its instructions.
 struct Metas(FxHashMap<TensorId, Meta>);
 
 impl Metas {
@@ -266,7 +266,7 @@ impl Metas {
         Metas(metas)
     }
 
-    /// What a command costs.
+    /// The estimated work of a command.
     fn work(&mut self, command: &WorkerCommand) -> u64 {
         match command {
             WorkerCommand::Run(instruction) => {
@@ -291,8 +291,8 @@ impl Metas {
     }
 }
 
-/// The steps before which an iteration stops, so that no part costs more than a quantum if it can be
-/// helped.
+/// The steps before which an iteration is cut, so that no part costs more than a quantum unless a
+/// single step does.
 fn cuts(works: &[u64], quantum: u64) -> Vec<u32> {
     let mut cuts = Vec::new();
     let mut spent = 0u64;

@@ -1,8 +1,9 @@
-//! What the tests of the dispatcher share: a client's program, and a dispatcher with workers that
-//! are done with everything at once.
+//! Fixtures of the dispatcher's tests: a client's program, and a dispatcher with workers that
+//! complete everything at once.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub mod golden;
 pub mod pair;
 
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate: u64::MAX })
 }
 
-/// A client's program, written down as commands.
+/// Builds a client's program as commands.
 #[derive(Default)]
 pub struct Program {
     pub commands: Vec<ClientCommand>,
@@ -33,18 +34,18 @@ pub struct Program {
 }
 
 impl Program {
-    /// Says what a signal means.
+    /// Defines a signal.
     pub fn mean(&mut self, number: u32, name: &str, shard: Shard) {
         self.commands.push(ClientCommand::Signal { number, name: name.into(), shard: Some(shard) });
     }
 
-    /// From now on all is in a scope that cuts rows over all workers.
+    /// Puts all that follows in a scope that shards rows over all workers.
     pub fn within_rows(&mut self) {
         self.mean(1, "rows", Shard::row(None, Some(0)));
         self.signal = 1;
     }
 
-    /// An instruction that is not put onto the stream, but its name is given.
+    /// Makes an instruction and names its result, without adding it to the stream.
     pub fn step(
         &mut self,
         operation: &'static Operation,
@@ -104,8 +105,8 @@ impl Program {
         TensorId(self.metas.len() as u64)
     }
 
-    /// Has `body` issue an iteration whose steps become a template; the names it has given are of
-    /// the template's first iteration, which is only told.
+    /// Defines a template of the steps that `body` makes. Their names are those of the template's
+    /// start, which is not run.
     pub fn define(
         &mut self,
         number: u32,
@@ -140,10 +141,10 @@ pub fn fetch(id: u64) -> ClientCommand {
     ClientCommand::Fetch { request: RequestId(id), tensor: TensorId(id), line: SourceId(0) }
 }
 
-/// A template, and what its next iteration is bound to.
+/// A template, and the bindings of its next iteration.
 pub struct Repeated {
     pub definition: Definition,
-    /// The tensors from outside of the iterations to come, by slot.
+    /// The outside tensors of the iterations to come, by slot.
     pub on: Vec<TensorId>,
     bindings: Bindings,
 }
@@ -154,11 +155,11 @@ impl Repeated {
         Repeated { on: definition.start.tensors.clone(), definition, bindings }
     }
 
-    /// Another iteration, with some numbers that are others than before.
+    /// Another iteration, with these numbers changed.
     pub fn next(&mut self, base: u64, numbers: &[(u32, Scalar)]) -> Invocation {
         let bases = [TensorId(base), TensorId::PLANNED];
         self.bindings.begin(bases);
-        // What lies before the first iteration may be taken for what one has made.
+        // A tensor made before the first iteration may be predicted as made by an iteration.
         let slots = (0..).zip(&self.on);
         let differs =
             |(slot, id): &(u32, &TensorId)| self.bindings.tensor(Name::Outside(*slot)) != **id;
@@ -180,15 +181,15 @@ impl Repeated {
     }
 }
 
-/// A dispatcher with workers that are done with everything at once, and answer with nothing.
+/// A dispatcher with workers that complete everything at once, and answer no requests.
 pub struct Cluster {
     pub dispatcher: Dispatcher,
     workers: u64,
-    /// What clients were sent.
+    /// Messages sent to clients.
     pub told: Vec<(PeerId, Message)>,
-    /// What workers were sent for each session, as it travels.
+    /// Commands sent to workers, encoded: session, worker, bytes.
     pub streams: Vec<(u32, u64, Vec<u8>)>,
-    /// The sessions that workers were told have ended.
+    /// The sessions of `EndSession` messages to workers.
     pub ended: Vec<u32>,
 }
 
@@ -204,7 +205,7 @@ impl Cluster {
         cluster
     }
 
-    /// A client comes: 101 is the first.
+    /// Connects a client; ids begin at 101.
     pub fn connect(&mut self, client: u64) -> PeerId {
         let message = hello(Role::Client, format!("c{client}"), None);
         self.handle(PeerId(client), Role::Client, message);
@@ -254,14 +255,15 @@ impl Cluster {
         errors.collect()
     }
 
-    /// What workers were sent for a session.
+    /// The commands sent to workers for a session.
     pub fn stream(&self, session: u32) -> Vec<(u64, &[u8])> {
         let of = self.streams.iter().filter(|(of, _, _)| *of == session);
         of.map(|(_, worker, bytes)| (*worker, bytes.as_slice())).collect()
     }
 }
 
-/// Commands as they travel. Questions are numbered by the dispatcher, for all sessions together.
+/// Encodes commands. Request ids are zeroed, as the dispatcher numbers those of all sessions
+/// together.
 fn encoded(mut commands: Vec<WorkerCommand>) -> Vec<u8> {
     for command in &mut commands {
         if let WorkerCommand::Fetch { request, .. } | WorkerCommand::Statistics { request } =

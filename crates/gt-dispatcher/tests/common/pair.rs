@@ -1,11 +1,11 @@
-//! A healthy session, and another one that may send anything.
+//! A fixture of two sessions: a healthy one, and one that may send anything.
 
 use gt_dispatcher::PeerId;
 use gt_ir::{Attribute, ClientCommand, Operand, Scalar, TensorId, ops};
 
 use super::{Cluster, Program, fetch};
 
-/// What the healthy session does, in batches: cut over the workers, moved, and repeated.
+/// The healthy session's batches: sharded, moved and repeated work.
 fn healthy() -> Vec<Vec<ClientCommand>> {
     let mut program = Program::default();
     program.within_rows();
@@ -45,21 +45,21 @@ impl Pair {
         Pair { cluster, good, bad, batches: healthy().into_iter() }
     }
 
-    /// The healthy session goes on by a batch.
+    /// Sends the healthy session's next batch.
     fn step(&mut self) {
         let batch = self.batches.next().unwrap_or_default();
         self.cluster.send(self.good, batch);
     }
 
-    /// Sends what the other session sends, between batches of the healthy one.
+    /// Sends commands of the bad session between batches of the healthy one.
     pub fn attack(&mut self, commands: Vec<ClientCommand>) {
         self.step();
         self.cluster.send(self.bad, commands);
         self.step();
     }
 
-    /// The healthy session goes on to its end: what workers got of it is what they get of it where
-    /// nobody disturbs it.
+    /// Runs the healthy session to its end, and checks that workers got the same commands from it as
+    /// without the bad session.
     pub fn check(mut self, of: &str) {
         while !self.batches.as_slice().is_empty() {
             self.step();
@@ -75,11 +75,11 @@ impl Pair {
         assert!(!self.cluster.ended.contains(&1), "{of}");
     }
 
-    /// The session was ended, and why.
+    /// Checks that the bad session was ended for this reason.
     pub fn ended(&mut self, said: &str) {
         let reason = self.cluster.goodbye(self.bad).expect("it is ended").to_string();
         assert!(reason.contains(said), "{reason:?} does not say {said:?}");
-        // Each worker is told, and nothing more is taken.
+        // Each worker got `EndSession`, and later commands are not accepted.
         assert_eq!(self.cluster.ended, [2, 2], "{reason}");
         let before = self.cluster.streams.len();
         self.cluster.send(self.bad, vec![fetch(0)]);

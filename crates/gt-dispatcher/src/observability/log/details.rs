@@ -1,4 +1,4 @@
-//! What a line of the log shows of a command.
+//! The command name and details fields of a log line.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -9,7 +9,7 @@ use gt_ir::{
     WorkerCommand,
 };
 
-/// The names that users grep for.
+/// Command names as users grep for them: part of the log format.
 pub(super) fn client_name(command: &ClientCommand) -> &'static str {
     match command {
         ClientCommand::Run(instruction) => instruction.operation.family.log_name(),

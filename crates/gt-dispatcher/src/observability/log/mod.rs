@@ -1,4 +1,4 @@
-//! The instruction log: a line for everything that passes.
+//! The instruction log: one line for each command and event that passes the dispatcher.
 //!
 //! `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1`
 
@@ -14,7 +14,7 @@ use gt_ir::{ClientCommand, SlotId, WorkerCommand};
 
 use details::{ClientDetails, WorkerDetails, client_name, collective_name, worker_name};
 
-/// What happened.
+/// The kind field of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineKind {
     Connect,
@@ -76,7 +76,7 @@ impl LineKind {
 /// Takes each finished line, without its newline.
 pub type Sink = Box<dyn FnMut(&str) + Send>;
 
-/// A name as one word: what would break lines, fields or terminals is an underscore in it.
+/// A name as one word: characters that would break lines, fields or terminals become underscores.
 pub fn word(name: &str) -> String {
     let breaks = |letter: char| letter.is_control() || letter.is_whitespace() || letter == '|';
     name.chars().take(64).map(|letter| if breaks(letter) { '_' } else { letter }).collect()
@@ -116,7 +116,7 @@ impl Log {
             event.name(),
             format!("{bytes}B"),
         );
-        // Reasons have hints on lines of their own.
+        // Error messages may have hints on lines of their own.
         if self.line.contains(char::is_control) {
             self.line = self.line.replace(char::is_control, " ");
         }
@@ -133,8 +133,8 @@ impl Log {
         }
     }
 
-    /// A line about a command on its way to a worker: its name has the prefix `Worker`. An
-    /// invocation is shown with what it stands for.
+    /// A line about a command sent to a worker, its name prefixed with `Worker`. An invocation is
+    /// followed by the commands that it stands for.
     pub fn worker_command(
         &mut self,
         now: Duration,
@@ -154,7 +154,7 @@ impl Log {
 }
 
 impl Log {
-    /// A line about an event, for whose parties there are names.
+    /// A line about an event, with names resolved by `name`.
     pub fn event(&mut self, now: Duration, event: &Event, name: &dyn Fn(Named) -> Option<String>) {
         let kind = LineKind::of(event.kind);
         let party = match event.track {
@@ -170,13 +170,13 @@ impl Log {
     }
 }
 
-/// What an event is about, by the names of commands.
+/// The command name that stands for an event's subject.
 fn event_name(kind: EventKind, what: What) -> &'static str {
     match what {
         What::Batch { .. } => "Batch",
         What::Operation(operation) => operation.family.log_name(),
         What::Create => "CreateTensor",
-        // The value's own line is another.
+        // `GetData` is the line of the value that the dispatcher forwards.
         What::Fetch if kind == EventKind::Run => "Read",
         What::Fetch => "GetData",
         What::Free => "FreeTensor",
@@ -188,7 +188,7 @@ fn event_name(kind: EventKind, what: What) -> &'static str {
     }
 }
 
-/// What there is to say of an event.
+/// The details field of an event's line.
 struct EventDetails<'a> {
     event: &'a Event,
     name: &'a dyn Fn(Named) -> Option<String>,
@@ -239,7 +239,7 @@ impl std::fmt::Display for EventDetails<'_> {
     }
 }
 
-/// Whether an event of a kind lasts: others are moments.
+/// Whether events of a kind have a duration.
 const fn kind_takes_time(kind: EventKind) -> bool {
     !matches!(kind, EventKind::Receive | EventKind::Dispatch | EventKind::Answer)
 }

@@ -1,4 +1,4 @@
-//! What a session has on each slot, and what becomes of it when a slot is lost.
+//! The catalogue by slot: memory in use, and the effect of losing a slot.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::planner::meshes::Meshes;
 use crate::planner::streams::Streams;
 
 impl Catalogue {
-    /// The bytes that each slot holds of this session.
+    /// The bytes of this session's tensors on each slot.
     pub fn memory(&self) -> Vec<(SlotId, u64)> {
         let mut held: FxHashMap<SlotId, u64> = FxHashMap::default();
         // The order of a sum does not matter, and the result is sorted.
@@ -32,13 +32,13 @@ impl Catalogue {
         held
     }
 
-    /// The slots on which nothing is.
+    /// The slots that hold no tensor.
     pub fn empty_slots(&self) -> Vec<SlotId> {
         let used: FxHashSet<SlotId> = self.memory().into_iter().map(|(slot, _)| slot).collect();
         self.slots.all().filter(|slot| !used.contains(slot)).collect()
     }
 
-    /// What was on a slot is gone. Copies elsewhere live on.
+    /// Removes a lost slot's parts. Tensors without a complete copy elsewhere fail.
     pub fn lose_slot(
         &mut self,
         slot: SlotId,
@@ -71,7 +71,8 @@ impl Catalogue {
     }
 }
 
-/// What is left of a copy without a slot: another of equal copies. Its other parts are freed.
+/// What remains of a copy without one of its slots: if it is replicated, the replica on one other
+/// slot. All other parts are freed.
 fn survivor(
     copy: &TensorCopy,
     lost: SlotId,

@@ -1,4 +1,4 @@
-//! The catalogue of a session: every live tensor's shape, dtype, owner and placements.
+//! The catalogue of a session: every live tensor's shape, dtype, provenance and copies.
 //! [`by_slot`]: the same by slot.
 
 mod by_slot;
@@ -19,34 +19,34 @@ use crate::planner::scope::Scope;
 use crate::planner::slots::Slots;
 use crate::planner::streams::Streams;
 
-/// How many bytes of a session's copies a worker keeps in case they are needed again.
+/// The bytes of extra copies that a session keeps for reuse, counting each copy's largest part.
 const COPIES: u64 = 2 << 30;
 
 /// Shapes and dtypes of an instruction's operands.
 pub type Metas = SmallVec<[Operand<Meta>; 3]>;
 
-/// A tensor, as the dispatcher knows it.
+/// The state of a tensor in the catalogue.
 enum TensorState {
     Placed(Placed),
-    /// Lost, or never computed, because of this.
+    /// Lost, or never computed, with the reason.
     Failed(Arc<Failure>),
 }
 
-/// A tensor that is on workers, or on its way there, in one or several layouts.
+/// A tensor that is on workers, or will be, in one or several layouts.
 pub struct Placed {
     pub meta: Meta,
-    /// The first is as it was made; others were made of it.
+    /// The first is the tensor as computed; the others were made from it.
     pub copies: SmallVec<[TensorCopy; 1]>,
     pub provenance: Provenance,
 }
 
-/// Why a tensor lies as it does.
+/// Why a tensor has its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
-    /// A scope wanted it so, for it or for what it is an update of.
+    /// A scope placed it, or the tensor that it is an update of.
     pub placed: bool,
-    /// It is cut because partial values were added up that way: putting it together completes
-    /// that.
+    /// It is sharded as the result of a reduce-scatter of partial values; gathering it completes
+    /// their all-reduce.
     pub combined: bool,
 }
 
@@ -55,43 +55,43 @@ pub struct Provenance {
 pub struct TensorCopy {
     pub layout: Arc<Layout>,
     pub id: TensorId,
-    /// When it was made for an instruction, counted; 0 for the tensor as it was made.
+    /// The order in which extra copies were made; 0 for the tensor as computed.
     pub made: u64,
 }
 
-/// A session's tensors, and what decides where they go.
+/// A session's tensors, and the state that decides their placement.
 #[derive(Default)]
 pub struct Catalogue {
     pub slots: Slots,
-    /// The layout of what is at the home slot.
     home: Option<(SlotId, Arc<Layout>)>,
+    /// The layout of tensors at the home slot, cached.
     signals: FxHashMap<u32, Scope>,
-    /// Grows with every change of a signal's meaning.
+    /// Incremented when a signal's meaning changes.
     signals_version: u64,
-    /// What is planned is recorded, while somebody wants it explained.
+    /// Records what is planned, between the two `Explain` requests.
     pub recorder: Option<Recorder>,
-    /// Moves of more bytes than this are errors, unless a scope or a sum asks for them.
+    /// Moves of more bytes than this are errors, unless a scope or a reduction requires them.
     pub strict: Option<u64>,
-    /// What the slices of an iteration that is planned depend on.
+    /// The slices of the iteration that is being planned.
     pub moving: Moving,
     tensors: FxHashMap<TensorId, TensorState>,
-    /// Grows with every change of a tensor's places.
     changes: u64,
-    /// How many names of the planner's own were given, and transfers begun.
+    /// Incremented when a tensor's copies change.
+    /// The names of planner-made tensors, and the transfers, given so far.
     made: u64,
     transfers: u64,
-    /// The copies that were made for instructions and are there, by when they were made: of which
-    /// tensor, and their bytes on the slot that has most of them.
+    /// The live extra copies in the order in which they were made: the tensor, and the bytes of the
+    /// largest part.
     moved: BTreeMap<u64, (TensorId, u64)>,
     moved_bytes: u64,
     moves: u64,
 }
 
 impl Catalogue {
-    /// Checks a client's name for a tensor that it makes now.
+    /// Checks the name that a client gives a new tensor.
     ///
     /// # Errors
-    /// It is one of the planner's own.
+    /// The name is in the planner's range.
     #[inline]
     pub fn check_new(&self, id: TensorId) -> Result<(), String> {
         if id < TensorId::PLANNED {
@@ -100,8 +100,8 @@ impl Catalogue {
         Err(format!("tensor number {id} is out of range"))
     }
 
-    /// The layout of what is at the home slot.
     pub fn home(&mut self, meshes: &mut Meshes) -> Arc<Layout> {
+    /// The layout of tensors at the home slot.
         let slot = self.slots.home().expect("sessions are planned only with a worker");
         match &self.home {
             Some((home, layout)) if *home == slot => Arc::clone(layout),
@@ -117,12 +117,12 @@ impl Catalogue {
         self.signals.get(&number)
     }
 
-    /// A signal with the slots that it is resolved on.
+    /// A signal's scope, and the slots to resolve it on.
     pub fn scope(&mut self, number: u32) -> Option<(&mut Scope, &Slots)> {
         Some((self.signals.get_mut(&number)?, &self.slots))
     }
 
-    /// A signal means this from now on.
+    /// Defines or redefines a signal.
     pub fn set_signal(&mut self, number: u32, scope: Scope) {
         self.signals.insert(number, scope);
         self.signals_version += 1;
@@ -132,12 +132,12 @@ impl Catalogue {
         self.signals_version
     }
 
-    /// Grows with every change of a tensor's places.
     pub fn changes(&self) -> u64 {
+    /// A version of the tensors' copies: incremented when they change.
         self.changes
     }
 
-    /// A new name for a tensor of the planner's own.
+    /// A new name for a planner-made tensor.
     pub fn name(&mut self) -> TensorId {
         self.made += 1;
         TensorId::PLANNED.after(self.made)
@@ -148,12 +148,12 @@ impl Catalogue {
         TransferId(self.transfers)
     }
 
-    /// The names of the planner's own and the transfers that come next.
+    /// The next planner-made name and the next transfer.
     pub fn next(&self) -> (TensorId, TransferId) {
         (TensorId::PLANNED.after(self.made + 1), TransferId(self.transfers + 1))
     }
 
-    /// Gives so many names and transfers at once: the first of each.
+    /// Reserves names and transfers, and returns the first of each.
     pub fn skip(&mut self, names: u64, transfers: u64) -> (TensorId, TransferId) {
         let first = self.next();
         self.made += names;
@@ -161,7 +161,7 @@ impl Catalogue {
         first
     }
 
-    /// Takes a tensor out, to be laid otherwise. Nothing is said to the workers.
+    /// Takes a tensor out, to be put back by [`Catalogue::lay`]. Emits no commands.
     pub fn take(&mut self, id: TensorId) -> Option<Placed> {
         match self.tensors.remove(&id) {
             Some(TensorState::Placed(placed)) => Some(placed),
@@ -169,8 +169,7 @@ impl Catalogue {
         }
     }
 
-    /// Lets a tensor lie as it does after an iteration: in copies that are there, and others that were
-    /// moved, which are marked.
+    /// Puts a tensor in place as an iteration leaves it; `true` marks extra copies. Emits no commands.
     pub fn lay(
         &mut self,
         id: TensorId,
@@ -186,7 +185,7 @@ impl Catalogue {
         }
     }
 
-    /// A tensor, or why it is not there.
+    /// A tensor, or its failure.
     pub fn get(&self, id: TensorId) -> Result<&Placed, Arc<Failure>> {
         match self.tensors.get(&id) {
             Some(TensorState::Placed(placed)) => Ok(placed),
@@ -194,7 +193,7 @@ impl Catalogue {
         }
     }
 
-    /// Why a tensor will never be there, if that is known.
+    /// The failure of a tensor that is known to have failed.
     pub fn failure(&self, id: TensorId) -> Option<Arc<Failure>> {
         match self.tensors.get(&id) {
             Some(TensorState::Failed(failure)) => Some(Arc::clone(failure)),
@@ -202,7 +201,7 @@ impl Catalogue {
         }
     }
 
-    /// A tensor that is known to be there.
+    /// A tensor that the caller has found to be placed.
     pub fn placed(&self, id: TensorId) -> &Placed {
         match self.tensors.get(&id) {
             Some(TensorState::Placed(placed)) => placed,
@@ -242,7 +241,7 @@ impl Catalogue {
         self.moved_bytes += bytes;
     }
 
-    /// Frees a copy on the workers, and forgets when it was made.
+    /// Frees a copy on the workers, and removes it from the extra copies.
     #[inline]
     fn let_go(&mut self, copy: &TensorCopy, streams: &mut Streams) {
         self.changes += 1;
@@ -259,8 +258,7 @@ impl Catalogue {
         }
     }
 
-    /// Frees the oldest copies that were made for instructions, where they take more memory of a
-    /// worker than they may. They are made again when they are needed again.
+    /// Frees the oldest extra copies while they exceed [`COPIES`]. They are made again on demand.
     pub fn limit_copies(&mut self, streams: &mut Streams) {
         while self.moved_bytes > COPIES {
             let Some((made, (tensor, bytes))) = self.moved.pop_first() else { return };
@@ -279,7 +277,7 @@ impl Catalogue {
         self.tensors.insert(id, TensorState::Failed(failure));
     }
 
-    /// Moves a tensor to another name.
+    /// Renames a tensor.
     pub fn rename(&mut self, from: TensorId, to: TensorId) {
         self.changes += 1;
         if let Some(state) = self.tensors.remove(&from) {
@@ -294,7 +292,7 @@ impl Catalogue {
         }
     }
 
-    /// Forgets a tensor, here and on the workers.
+    /// Frees a tensor, here and on the workers.
     #[inline]
     pub fn free(&mut self, id: TensorId, streams: &mut Streams) {
         self.changes += 1;
@@ -303,7 +301,7 @@ impl Catalogue {
         }
     }
 
-    /// Frees partial values that have been combined: the whole is as good.
+    /// Frees the partial copies of a tensor that has a combined copy.
     pub fn drop_combined(&mut self, id: TensorId, streams: &mut Streams) {
         let Some(TensorState::Placed(placed)) = self.tensors.get_mut(&id) else { return };
         if placed.copies.len() < 2 || placed.copies.iter().all(|copy| copy.layout.is_partial()) {
@@ -341,7 +339,7 @@ impl Catalogue {
         self.settle(id);
     }
 
-    /// A copy that is the only one is the tensor from now on.
+    /// A sole remaining copy becomes the tensor itself, no longer an extra copy.
     fn settle(&mut self, id: TensorId) {
         if let [only] = self.placed_mut(id).copies.as_mut_slice() {
             let was = only.clone();

@@ -122,9 +122,7 @@ impl Runtime {
     /// Takes commands of the session.
     pub fn submit(self: &Arc<Runtime>, batch: &mut Vec<ClientCommand>, work: u64) {
         let _call = self.forks.enter_briefly();
-        if !self.threads.is_closing() {
-            self.watching.open(self);
-        }
+        self.watching.open(self);
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         self.client.submitted(weight, work);
         self.threads.submitted_here();

@@ -37,7 +37,10 @@ impl Watching {
         if !self.has_endpoint.load(Ordering::Relaxed)
             && !self.has_endpoint.swap(true, Ordering::SeqCst)
         {
-            *lock(&self.endpoint) = Endpoint::open(runtime);
+            let mut endpoint = lock(&self.endpoint);
+            if !runtime.threads.is_closing() {
+                *endpoint = Endpoint::open(runtime);
+            }
         }
     }
 

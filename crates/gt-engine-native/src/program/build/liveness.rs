@@ -1,0 +1,119 @@
+//! Which values are needed after a unit: only those are written to memory, and the memory of the
+//! others may be used again.
+
+use gt_ir::{Meta, Operand};
+use gt_worker::plan::Plan;
+
+use super::Builder;
+use super::draft::{Draft, GroupDraft};
+use crate::program::Unit;
+use crate::program::group::{From, Group, GroupInput, Kind, Node, Output};
+use crate::program::sound::Sound;
+
+/// For each unit, the values that are not needed after it. Outputs are needed to the end.
+pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
+    let mut last: Vec<Option<usize>> = vec![None; plan.values()];
+    for (index, unit) in units.iter().enumerate() {
+        let mut uses = |value: u32| last[value as usize] = Some(index);
+        match unit {
+            Unit::Single(step) => plan.steps[*step as usize].reads().for_each(&mut uses),
+            Unit::Group(group) => {
+                let sources = group.inputs.iter().filter_map(|input| input.source.tensor());
+                sources.for_each(|&value| uses(value));
+            }
+        }
+    }
+    let mut dying = vec![Vec::new(); units.len()];
+    for (value, last) in last.into_iter().enumerate() {
+        if let Some(last) = last
+            && !plan.outputs.contains(&(value as u32))
+        {
+            dying[last].push(value as u32);
+        }
+    }
+    dying
+}
+
+impl Builder<'_> {
+    /// The units, once it is known which values are needed outside of the groups that make them.
+    pub(super) fn finish(self) -> Vec<Unit> {
+        let Builder { plan, drafts, homes } = self;
+        let mut unit_of_step = vec![usize::MAX; plan.steps.len()];
+        for (unit, draft) in drafts.iter().enumerate() {
+            match draft {
+                Draft::Gone => {}
+                Draft::Single(step) => unit_of_step[*step as usize] = unit,
+                Draft::Group(draft) => {
+                    draft.group.steps.iter().for_each(|&step| unit_of_step[step as usize] = unit);
+                }
+            }
+        }
+        let mut outside = vec![false; plan.values()];
+        plan.outputs.iter().for_each(|&value| outside[value as usize] = true);
+        let mut last_unit = vec![0; plan.values()];
+        for (index, step) in plan.steps.iter().enumerate() {
+            for value in step.reads() {
+                let unit = unit_of_step[index];
+                last_unit[value as usize] = unit.max(last_unit[value as usize]);
+                outside[value as usize] |= homes[value as usize].unit() != Some(unit);
+            }
+        }
+        plan.outputs.iter().for_each(|&value| last_unit[value as usize] = usize::MAX);
+        let finished = drafts.into_iter().enumerate().filter_map(|(unit, draft)| match draft {
+            Draft::Gone => None,
+            Draft::Single(step) => Some(Unit::Single(step)),
+            // One operation alone is run as without a plan.
+            Draft::Group(draft) if draft.group.steps.len() == 1 => {
+                Some(Unit::Single(draft.group.steps[0]))
+            }
+            Draft::Group(draft) => {
+                let GroupDraft { mut group, values, .. } = *draft;
+                let mut kept: Vec<(u32, u16)> =
+                    values.into_iter().filter(|(value, _)| outside[*value as usize]).collect();
+                kept.sort_unstable();
+                let dies = |value: u32| last_unit[value as usize] == unit;
+                for (value, node) in kept {
+                    let meta = plan.meta(value).tensor().copied().expect("nodes make tensors");
+                    let replaces = replaced(plan, &group, node, meta, &dies);
+                    group.outputs.push(Output { node, value, meta, replaces });
+                }
+                Some(Unit::Group(Box::new(Sound::new(group))))
+            }
+        });
+        finished.collect()
+    }
+}
+
+/// The inputs whose memory a node's result may take: it is written only where all have been read.
+fn replaced(
+    plan: &Plan,
+    group: &Group,
+    node: u16,
+    meta: Meta,
+    dies: &dyn Fn(u32) -> bool,
+) -> Vec<u16> {
+    let writer = &group.nodes[node as usize];
+    let Kind::Map(micro) = writer.kind else { return Vec::new() };
+    let may = |(index, input): (usize, &GroupInput)| {
+        let Operand::Tensor(value) = input.source else { return None };
+        let alike = group.inputs.iter().filter(|other| other.source == input.source).count();
+        let fits = plan.meta(value) == Operand::Tensor(meta)
+            && input.space == Space::Full
+            && alike == 1
+            && dies(value);
+        let here = From::Input(index as u16);
+        let read_later = group.nodes[node as usize + 1..].iter().any(|later| later.reads(here))
+            || group.ends.iter().any(|end| end.from == here);
+        let reads_it = writer.inputs[..writer.arity].iter().filter(|&&from| from == here).count();
+        let in_place = reads_it == 0
+            || reads_it == 1 && writer.inputs[0] == here && micro.kernel.is_in_place_on(meta.dtype);
+        (fits && !read_later && in_place).then_some(index as u16)
+    };
+    group.inputs.iter().enumerate().filter_map(may).collect()
+}
+
+impl Node {
+    fn reads(&self, from: From) -> bool {
+        self.inputs[..self.arity].contains(&from)
+    }
+}

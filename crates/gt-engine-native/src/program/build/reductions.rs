@@ -1,0 +1,96 @@
+//! Reductions in groups: of rows among the nodes, of columns and of everything at the end.
+
+use gt_ir::Operand;
+use gt_ir::shape::axes;
+use gt_worker::plan::Step;
+
+use super::Builder;
+use super::draft::{Draft, Home};
+use crate::program::fold::{Folding, folding};
+use crate::program::group::{End, EndKind, Group, Kind, Node, Space};
+
+/// Longer rows are not folded in a group: a tile holds whole rows.
+const LONGEST_ROW: usize = 8192;
+/// The most columns that a group folds: each thread holds a total for each of them.
+const MOST_COLUMNS: usize = 1 << 16;
+
+impl Builder<'_> {
+    /// Puts a reduction into a group: among the others if it is one of rows, else at its end.
+    pub(super) fn fold(&mut self, index: u32, value: u32, step: &Step) -> bool {
+        let Some(&operand) = step.operands.first().and_then(Operand::tensor) else { return false };
+        let Some(meta) = self.plan.meta(operand).tensor().copied() else { return false };
+        let Some(folding) = folding(step, meta.dtype) else { return false };
+        if meta.shape.numel() == 0 {
+            return false;
+        }
+        let rank = meta.shape.rank();
+        let given = gt_ir::operation::ints(&step.attributes, 0);
+        let Ok(mut gone) = axes(given, rank, "reduce") else { return false };
+        gone.sort_unstable();
+        let count = gone.len();
+        let is_last = gone.iter().copied().eq(rank - count..rank);
+        let is_first = gone.iter().copied().eq(0..count);
+        let split = if is_last { rank - count } else { count };
+        let dims = meta.shape.dims();
+        let row: usize = dims[split..].iter().product();
+        let fits = |group: &Group| group.split.is_none_or(|known| known == split);
+        let joined = self.group_of_last(step).filter(|&unit| match &self.drafts[unit] {
+            Draft::Group(draft) => draft.group.shape == meta.shape,
+            Draft::Single(_) | Draft::Gone => false,
+        });
+        let group = joined.and_then(|unit| match &self.drafts[unit] {
+            Draft::Group(draft) => Some(&draft.group),
+            Draft::Single(_) | Draft::Gone => None,
+        });
+        if is_last && split == 0 {
+            return joined.is_some_and(|unit| {
+                self.end(unit, index, value, step, operand, folding, EndKind::Total)
+            });
+        }
+        if is_last && row <= LONGEST_ROW && group.is_none_or(fits) {
+            let unit = joined.unwrap_or_else(|| self.open(meta.shape));
+            let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
+            draft.group.split = Some(split);
+            let source = Operand::Tensor(operand);
+            let from =
+                draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
+            let (kind, inputs) = (Kind::Fold(folding), [from; 3]);
+            let dtype = folding.dtype();
+            let node = draft.push(Node { kind, inputs, arity: 1, space: Space::Rows, dtype });
+            draft.group.cost += 1;
+            draft.group.steps.push(index);
+            draft.values.insert(value, node);
+            self.homes[value as usize] = Home::Node { unit, node };
+            return true;
+        }
+        if is_first && count > 0 && row <= MOST_COLUMNS && group.is_some_and(fits) {
+            let unit = joined.expect("there is a group");
+            let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
+            draft.group.split = Some(split);
+            return self.end(unit, index, value, step, operand, folding, EndKind::Columns);
+        }
+        false
+    }
+
+    /// Puts a reduction at the end of a group.
+    #[allow(clippy::too_many_arguments, reason = "they are all that an end is")]
+    fn end(
+        &mut self,
+        unit: usize,
+        index: u32,
+        value: u32,
+        step: &Step,
+        operand: u32,
+        folding: Folding,
+        kind: EndKind,
+    ) -> bool {
+        let Draft::Group(draft) = &mut self.drafts[unit] else { return false };
+        let source = Operand::Tensor(operand);
+        let from = draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
+        draft.group.ends.push(End { folding, from, kind, value, meta: step.output });
+        draft.group.cost += 1;
+        draft.group.steps.push(index);
+        self.homes[value as usize] = Home::Unit(unit);
+        true
+    }
+}
