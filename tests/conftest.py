@@ -6,11 +6,12 @@ GT_TEST_SHARDED=1.
 """
 
 import os
+import re
 from contextlib import nullcontext
 
 import gt
 import pytest
-from processes import cluster
+from processes import cluster, program, run_gt
 
 SERVER = os.environ.get("GT_TEST_SERVER")
 SHARDED = os.environ.get("GT_TEST_SHARDED")
@@ -45,3 +46,16 @@ def scope():
         gt.register_config("suite", gt.SignalConfig(gt.ShardConfig(axis=0)))
     with gt.signal.context("suite") if SHARDED else nullcontext():
         yield
+
+
+@pytest.fixture(scope="session")
+def trace_file(tmp_path_factory):
+    """Give the path of a trace, written by `gt trace`."""
+    folder = tmp_path_factory.mktemp("traces")
+    with program() as process:
+        done = run_gt("trace", "-s", "0.5", "--pid", str(process.pid), "--dir", str(folder))
+    assert (done.returncode, done.stderr) == (0, ""), done
+    (path,) = folder.iterdir()
+    assert re.fullmatch(r"trace_\d{8}_\d{6}\.log", path.name)
+    assert str(path) in done.stdout and "events of process" in done.stdout
+    return path

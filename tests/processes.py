@@ -16,6 +16,9 @@ unsharded_only = pytest.mark.skipif(
 
 embedded_only = pytest.mark.skipif(bool(SERVER), reason="about embedded sessions alone")
 
+one_engine_only = pytest.mark.skipif(
+    bool(os.environ.get("GT_BACKEND")), reason="the same with every engine"
+)
 
 #: A process that was started in the background ignores Ctrl-C from its birth.
 HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -33,12 +36,77 @@ WAIT_FOR_CHILD = (
     "    return 'hangs'\n"
 )
 
+#: The beginning of a program on four workers.
+ON_FOUR_WORKERS = """
+import gt
+from gt import ShardConfig, SignalConfig
+gt.gpu_workers(4)
+def register(name, **shard):
+    gt.register_config(name, SignalConfig(ShardConfig(**shard)))
+def placement(x):
+    return [(copy.placement, copy.workers) for copy in gt.debug.placement(x)]
+"""
+
+#: Computes until it is told to end.
+LOOP = """
+import gt, sys, threading
+gt.gpu_workers({workers})
+stop = []
+threading.Thread(target=lambda: stop.append(sys.stdin.readline()), daemon=True).start()
+x = gt.randn(300, 300)
+(x + 1).sum().item()
+print("at work", flush=True)
+while not stop:
+    (x @ x).relu().sum().item()
+"""
+
 
 def run_python(code: str, *args: str, timeout: float = 60, **environment: str):
     """Run code in a new process; give the finished process with its output."""
     env = {**os.environ, **environment}
     command = [sys.executable, "-c", HEED_CTRL_C + code, *args]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
+
+
+def run_on_four_workers(code: str, **environment: str) -> str:
+    """Run code on four workers, without an error; give what it prints."""
+    done = run_python(ON_FOUR_WORKERS + code, **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "" or "GT_VERBOSE" in environment, done.stderr
+    return done.stdout
+
+
+def run_gt(*command: str, timeout: float = 60, **environment: str):
+    """Run the `gt` command; give the finished process with its output."""
+    return subprocess.run(
+        [sys.executable, "-m", "gt", *command],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **environment},
+    )
+
+
+@contextmanager
+def program(code: str = LOOP.format(workers=1), **environment: str):
+    """Run a program that is at work; give its process."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HEED_CTRL_C + code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        line = process.stdout.readline()
+        assert line == "at work\n", (line, process.stderr.read())
+        yield process
+        _, errors = process.communicate("end\n", timeout=30)
+        assert (process.returncode, errors) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @contextmanager

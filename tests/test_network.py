@@ -136,7 +136,7 @@ def test_a_dead_worker_is_named_and_the_session_goes_on():
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_the_slots_of_a_dead_worker_move_to_the_others(which):
-    """Those that are left compute the parts of the dead one, and exchange them among their slots."""
+    """Those that are left compute its parts, and exchange them among their own slots."""
     code = (
         "gt.register_config('rows', gt.SignalConfig(gt.ShardConfig(axis=0)))\n"
         "def total():\n"

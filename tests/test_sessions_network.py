@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import gt
 import pytest
 from processes import cluster, embedded_only, run_python
-from test_sessions import in_thread
+from threads import in_thread
 
 pytestmark = embedded_only
 

@@ -77,8 +77,8 @@ impl Answers {
         asked.min_by_key(|request| (request.since, request.original))
     }
 
-    /// Opens a statistics request to the workers in `open` and returns its id. Without workers it is
-    /// answered at once.
+    /// Opens a statistics request to the workers in `open` and returns its id. Without workers it
+    /// is answered at once.
     pub fn open_survey(
         &mut self,
         outbox: &mut Outbox,

@@ -17,14 +17,15 @@ pub(crate) struct Flow {
     next: u64,
     /// The lanes of the last batch.
     busy: Vec<SlotId>,
-    /// Whether batches are sent although the window is full, because the client waits for an answer.
+    /// Whether batches are sent although the window is full, because the client waits for an
+    /// answer.
     ignores_window: bool,
 }
 
 #[derive(Default)]
 struct LaneCredit {
-    in_flight: u64,
     /// The weight of the commands that it has not reported done.
+    in_flight: u64,
     /// The batches that these belong to, oldest first, each with its weight left.
     owners: VecDeque<(u64, u64)>,
     /// [`Slots::moves`](crate::planner::Slots::moves) when the lane last received the slots' hosts.
@@ -122,7 +123,8 @@ impl Flow {
         self.batches.remove(&number).map_or(0, |batch| batch.weight)
     }
 
-    /// Whether a lane must receive the slots' hosts, which have moved `moves` times; marks it as sent.
+    /// Whether a lane must receive the slots' hosts, which have moved `moves` times; marks it as
+    /// sent.
     pub fn tell_slots(&mut self, slot: SlotId, moves: u64) -> bool {
         self.lane(slot).told.replace(moves) != Some(moves)
     }

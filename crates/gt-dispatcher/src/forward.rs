@@ -36,7 +36,8 @@ impl Forward<'_> {
     /// Plans a batch.
     ///
     /// # Errors
-    /// A command is not valid, or the planner panicked on one: that ends this session, not the server.
+    /// A command is not valid, or the planner panicked on one: that ends this session, not the
+    /// server.
     pub fn plan(mut self, batch: Queued) -> Result<(), String> {
         let Queued { commands, skipped, .. } = batch;
         let failed = "the planner failed on an instruction of the session";
@@ -174,8 +175,8 @@ impl Forward<'_> {
         }
     }
 
-    /// Plans an iteration of a template: by a plan kept from before, if one fits, or else instruction
-    /// by instruction.
+    /// Plans an iteration of a template: by a plan kept from before, if one fits, or else
+    /// instruction by instruction.
     fn iteration(&mut self, invocation: &Invocation) -> Result<(), String> {
         let Session { catalogue, plans, templates, .. } = &mut *self.session;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;

@@ -36,8 +36,8 @@ pub(crate) struct Joints {
 }
 
 impl Joints {
-    /// A lane reports that it is ready, or has failed. Returns the messages for members: `Join` once
-    /// all are ready, or the failure.
+    /// A lane reports that it is ready, or has failed. Returns the messages for members: `Join`
+    /// once all are ready, or the failure.
     pub fn ready(
         &mut self,
         lane: LaneId,

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::golden::Golden;
 use common::Program;
+use common::golden::Golden;
 use gt_dispatcher::Limits;
 use gt_ir::modifier::Modifier;
 use gt_ir::signal::Shard;

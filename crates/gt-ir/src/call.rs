@@ -1,4 +1,4 @@
-//! A use of an operation: what it is given.
+//! A use of an operation, as inference, sharding and gradient rules see it.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ impl Meta {
         Meta { dtype, shape }
     }
 
-    /// The size of its values in bytes.
+    /// The size of the values in bytes.
     pub fn bytes(&self) -> usize {
         self.shape.numel() * self.dtype.size()
     }

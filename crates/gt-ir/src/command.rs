@@ -1,6 +1,7 @@
-//! Streams: what a client tells the dispatcher to do, and the dispatcher a worker.
+//! Commands: the elements of a client's stream to the dispatcher, and of a lane's stream to a
+//! worker.
 //!
-//! The two are types of their own, so that what one may not be told cannot be written down.
+//! They are two types, so that a command that is not allowed on a stream cannot be expressed.
 
 use std::sync::Arc;
 
@@ -12,36 +13,36 @@ use crate::signal::Shard;
 use crate::template::{Definition, Invocation};
 use crate::wire::{Decoded, Made, Record, Sink, Source};
 
-/// What a client puts on its stream to the dispatcher.
+/// A command of a client to the dispatcher.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ClientCommand {
-    /// Compute.
+    /// Compute an operation.
     Run(Instruction),
-    /// Make a tensor from data.
+    /// Create a tensor from data.
     Create(Create),
-    /// Forget a tensor.
+    /// Free a tensor.
     Free(TensorId),
-    /// Answer with a tensor's value, for this line.
+    /// Answer with a tensor's value; `line` is the user's, for errors.
     Fetch { request: RequestId, tensor: TensorId, line: SourceId },
-    /// Nobody waits for the answer to a request any more. It overtakes what waits.
+    /// Withdraw a request. Overtakes queued commands.
     Cancel { request: RequestId },
-    /// Say what a signal's number means; sent before its first use and when that changes.
+    /// Define or redefine a signal's number, before its first use.
     Signal { number: u32, name: String, shard: Option<Shard> },
-    /// Answer with statistics, once all that came before is done.
+    /// Answer with statistics, once all earlier commands are done.
     Statistics { request: RequestId },
-    /// Begin to record what is planned; or end it, and answer with what was.
+    /// Begin to record plans; or end the recording, and answer with it.
     Explain { request: RequestId, begin: bool },
     /// Answer with a tensor's placement.
     Locate { request: RequestId, tensor: TensorId },
-    /// Answer with how the dispatcher, its workers and its sessions are.
+    /// Answer with the status of the dispatcher, its workers and its sessions.
     Status { request: RequestId },
-    /// Make moves of more bytes than this errors, unless a scope or a sum asks for them.
+    /// Make moves of more bytes than this errors, unless a scope or a reduction requires them.
     Strict { limit: Option<u64> },
-    /// A sequence that may be invoked from now on. Nothing is computed.
+    /// Define a template. Nothing is computed.
     Define(Box<Definition>),
-    /// Forget a sequence.
+    /// Drop a template.
     Forget { template: u32 },
-    /// Compute an iteration of a sequence, or a part of one.
+    /// Compute an iteration of a template, or a part of one.
     Invoke(Box<Invocation>),
 }
 
@@ -62,26 +63,27 @@ record!(enum ClientCommand {
     14 => Invoke(invocation),
 });
 
-/// What a worker does for one lane: a session's worker slot.
+/// A command of the dispatcher to a lane of a worker.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WorkerCommand {
-    /// Compute. What many slots do alike is written once.
+    /// Compute an operation. Slots with the same part share the instruction.
     Run(Arc<Instruction>),
-    /// Make a tensor from data.
+    /// Create a tensor from data.
     Create(Box<Create>),
-    /// Forget a tensor.
+    /// Free a tensor.
     Free(TensorId),
-    /// Answer with a tensor's value, for this line; by shared memory if the asker can read it.
+    /// Answer with a tensor's value, by shared memory if `shared`; `line` is the user's, for
+    /// errors.
     Fetch { request: RequestId, tensor: TensorId, shared: bool, line: SourceId },
     /// Answer with statistics.
     Statistics { request: RequestId },
     /// Exchange blocks with other slots of the session.
     Exchange(Box<Exchange>),
-    /// Which worker each slot of the session is on from now on.
+    /// The worker of each slot of the session, from now on.
     Slots(Vec<WorkerId>),
-    /// A sequence that may be invoked from now on, in place of another of its number.
+    /// Define a template, replacing any other with its number.
     Define(Box<Definition>),
-    /// Compute an iteration of a sequence. It is the same for all workers.
+    /// Compute an iteration of a template. The invocation is the same for all slots.
     Invoke(Arc<Invocation>),
 }
 
@@ -119,14 +121,14 @@ impl Record for Create {
 }
 
 impl Create {
-    /// Counts its data, so that a window bounds memory.
+    /// Grows with the data, so that a window bounds memory.
     fn weight(&self) -> u64 {
         1 + (self.content.meta().bytes() >> 14) as u64
     }
 }
 
 impl ClientCommand {
-    /// What it counts in flow control.
+    /// Its weight in flow control.
     pub fn weight(&self) -> u64 {
         match self {
             ClientCommand::Create(create) => create.weight(),
@@ -136,7 +138,7 @@ impl ClientCommand {
         }
     }
 
-    /// The question that it asks, if it asks one.
+    /// The id of the request that it makes, if any.
     pub fn request(&self) -> Option<RequestId> {
         match self {
             ClientCommand::Fetch { request, .. }
@@ -148,7 +150,7 @@ impl ClientCommand {
         }
     }
 
-    /// The tensor that it makes, if it makes one.
+    /// The (first) tensor that it makes, if any.
     pub fn made(&self) -> Option<TensorId> {
         match self {
             ClientCommand::Run(instruction) => Some(instruction.output),
@@ -159,7 +161,7 @@ impl ClientCommand {
 }
 
 impl WorkerCommand {
-    /// What it counts in flow control.
+    /// Its weight in flow control.
     pub fn weight(&self) -> u64 {
         match self {
             WorkerCommand::Create(create) => create.weight(),

@@ -1,4 +1,4 @@
-//! A tensor's values on their way into or out of the system.
+//! A tensor's values as they enter or leave the system.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ pub struct TensorData {
 }
 
 impl TensorData {
-    /// Checks that the bytes are as many as dtype and shape ask for.
+    /// `None` unless the number of bytes is that of dtype and shape.
     pub fn new(dtype: DType, shape: Shape, bytes: Bytes) -> Option<TensorData> {
         (bytes.len() == shape.numel() * dtype.size()).then_some(TensorData { dtype, shape, bytes })
     }
@@ -46,7 +46,7 @@ impl TensorData {
         }
     }
 
-    /// One element's bytes from a number, as this dtype stores it.
+    /// Appends a number's bytes as an element of this dtype.
     pub fn encode(dtype: DType, value: crate::Scalar, out: &mut Vec<u8>) {
         use half::{bf16, f16};
         match dtype {
@@ -70,11 +70,11 @@ pub struct SharedBlock {
     pub pid: u32,
     pub fd: i32,
     pub length: u64,
-    /// Random; stands in the block too, so that none can be taken for another.
+    /// Random; also stored in the block, to detect a stale or reused descriptor.
     pub token: u128,
 }
 
-/// A tensor's values on a link: carried along, or left where the receiver can map them.
+/// A tensor's values on a link: in the message, or in shared memory that the receiver maps.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Content {
     Data(TensorData),

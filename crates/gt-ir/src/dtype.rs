@@ -82,7 +82,7 @@ impl DType {
         matches!(self.category(), Category::Float)
     }
 
-    /// Bool and the integers: what sums are widened to int64 for.
+    /// Bool and the integers, whose sums are widened to int64.
     pub const fn is_exact(self) -> bool {
         !self.is_float()
     }
@@ -92,7 +92,7 @@ impl DType {
         DType::ALL.get(code as usize).copied()
     }
 
-    /// What two tensors of these dtypes give together (PyTorch's `torch.promote_types`).
+    /// The dtype that two tensors of these dtypes promote to (PyTorch's `torch.promote_types`).
     pub fn promote(self, other: DType) -> DType {
         use DType::*;
         if self == other {

@@ -1,4 +1,4 @@
-//! What can be wrong with a program, said so that its author can mend it.
+//! Errors in the use of operations, with messages that tell the user how to fix them.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use crate::shape::Shape;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error in the use of an operation, found before anything is sent.
+/// An error in the use of an operation.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Error {
     #[error(

@@ -1,8 +1,8 @@
-//! Data that workers send each other.
+//! Exchanges: data movement between a session's slots.
 //!
-//! Every movement between placements is an exchange: each worker sends blocks of a tensor it has,
-//! and makes a tensor of the blocks that it gets, put side by side or combined. All-gather,
-//! reduce-scatter, all-to-all, broadcast, send and receive differ in which blocks go where.
+//! Every redistribution is an exchange: each slot sends blocks of its input, and assembles its
+//! output from the blocks that it receives, placed side by side or combined. All-gather,
+//! reduce-scatter, all-to-all, broadcast and send differ only in which blocks go where.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::operation::Meta;
 use crate::record;
 use crate::sharding::{Block, Reduction};
 
-/// Names a worker; never used again for another one.
+/// Identifies a worker; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct WorkerId(pub u32);
 
@@ -27,8 +27,8 @@ impl fmt::Display for WorkerId {
     }
 }
 
-/// A place of a session for a worker. Plans are made over slots: when a worker is gone, its slots
-/// move to others, and no plan changes.
+/// A slot of a session, hosted by a worker. Plans name slots: when a worker is lost, its slots move
+/// to others, and plans do not change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SlotId(pub u32);
 
@@ -40,23 +40,23 @@ impl fmt::Display for SlotId {
     }
 }
 
-/// A session's slot on a worker: it has tensors and a queue of its own.
+/// A session's slot on a worker, with its own tensors and queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct LaneId {
-    /// Numbers of sessions are never used again.
+    /// Session numbers are never reused.
     pub session: u32,
     pub slot: SlotId,
 }
 
 record!(struct LaneId { session, slot });
 
-/// Names an exchange of a session. A session begins them in their order.
+/// Identifies an exchange of a session; slots begin exchanges in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TransferId(pub u64);
 
 record!(struct TransferId(number));
 
-/// What an exchange does for its group as a whole.
+/// The collective operation that an exchange amounts to for its group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Collective {
     AllGather,
@@ -103,9 +103,9 @@ pub struct Exchange {
     /// The tensor that is made, if any.
     pub output: Option<(TensorId, Meta)>,
     pub parts: Parts,
-    /// How blocks for the same place are combined; otherwise each place is filled once.
+    /// How the received blocks are combined; `None` if each fills its own place.
     pub reduction: Option<Reduction>,
-    /// With whom the engine carries it out; without, pieces go from worker to worker.
+    /// Set if the members' engines carry it out; otherwise pieces go from worker to worker.
     pub joint: Option<Arc<Joint>>,
     /// The line that needed it, for errors.
     pub line: SourceId,
@@ -115,12 +115,12 @@ record!(struct Exchange {
     transfer, collective, input, output, parts, reduction, joint, line,
 });
 
-/// Which blocks a slot gives, and which it gets.
+/// The blocks that a slot sends and receives.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Parts {
-    /// Which blocks of its input go to whom.
+    /// Blocks of its input, by receiver.
     pub sends: Vec<(SlotId, Block)>,
-    /// What its output is made of, in the order in which it is combined.
+    /// The parts of its output, in the order in which they are combined.
     pub receives: Vec<Receive>,
 }
 
@@ -130,13 +130,13 @@ record!(struct Parts { sends, receives });
 #[derive(Clone, PartialEq, Debug)]
 pub struct Receive {
     pub from: Sender,
-    /// Where in the output it goes.
+    /// Its place in the output.
     pub at: Block,
 }
 
 record!(struct Receive { from, at });
 
-/// Whom a block comes from.
+/// The source of a block.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sender {
     /// This block of the slot's own input.
@@ -146,13 +146,13 @@ pub enum Sender {
 
 record!(enum Sender { 0 => Own(block), 1 => Slot(slot) });
 
-/// A block on its way from one slot of a session to another.
+/// A block in transit from one slot of a session to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub transfer: TransferId,
     pub from: SlotId,
     pub to: LaneId,
-    /// Its values, or why there are none.
+    /// Its values, or the sender's failure.
     pub result: Result<Content, Failure>,
 }
 

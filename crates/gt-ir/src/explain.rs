@@ -1,4 +1,4 @@
-//! What a planner has decided, for people to read.
+//! Explanations: the planner's decisions, as shown to users.
 
 use crate::exchange::Collective;
 use crate::instruction::SourceId;
@@ -11,16 +11,16 @@ pub struct PlannedStep {
     pub operation: String,
     /// The user's line.
     pub line: SourceId,
-    /// The tensors it takes, as they were when it ran.
+    /// Its operands, in the layouts in which it reads them.
     pub operands: Vec<PlacedTensor>,
     pub output: PlacedTensor,
-    /// What had to be moved for it.
+    /// The data movement that it needed.
     pub moves: Vec<PlannedMove>,
 }
 
 record!(struct PlannedStep { operation, line, operands, output, moves });
 
-/// A tensor, and how it lies over which workers.
+/// A tensor's placement on workers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacedTensor {
     pub meta: Meta,
@@ -32,7 +32,7 @@ pub struct PlacedTensor {
 
 record!(struct PlacedTensor { meta, placement, workers });
 
-/// Data that goes between workers.
+/// Data movement between workers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedMove {
     pub collective: Collective,
@@ -44,7 +44,7 @@ pub struct PlannedMove {
 
 record!(struct PlannedMove { collective, bytes, from, to, reason });
 
-/// What was planned between the beginning and the end of a piece of program.
+/// The steps planned in a section of a program.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Explanation {
     pub steps: Vec<PlannedStep>,

@@ -1,21 +1,20 @@
-//! Ways between engines: data that goes from one worker's engine to another's without passing
-//! through the workers, as by NCCL or Gloo.
+//! Fabrics and joint exchanges: data movement from engine to engine, such as by NCCL or Gloo,
+//! without passing through the workers.
 
 use crate::exchange::{SlotId, WorkerId};
 use crate::record;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
-/// Where a worker's engine joins others.
+/// How a worker's engine reaches others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fabric {
-    /// What it goes by, and its version, without spaces: engines that say the same understand
-    /// each other.
+    /// The library and its version, without spaces: engines with equal kinds can join.
     pub kind: String,
-    /// Whether only workers of the same machine reach it.
+    /// Whether it works between workers of the same machine only.
     pub local: bool,
-    /// Where members of a group find each other, if this worker is the first of them.
+    /// The rendezvous address of groups whose first member is this worker.
     pub store: String,
-    /// The device whose memory it moves, if a group must not have one twice; otherwise empty.
+    /// The engine's device, if a group must not contain a device twice; otherwise empty.
     pub device: String,
 }
 
@@ -67,18 +66,18 @@ pub struct Member {
 
 record!(struct Member { slot, worker, name });
 
-/// What goes between the members, seen from all of them.
+/// The collective call that a group makes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Way {
-    /// Each has a block of one shape, and gets the combination of all.
+    /// Each member has a block of the same shape, and gets the combination of all.
     AllReduce,
-    /// Each has a block of one size for each, and gets the combination of those for it.
+    /// Each has an equal block for each member, and gets the combination of those for it.
     ReduceScatter,
-    /// Each gives all others one block, all of one size.
+    /// Each sends one block to all others, all of the same size.
     AllGather,
-    /// The member of this rank gives all others one block.
+    /// The member of rank `root` sends one block to all others.
     Broadcast { root: u32 },
-    /// Blocks of any size from anybody to anybody.
+    /// Blocks of any size between any members.
     AllToAll,
 }
 
@@ -87,7 +86,7 @@ record!(enum Way {
 });
 
 impl Way {
-    /// Its name, as engines know it.
+    /// The name that engines receive.
     pub const fn name(self) -> &'static str {
         match self {
             Way::AllReduce => "all_reduce",
@@ -98,8 +97,7 @@ impl Way {
         }
     }
 
-    /// The same movement, but for one that combines: there everybody gets all that is to be
-    /// combined.
+    /// The equivalent without combining: each member gets all the blocks that it would combine.
     pub const fn without_combining(self) -> Way {
         match self {
             Way::AllReduce => Way::AllGather,
@@ -118,7 +116,7 @@ impl Joint {
         self.members.iter().position(|member| member.slot == slot)
     }
 
-    /// The members' names, for people.
+    /// The members' names, for messages.
     pub fn names(&self) -> String {
         let names: Vec<String> =
             self.members.iter().map(|member| format!("'{}'", member.name)).collect();

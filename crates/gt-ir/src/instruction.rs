@@ -1,4 +1,4 @@
-//! Instructions, and what they name.
+//! Instructions, their operands and attributes, and the ids that they use.
 
 use std::fmt;
 
@@ -10,17 +10,16 @@ use crate::record;
 use crate::scalar::Scalar;
 use crate::wire::{Decoded, Made, Record, Sink, Source};
 
-/// Names a tensor of a session. Clients count from 0; the copies that the planner makes are named
-/// from [`TensorId::PLANNED`] on.
+/// Identifies a tensor of a session. Clients count from 0; tensors that the planner makes count
+/// from [`TensorId::PLANNED`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TensorId(pub u64);
 
 impl TensorId {
-    /// The first name of the planner's own.
+    /// The first id of the planner's range.
     pub const PLANNED: TensorId = TensorId(1 << 44);
 
-    /// The name so many further on. Names never come to an end: 2^44 take a year at a million a
-    /// second.
+    /// The id `count` further on. A client's range lasts half a year at a million ids per second.
     #[must_use]
     pub fn after(self, count: u64) -> TensorId {
         TensorId(self.0.wrapping_add(count))
@@ -33,19 +32,19 @@ impl fmt::Display for TensorId {
     }
 }
 
-/// Names a question that awaits its answer.
+/// Identifies a request that awaits its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct RequestId(pub u64);
 
 record!(struct RequestId(number));
 
-/// Names a line of the user's program; only the client knows which.
+/// Identifies a line of the user's program; only the client can resolve it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourceId(pub u32);
 
 record!(struct SourceId(number));
 
-/// What an operation works on: a tensor (named by `T`) or a number.
+/// An operand: a tensor (represented by `T`) or a number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Operand<T = TensorId> {
     Tensor(T),
@@ -60,7 +59,7 @@ impl<T> Operand<T> {
         }
     }
 
-    /// The number, where it is one.
+    /// The number, if it is one.
     pub fn scalar(&self) -> Option<Scalar> {
         match self {
             Operand::Tensor(_) => None,
@@ -68,7 +67,7 @@ impl<T> Operand<T> {
         }
     }
 
-    /// The same operand with its tensor named otherwise.
+    /// The same operand with its tensor mapped.
     pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Operand<U> {
         match self {
             Operand::Tensor(tensor) => Operand::Tensor(f(tensor)),
@@ -89,7 +88,7 @@ pub enum Attribute {
     Float(f64),
     Bool(bool),
     DType(DType),
-    /// Two stand in place: most lists are about the axes of a matrix.
+    /// Two are stored inline, as most lists are about the axes of a matrix.
     Ints(SmallVec<[i64; 2]>),
 }
 
@@ -143,10 +142,10 @@ pub type Results = SmallVec<[Meta; 1]>;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Instruction {
     pub operation: &'static Operation,
-    /// The tensor it makes; of several, the first: the others are named on from it.
+    /// The tensor it makes; of several the first, and the others have consecutive ids.
     pub output: TensorId,
-    /// What these are, as whoever issued it declares. A worker that finds otherwise fails the
-    /// instruction.
+    /// Their metas as the issuer declares them. The worker fails the instruction if inference
+    /// disagrees.
     pub results: Results,
     pub operands: Operands,
     pub attributes: Attributes,
@@ -168,13 +167,13 @@ impl Instruction {
         self.results[0]
     }
 
-    /// The tensors that it reads, as often as it does.
+    /// The tensors that it reads, with repetitions.
     pub fn reads(&self) -> impl Iterator<Item = TensorId> + '_ {
         self.operands.iter().filter_map(Operand::tensor).copied()
     }
 }
 
-/// The output stands before the operands, which are named near it.
+/// The output is written before the operands, which are encoded relative to it.
 impl Record for Instruction {
     #[inline]
     fn write<S: Sink>(&self, to: &mut S) {

@@ -1,4 +1,4 @@
-//! How a tensor lies over the worker slots of a session.
+//! Layouts: how a tensor is distributed over a mesh of a session's slots.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 /// An ordered set of worker slots along one or two axes.
 #[derive(Debug)]
 pub struct Mesh {
-    /// Equal for equal meshes of one dispatcher, which counts from 1; 0 for others.
+    /// An intern number, from 1: the same for equal meshes of one dispatcher. 0 if not interned.
     pub number: u32,
     /// The lengths of its axes; their product is the number of slots.
     pub dims: SmallVec<[usize; 2]>,
@@ -23,12 +23,12 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// How many slots it has.
+    /// The number of slots.
     pub fn size(&self) -> usize {
         self.slots.len()
     }
 
-    /// Where on mesh axis `axis` the slot with this rank stands.
+    /// The coordinate of a rank on mesh axis `axis`.
     pub fn coordinate(&self, rank: usize, axis: usize) -> usize {
         let inner: usize = self.dims[axis + 1..].iter().product();
         rank / inner % self.dims[axis]
@@ -74,22 +74,22 @@ impl Record for Mesh {
     }
 }
 
-/// What one mesh axis does with a tensor.
+/// How a tensor is distributed along one mesh axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// Each has it whole.
+    /// Each slot has all of it.
     Replicate,
-    /// Each has the part of `axis` between two neighbouring cuts; they begin with 0 and end with
-    /// the axis's length.
+    /// Each slot has the part of `axis` between two neighbouring cuts, which begin with 0 and end
+    /// with the axis's length.
     Shard { axis: usize, cuts: Arc<[usize]> },
-    /// Each has a value; combined, they are the tensor.
+    /// Each slot has a summand (or factor, maximum, ...): their reduction is the tensor.
     Partial(Reduction),
 }
 
 record!(enum Placement { 0 => Replicate, 1 => Shard { axis, cuts }, 2 => Partial(reduction) });
 
 impl Placement {
-    /// `axis` of `length` in parts as equal as can be, the longer ones first.
+    /// A shard of an axis in parts as equal as possible, the longer ones first.
     pub fn balanced(axis: usize, length: usize, parts: usize) -> Placement {
         Placement::Shard { axis, cuts: balanced_cuts(length, parts) }
     }
@@ -106,7 +106,7 @@ impl Placement {
     }
 }
 
-/// Where an axis of `length` is cut into parts as equal as can be, the longer ones first.
+/// The cuts of an axis of `length` into parts as equal as possible, the longer ones first.
 pub fn balanced_cuts(length: usize, parts: usize) -> Arc<[usize]> {
     let (each, longer) = (length / parts, length % parts);
     (0..=parts).map(|part| part * each + part.min(longer)).collect()
@@ -122,7 +122,7 @@ pub struct Layout {
 record!(struct Layout { mesh, placements });
 
 impl Layout {
-    /// A copy on every slot.
+    /// A replica on every slot.
     pub fn replicated(mesh: &Arc<Mesh>) -> Layout {
         let placements = mesh.dims.iter().map(|_| Placement::Replicate).collect();
         Layout { mesh: Arc::clone(mesh), placements }
@@ -136,8 +136,8 @@ impl Layout {
         self.placements.iter().any(Placement::is_partial)
     }
 
-    /// Whether two ranks hold parts of the same values: along the mesh axes over which there are
-    /// partial ones they stand at the same place.
+    /// Whether two ranks hold parts of the same summand: they have the same coordinates on all
+    /// partial mesh axes.
     pub fn same_summand(&self, rank: usize, other: usize) -> bool {
         self.placements.iter().enumerate().all(|(mesh_axis, placement)| {
             let at = |rank| self.mesh.coordinate(rank, mesh_axis);
@@ -159,7 +159,7 @@ impl Layout {
     }
 }
 
-/// As people read it: `Shard(0)`.
+/// As users read it: `Shard(0)`.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, placement) in self.placements.iter().enumerate() {

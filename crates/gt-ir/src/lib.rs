@@ -1,21 +1,21 @@
-//! The instruction set of GT: what every other part agrees on.
+//! The instruction set and the protocol of GT, shared by all other crates.
 //!
-//! - [`dtype`], [`shape`], [`scalar`], [`data`]: what a tensor is.
-//! - [`operation`] and [`ops`]: what can be computed; each operation has one home in `ops/`.
-//! - [`sharding`]: along which axes operations may be cut into parts.
-//! - [`instruction`]: one use of an operation; [`command`]: the streams that instructions stand in;
-//!   [`liveness`]: which commands nobody needs any more.
-//! - [`template`]: sequences of instructions that repeat, told once and then invoked.
-//! - [`layout`]: how a tensor lies over workers; [`redistribute`]: from one layout to another.
-//! - [`exchange`]: data that workers send each other; [`fabric`]: that their engines do.
-//! - [`explain`]: what a planner has decided, for people.
-//! - [`event`]: what happens, and when; [`status`]: how everybody is.
-//! - [`message`]: what clients, the dispatcher and workers say to each other.
-//! - [`wire`]: all of these as bytes.
-//! - [`modifier`]: the trait of whatever transforms a stream.
+//! - [`dtype`], [`shape`], [`scalar`], [`data`]: tensors' types and values.
+//! - [`operation`] and [`ops`]: the operations; each is defined in one place in `ops/`.
+//! - [`sharding`]: along which axes an operation may be divided.
+//! - [`instruction`]: one use of an operation; [`command`]: the elements of streams;
+//!   [`liveness`]: which commands are no longer needed.
+//! - [`template`]: repeated sequences, defined once and then invoked.
+//! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change moves.
+//! - [`exchange`]: data movement between workers; [`fabric`]: between their engines.
+//! - [`explain`]: the planner's decisions, for users.
+//! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
+//! - [`message`]: the messages between clients, the dispatcher, workers and watchers.
+//! - [`wire`]: the encoding of all of these.
+//! - [`modifier`]: the trait of stream rewrites.
 //!
-//! This crate holds data and rules only. It knows no sockets, threads, clocks or engines, and
-//! depends on no other crate of GT.
+//! This crate holds data and rules only: no sockets, threads, clocks or engines. It depends on no
+//! other crate of GT.
 
 pub mod call;
 pub mod command;

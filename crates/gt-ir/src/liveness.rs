@@ -1,8 +1,8 @@
-//! Which commands of a stream nobody needs any more.
+//! Dead-code analysis of queued commands.
 //!
-//! A tensor that is freed before its instruction has begun need not be made, unless something that
-//! is needed reads it. One look through the commands from the last to the first tells: what is
-//! freed is dead before its last use, and an instruction is not needed if all it makes is dead.
+//! A tensor that is freed before its instruction has begun need not be computed, unless a needed
+//! command reads it. One backward pass over the commands decides: a freed tensor is dead until a
+//! needed command that reads it, and an instruction is not needed if all its results are dead.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -10,18 +10,18 @@ use smallvec::SmallVec;
 use crate::command::{ClientCommand, WorkerCommand};
 use crate::instruction::TensorId;
 
-/// What a command does to tensors.
+/// A command's effects on tensors.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
     pub makes: SmallVec<[TensorId; 2]>,
     pub reads: SmallVec<[TensorId; 4]>,
     pub frees: SmallVec<[TensorId; 2]>,
-    /// Whether it counts for somebody even if nobody needs what it makes.
+    /// Whether it must be done even if its results are dead.
     pub is_needed: bool,
 }
 
 impl Effects {
-    /// Those of a client's command; `None` for an invocation, which only its template can tell.
+    /// Those of a client's command; `None` for an invocation, whose effects depend on its template.
     pub fn of_client(command: &ClientCommand) -> Option<Effects> {
         Some(match command {
             ClientCommand::Run(instruction) => Effects {
@@ -62,7 +62,7 @@ impl Effects {
                 let reads = SmallVec::from_slice(&[*tensor]);
                 Effects { reads, is_needed: true, ..Effects::default() }
             }
-            // Others count on it.
+            // Other slots depend on it.
             WorkerCommand::Exchange(exchange) => {
                 let reads = exchange.input.into_iter().collect();
                 let makes = exchange.output.iter().map(|(id, _)| *id).collect();
@@ -74,25 +74,25 @@ impl Effects {
     }
 }
 
-/// What is known of a stream from some place on.
+/// The state of the analysis at some point of the stream.
 #[derive(Default)]
 pub struct Liveness {
-    /// Freed further on, and read by nothing that is needed.
+    /// Freed later, and not read by a needed command before that.
     dead: FxHashSet<TensorId>,
-    /// Of these, what nothing at all reads: nothing but its maker keeps it from being freed.
+    /// Freed later, and not read by a needed command or made before that.
     unread: FxHashSet<TensorId>,
 }
 
-/// What is to become of a command.
+/// Whether to do a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Needed,
-    /// Nobody needs what it makes.
+    /// All its results are dead.
     Unwanted,
 }
 
 impl Liveness {
-    /// Takes the command before those taken so far.
+    /// Analyzes the command that precedes those analyzed so far.
     pub fn before(&mut self, effects: &Effects) -> Verdict {
         let makes_something = !effects.makes.is_empty();
         let is_wanted = effects.is_needed
@@ -102,7 +102,7 @@ impl Liveness {
             self.dead.remove(id);
             self.unread.remove(id);
         }
-        // A command frees what it has read and made.
+        // An iteration's frees come after its reads, so they are handled first here.
         self.dead.extend(&effects.frees);
         self.unread.extend(&effects.frees);
         if !is_wanted {
@@ -115,8 +115,8 @@ impl Liveness {
         Verdict::Needed
     }
 
-    /// The tensors that are freed further on and that nothing on the way there uses or makes: they
-    /// may be freed at once.
+    /// The tensors that no needed command uses or makes before their free: they may be freed at
+    /// once.
     pub fn free_at_once(self) -> FxHashSet<TensorId> {
         self.unread
     }
@@ -159,7 +159,7 @@ mod tests {
             effects(&[], &[], &[3]),
         ];
         assert_eq!(verdicts(&chain), (vec![false, false, true, false, true, true], vec![]));
-        // Somebody asks for the second.
+        // A fetch needs the second.
         let mut asked = chain.to_vec();
         asked.insert(2, Effects { is_needed: true, ..effects(&[], &[2], &[]) });
         assert_eq!(verdicts(&asked).0, [true, true, true, true, false, true, true]);
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(verdicts(&wanted), (vec![true, true], vec![]));
         let mut unwanted = wanted.to_vec();
         unwanted.push(effects(&[], &[], &[6]));
-        // What was there before can go at once.
+        // A tensor made earlier can be freed at once.
         assert_eq!(verdicts(&unwanted), (vec![false, false, true], vec![4]));
     }
 

@@ -1,4 +1,4 @@
-//! What the parts of GT say to each other.
+//! The messages between clients, the dispatcher, workers and watchers.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::instruction::{RequestId, SourceId};
 use crate::record;
 use crate::status::{Report, Status};
 
-/// The version of the messages; both ends of a link must have the same.
+/// The protocol version; both ends of a link must have the same.
 pub const PROTOCOL_VERSION: u32 = 2;
 
-/// What a peer may do, as its link proves it.
+/// A peer's role, which its link proves and which decides the messages it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     Client,
@@ -35,69 +35,71 @@ impl Role {
 
 record!(enum Role { 0 => Client, 1 => Worker, 2 => Watcher });
 
-/// Everything that is sent on a link between two parts.
+/// A message on a link.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
-    /// The first message of a client or worker.
+    /// The first message of a peer.
     Hello(Hello),
     /// The dispatcher's answer to a hello.
     Welcome(Welcome),
-    /// The link ends here, and why.
+    /// The end of the link, with the reason.
     Goodbye { reason: String },
 
-    /// A client's commands, and a watcher's questions, to the dispatcher.
+    /// Commands of a client, or requests of a watcher, to the dispatcher.
     Stream(Vec<ClientCommand>),
     /// Commands for a lane of a worker.
     Work { lane: LaneId, commands: Vec<WorkerCommand> },
-    /// This many more commands of a client's stream are done with (credit for sending more).
+    /// Returns credit to a client: commands of this weight are complete.
     Done(u64),
-    /// The same of a worker's lane.
+    /// A lane has completed commands of this weight.
     LaneDone { lane: LaneId, weight: u64 },
-    /// A lane was told something that does not fit what it has: its session is to end.
+    /// A command does not fit a lane's state: the dispatcher must end the session.
     LaneBroken { lane: LaneId, reason: String },
-    /// A worker is to forget a session, whatever of it still waits.
+    /// A worker must drop a session, including queued commands.
     EndSession { session: u32 },
 
     /// The answer to a fetch.
     Value { request: RequestId, result: Result<Content, Failure> },
-    /// The receiver has mapped a shared block; its owner may let go of it.
+    /// The receiver has mapped a shared block; its owner may release it.
     Release { token: u128 },
-    /// The answer to a request for statistics; from a worker, about itself alone.
+    /// The answer to a request for statistics; a worker's covers itself only.
     Statistics { request: RequestId, workers: Vec<WorkerStats> },
-    /// Nobody waits for a worker's answer to a request any more.
+    /// Withdraws a request from a worker's lane.
     Cancel { lane: LaneId, request: RequestId },
     /// The answer to the beginning and to the end of an explanation.
     Explained { request: RequestId, explanation: Explanation },
-    /// The answer to where a tensor is.
+    /// The answer to a request for a tensor's placement.
     Located { request: RequestId, result: Result<Vec<PlacedTensor>, Failure> },
-    /// The answer to a question for the status.
+    /// The answer to a request for the status.
     Status { request: RequestId, status: Box<Status> },
 
-    /// A block for another worker: from worker to worker.
+    /// A block, from worker to worker.
     Piece { sender: WorkerId, piece: Piece },
-    /// Where another worker takes pieces, and the machine it is on. For the other workers.
+    /// Introduces a worker to another: its address for pieces, and its machine.
     Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
-    /// A worker could not send a lane its piece; the dispatcher tells that lane.
+    /// A worker could not send a piece to a lane; the dispatcher fails the lane's part.
     Undelivered { transfer: TransferId, to: LaneId, reason: String },
-    /// A worker is gone: nothing more will come from it. For the other workers.
+    /// Informs workers that another is lost, and will send nothing more.
     WorkerLost { worker: WorkerId, name: String },
-    /// A lane is ready for a joint exchange with these members, or has nothing to give.
+    /// A lane is ready for a joint exchange with these members (`Ok` with its group's epoch), or
+    /// has failed.
     Ready { lane: LaneId, transfer: TransferId, members: Vec<SlotId>, result: Result<u64, Failure> },
-    /// All members are ready, and join in the order of these numbers, which is the same on every
-    /// worker; or one has failed, and nobody joins.
+    /// All members are ready: each joins in the order of `sequence`, which is the same on every
+    /// worker. Or a member has failed, and the exchange is called off.
     Join { lane: LaneId, transfer: TransferId, sequence: u64, result: Result<u64, Failure> },
 
-    /// Whether events are to be emitted, for clients and workers, and when this was sent.
+    /// Turns a client's or worker's events on or off; `sent` is the dispatcher's time.
     Observe { on: bool, sent: Duration },
-    /// The answer to that, at once: then the clock of events showed `here`.
+    /// The immediate answer to `Observe`; `here` is the time of the emitter's clock.
     Observed { sent: Duration, here: Duration },
-    /// What a worker tells of itself while it is observed, by its own clock.
+    /// A worker's report while it is observed, in times of its own clock.
     Report(Box<Report>),
-    /// Events of a client or worker, by its own clock, or for a watcher; so many more were lost.
+    /// Events from a client or worker (in times of its own clock) or to a watcher; `dropped` more
+    /// were lost.
     Events { events: Vec<Event>, dropped: u64 },
-    /// A watcher asks for what there is, up to so many events.
+    /// A watcher polls for up to `limit` events.
     Watch { limit: u32 },
-    /// What those are called who stand in events that a watcher gets.
+    /// The names of what a watcher's events refer to.
     Names(Vec<(Named, String)>),
 }
 
@@ -133,7 +135,7 @@ record!(enum Message {
 });
 
 impl Message {
-    /// What it is called in errors.
+    /// Its name in errors.
     pub const fn name(&self) -> &'static str {
         match self {
             Message::Hello(_) => "a hello",
@@ -160,7 +162,7 @@ impl Message {
         }
     }
 
-    /// The request that it answers, for a client.
+    /// The client's request that it answers, if any.
     pub const fn answers(&self) -> Option<RequestId> {
         match self {
             Message::Value { request, .. }
@@ -179,16 +181,15 @@ pub struct Hello {
     /// A hash of the instruction set, so that ids mean the same at both ends.
     pub schema: u64,
     pub role: Role,
-    /// What it calls itself: a worker's id, a client's process.
+    /// The name it asks for: a worker's id, a client's process.
     pub name: String,
     /// Equal for processes that can share memory; empty for none.
     pub machine: String,
-    /// Where a worker takes pieces from others; empty where they need no address.
+    /// The address at which a worker receives pieces; empty if none is needed.
     pub endpoint: String,
-    /// Where a worker's engine joins others, if it does.
+    /// How a worker's engine reaches others, if it can.
     pub fabric: Option<Fabric>,
-    /// How much work a worker's engine does in a second, as an estimate: see
-    /// [`crate::Operation::work`].
+    /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
     pub rate: u64,
 }
 
@@ -198,9 +199,9 @@ record!(struct Hello { version, schema, role, name, machine, endpoint, fabric, r
 pub struct Welcome {
     /// The client's session, or the worker's number.
     pub session: u32,
-    /// What the dispatcher calls the peer: no two workers have one name.
+    /// The name that the dispatcher gives the peer; unique among workers.
     pub name: String,
-    /// How many commands may be under way at once.
+    /// The weight of commands that may be in flight.
     pub window: u64,
     /// The dispatcher's machine, as in the hello.
     pub machine: String,
@@ -208,7 +209,7 @@ pub struct Welcome {
 
 record!(struct Welcome { session, name, window, machine });
 
-/// Who or what has a name.
+/// An entity with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Named {
     Session(u32),
@@ -231,43 +232,44 @@ record!(enum Named {
     3 => Slot { session, slot },
 });
 
-/// Why a value could not be had: what failed, where, and on whose line.
+/// A failed operation: what failed, why, on which worker, and from which line.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("{operation}: {reason}")]
 pub struct Failure {
-    /// The operation that failed, as `explain` would write it.
+    /// The operation that failed, possibly with its operands.
     pub operation: String,
     pub reason: String,
-    /// The worker it failed on; empty where none was reached.
+    /// The worker it failed on; empty if none.
     pub worker: String,
-    /// The line that issued it; only its client can tell which.
+    /// The line that issued it; only its client can resolve it.
     pub line: SourceId,
 }
 
 record!(struct Failure { operation, reason, worker, line });
 
-/// What a worker has done since it started.
+/// A worker's statistics since it started.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct WorkerStats {
     pub name: String,
     pub engine: String,
     pub operations_total: u64,
     pub operations_failed: u64,
-    /// Of all operations, those run as parts of plans.
+    /// Of all operations, those run by compiled programs.
     pub operations_compiled: u64,
-    /// Instructions that were not run since nobody wanted what they make any more.
+    /// Instructions that were skipped as unwanted.
     pub operations_skipped: u64,
     /// Tensors held, and their bytes.
     pub tensors: u64,
     pub bytes: u64,
     /// The most bytes held at once.
     pub bytes_peak: u64,
-    /// Of all operations, those that came as iterations of hot paths.
+    /// Of all operations, those in iterations of hot paths.
     pub hot_instructions: u64,
-    /// Hot paths that were told, and that are known now.
+    /// Hot paths defined so far.
     pub unique_sequences: u64,
+    /// Hot paths defined now.
     pub hot_sequences: u64,
-    /// What was run most of them.
+    /// The programs that have run the most operations.
     pub top_sequences: Vec<Sequence>,
     pub compilation: CompilationStats,
 }
@@ -289,34 +291,34 @@ record!(struct WorkerStats {
     compilation,
 });
 
-/// A sequence of operations that is run again and again.
+/// A repeated sequence of operations.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sequence {
     /// The first of its operations, by name.
     pub operations: String,
     pub length: u64,
     pub repetitions: u64,
-    /// What they took together.
+    /// The total time of all repetitions.
     pub time: Duration,
 }
 
 record!(struct Sequence { operations, length, repetitions, time });
 
-/// What a worker's engine has made ready to be run many times.
+/// Statistics of a worker's program cache.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct CompilationStats {
-    /// Programs that are kept,
+    /// Programs in the cache.
     pub cache_size: u64,
-    /// how often one was there when it was looked for, and how often not.
+    /// Lookups and launches that found a program.
     pub cache_hits: u64,
+    /// Lookups that did not.
     pub cache_misses: u64,
-    /// Programs that were found to give what their operations give one by one,
+    /// Compiled programs whose results were compared and equal those of their operations.
     pub checked: u64,
-    /// and those that could not be made, or gave something else.
+    /// Programs that could not be compiled, or whose results differed.
     pub failures: u64,
     pub compile_time: Duration,
-    /// How much longer all runs would have taken operation by operation, as far as that was
-    /// measured.
+    /// The estimated time saved by compiled programs.
     pub time_saved: Duration,
 }
 

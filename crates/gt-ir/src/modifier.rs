@@ -1,16 +1,15 @@
-//! Stream modifiers: whatever transforms a stream of commands on its way.
+//! Stream modifiers: rewrites of a client's stream before it is planned.
 
 use crate::command::ClientCommand;
 
-/// Takes commands in and puts commands out. A modifier only transforms: it neither executes,
-/// waits nor keeps commands back for later.
+/// Rewrites commands one by one. A modifier must not execute, wait, or delay commands.
 pub trait Modifier: Send {
     /// The name under which its statistics are shown.
     fn name(&self) -> &'static str;
 
-    /// Puts onto `out` what `command` becomes: itself, others, or nothing.
+    /// Appends what `command` becomes to `out`: itself, others, or nothing.
     fn process(&mut self, command: ClientCommand, out: &mut Vec<ClientCommand>);
 
-    /// What it has done so far, as names and counts.
+    /// Its counters, by name.
     fn get_stats(&self) -> Vec<(&'static str, u64)>;
 }

@@ -1,4 +1,4 @@
-//! What an operation is: one plain struct that holds all that is true of it on every engine.
+//! The definition of an operation: a plain struct with everything that is independent of engines.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::sharding::{self, Localize, Sharding};
 
 pub use crate::call::{Call, Meta, bool, dtype, float, int, ints};
 
-/// How the log and the views group operations; the names that users grep for.
+/// Groups of operations in the log and in views.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
     Create,
@@ -60,8 +60,8 @@ pub enum AttributeKind {
 pub struct AttributeSpec {
     pub name: &'static str,
     pub kind: AttributeKind,
-    /// Whether its values change from iteration to iteration of a loop, so that they are not part
-    /// of a template's structure.
+    /// Whether its values may change between iterations of a loop, so that they are not part of a
+    /// template's structure.
     pub varies: bool,
 }
 
@@ -82,8 +82,8 @@ pub enum Arity {
 
 /// The gradient of an operation with respect to each of its operands.
 ///
-/// A rule gives the gradient for the broadcast shape and the promoted dtype; whoever applies it
-/// sums over broadcast axes and casts back, so that no rule has to.
+/// A rule gives the gradient for the broadcast shape and the promoted dtype; its caller sums over
+/// broadcast axes and casts back.
 #[derive(Clone, Copy)]
 pub enum Gradient {
     /// None: creation, comparisons, integers.
@@ -94,13 +94,13 @@ pub enum Gradient {
     Any(fn(&mut dyn Graph, &Saved, usize) -> Var),
 }
 
-/// Builds the gradient of one operand from what the forward pass saved.
+/// Builds the gradient of one operand from the values saved when the operation was issued.
 pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
 
-/// A rule's place for an operand that takes no gradient (an index, a condition).
+/// The placeholder rule of an operand without gradient (an index, a condition).
 pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient");
 
-/// What an engine without a lowering of its own computes instead.
+/// The expansion of a composite operation, for engines that do not lower it.
 #[derive(Clone, Copy)]
 pub enum Body {
     Primitive,
@@ -113,9 +113,9 @@ pub const FIRST: u8 = 1;
 pub const SECOND: u8 = 2;
 pub const THIRD: u8 = 4;
 
-/// An operation: all that is true of it regardless of engine.
+/// An operation, independent of engines.
 pub struct Operation {
-    /// Its stable number on the wire.
+    /// Its stable id on the wire.
     pub id: u16,
     pub name: &'static str,
     pub family: Family,
@@ -123,15 +123,15 @@ pub struct Operation {
     pub doc: &'static str,
     pub arity: Arity,
     pub attributes: &'static [AttributeSpec],
-    /// Shape and dtype of the result, or what is wrong.
+    /// Infers shape and dtype of the result, or an error.
     pub infer: fn(&Call) -> Result<Meta>,
     pub gradient: Gradient,
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,
     pub body: Body,
-    /// Along which axes it may be cut into parts.
+    /// Along which axes it may be sharded.
     pub sharding: Sharding,
-    /// The attributes of a part, where they are not those of the whole.
+    /// Derives a part's attributes, if they differ from those of the whole.
     pub localize: Option<Localize>,
     /// Uses of it for the tests.
     pub samples: fn() -> Vec<Sample>,
@@ -157,12 +157,13 @@ impl Operation {
         }
     }
 
-    /// The operation with this number on the wire.
+    /// The operation with this id.
     pub fn from_id(id: u16) -> Option<&'static Operation> {
         ops::BY_ID.get(usize::from(id)).copied().flatten()
     }
 
-    /// What it costs to run, in bytes read and written; a matrix product as much as takes as long.
+    /// The estimated cost, in bytes read and written; a matrix product counts as an elementwise
+    /// operation that takes as long.
     pub fn work(&self, operands: &[Operand<Meta>], output: Meta) -> u64 {
         let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
         let inner = match (self.family, operands.first().and_then(Operand::tensor)) {
@@ -176,8 +177,8 @@ impl Operation {
         ops::ALL.iter().copied().find(|operation| operation.name == name)
     }
 
-    /// Checks operand count and attribute kinds, then infers shape and dtype. What comes from
-    /// another process goes through here, so that the rules themselves may rely on both.
+    /// Checks operand count and attribute kinds, then infers shape and dtype. Calls from other
+    /// processes go through here, so that inference rules may rely on both.
     pub fn check(
         &'static self,
         operands: &[Operand<Meta>],
@@ -224,7 +225,7 @@ impl Operation {
     }
 }
 
-/// No two operations have one number.
+/// Ids are unique.
 impl PartialEq for Operation {
     fn eq(&self, other: &Operation) -> bool {
         self.id == other.id
@@ -265,10 +266,10 @@ impl From<bool> for Operand<Var> {
     }
 }
 
-/// Where gradient rules and composite bodies put the operations they consist of. The client
-/// turns each into an instruction, a worker into a step of its plan.
+/// The builder that gradient rules and composite bodies emit operations to. The client turns each
+/// into an instruction, a worker into a step of a plan.
 pub trait Graph {
-    /// Adds an operation. Rules only build valid ones; an invalid one is a broken invariant.
+    /// Adds an operation, which must be valid.
     fn emit(
         &mut self,
         operation: &'static Operation,
@@ -278,18 +279,18 @@ pub trait Graph {
 
     fn meta(&self, var: Var) -> Meta;
 
-    /// Whether a value is another one with its last two axes exchanged, as a weight that is used
-    /// transposed: then its gradient is best made in the order of that other one.
+    /// Whether a value is a transpose of another (in its last two axes), such as a transposed
+    /// weight: its gradient is then best computed in the layout of that other.
     fn is_transposed(&self, _: Var) -> bool {
         false
     }
 }
 
-/// What a gradient rule has at hand.
+/// The inputs of a gradient rule.
 pub struct Saved<'a> {
     /// The gradient of the result.
     pub grad: Var,
-    /// The saved operands; `None` where the operation does not save them.
+    /// The saved operands; `None` for those that the operation does not save.
     pub operands: &'a [Option<Operand<Var>>],
     pub metas: &'a [Operand<Meta>],
     pub output: Option<Var>,
@@ -334,8 +335,8 @@ impl Saved<'_> {
     }
 }
 
-/// A use of an operation for the tests: operand metas (with the range their values are drawn
-/// from) and attributes.
+/// A test case of an operation: operands (with the range that values are drawn from) and
+/// attributes.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub operands: SmallVec<[SampleOperand; 3]>,
@@ -344,7 +345,7 @@ pub struct Sample {
 
 #[derive(Clone, Copy, Debug)]
 pub enum SampleOperand {
-    /// A tensor with values drawn from `low..high` (for integers: whole numbers of it).
+    /// A tensor with values drawn from `low..high`.
     Tensor {
         meta: Meta,
         low: f64,

@@ -1,32 +1,31 @@
-//! Which blocks go from where to where when a tensor comes from one layout into another.
+//! Redistribution: the blocks that each slot sends and receives when a tensor changes its layout.
 
 use crate::exchange::{Parts, Receive, Sender, SlotId};
 use crate::layout::{Layout, Placement};
 use crate::shape::Shape;
 use crate::sharding::Block;
 
-/// What a slot does in an exchange.
+/// A slot's part of an exchange.
 pub struct SlotParts {
     pub slot: SlotId,
-    /// Whether it has a part of the tensor.
+    /// Whether it has a part of the source.
     pub has_input: bool,
-    /// Its rank in the target's mesh, if it gets a part.
+    /// Its rank in the target's mesh, if it has one.
     pub rank: Option<usize>,
     pub parts: Parts,
 }
 
-/// A tensor of a shape that comes from one layout into another.
+/// A change of layout.
 pub struct Redistribution<'a> {
     pub from: &'a Layout,
     pub to: &'a Layout,
-    /// The shape of what `from` is a layout of.
+    /// The shape of the tensor with layout `from`.
     pub whole: Shape,
 }
 
 impl Redistribution<'_> {
-    /// What every slot does that takes part. A rank of the target needs the block `need(rank)`, and
-    /// gets the blocks `sources(rank)`, each from a rank of the source: all in the coordinates of
-    /// the whole.
+    /// The parts of all slots involved. A rank of the target needs the block `need(rank)` and gets
+    /// the blocks `sources(rank)`, each from a rank of the source, all in coordinates of the whole.
     pub fn parts(
         &self,
         need: impl Fn(usize) -> Block,
@@ -72,9 +71,9 @@ impl Redistribution<'_> {
         made
     }
 
-    /// From which rank of the source the blocks of `need` come that a rank of the target needs.
-    /// Whoever has it itself takes its own; copies take turns. Values that stay partial along a mesh
-    /// axis come from where the rank itself stands on that axis: the others' are other summands.
+    /// The source ranks, and blocks, that cover `need` for a rank of the target. A slot's own block
+    /// is preferred; replicas are used in turn. Values that stay partial along a mesh axis come
+    /// from ranks with the same coordinate on it, as others hold different summands.
     pub fn sources(&self, rank: usize, need: Block) -> Vec<(usize, Block)> {
         let Redistribution { from, to, whole } = *self;
         if need.shape.numel() == 0 {
@@ -94,7 +93,7 @@ impl Redistribution<'_> {
             .filter(|(placement, _)| **placement == Placement::Replicate)
             .map(|(_, &length)| length)
             .product();
-        // The copies of one block stand in this order; which of them is used depends on the rank.
+        // The replicas of a block, in order; the rank decides which of them is used.
         let mut seen: Vec<(Block, usize)> = Vec::new();
         for source in 0..from.mesh.size() {
             if !from.same_summand(source, rank) {
@@ -123,14 +122,14 @@ impl Redistribution<'_> {
         found
     }
 
-    /// What every slot does so that each rank of the target gets its block.
+    /// The parts of an exchange after which each rank of the target has its block.
     pub fn of_blocks(&self) -> Vec<SlotParts> {
         let need = |rank| self.to.block(self.whole, rank);
         self.parts(need, |rank| self.sources(rank, need(rank)))
     }
 
-    /// What every slot does so that each rank of the target gets its block of a slice: of so many
-    /// elements along each axis, from these on.
+    /// The parts of an exchange after which each rank of the target has its block of a slice, of
+    /// `size` elements from `starts`.
     pub fn of_slice(&self, starts: &[i64], size: Shape) -> Vec<SlotParts> {
         let need = |rank| {
             let mut block = self.to.block(size, rank);

@@ -1,11 +1,11 @@
-//! Numbers that stand in an instruction themselves, without a tensor.
+//! Scalars: numbers as immediate operands of instructions.
 
 use std::fmt;
 
 use crate::dtype::{Category, DType};
 
-/// A number in an instruction. In promotion it counts as PyTorch's Python numbers do: it can
-/// raise the category of a result, never the width within a category.
+/// A number in an instruction. It promotes like Python numbers in PyTorch: it can raise the
+/// category of a result, but not the width within a category.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Scalar {
     Bool(bool),
@@ -22,7 +22,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype it takes where nothing else decides.
+    /// The dtype it has if no tensor decides.
     pub const fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -31,7 +31,7 @@ impl Scalar {
         }
     }
 
-    /// Whether two numbers are the same, NaN and the sign of zero included.
+    /// Bitwise equality: distinguishes signs of zero, and NaN equals itself.
     pub fn same_bits(self, other: Scalar) -> bool {
         match (self, other) {
             (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),

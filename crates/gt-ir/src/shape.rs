@@ -8,10 +8,9 @@ use crate::error::{Error, Result};
 /// The most axes a tensor may have.
 pub const MAX_RANK: usize = 8;
 
-/// The lengths of a tensor's axes. Small and `Copy`, so that instructions need no allocation.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// A word, so that a copy has no gaps: those cost more than they save.
+    /// A full word, so that the struct has no padding and copies are plain.
     rank: usize,
     dims: [usize; MAX_RANK],
 }
@@ -31,7 +30,7 @@ impl Shape {
         let mut shape = Shape::SCALAR;
         shape.rank = dims.len();
         shape.dims[..dims.len()].copy_from_slice(dims);
-        // 2^48 elements of 8 bytes are beyond any machine, and keep all later sums in range.
+        // The limit is beyond any machine's memory, and keeps later arithmetic from overflowing.
         let total = dims.iter().try_fold(1usize, |total, &dim| total.checked_mul(dim.max(1)));
         match total {
             Some(total) if total <= 1 << 48 => Ok(shape),
@@ -114,7 +113,7 @@ impl Shape {
     }
 }
 
-/// An axis counted from the front, from one that may be counted from the back.
+/// Normalizes an axis that may be negative (counted from the back).
 ///
 /// # Errors
 /// The axis is outside `-rank..rank` (a scalar takes -1 and 0, as in PyTorch).
@@ -126,7 +125,7 @@ pub fn axis(axis: i64, rank: usize, operation: &'static str) -> Result<usize> {
     Ok(if axis < 0 { axis + span } else { axis } as usize)
 }
 
-/// The axes named by `axes`, counted from the front, sorted; all of them where `axes` is empty.
+/// Normalizes and sorts `axes`; all axes if it is empty.
 ///
 /// # Errors
 /// An axis outside the rank, or the same axis twice.
@@ -153,7 +152,7 @@ impl Deref for Shape {
 
 impl PartialEq for Shape {
     fn eq(&self, other: &Shape) -> bool {
-        // Element by element: shapes are too short for a call of memcmp to pay.
+        // Element by element: shapes are too short for a memcmp to be worth it.
         self.rank == other.rank && (0..self.rank()).all(|axis| self.dims[axis] == other.dims[axis])
     }
 }

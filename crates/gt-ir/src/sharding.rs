@@ -1,9 +1,9 @@
-//! Sharding rules: along which axes an operation may be cut into parts.
+//! Sharding rules: along which axes an operation may be divided into parts.
 //!
-//! A rule names *factors*, as `m`, `k` and `n` in `m k, k n -> m n`. Cut along a factor, each
-//! worker takes its part of every axis that runs over the factor, and whole what does not. A
-//! factor in the output gives a shard of it; one that is missing there gives partial results,
-//! which are to be combined.
+//! A rule names *factors*, such as `m`, `k` and `n` in `m k, k n -> m n`. Sharded along a factor,
+//! each worker takes its part of every axis that runs over the factor, and the whole of all
+//! others. A factor in the output yields a shard of it; a factor that is missing there (a reduced
+//! factor) yields partial results.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +11,7 @@ use crate::call::{Call, Meta};
 use crate::instruction::{Attribute, Attributes};
 use crate::shape::{MAX_RANK, Shape, axes, axis};
 
-/// How partial results become the whole.
+/// How partial results are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
     Sum,
@@ -33,15 +33,15 @@ impl Reduction {
     }
 }
 
-/// What an axis runs over: a factor, `inner` neighbours at a time. A reshape of (4, 3) to 12
-/// leaves a factor of 4 in steps of 3 on its output.
+/// The factor that an axis runs over, `inner` neighbours at a time. A reshape of (4, 3) to 12 has
+/// a factor of 4 with `inner` 3 on its output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     pub factor: u8,
     pub inner: usize,
 }
 
-/// What the axes of one tensor run over; `None` for an axis that must stay whole.
+/// The runs of one tensor's axes; `None` for an axis that cannot be sharded.
 pub type Runs = SmallVec<[Option<Run>; 4]>;
 
 /// The sharding rule of one use of an operation.
@@ -49,18 +49,19 @@ pub type Runs = SmallVec<[Option<Run>; 4]>;
 pub struct Rule {
     pub operands: SmallVec<[Runs; 3]>,
     pub output: Runs,
-    /// Factors that are not in the output, and how their parts are combined.
+    /// Factors that are not in the output, and how partial results are combined.
     pub reduced: SmallVec<[(u8, Reduction); 4]>,
-    /// Each part's result is an average, which counts for the share it was made from.
+    /// Each part's result is an average, to be weighted by the part's share.
     pub averaged: bool,
-    /// Cut along a reduced factor, the first operand counts once, not once for each part.
+    /// Sharded along a reduced factor, the first operand is a summand that counts once, not once
+    /// for each part.
     pub adds_first: bool,
-    /// The sets of operands (as bits) in which the operation is linear: with partial sums for
-    /// them it gives partial sums.
+    /// The sets of operands (as bits) in which the operation is linear: partial sums of them yield
+    /// partial sums of the result.
     pub linear: SmallVec<[u64; 2]>,
 }
 
-/// Gives the rule from operands, attributes and result.
+/// Derives the rule from operands, attributes and result.
 pub type Sharding = fn(&Call, &Meta) -> Rule;
 
 /// A worker's part of a tensor.
@@ -76,7 +77,7 @@ impl Block {
         Block { starts: [0; MAX_RANK], shape }
     }
 
-    /// What two parts of one tensor have in common.
+    /// The intersection of two parts of one tensor.
     pub fn intersect(&self, other: &Block) -> Option<Block> {
         let mut block = *self;
         for axis in 0..self.shape.rank() {
@@ -93,7 +94,7 @@ impl Block {
         Some(block)
     }
 
-    /// The same part, counted from the start of `outer`, which contains it.
+    /// The same part in coordinates of `outer`, which contains it.
     pub fn within(&self, outer: &Block) -> Block {
         let mut block = *self;
         for axis in 0..self.shape.rank() {
@@ -102,7 +103,7 @@ impl Block {
         block
     }
 
-    /// Starts, sizes and steps of a slice that takes it.
+    /// The attributes (starts, sizes, steps) of the slice that takes it.
     pub fn region(&self) -> Attributes {
         let rank = self.shape.rank();
         smallvec![
@@ -112,7 +113,7 @@ impl Block {
         ]
     }
 
-    /// The axis along which blocks follow one another and make up a whole, if they do.
+    /// The axis along which the blocks, in order, concatenate to the whole; `None` if they do not.
     pub fn stacked_axis(blocks: &[Block], whole: Shape) -> Option<usize> {
         let rank = whole.rank();
         let first = blocks.first()?;
@@ -133,18 +134,18 @@ impl Block {
 
 /// What one worker computes of an instruction.
 pub struct LocalPart<'a> {
-    /// Its parts of the operands; `None` for numbers.
+    /// The worker's parts of the operands; `None` for numbers.
     pub operands: &'a [Option<Block>],
     pub output: Block,
     /// The shape of the whole output.
     pub whole: Shape,
 }
 
-/// Attributes that describe the whole tensor, as they are for one part.
+/// Converts attributes of the whole tensor to those of a part.
 pub type Localize = fn(&Attributes, &LocalPart) -> Attributes;
 
 impl Rule {
-    /// All operands whole, a whole output.
+    /// The rule without factors: nothing can be sharded.
     pub fn whole(call: &Call, output: &Meta) -> Rule {
         let runs = |rank: usize| smallvec::smallvec![None; rank];
         Rule {
@@ -158,13 +159,13 @@ impl Rule {
         }
     }
 
-    /// Says which operands may be partial sums together, as bits.
+    /// Sets the sets of operands, as bits, in which the operation is linear.
     pub fn linear_in(mut self, sets: &[u64]) -> Rule {
         self.linear = SmallVec::from_slice(sets);
         self
     }
 
-    /// Lets axes of operands and of the output run over a factor of their own.
+    /// Adds a factor that axes of operands and of the output run over.
     pub fn share(&mut self, operands: &[(usize, usize)], output: Option<usize>) -> u8 {
         let factor = self.factors();
         let run = Some(Run { factor, inner: 1 });
@@ -177,25 +178,25 @@ impl Rule {
         factor
     }
 
-    /// Lets axes of operands run over a factor that is combined in the output.
+    /// Adds a reduced factor that axes of operands run over.
     pub fn reduce(&mut self, operands: &[(usize, usize)], reduction: Reduction) {
         let factor = self.share(operands, None);
         self.reduced.push((factor, reduction));
     }
 
-    /// How many factors there are.
+    /// The number of factors.
     pub fn factors(&self) -> u8 {
         let runs = self.operands.iter().chain([&self.output]).flatten().flatten();
         runs.map(|run| run.factor + 1).max().unwrap_or(0)
     }
 }
 
-/// Whole along every axis.
+/// Not shardable.
 pub fn whole(call: &Call, output: &Meta) -> Rule {
     Rule::whole(call, output)
 }
 
-/// Any axis of the output, and with it the axes of the operands that are not broadcast.
+/// Shardable along any axis of the output, with the operands' axes that are not broadcast.
 pub fn elementwise(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     let rank = output.shape.rank();
@@ -216,7 +217,7 @@ pub fn elementwise(call: &Call, output: &Meta) -> Rule {
     rule
 }
 
-/// Any axis of the first operand; those in attribute 0 are combined.
+/// Shardable along any axis of the first operand; the axes in attribute 0 are reduced.
 pub fn reduction(call: &Call, output: &Meta, reduction: Reduction) -> Rule {
     let mut rule = along_kept_axes(call, output);
     for gone in reduced_axes(call) {
@@ -227,7 +228,7 @@ pub fn reduction(call: &Call, output: &Meta, reduction: Reduction) -> Rule {
     rule
 }
 
-/// Any axis of the first operand but those in attribute 0, which stay whole.
+/// Shardable along any axis of the first operand but those in attribute 0.
 pub fn along_kept_axes(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     let (shape, gone) = (shape_of(call, 0), reduced_axes(call));
@@ -250,7 +251,7 @@ fn reduced_axes(call: &Call) -> Vec<usize> {
     axes(call.ints(0), shape_of(call, 0).rank(), call.operation).expect("checked by infer")
 }
 
-/// Any axis but the one in attribute 0, which stays whole; the output has the operand's shape.
+/// Shardable along any axis but the one in attribute 0; the output has the operand's shape.
 pub fn along_other_axes(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     let shape = shape_of(call, 0);
@@ -263,7 +264,7 @@ pub fn along_other_axes(call: &Call, output: &Meta) -> Rule {
     rule
 }
 
-/// Any axis of an output that is made from nothing.
+/// Shardable along any axis of the output, without tensor operands.
 pub fn created(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     for along in 0..output.shape.rank() {
@@ -279,7 +280,7 @@ pub fn shape_of(call: &Call, operand: usize) -> Shape {
     call.operands[operand].tensor().map_or(Shape::SCALAR, |meta| meta.shape)
 }
 
-/// Attribute 0 is the shape of the output.
+/// Sets attribute 0, the output's shape, to that of the part.
 pub fn localize_shape(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut attributes = attributes.clone();
     attributes[0] = crate::Attribute::dims(&part.output.shape);

@@ -1,11 +1,11 @@
-//! What a signal asks for: where tensors go that are made in its scope.
+//! The placement that a configuration gives a signal's scope.
 
 use std::fmt;
 
 use crate::record;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
-/// A tensor cut along axes over a mesh of workers, or a copy on each.
+/// A placement: a mesh of workers, and the tensor axis sharded over each mesh axis.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shard {
     /// Worker numbers in the mesh's row-major order; `None` means all workers.
@@ -14,14 +14,14 @@ pub struct Shard {
     pub mesh: Vec<MeshAxis>,
 }
 
-/// One axis of a mesh, and which axis of a tensor is cut over it.
+/// One axis of a mesh, and the tensor axis sharded over it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MeshAxis {
     /// Its name in a configuration; empty for the only axis.
     pub name: String,
-    /// How many workers it has; 0 for as many as there are.
+    /// Its length; 0 for as many workers as there are.
     pub length: u32,
-    /// The tensor's axis; negative ones count from the back. `None` for a copy on each.
+    /// The tensor's axis; negative ones count from the back. `None` to replicate.
     pub axis: Option<i64>,
 }
 
@@ -35,7 +35,7 @@ impl Record for Shard {
 
     fn read(from: &mut Source) -> Decoded<Shard> {
         let shard = Shard { workers: Record::read(from)?, mesh: Record::read(from)? };
-        // The planner knows meshes of one or two axes.
+        // The planner supports meshes of one or two axes.
         match shard.mesh.len() {
             1 | 2 => Ok(shard),
             axes => Err(DecodeError::BadCode { what: "a mesh", code: axes as u64 }),
@@ -44,7 +44,7 @@ impl Record for Shard {
 }
 
 impl Shard {
-    /// All of `workers` in one row, a tensor cut along `axis`, or copied.
+    /// All of `workers` in one row, with tensors sharded along `axis`, or replicated.
     pub fn row(workers: Option<Vec<u32>>, axis: Option<i64>) -> Shard {
         Shard { workers, mesh: vec![MeshAxis { name: String::new(), length: 0, axis }] }
     }

@@ -1,4 +1,5 @@
-//! How a dispatcher, its workers and its sessions are: what `gt top` and `gt.status()` show.
+//! The status of a dispatcher, its workers and its sessions, as shown by `gt top` and
+//! `gt.status()`.
 
 use std::time::Duration;
 
@@ -7,18 +8,18 @@ use crate::exchange::WorkerId;
 use crate::instruction::TensorId;
 use crate::record;
 
-/// A dispatcher at one moment. What is counted is counted from the beginning; times of work, from
-/// when somebody began to watch.
+/// A snapshot. Counters count from the start of the dispatcher; times in reports, from when the
+/// first watcher came.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Status {
-    /// Since the dispatcher began.
+    /// Since the dispatcher started.
     pub now: Duration,
-    /// The session that has asked, if one has.
+    /// The session that asked, if one did.
     pub asker: Option<u32>,
-    /// In the order they came.
+    /// In the order of their arrival.
     pub workers: Vec<WorkerStatus>,
     pub sessions: Vec<SessionStatus>,
-    /// Events that watchers did not get because they took them too slowly.
+    /// Events dropped because a queue was full.
     pub dropped: u64,
 }
 
@@ -27,17 +28,18 @@ record!(struct Status { now, asker, workers, sessions, dropped });
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {
     pub id: WorkerId,
-    /// As configurations name it.
+    /// The number that configurations name it by.
     pub number: u32,
     pub name: String,
-    /// Sessions whose tensors begin there.
+    /// The sessions whose home it is.
     pub homes: u32,
-    /// Instructions sent to it and not done yet, and the batches they came in.
+    /// The weight of commands sent to it and not done.
     pub in_flight: u64,
+    /// The number of batches that these belong to.
     pub batches: u64,
-    /// Since when it has been at work without a pause; nothing while it is idle.
+    /// Since when it has had commands in flight; `None` while it is idle.
     pub busy_since: Option<Duration>,
-    /// How long it has had something to do, from the beginning.
+    /// The total time that it has had commands in flight.
     pub busy: Duration,
     pub report: Report,
 }
@@ -46,21 +48,21 @@ record!(struct WorkerStatus {
     id, number, name, homes, in_flight, batches, busy_since, busy, report,
 });
 
-/// What a worker tells of itself now and then.
+/// A worker's periodic report.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// When, on the dispatcher's clock; on its way there, on the worker's.
+    /// When it was made, by the dispatcher's clock; on the way there, by the worker's.
     pub at: Duration,
-    /// From when on it has emitted events.
+    /// Since when events have been on.
     pub since: Duration,
     pub engine: String,
     pub operations: u64,
     pub failed: u64,
-    /// Tensors held, their bytes, and the most bytes there ever were.
+    /// Tensors held, their bytes, and the peak of these.
     pub tensors: u64,
     pub bytes: u64,
     pub bytes_peak: u64,
-    /// How long it has been at each activity.
+    /// The time spent on each activity.
     pub busy: [Duration; Activity::ALL.len()],
     pub sessions: Vec<Share>,
 }
@@ -69,26 +71,26 @@ record!(struct Report {
     at, since, engine, operations, failed, tensors, bytes, bytes_peak, busy, sessions,
 });
 
-/// A session's part of a worker.
+/// A session's share of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     pub session: u32,
     pub bytes: u64,
-    /// How long the worker has been at work for it.
+    /// The time that the worker has spent on it.
     pub busy: Duration,
 }
 
 record!(struct Share { session, bytes, busy });
 
 impl Report {
-    /// Whether the worker has told of itself at all.
+    /// Whether the worker has sent a report.
     pub fn is_there(&self) -> bool {
         !self.engine.is_empty()
     }
 }
 
 impl Status {
-    /// Whether any worker has told of itself: then what sessions hold is known.
+    /// Whether any worker has sent a report: only then is the memory of sessions known.
     pub fn has_reports(&self) -> bool {
         self.workers.iter().any(|worker| worker.report.is_there())
     }
@@ -97,17 +99,19 @@ impl Status {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionStatus {
     pub number: u32,
-    /// As its client calls itself.
+    /// The client's name.
     pub name: String,
-    /// Since the dispatcher began.
+    /// When it began, since the dispatcher started.
     pub since: Duration,
     /// Instructions received.
     pub instructions: u64,
-    /// Of them, those not done yet, and those that wait for room at the workers.
+    /// The weight of those not done.
     pub open: u64,
+    /// The weight of those that wait for room at the workers.
     pub queued: u64,
-    /// Held on all workers, and how long these have been at work for it.
+    /// The bytes held on all workers.
     pub bytes: u64,
+    /// The time that all workers have spent on it.
     pub busy: Duration,
     pub waits: Waits,
 }
@@ -119,15 +123,15 @@ record!(struct SessionStatus {
 /// What a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Waits {
-    /// Its program does something else.
+    /// Nothing: it has no commands in flight.
     Nothing,
-    /// No worker is there.
+    /// There is no worker.
     Workers,
-    /// The workers it needs have enough to do.
+    /// The windows of its lanes are full.
     Room,
-    /// Its instructions run.
+    /// Its instructions are running.
     Work,
-    /// A value was asked for, which a worker is to give.
+    /// A fetched value.
     Value { tensor: TensorId, worker: String, since: Duration },
 }
 

@@ -62,7 +62,8 @@ fn main() {
     );
     println!("| --- | --- | --- | --- | --- | --- |");
     for (operations, workers) in [(200, 1), (200, 2), (200, 72), (100, 2), (10_000, 2)] {
-        let (hot, cold) = (iteration(workers, operations, true), iteration(workers, operations, false));
+        let (hot, cold) =
+            (iteration(workers, operations, true), iteration(workers, operations, false));
         println!(
             "| {operations} | {workers} | {} / {} ({:.2} %) | {} / {} | {} / {} | {:.1} / {:.1} us |",
             hot.client_bytes,

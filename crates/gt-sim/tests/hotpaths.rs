@@ -116,7 +116,11 @@ fn loops_give_the_same_numbers() {
 }
 
 /// What an iteration of a loop of so many operations takes, once it is hot.
-fn traffic_of_an_iteration(workers: usize, operations: usize, settings: Settings) -> (Traffic, Traffic) {
+fn traffic_of_an_iteration(
+    workers: usize,
+    operations: usize,
+    settings: Settings,
+) -> (Traffic, Traffic) {
     register("hot rows", Some(0));
     let world = world(5, workers, FAST);
     let (session, _) = driver::connect(&world);

@@ -1,12 +1,12 @@
-//! Whether two ways of computing a plan agree.
+//! Compares the outputs of two ways of computing a plan.
 
 use gt_ir::{DType, TensorData};
 
-/// Bytes of an output that are looked at; of larger ones the first.
+/// How many leading bytes of an output are compared.
 const LOOKED_AT: usize = 64 << 20;
 
-/// What is wrong with a value, where it should be like another one: compilers add in another order,
-/// but do not change what is computed.
+/// Describes how a value differs from the expected one; `None` if only by rounding, as compilers
+/// may reorder additions.
 pub fn difference(given: &TensorData, expected: &TensorData) -> Option<String> {
     if (given.dtype, given.shape) != (expected.dtype, expected.shape) {
         return Some(format!(
@@ -19,7 +19,7 @@ pub fn difference(given: &TensorData, expected: &TensorData) -> Option<String> {
         (0..count).map(|index| (given.element(index).as_f64(), expected.element(index).as_f64()))
     };
     if !given.dtype.is_float() {
-        // The nearest of two almost equal numbers may be either.
+        // Rounding to integers, or an argmax of almost equal numbers, may differ in a few elements.
         let others = pairs().filter(|(a, b)| a != b).count();
         return (others * 100 > count).then(|| format!("{others} of {count} elements differ"));
     }
@@ -33,7 +33,7 @@ pub fn difference(given: &TensorData, expected: &TensorData) -> Option<String> {
     Some(format!("{a} instead of {b}, where the largest is {largest}"))
 }
 
-/// How far apart elements may be, as a part of the largest.
+/// The largest difference allowed, relative to the largest element.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 2e-2,

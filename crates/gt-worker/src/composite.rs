@@ -1,4 +1,4 @@
-//! Composite operations, expanded and run step by step.
+//! Runs composite operations: expanded step by step where the engine has no lowering.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::Body;
@@ -6,7 +6,7 @@ use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 
 use crate::engine::{Engine, EngineError};
 
-/// Runs an operation as it is where the engine takes it, else as what it consists of.
+/// Runs an operation: directly if the engine lowers it, or else as the steps of its body.
 pub fn run<E: Engine>(
     engine: &mut E,
     operation: &'static Operation,
@@ -41,7 +41,7 @@ pub fn run<E: Engine>(
     tensor.ok_or_else(|| EngineError::Other(format!("{} gave nothing", operation.name)))
 }
 
-/// The values so far. After an error nothing more is computed, only shapes.
+/// The values so far. After an error only shapes are inferred.
 struct Steps<'a, E: Engine> {
     engine: &'a mut E,
     values: Vec<(Option<E::Tensor>, Meta)>,

@@ -1,4 +1,5 @@
-//! What all lanes of a worker share: the engine, its programs, statistics and events.
+//! The device: the state that all lanes of a worker share (engine, programs, statistics, events),
+//! and the execution of single commands on it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -42,8 +43,8 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Runs an instruction. Operands that `dying`, the commands that follow, free are handed over,
-    /// so that the engine may write into their memory. Gives what it costs.
+    /// Runs an instruction and returns its work. Operands freed by `dying`, the commands that
+    /// follow, are passed by value, so that the engine may reuse their memory.
     pub fn run(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -110,7 +111,7 @@ impl<E: Engine> Device<E> {
     /// Checks and computes an instruction.
     ///
     /// # Errors
-    /// What is wrong with it, or what the engine says.
+    /// The instruction is not valid, or the engine fails.
     fn compute(
         &mut self,
         lane: &Lane<E::Tensor>,
@@ -145,7 +146,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Says where a result has a NaN that no operand has.
+    /// The error of a result with a NaN whose operands have none.
     fn new_nan(
         &mut self,
         operands: &Operands<E::Tensor>,
@@ -174,7 +175,7 @@ impl<E: Engine> Device<E> {
         ))
     }
 
-    /// What an engine says, and who holds most memory where there is none left.
+    /// An engine's error; out of memory, with the lane's largest tensors.
     pub fn explain(&self, lane: &Lane<E::Tensor>, error: &EngineError) -> String {
         let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
         let mut metas: Vec<Meta> = lane.store.metas().collect();
@@ -216,7 +217,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The values of a tensor.
+    /// Reads a tensor's values.
     pub fn fetch(&mut self, lane: &Lane<E::Tensor>, id: TensorId) -> Result<Content, Failure> {
         match lane.store.get(id) {
             Some(Stored::Ready { tensor, .. }) => {
@@ -247,7 +248,7 @@ impl<E: Engine> Device<E> {
         lane.store.keep(&mut self.held, id, tensor, meta);
     }
 
-    /// What was taken out of a lane is gone.
+    /// Stops counting a tensor that was taken out of a lane.
     #[inline]
     pub fn release(&mut self, lane: &mut Lane<E::Tensor>, meta: &Meta) {
         lane.store.release(&mut self.held, meta);
@@ -289,7 +290,7 @@ impl<E: Engine> Device<E> {
         })
     }
 
-    /// A failure of this worker's that no line has asked for.
+    /// A failure that belongs to no line of the program.
     pub fn plain_failure(&self, operation: &str, reason: String) -> Failure {
         let (worker, line) = (self.stats.name.clone(), SourceId::default());
         Failure { operation: operation.into(), reason, worker, line }

@@ -1,4 +1,4 @@
-//! What computes.
+//! The engine interface: what a backend implements to hold tensors and compute on them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 
 use crate::plan::{Given, Input, Plan, Step};
 
-/// Why an engine could not do as asked, in words for the user.
+/// An engine's error, in words for the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
     #[error("index {index} is out of range for an axis of length {length}")]
@@ -25,10 +25,10 @@ pub enum EngineError {
 /// The worker has checked every call against the instruction set: operand count, attributes,
 /// shapes and dtypes are valid, and `output` is what inference gives.
 pub trait Engine: Send {
-    /// A tensor as this engine holds it. Cloning must be cheap (a reference).
+    /// The engine's tensor handle. Cloning must be cheap (a reference).
     type Tensor: Clone + Send;
 
-    /// A plan made ready to be run many times.
+    /// A prepared plan, which can be run many times.
     type Program: Send;
 
     fn name(&self) -> &str;
@@ -36,14 +36,14 @@ pub trait Engine: Send {
     /// Whether [`Engine::run`] takes the operation; composites it does not take are expanded.
     fn lowers(&self, operation: &'static Operation) -> bool;
 
-    /// A tensor with these values.
+    /// Makes a tensor with these values.
     fn create(&mut self, data: TensorData) -> Result<Self::Tensor, EngineError>;
 
-    /// The values of a tensor; waits until they are there.
+    /// Reads a tensor's values; blocks until they are computed.
     fn read(&mut self, tensor: &Self::Tensor) -> Result<TensorData, EngineError>;
 
-    /// Computes one operation. Operands are handed over: one whose last reference this is may be
-    /// overwritten. The result has the shape and dtype of `output`.
+    /// Computes one operation. Operands are passed by value: one whose last reference this is may
+    /// be overwritten. The result has the shape and dtype of `output`.
     fn run(
         &mut self,
         operation: &'static Operation,
@@ -52,87 +52,88 @@ pub trait Engine: Send {
         output: Meta,
     ) -> Result<Self::Tensor, EngineError>;
 
-    /// Makes a plan ready; all of its steps are needed for its outputs.
+    /// Prepares (compiles) a plan; all of its steps are needed for its outputs.
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
-    /// Runs a plan; gives its outputs in order. Inputs that die may be taken, but only once
-    /// nothing can go wrong any more but for want of memory: after any other error all are there as
-    /// they were.
+    /// Runs a plan and returns its outputs in order. Inputs that die may be taken, but only once no
+    /// error but out of memory can occur: after any other error all inputs must be unchanged.
     fn launch(
         &mut self,
         program: &mut Self::Program,
         inputs: &mut [Given<Self::Tensor>],
     ) -> Result<Vec<Self::Tensor>, EngineError>;
 
-    /// Whether a program would run now what was never compared with its operations one by one.
+    /// Whether a run now would use code that has not been compared with the operations run one by
+    /// one.
     fn is_unchecked(&mut self, program: &mut Self::Program) -> bool;
 
-    /// Whether a program is more than its operations run one by one.
+    /// Whether a program is compiled, rather than run operation by operation.
     fn is_compiled(&self, program: &Self::Program) -> bool {
         let _ = program;
         true
     }
 
-    /// How long programs were compiled in the background, and how often that has failed.
+    /// The time spent compiling in the background, and the number of failures.
     fn background(&self) -> (Duration, u64) {
         (Duration::ZERO, 0)
     }
 
-    /// The comparison's result: what is wrong, if anything. Then the program is run plainly from
-    /// now on.
+    /// Receives the result of that comparison. If something is wrong, the program must be run
+    /// operation by operation from now on.
     fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>);
 
-    /// How much work it does in a second, as an estimate: the bytes that elementwise operations read
-    /// and write. Long sequences are cut into parts of a hundredth of it.
+    /// The estimated work per second: the bytes that elementwise operations read and write. Long
+    /// sequences are cut into parts of a hundredth of it.
     fn rate(&self) -> u64 {
         10_000_000_000
     }
 
-    /// A clock, for statistics alone.
+    /// A clock, for statistics only.
     fn now(&self) -> Duration;
 
-    /// Gives back memory that is kept for reuse: a session has ended.
+    /// Releases memory cached for reuse; called when a session ends.
     fn release_memory(&mut self) {}
 
-    /// The process has forked, and this is the child: threads of the parent are not here.
+    /// Called in the child after a fork: the parent's threads do not exist here.
     fn after_fork(&mut self) {}
 
-    /// Moves data with the engines of other workers, which all make the same call; waits for
-    /// them. Gives a tensor for each of [`Joining::gets`].
+    /// Carries out a collective with the engines of other workers, which all make the same call;
+    /// blocks until they do. Returns a tensor for each of [`Joining::gets`].
     ///
     /// # Errors
-    /// What went wrong; whoever else is in the call may wait until it gives up.
+    /// The collective failed. Other members may block until their own timeout.
     fn join(&mut self, _part: Joining<Self::Tensor>) -> Result<Vec<Self::Tensor>, EngineError> {
         Err(EngineError::Other(format!("the engine '{}' joins no others", self.name())))
     }
 
-    /// Whether [`Engine::join`] adds up numbers of a dtype: the same on all that can join. Other
-    /// parts are only moved, and combined by each worker for itself.
+    /// Whether [`Engine::join`] can sum a dtype; must be the same on all engines of a fabric. Other
+    /// parts are only moved, and each worker combines them itself.
     fn adds(&self, _dtype: DType) -> bool {
         false
     }
 
-    /// A worker is gone: nobody waits for it in a group any more.
+    /// A worker is lost: its groups will not be used again.
     fn leave(&mut self, _worker: WorkerId) {}
 }
 
-/// What an engine does of a joint exchange.
+/// An engine's part of a joint exchange.
 pub struct Joining<'a, T> {
     pub joint: &'a Joint,
-    /// As the joint says, or without combining.
+    /// As in `joint`, or the equivalent that moves parts without combining them.
     pub way: Way,
-    /// This worker's place among the members.
+    /// This worker's rank among the members.
     pub rank: usize,
-    /// How often the group was given up, and is to be made anew.
+    /// How often the group has failed: a new epoch needs a new group.
     pub epoch: u64,
-    /// Blocks with the ranks of who gets them. One block for all stands once, with this worker's
-    /// own rank. Where blocks are combined, this worker's own is among them.
+    /// Blocks to send, with the receiver's rank. A block for all members appears once, with this
+    /// worker's rank. A reduce-scatter includes this worker's own block.
     pub gives: Vec<(usize, T)>,
-    /// What comes from which rank. Where it is combined, only that, with this worker's own rank.
+    /// Blocks to receive, with the sender's rank. If `way` combines, only the result, with this
+    /// worker's rank.
     pub gets: Vec<(usize, Meta)>,
 }
 
-/// The attributes of a step in a run with these inputs.
+/// A step's attributes in a run with these inputs.
 pub fn attributes<T>(step: &Step, inputs: &[Given<T>]) -> Attributes {
     let mut attributes = step.attributes.clone();
     if let Some(index) = varying_attribute(step.operation)
@@ -145,10 +146,10 @@ pub fn attributes<T>(step: &Step, inputs: &[Given<T>]) -> Attributes {
     attributes
 }
 
-/// Runs a plan one operation after another, for engines that know nothing better.
+/// Runs a plan operation by operation, for engines without a compiler.
 ///
 /// # Errors
-/// What the engine says of the first operation that fails.
+/// The error of the first operation that fails.
 pub fn launch_plainly<E: Engine>(
     engine: &mut E,
     plan: &Plan,

@@ -1,8 +1,8 @@
-//! Tensors made of pieces from other slots.
+//! Exchanges: tensors assembled from pieces of other slots.
 //!
-//! A slot sends its own pieces at once and goes on; the tensor it makes is pending until all pieces
-//! are there. All slots of a session begin its exchanges in the same order, so none waits for
-//! another in a circle, and one session's wait holds up nobody else's.
+//! A slot sends its own pieces at once and goes on; its output is pending until all pieces have
+//! come. All slots of a session begin its exchanges in the same order, so no cycle of waits can
+//! form. A waiting lane does not hold up other lanes.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::work::Out;
 
 pub(crate) type PieceResult<T> = Result<T, Arc<Failure>>;
 
-/// The workers that are gone, with their names.
+/// The lost workers, with their names.
 #[derive(Default)]
 pub(crate) struct Lost(Vec<(WorkerId, String)>);
 
@@ -34,7 +34,7 @@ impl Lost {
         self.0.push((worker, name.to_string()));
     }
 
-    /// The name of a worker that is gone.
+    /// The name of a lost worker; `None` if it is not lost.
     pub fn name(&self, worker: WorkerId) -> Option<&str> {
         self.0.iter().find(|(lost, _)| *lost == worker).map(|(_, name)| name.as_str())
     }
@@ -43,15 +43,15 @@ impl Lost {
 /// The exchanges of a lane that wait for pieces.
 pub(crate) struct Exchanges<T> {
     open: FxHashMap<TransferId, PendingExchange<T>>,
-    /// Pieces whose exchange has not begun here.
+    /// Pieces that have come before their exchange began here.
     early: FxHashMap<TransferId, Vec<Piece>>,
-    /// The last exchange that has begun: they begin in their order.
+    /// The last exchange that has begun; they begin in the order of their transfers.
     begun: Option<TransferId>,
 }
 
 struct PendingExchange<T> {
     exchange: Box<Exchange>,
-    /// In the order of the exchange's receives, with the worker that each is to come from.
+    /// In the order of the exchange's receives, each with the worker that sends it.
     parts: Vec<(Option<PieceResult<T>>, Option<WorkerId>)>,
 }
 
@@ -62,19 +62,19 @@ impl<T> Default for Exchanges<T> {
 }
 
 impl<T> Exchanges<T> {
-    /// An exchange begins: what comes for it later than this is too late.
+    /// Registers that an exchange has begun.
     pub fn begin(&mut self, transfer: TransferId) {
         self.begun = self.begun.max(Some(transfer));
     }
 
-    /// Whether a piece comes too late: its exchange is over.
+    /// Whether an exchange has begun and completed: a piece for it comes too late.
     fn is_over(&self, transfer: TransferId) -> bool {
         !self.open.contains_key(&transfer) && self.begun.is_some_and(|last| transfer <= last)
     }
 }
 
 impl<E: Engine> Device<E> {
-    /// Sends a slot's pieces, and makes the output if it has all it needs for it.
+    /// Sends a slot's pieces, and makes the output if all parts are there.
     pub fn begin_exchange(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -95,7 +95,7 @@ impl<E: Engine> Device<E> {
                 Err(failure) => Err((**failure).clone()),
             };
             let to = gt_ir::LaneId { slot: *slot, ..lane.id };
-            // A worker that is gone takes nothing any more.
+            // A piece for a lost worker is dropped.
             if let Some(worker) = lane.host(*slot).filter(|worker| lost.name(*worker).is_none()) {
                 out.push(Out::Worker(worker, Piece { transfer, from, to, result }));
             }
@@ -131,7 +131,7 @@ impl<E: Engine> Device<E> {
         self.finish_if_complete(lane, transfer);
     }
 
-    /// Takes a piece; says whether a tensor is complete with it.
+    /// Takes a piece; returns whether it completes a tensor.
     pub fn take_piece(&mut self, lane: &mut Lane<E::Tensor>, piece: Piece) -> bool {
         let transfer = piece.transfer;
         if lane.exchanges.is_over(transfer) {
@@ -145,7 +145,7 @@ impl<E: Engine> Device<E> {
         self.finish_if_complete(lane, transfer)
     }
 
-    /// What waits for pieces of a lost worker has failed.
+    /// Fails the parts that a lost worker has not sent.
     pub fn lose_peer(&mut self, lane: &mut Lane<E::Tensor>, lost: &Lost, worker: WorkerId) {
         let Some(name) = lost.name(worker) else { return };
         let mut touched: Vec<TransferId> = lane.exchanges.open.keys().copied().collect();
@@ -179,7 +179,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The failure of a part that is to come from a slot on a lost worker.
+    /// The failure of a part from this slot, if its worker is lost.
     pub fn lost_part(
         &self,
         lane: &Lane<E::Tensor>,
@@ -205,7 +205,7 @@ impl<E: Engine> Device<E> {
         })
     }
 
-    /// A block's values, for another slot.
+    /// Reads a block's values, to be sent.
     fn read_block(
         &mut self,
         tensor: &E::Tensor,
@@ -228,7 +228,7 @@ impl<E: Engine> Device<E> {
         part.map_err(|error| self.exchange_failure(exchange, error.to_string()))
     }
 
-    /// A block of a tensor.
+    /// Slices a block out of a tensor.
     pub fn take_block(
         &mut self,
         tensor: &E::Tensor,
@@ -260,7 +260,7 @@ impl<E: Engine> Device<E> {
             .filter(|(received, (part, _))| part.is_none() && is_from(received))
             .map(|(received, (part, _))| (received.at.shape, part))
             .next();
-        // A piece that nobody waits for is dropped: its worker was given up, and spoke after all.
+        // An unexpected piece is dropped: its part has failed already, as its worker was given up.
         let Some((shape, part)) = waiting else { return };
         let dtype = open.exchange.output.map(|(_, meta)| meta.dtype);
         let made = match piece.result {
@@ -279,7 +279,7 @@ impl<E: Engine> Device<E> {
         *part = Some(made.map_err(|reason| self.exchange_failure(&open.exchange, reason)));
     }
 
-    /// Makes the output if all parts are there; says whether it did.
+    /// Makes the output if all parts are there; returns whether they are.
     fn finish_if_complete(&mut self, lane: &mut Lane<E::Tensor>, transfer: TransferId) -> bool {
         let is_complete =
             |open: &PendingExchange<E::Tensor>| open.parts.iter().all(|(part, _)| part.is_some());
@@ -303,7 +303,7 @@ impl<E: Engine> Device<E> {
         parts: PieceResult<Vec<E::Tensor>>,
     ) {
         let Some((output, meta)) = exchange.output else { return };
-        // Freed while it was pending?
+        // The output may have been freed while it was pending.
         if !lane.store.is_pending(output) {
             return;
         }
@@ -318,7 +318,7 @@ impl<E: Engine> Device<E> {
     }
 }
 
-/// The output of an exchange from its parts.
+/// Assembles an exchange's output: reduced, concatenated, or assigned block by block.
 fn assemble<E: Engine>(
     engine: &mut E,
     exchange: &Exchange,
@@ -362,7 +362,7 @@ fn nothing() -> EngineError {
     EngineError::Other("an exchange that gets nothing".into())
 }
 
-/// The operation that combines two parts. Bools are combined by logic: `or` is the largest.
+/// The operation that combines two parts. On bools, max is `or` and min is `and`.
 fn combining(reduction: Reduction, dtype: DType) -> &'static Operation {
     match (reduction, dtype) {
         (Reduction::Max, DType::Bool) => &binary::BITWISE_OR,

@@ -1,7 +1,7 @@
-//! Runs iterations of templates, part by part, each as a plan.
+//! Runs the parts of iterations, each as one plan.
 //!
-//! Where a part cannot be run as a plan, or that fails, it is run operation by operation from the
-//! same inputs: that gives the same numbers, and every failure at its operation.
+//! A part that cannot be run as a plan, or whose plan fails, is run operation by operation from
+//! the same inputs: the numbers are the same, and each failure is attributed to its operation.
 
 use gt_ir::ops::create::FULL;
 use gt_ir::template::{Argument, Builder, Name, RunStep, Step, Values};
@@ -16,18 +16,18 @@ use crate::lane::Lane;
 use crate::plan::{Input, Plan};
 use crate::programs::GivenTensor;
 
-/// A part of an iteration.
+/// The iteration whose part is to be run.
 pub(crate) struct AtHand<'a> {
     pub template: &'a Template,
     pub bound: &'a Bound,
-    /// Its template's number, if it has one.
+    /// Its template's number; `None` for a batch.
     pub number: Option<u32>,
-    /// Whether somebody asked for it to be compiled.
+    /// Whether the user asked for it to be compiled.
     pub compile: bool,
 }
 
 impl<E: Engine> Device<E> {
-    /// Runs a part without exchanges as a plan; says whether that was possible.
+    /// Runs a part without exchanges as a plan; returns whether that was possible.
     pub fn run_part(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -71,7 +71,7 @@ impl<E: Engine> Device<E> {
         true
     }
 
-    /// Makes a part ready for tensors like these, if it is not.
+    /// Prepares a part for operands with these metas, unless it is prepared; returns whether it is.
     fn make_ready(&mut self, at_hand: &AtHand, part: &mut TemplatePart, metas: Vec<Meta>) -> bool {
         let AtHand { template, bound, .. } = *at_hand;
         let steps = &template.steps[part.steps.clone()];
@@ -125,7 +125,7 @@ impl<E: Engine> Device<E> {
                 next
             })
         };
-        // Which number each step is given comes before the plan, whose inputs they are.
+        // Numbers are inputs of the plan, so they are collected before its steps are built.
         let mut given: Vec<(SmallVec<[Option<u32>; 3]>, SmallVec<[u32; 2]>)> = Vec::new();
         for step in wanted.iter().map(|index| &steps[*index]) {
             let Step::Run(step) = step else { continue };
@@ -137,7 +137,7 @@ impl<E: Engine> Device<E> {
             let varying = match &step.varying {
                 Some(varying) => {
                     let slots = (varying.first..).zip(&varying.added);
-                    // An attribute varies as a whole or not at all.
+                    // An attribute varies in all elements or in none.
                     if slots.clone().all(|(slot, _)| fixed.contains_key(&slot)) {
                         SmallVec::new()
                     } else {
@@ -177,7 +177,7 @@ impl<E: Engine> Device<E> {
             let varying = varying.into_iter().map(|number| first_number + number).collect();
             let attributes = step.attributes(bound);
             let value = plan.push(&lowers, step.operation, operands, attributes, varying).ok()?;
-            // What it declares wrongly fails by itself.
+            // A wrong declaration fails when the instruction is run by itself.
             if step.results.as_slice() != [*plan.meta(value).tensor()?] {
                 return None;
             }
@@ -190,7 +190,7 @@ impl<E: Engine> Device<E> {
         Some((Ready { program: 0, metas, numbers, kinds, structure }, plan))
     }
 
-    /// Runs instructions and frees, each by itself.
+    /// Runs instructions and frees one by one.
     pub fn run_plainly(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) {
         for (index, command) in commands.iter().enumerate() {
             if self.events.is_on {
@@ -206,8 +206,8 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Runs the instructions at the beginning of a list as one plan, as many as a batch takes; gives
-    /// how many commands that were.
+    /// Runs the leading instructions and frees of a list as one plan, up to the batch size; returns
+    /// how many commands these are.
     pub fn run_batch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -231,7 +231,7 @@ impl<E: Engine> Device<E> {
         count
     }
 
-    /// Runs instructions and frees as one plan; says whether that was possible.
+    /// Runs instructions and frees as one plan; returns whether that was possible.
     fn run_as_plan(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) -> bool {
         let names = || commands.iter().filter_map(made);
         let (Some(first), Some(last)) = (names().min(), names().max()) else { return false };
@@ -258,7 +258,7 @@ impl<E: Engine> Device<E> {
     }
 }
 
-/// The first of the frees that follow an instruction.
+/// Up to four frees that follow an instruction directly.
 pub(crate) fn dying(rest: &[WorkerCommand]) -> &[WorkerCommand] {
     let frees = rest.iter().take(4);
     let count = frees.take_while(|next| matches!(next, WorkerCommand::Free(_))).count();
@@ -273,7 +273,7 @@ fn made(command: &WorkerCommand) -> Option<u64> {
     }
 }
 
-/// The steps, by their places, whose results somebody needs.
+/// The indices of the steps that the kept results depend on.
 fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     let mut needed: FxHashSet<Name> = part.kept.iter().map(|(name, _)| *name).collect();
     let mut wanted = Vec::with_capacity(steps.len());
@@ -288,8 +288,7 @@ fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     wanted
 }
 
-/// The numbers of steps that engines gain by knowing: the places of slices, and what tensors are
-/// filled with.
+/// The numbers that engines profit from as constants: the positions of slices, and fill values.
 fn structure(steps: &[Step], bound: &Bound) -> Vec<(u32, Scalar)> {
     let mut slots = Vec::new();
     for step in steps {

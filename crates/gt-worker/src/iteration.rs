@@ -1,8 +1,7 @@
-//! Iterations of templates in a lane: which tensors and numbers each is of, and the parts in which
-//! it is run.
+//! Iterations of templates in a lane: their bindings, and the parts in which they are run.
 //!
-//! A template is cut at its exchanges, and where it says; what lies between is run as one plan. A
-//! lane waits where an exchange has not come to its end, and changes between parts.
+//! A template is cut at its exchanges and at the planner's cuts; each part between is run as one
+//! plan. Between parts a lane may yield, or wait for an exchange.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,13 +14,13 @@ use gt_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The tensors and numbers of one iteration.
+/// The bindings of one iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     bases: [TensorId; 2],
     tensors: Box<[TensorId]>,
     numbers: Box<[Scalar]>,
-    /// Its first exchange.
+    /// Its first transfer.
     pub transfer: TransferId,
 }
 
@@ -48,17 +47,17 @@ impl Values for Bound {
     }
 }
 
-/// An iteration that waits for its turn.
+/// A queued iteration.
 pub(crate) struct Iteration {
-    /// `None` if it cannot be run, and why.
+    /// What to run, or why it cannot be run.
     pub work: Result<(Bound, Arc<Template>), TemplateError>,
     pub number: u32,
-    /// Its template is the one that was told so many definitions ago, counted from the first.
+    /// The serial number of its template's definition, as a number may be redefined.
     pub generation: u64,
 }
 
 impl Iteration {
-    /// What it does to tensors.
+    /// Its effects on tensors, for liveness.
     pub fn effects(&self) -> Effects {
         let Ok((bound, template)) = &self.work else {
             return Effects { is_needed: true, ..Effects::default() };
@@ -71,7 +70,7 @@ impl Iteration {
             effects.reads.extend(outside.map(|name| bound.tensor(name)));
             made.extend(step.makes().into_iter().map(|(name, _)| name));
             match step {
-                // Others count on it.
+                // Other slots depend on it.
                 Step::Exchange(_) => effects.is_needed = true,
                 Step::Free(name) => {
                     freed.insert(*name);
@@ -79,7 +78,7 @@ impl Iteration {
                 Step::Run(_) | Step::Data { .. } => {}
             }
         }
-        // Which comes first does not matter to what is looked up later.
+        // Effects are looked up by tensor: their order does not matter.
         let kept = made.difference(&freed).map(|name| bound.tensor(*name));
         effects.makes.extend(kept);
         effects.frees.extend(freed.difference(&made).map(|name| bound.tensor(*name)));
@@ -87,63 +86,63 @@ impl Iteration {
     }
 }
 
-/// An iteration that is under way.
+/// The iteration that a lane is running.
 pub(crate) struct Running {
     pub bound: Bound,
     pub template: Arc<Template>,
     pub generation: u64,
-    /// The part that is next.
+    /// The index of the next part.
     pub part: usize,
 }
 
-/// A template that a lane was told.
+/// A template that was defined in a lane.
 pub(crate) struct KnownTemplate {
     pub number: u32,
     pub compile: bool,
     pub parts: Vec<TemplatePart>,
 }
 
-/// Steps of a template that are run together, or an exchange.
+/// A part of a template: steps that are run together, or one exchange.
 pub(crate) struct TemplatePart {
     pub steps: Range<usize>,
-    /// How many operations these are; frees are none.
+    /// The number of instructions among the steps.
     pub operations: u64,
-    /// The tensors that it needs from elsewhere, in the order of their first use.
+    /// The tensors that it uses but does not make, in the order of their first use.
     pub needs: Vec<Name>,
-    /// Of these, those that nobody needs after it.
+    /// Those among `needs` that it frees, with no later use.
     pub dying: FxHashSet<Name>,
-    /// What it makes that is needed elsewhere.
+    /// The tensors that it makes and does not free.
     pub kept: Vec<(Name, Meta)>,
-    /// What is freed after it, beside what dies in it and what is not kept.
+    /// Other tensors that it frees.
     pub freed: Vec<Name>,
-    /// Numbers that are part of the plan for as long as they stay as they are: the places of slices,
-    /// and what tensors are filled with.
+    /// Numbers that are constants of the plan for as long as they do not change: the positions of
+    /// slices, and fill values.
     pub structure: Option<Vec<(u32, Scalar)>>,
     pub ready: Option<Ready>,
-    /// No plan can be made of it.
+    /// Whether it is never run as a plan.
     pub is_plain: bool,
 }
 
-/// A part made ready to be run many times.
+/// A prepared part.
 pub(crate) struct Ready {
     pub program: u64,
-    /// Of the tensors that it needs.
+    /// Of the part's `needs`.
     pub metas: Vec<Meta>,
-    /// The numbers that it is given after these: of slots, with something added.
+    /// The number inputs, after the tensors: a slot, and the offset added to its value.
     pub numbers: Vec<(u32, i64)>,
     pub kinds: Vec<Scalar>,
-    /// How many numbers were part of the plan.
+    /// How many numbers are constants of the plan.
     pub structure: usize,
 }
 
 /// The templates of a lane.
 #[derive(Default)]
 pub(crate) struct Templates {
-    /// As they are followed: by number.
+    /// The current definitions with their bindings, by number; ahead of what has been run.
     instances: FxHashMap<u32, (u64, Instance)>,
-    /// As they are run: by how many were told before.
+    /// The definitions that queued iterations may still use, by generation.
     known: FxHashMap<u64, KnownTemplate>,
-    /// The definitions whose turn has not come, by number.
+    /// The generations of queued definitions, by number.
     coming: FxHashMap<u32, VecDeque<u64>>,
     told: u64,
 }
@@ -153,7 +152,7 @@ impl Templates {
         self.instances.len()
     }
 
-    /// Follows the iterations of a template from now on.
+    /// Adds or replaces a template, on receipt of its definition.
     pub fn define(&mut self, definition: &Definition) {
         let (number, compile) = (definition.number, definition.compile);
         let instance = Instance::new(definition.clone());
@@ -164,7 +163,7 @@ impl Templates {
         self.instances.insert(number, (self.told, instance));
     }
 
-    /// The iteration that an invocation tells of.
+    /// Advances the bindings by an invocation and returns the iteration to run.
     pub fn take(&mut self, invocation: &Invocation) -> Iteration {
         let number = invocation.template;
         let Some((generation, instance)) = self.instances.get_mut(&number) else {
@@ -178,14 +177,14 @@ impl Templates {
         Iteration { work, number, generation: *generation }
     }
 
-    /// A definition's turn has come: no iteration of those before it is left.
+    /// Called when a queued definition is run: drops its predecessors, as no iteration uses them.
     pub fn retire(&mut self, number: u32) {
         let current = self.coming.get_mut(&number).and_then(VecDeque::pop_front);
         let is_old = |generation: u64| current.is_some_and(|current| generation < current);
         self.known.retain(|generation, known| known.number != number || !is_old(*generation));
     }
 
-    /// Takes a template out for as long as it is run.
+    /// Takes a template out while one of its parts is run.
     pub fn take_known(&mut self, generation: u64) -> Option<KnownTemplate> {
         self.known.remove(&generation)
     }
@@ -195,7 +194,8 @@ impl Templates {
     }
 }
 
-/// Cuts a template at its exchanges and cuts, and works out what each part needs and leaves.
+/// Cuts a template into parts at its exchanges and cuts, and determines the tensors that each part
+/// needs, keeps and frees.
 pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
     let cuts: FxHashSet<u32> = template.cuts.iter().copied().collect();
     let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
@@ -207,7 +207,7 @@ pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
             _ => ranges.push((index..index + 1, is_exchange)),
         }
     }
-    // Where each name is used last, by part, and which are freed.
+    // The last part that uses each name, and the names that are freed.
     let mut last_part: FxHashMap<Name, usize> = FxHashMap::default();
     let mut freed: FxHashSet<Name> = FxHashSet::default();
     for (part, (range, _)) in ranges.iter().enumerate() {

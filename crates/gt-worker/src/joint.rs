@@ -1,14 +1,14 @@
-//! Exchanges that the engines of their members carry out together.
+//! Joint exchanges: carried out by the members' engines as one collective call.
 //!
-//! An engine that joins others waits for them, and nobody can call it back. So none begins before
-//! it is certain that all others will: a lane that has come to a joint exchange makes its blocks
-//! ready and says so to the dispatcher, which tells all members once all are ready. A worker carries
-//! exchanges out in the order in which it is told, which is the same for all workers. If a member has
-//! nothing to give, or is lost, it fails for all of them, and no engine is called.
+//! A collective call blocks until all members enter it, and cannot be interrupted. So a lane that
+//! reaches a joint exchange prepares its blocks and sends the dispatcher `Ready`; once all members
+//! are ready, each receives `Join`. A worker carries out its joins in the order of their sequence
+//! numbers, which is the same on all workers. If a member fails or is lost before that, the
+//! exchange fails on all members, and no engine is called.
 //!
-//! Who is lost later makes the engines fail, at the latest when they give up waiting. Their group
-//! is then made anew for the next exchange: members say how often that was (the *epoch*), and the
-//! highest counts.
+//! If a member is lost during the call, the engines fail, at the latest by their timeout. The next
+//! exchange then needs a new group: members report how often theirs has failed (the *epoch*), and
+//! all use the highest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::work::Out;
 
 /// The joint exchanges of a worker.
 pub(crate) struct Joints<T> {
-    /// Those for which a lane has said that it is ready.
+    /// Those for which a lane has sent `Ready`.
     announced: FxHashMap<(LaneId, TransferId), JointPart<T>>,
-    /// Those for which all members are ready, by their sequence numbers, and their epochs.
+    /// Those to be carried out, by sequence number, with their epochs.
     due: BTreeMap<u64, (LaneId, JointPart<T>, u64)>,
-    /// How often groups have failed, if they have.
+    /// How often each group has failed, if it has.
     epochs: FxHashMap<Vec<WorkerId>, u64>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Joints<T> {
 pub(crate) struct JointPart<T> {
     pub exchange: Box<Exchange>,
     joint: Arc<Joint>,
-    /// This slot's.
+    /// This slot's rank.
     rank: usize,
     blocks: Option<Blocks<T>>,
 }
@@ -50,7 +50,7 @@ struct Blocks<T> {
     way: Way,
     /// See [`Joining::gives`].
     gives: Vec<(usize, T)>,
-    /// What goes into the output, in the order of the receives; `None` comes from others.
+    /// The parts of the output, in the order of the receives; `None` if from another member.
     parts: Vec<Option<T>>,
 }
 
@@ -62,17 +62,17 @@ impl<T> Default for Joints<T> {
 }
 
 impl<T> Joints<T> {
-    /// What is due, see [`crate::work::Work::due`].
+    /// The next joint exchange to carry out, see [`crate::work::Work::due`].
     pub fn due(&self) -> Option<&Joint> {
         self.due.first_key_value().map(|(_, (_, part, _))| &*part.joint)
     }
 
-    /// What is due first, taken out.
+    /// Takes it.
     pub fn take_due(&mut self) -> Option<(LaneId, JointPart<T>, u64)> {
         self.due.pop_first().map(|(_, due)| due)
     }
 
-    /// All members are ready, or one has failed: gives the exchange that has failed with it.
+    /// All members are ready, or the exchange was called off: then returns it with the failure.
     pub fn resolve(
         &mut self,
         lane: LaneId,
@@ -94,12 +94,12 @@ impl<T> Joints<T> {
         self.announced.len() + self.due.len()
     }
 
-    /// A session is over. What all members are ready for goes on: the others count on it.
+    /// Drops a session's exchanges, except those that are due: other members will enter these.
     pub fn end_session(&mut self, session: u32) {
         self.announced.retain(|(lane, _), _| lane.session != session);
     }
 
-    /// A worker is gone, and its groups with it.
+    /// Forgets the groups of a lost worker.
     pub fn lose(&mut self, worker: WorkerId) {
         self.epochs.retain(|members, _| !members.contains(&worker));
     }
@@ -110,7 +110,7 @@ impl<T> Joints<T> {
 }
 
 impl<E: Engine> Device<E> {
-    /// Makes the blocks ready that a slot gives in a joint exchange, and tells the dispatcher.
+    /// Prepares a slot's blocks of a joint exchange, and sends `Ready`.
     pub fn begin_joint(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -131,7 +131,7 @@ impl<E: Engine> Device<E> {
         let (joint, boxed) = (Arc::clone(joint), Box::new(exchange.clone()));
         let mut part = JointPart { exchange: boxed, joint, rank, blocks: None };
         let members = || part.joint.members.iter();
-        // The group is of the workers that the slots were on when the exchange was planned.
+        // Members are the workers that the slots were on when the exchange was planned.
         let gone = members().find_map(|member| lost.name(member.worker));
         let input = exchange.input.map(|_| self.exchange_input(lane, exchange)).transpose();
         let readiness = match gone {
@@ -171,7 +171,7 @@ impl<E: Engine> Device<E> {
             && exchange.output.is_some_and(|(_, meta)| self.engine.adds(meta.dtype));
         let way = if is_added { part.joint.way } else { part.joint.way.without_combining() };
         match way {
-            // The same block for all; it stands for its own, too.
+            // One block is sent to all members, itself included.
             Way::AllReduce | Way::AllGather | Way::Broadcast { .. } => {
                 gives.truncate(1);
                 gives.iter_mut().for_each(|(rank, _)| *rank = part.rank);
@@ -186,7 +186,8 @@ impl<E: Engine> Device<E> {
         Ok(Blocks { way, gives, parts })
     }
 
-    /// Cuts the blocks for others, and its own parts of the output, out of a worker's input.
+    /// Slices the blocks for other members, and the slot's own parts of the output, out of its
+    /// input.
     fn cut(
         &mut self,
         part: &JointPart<E::Tensor>,
@@ -214,7 +215,7 @@ impl<E: Engine> Device<E> {
         Ok((gives, parts))
     }
 
-    /// Has the engine carry out what is due: gives what the output is made of.
+    /// Has the engine carry out a joint exchange; returns the parts of the output.
     pub fn join_members(
         &mut self,
         joints: &mut Joints<E::Tensor>,
@@ -257,8 +258,8 @@ impl<E: Engine> Device<E> {
     }
 }
 
-/// What a worker gives to which rank, and its own parts of the output in the order of the
-/// sources; `None` comes from others.
+/// Blocks by receiving rank, and the parts of the output in the order of the receives; `None` if
+/// from another member.
 type Cut<T> = (Vec<(usize, T)>, Vec<Option<T>>);
 
 /// See [`Joining::gets`].

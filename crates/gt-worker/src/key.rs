@@ -1,11 +1,11 @@
-//! Plans written down: equal plans, and only these, have equal keys.
+//! Cache keys of plans: equal for equal plans, and only for these.
 
 use gt_ir::{Attribute, Operand, Scalar};
 
 use crate::plan::{Input, Plan};
 
-/// A plan written down: equal for equal plans. Numbers are given at each run, and are not part of
-/// it; their kinds are.
+/// A plan's key. The values of number inputs, which may differ in each run, are not part of it;
+/// their kinds are.
 pub fn key(plan: &Plan) -> Vec<u8> {
     let mut key = Vec::with_capacity(64 * plan.steps.len());
     let number = |key: &mut Vec<u8>, number: u64| key.extend(number.to_le_bytes());

@@ -1,4 +1,4 @@
-//! A lane: one session's worker slot, with tensors and a queue of its own.
+//! A lane: a session's slot on this worker, with its own tensors and queue.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(crate) struct Lane<T> {
     pub queue: Queue,
     pub templates: Templates,
     pub exchanges: Exchanges<T>,
-    /// The iteration that is under way.
+    /// The iteration that it is running.
     pub running: Option<Running>,
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
@@ -34,8 +34,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Takes commands. Definitions and invocations are followed at once: an iteration is known
-    /// before its turn comes.
+    /// Queues commands. Definitions and invocations are applied to the bindings at once, so that
+    /// the effects of queued iterations are known.
     pub fn accept(&mut self, commands: Vec<WorkerCommand>) {
         let mut iterations: VecDeque<Iteration> = VecDeque::new();
         for command in &commands {

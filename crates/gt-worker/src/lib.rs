@@ -1,18 +1,18 @@
-//! A worker: takes the dispatcher's streams and runs them on an engine.
+//! The worker: runs the command streams of many lanes on one engine.
 //!
 //! - [`engine`]: the trait that every engine implements.
-//! - [`work`]: a worker as drivers see it; [`worker`]: the worker itself, a state machine without
-//!   sockets, threads or clocks; [`turn`]: what a lane does when it is its turn. It is made of
-//! - [`lane`]s, one for each session's slot: [`store`], its tensors; [`queue`], its commands;
-//!   [`iteration`], the sequences that it repeats; [`exchange`], what it makes of others' pieces;
-//! - a [`device`], which all of them share: [`iterate`] runs sequences on it as plans;
-//!   [`programs`], plans made ready, found by their [`key`], [`simplify`]ed and [`check`]ed;
-//!   [`events`], what it does with its time;
-//! - [`joint`]: exchanges that engines carry out together.
-//! - [`plan`]: several operations as one, for engines; [`listing`]: plans as text; [`composite`]:
-//!   runs operations that the engine has no lowering for as what they consist of.
+//! - [`work`]: the interface for drivers; [`worker`]: the state machine behind it, without sockets,
+//!   threads or clocks; [`turn`]: one lane's turn on the device.
+//! - [`lane`]: the state of one session slot, with [`store`], its tensors; [`queue`], its commands;
+//!   [`iteration`], its templates; [`exchange`], tensors assembled from other slots' pieces.
+//! - [`device`]: the state that lanes share. [`iterate`] runs parts of iterations on it as plans;
+//!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`check`]ed;
+//!   [`events`] records how the time is spent.
+//! - [`joint`]: exchanges carried out by the engines' collectives.
+//! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
+//!   the expansion of operations that the engine does not lower.
 //!
-//! A worker knows neither clients nor sharding: lanes, tensors and operations are all it sees.
+//! A worker knows neither clients nor sharding, only lanes, tensors and operations.
 
 mod check;
 mod composite;

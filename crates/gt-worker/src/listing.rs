@@ -1,4 +1,4 @@
-//! Plans as text, for people.
+//! Plans as text.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,7 @@ use gt_ir::{Meta, Operand, Scalar};
 
 use crate::plan::{Input, Plan, Source, Step};
 
-/// Operations that a summary names.
+/// The most operations that a summary names.
 const NAMED: usize = 6;
 
 impl Plan {

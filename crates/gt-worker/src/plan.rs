@@ -1,32 +1,31 @@
-//! Plans: several operations for an engine to run as one.
+//! Plans: sequences of operations that an engine prepares and runs as one.
 
 use gt_ir::event::{Activity, Mix};
 use gt_ir::operation::Body;
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Scalar, Var};
 use smallvec::SmallVec;
 
-/// Operations to be run in order. Their values are numbered: first the inputs, then one for each
-/// step.
+/// Operations to run in order. Values are numbered: the inputs first, then one for each step.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub inputs: Vec<Input>,
     pub steps: Vec<Step>,
-    /// The values to be given back; all others are nobody's after their last use.
+    /// The values to return; all others die at their last use.
     pub outputs: Vec<u32>,
-    /// Whether somebody asked for it to be compiled; else the engine does where that only helps.
+    /// Whether the user asked for it to be compiled; otherwise the engine decides.
     pub compile: bool,
 }
 
-/// What a plan is given.
+/// An input of a plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Input {
-    /// A tensor. One that dies is given away: nobody else needs its values any more.
+    /// A tensor. One that dies is not used after the run, so its memory may be reused.
     Tensor { meta: Meta, dies: bool },
-    /// A number like this one; it may be another each time.
+    /// A number of this kind; its value may differ in each run.
     Number(Scalar),
 }
 
-/// What a step is computed from: a value, by its number, or a constant.
+/// An operand of a step: a value, by its number, or a constant.
 pub type Source = Operand<u32>;
 
 /// An operation of a plan.
@@ -34,9 +33,9 @@ pub type Source = Operand<u32>;
 pub struct Step {
     pub operation: &'static Operation,
     pub operands: SmallVec<[Source; 3]>,
-    /// Where an attribute varies, it holds the numbers of the plan's first run here.
+    /// An attribute that varies has its values of the plan's first run here.
     pub attributes: Attributes,
-    /// The values, all numbers, of the attribute that varies.
+    /// The number values that the varying attribute takes its elements from.
     pub varying: SmallVec<[u32; 2]>,
     pub output: Meta,
 }
@@ -48,17 +47,17 @@ impl Step {
     }
 }
 
-/// What a plan is given at one run.
+/// An input in one run.
 #[derive(Clone)]
 pub enum Given<T> {
     Tensor(T),
     Number(Scalar),
-    /// A tensor that was taken: it dies here.
+    /// A dying tensor that the engine has taken.
     Taken,
 }
 
 impl<T> Given<T> {
-    /// The number that it is.
+    /// The number; panics on a tensor.
     pub fn number(&self) -> Scalar {
         match self {
             Given::Number(scalar) => *scalar,
@@ -73,7 +72,7 @@ impl Plan {
         Plan { inputs, steps: Vec::new(), outputs: Vec::new(), compile: false }
     }
 
-    /// Shape and dtype of a value, or the number it is like.
+    /// Shape and dtype of a value, or a number of its kind.
     pub fn meta(&self, value: u32) -> Operand<Meta> {
         match self.inputs.get(value as usize) {
             Some(Input::Tensor { meta, .. }) => Operand::Tensor(*meta),
@@ -82,17 +81,17 @@ impl Plan {
         }
     }
 
-    /// The number of values: of inputs and steps.
+    /// The number of values: inputs and steps.
     pub fn values(&self) -> usize {
         self.inputs.len() + self.steps.len()
     }
 
-    /// The plan written down: equal for plans that compute the same.
+    /// The cache key: equal for equal plans.
     pub fn key(&self) -> Vec<u8> {
         crate::key::key(self)
     }
 
-    /// What its steps do, by what they cost.
+    /// The mix of its steps' activities, weighted by work.
     pub fn mix(&self) -> Mix {
         Mix::new(self.steps.iter().map(|step| {
             let work = step.operation.work(&self.metas(&step.operands), step.output);
@@ -100,7 +99,7 @@ impl Plan {
         }))
     }
 
-    /// For each value the last step that uses it, as its place; `None` where none does.
+    /// For each value, the index of the last step that uses it.
     pub fn last_uses(&self) -> Vec<Option<u32>> {
         let mut last = vec![None; self.values()];
         for (index, step) in self.steps.iter().enumerate() {
@@ -111,11 +110,11 @@ impl Plan {
         last
     }
 
-    /// Whether the attributes that vary are valid in a run with these inputs. All else was looked at
-    /// when the plan was made.
+    /// Checks the varying attributes of a run with these inputs; all else was checked when the plan
+    /// was built.
     ///
     /// # Errors
-    /// What an operation's inference says.
+    /// An operation's inference rejects them.
     pub fn check_varying<T>(&self, inputs: &[Given<T>]) -> gt_ir::Result<()> {
         for step in self.steps.iter().filter(|step| !step.varying.is_empty()) {
             let metas = self.metas(&step.operands);
@@ -124,7 +123,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What operands are, for inference.
+    /// The operands' metas, for inference.
     fn metas(&self, operands: &[Source]) -> SmallVec<[Operand<Meta>; 3]> {
         let meta = |source: &Source| match source {
             Operand::Tensor(value) => self.meta(*value),
@@ -133,11 +132,10 @@ impl Plan {
         operands.iter().map(meta).collect()
     }
 
-    /// Adds an operation; one that the engine does not take, as what it consists of. Gives its
-    /// value.
+    /// Appends an operation, expanded if the engine does not lower it, and returns its value.
     ///
     /// # Errors
-    /// The operation's inference finds the operands wrong.
+    /// The operation's inference rejects the operands.
     pub fn push(
         &mut self,
         lowers: &dyn Fn(&'static Operation) -> bool,
@@ -161,7 +159,7 @@ impl Plan {
     }
 }
 
-/// Puts the parts of a composite operation into a plan.
+/// Appends the steps of a composite operation to a plan.
 struct Expansion<'a> {
     plan: &'a mut Plan,
     lowers: &'a dyn Fn(&'static Operation) -> bool,

@@ -1,4 +1,7 @@
-//! Plans made ready, by what they compute: equal ones are one, whoever's they are.
+//! The cache of prepared plans (programs), shared by all lanes.
+//!
+//! A compiled program is compared once with its operations run one by one; if it differs, the
+//! engine no longer uses the compiled code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,16 +19,16 @@ use crate::lane::Lane;
 use crate::plan::{Given, Plan};
 use crate::simplify::simplify;
 
-/// How many programs are kept; those that were not used for longest go first.
+/// The capacity of the cache; the least recently used program is evicted.
 const MOST: usize = 256;
-/// How often a program is compared at most, as long as its results say little.
+/// The most comparisons of a program while its outputs are uniform, and so prove little.
 const CHECKS: u64 = 4;
-/// How many are shown in statistics.
+/// How many programs statistics list.
 const SHOWN: usize = 5;
 
 /// The programs of a worker.
 pub(crate) struct Programs<P> {
-    /// By the plan, written down without names.
+    /// Program numbers by the plan's key.
     numbers: FxHashMap<Vec<u8>, u64>,
     entries: FxHashMap<u64, CachedProgram<P>>,
     next: u64,
@@ -38,16 +41,16 @@ struct CachedProgram<P> {
     plan: Plan,
     mix: Mix,
     last_uses: Vec<Option<u32>>,
-    /// Whether some attribute of the plan varies.
+    /// Whether the plan has a varying attribute.
     varies: bool,
     program: P,
     used: u64,
     launches: u64,
-    /// How often it was compared with its operations one by one.
+    /// How often it was compared with its operations run one by one.
     checks: u64,
-    /// How much less the program took than its operations one by one when they were compared, both
-    /// for the first time, and how long all launches took together.
+    /// The time saved per launch, measured at the comparison.
     saved: Duration,
+    /// The total time of all launches.
     taken: Duration,
 }
 
@@ -64,8 +67,7 @@ impl<P> Default for Programs<P> {
 }
 
 impl<P: Send> Programs<P> {
-    /// The program of a plan, by its number; made ready if there is none yet. `None` if the engine
-    /// cannot.
+    /// The number of a plan's program, prepared if it is not cached. `None` if the engine fails to.
     pub fn prepare<E: Engine<Program = P>>(&mut self, engine: &mut E, plan: Plan) -> Option<u64> {
         let key = plan.key();
         if let Some(&number) = self.numbers.get(&key) {
@@ -115,13 +117,13 @@ impl<P: Send> Programs<P> {
         Some(number)
     }
 
-    /// Whether a program is still there.
+    /// Whether a program is still cached.
     pub fn has(&self, number: u64) -> bool {
         self.entries.contains_key(&number)
     }
 
-    /// Runs a program that is there. What the engine has compiled is compared once with the same
-    /// computed operation by operation.
+    /// Runs a cached program. Code that the engine has compiled is compared once with the
+    /// operations run one by one.
     pub fn launch<E: Engine<Program = P>>(
         &mut self,
         engine: &mut E,
@@ -155,14 +157,14 @@ impl<P: Send> Programs<P> {
         }));
         let plain = plain.unwrap_or_else(|panic| Err(other(&*panic)))?;
         let plainly = engine.now().saturating_sub(start);
-        // Neither may the inputs be gone if the program turns out wrong.
+        // If the program turns out wrong it is run again, so the inputs are kept.
         let mut given = inputs.to_vec();
         let start = engine.now();
         let made = run(engine, &mut entry.program, &mut given);
         let taken = engine.now().saturating_sub(start);
         entry.taken += taken;
         let wrong = match &made {
-            // That says nothing about the program.
+            // Out of memory says nothing about the program.
             Err(EngineError::OutOfMemory { .. }) => return made,
             Err(error) => Some(error.to_string()),
             Ok(made) => compare(engine, &entry.plan, made, &plain),
@@ -185,22 +187,22 @@ impl<P: Send> Programs<P> {
         }
     }
 
-    /// What a program does.
+    /// The mix of a program's activities.
     fn mix(&self, number: u64) -> Mix {
         self.entries.get(&number).map_or_else(Mix::default, |entry| entry.mix)
     }
 
-    /// Whether a program is more than its operations one by one.
+    /// Whether a program is compiled, rather than run operation by operation.
     fn is_compiled<E: Engine<Program = P>>(&self, engine: &E, number: u64) -> bool {
         self.entries.get(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
     }
 
-    /// A program's operations, in words.
+    /// A program's operations, for error messages.
     fn summary(&self, number: u64) -> String {
         self.entries.get(&number).map_or_else(String::new, |entry| entry.plan.summary())
     }
 
-    /// What there is, what it took and what it has saved.
+    /// Cache size, compile time and estimated time saved.
     pub fn stats(&self) -> CompilationStats {
         let saved = self
             .entries
@@ -210,7 +212,7 @@ impl<P: Send> Programs<P> {
         CompilationStats { cache_size, time_saved: saved.sum(), ..self.stats }
     }
 
-    /// The programs that were run most, as their operations.
+    /// The programs that have run the most operations.
     pub fn top_sequences(&self) -> Vec<Sequence> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|(number, entry)| {
@@ -233,11 +235,11 @@ impl<P: Send> Programs<P> {
     }
 }
 
-/// A tensor that a program is given.
+/// A tensor input of a launch.
 pub(crate) struct GivenTensor {
     pub id: TensorId,
     pub meta: Meta,
-    /// Nobody needs it afterwards.
+    /// Whether it is not used afterwards.
     pub dies: bool,
 }
 
@@ -256,8 +258,8 @@ impl<E: Engine> Device<E> {
         program
     }
 
-    /// Runs a program of so many operations on tensors that are there, and keeps its outputs under
-    /// their names. False if it failed: then all is as it was.
+    /// Runs a program of so many operations, and stores its outputs under their names. Returns
+    /// false if it failed: then the inputs are restored.
     pub fn launch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -269,7 +271,7 @@ impl<E: Engine> Device<E> {
     ) -> bool {
         let mut inputs: Vec<Given<E::Tensor>> = Vec::with_capacity(given.len());
         for given in given {
-            // What dies is the program's alone.
+            // A dying input is moved, so that the program holds the only reference.
             let tensor = if given.dies {
                 lane.store.take(given.id).map(|(tensor, _)| tensor)
             } else {
@@ -303,8 +305,8 @@ impl<E: Engine> Device<E> {
         true
     }
 
-    /// Puts back what a program was given when it failed. What it had begun to write over by then is
-    /// lost: a program fails in the middle only where there is no memory.
+    /// Restores the dying inputs of a failed launch. Those that the program has taken are lost: it
+    /// may fail after that only if out of memory.
     fn restore(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -335,8 +337,7 @@ impl<E: Engine> Device<E> {
     }
 }
 
-/// Whether all elements of a tensor are the same: then it cannot be told whether they are in their
-/// places.
+/// Whether all elements of a tensor are equal: then a comparison cannot detect misplaced ones.
 fn is_uniform(data: &TensorData) -> bool {
     let size = data.dtype.size();
     let mut elements = data.bytes.chunks_exact(size);
@@ -348,7 +349,7 @@ fn other(panic: &(dyn std::any::Any + Send)) -> EngineError {
     EngineError::Other(panic_text(panic))
 }
 
-/// Says where outputs are not what they should be.
+/// Describes the first output that differs from the expected one.
 fn compare<E: Engine>(
     engine: &mut E,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! A lane's queue: commands that wait for their turn, without what nobody wants any more.
+//! A lane's queue of commands, in which unwanted work is marked to be skipped.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,29 @@ use rustc_hash::FxHashSet;
 
 use crate::iteration::Iteration;
 
-/// Commands are looked through for what nobody wants when so many wait,
+/// The weight from which a queue is searched for unwanted work as it grows.
 const MANY: u64 = 256;
 
-/// Commands that came together, and the iterations among them.
+/// Commands of one message, and the iterations that they invoke.
 pub(crate) struct Batch {
     pub commands: Vec<WorkerCommand>,
-    /// The next to be run.
+    /// The index of the next command.
     pub next: usize,
-    /// Those of the invocations among the commands that are not run yet, in their order.
+    /// The iterations of the invocations that are not run yet, in order.
     pub iterations: VecDeque<Iteration>,
-    /// The commands that are not run, by their places.
+    /// The indices of commands that are not to be run.
     skipped: FxHashSet<usize>,
     weight: u64,
 }
 
-/// The commands of a lane that wait.
+/// A lane's queued commands.
 #[derive(Default)]
 pub(crate) struct Queue {
     batches: VecDeque<Batch>,
     weight: u64,
-    /// How much waited when it was looked through last.
+    /// The weight queued when it was searched last.
     looked_through: u64,
-    /// The commands that nobody wants, counted.
+    /// The weight of skipped commands since this was reset.
     pub skipped: u64,
 }
 
@@ -46,12 +46,12 @@ impl Queue {
         self.batches.is_empty()
     }
 
-    /// The batch whose turn it is.
+    /// The oldest batch.
     pub fn front(&mut self) -> Option<&mut Batch> {
         self.batches.front_mut()
     }
 
-    /// Takes the first batch out, all of which is done: gives its weight.
+    /// Removes the oldest batch, which is done, and returns its weight.
     pub fn pop(&mut self) -> u64 {
         let weight = self.batches.pop_front().map_or(0, |batch| batch.weight);
         self.weight -= weight;
@@ -59,7 +59,7 @@ impl Queue {
         weight
     }
 
-    /// Nobody waits for the answer to a question any more. Whether it is there.
+    /// Marks a cancelled fetch as skipped; returns whether it was queued.
     pub fn cancel(&mut self, asked: RequestId) -> bool {
         for batch in &mut self.batches {
             let is_it = |command: &WorkerCommand| matches!(command, WorkerCommand::Fetch { request, .. } if *request == asked);
@@ -72,13 +72,13 @@ impl Queue {
         false
     }
 
-    /// Whether so much has come since the queue was looked through that it may pay to do it again.
+    /// Whether the queue has grown enough since the last search to search it again.
     pub fn has_grown(&self) -> bool {
         self.weight >= MANY.max(2 * self.looked_through)
     }
 
-    /// Marks the commands that nobody wants: they will not be run. Gives the tensors that may be
-    /// freed at once.
+    /// Marks unwanted commands to be skipped. Returns the tensors that may be freed at once, as no
+    /// queued command uses them before their free.
     pub fn look_through(&mut self) -> FxHashSet<TensorId> {
         self.looked_through = self.weight;
         let mut liveness = Liveness::default();
@@ -110,7 +110,7 @@ impl Queue {
 }
 
 impl Batch {
-    /// Whether a command is not run.
+    /// Whether the command at `place` is skipped.
     #[inline]
     pub fn is_skipped(&self, place: usize) -> bool {
         !self.skipped.is_empty() && self.skipped.contains(&place)

@@ -1,4 +1,4 @@
-//! The tensors of a lane.
+//! A lane's tensors, by name, with accounting of the memory they hold.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use gt_ir::message::Failure;
 use gt_ir::{Meta, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A tensor of a lane.
+/// The state of a tensor.
 pub(crate) enum Stored<T> {
     Ready {
         tensor: T,
         meta: Meta,
     },
     Failed(Arc<Failure>),
-    /// Pieces of it are still to come from other workers.
+    /// Waits for an exchange.
     Pending,
 }
 
-/// What a worker holds in all of its lanes.
+/// The tensors and bytes held in all lanes of a worker.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Held {
     pub tensors: u64,
@@ -58,7 +58,7 @@ impl<T> Store<T> {
         self.tensors.get(&id)
     }
 
-    /// A tensor that is there.
+    /// A tensor that is ready.
     #[inline]
     pub fn ready(&self, id: TensorId) -> Option<&T> {
         match self.tensors.get(&id) {
@@ -67,7 +67,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Shape and dtype of a tensor that is there.
+    /// Shape and dtype of a tensor that is ready.
     pub fn meta(&self, id: TensorId) -> Option<Meta> {
         match self.tensors.get(&id) {
             Some(Stored::Ready { meta, .. }) => Some(*meta),
@@ -86,12 +86,12 @@ impl<T> Store<T> {
         self.pending > 0
     }
 
-    /// The bytes of its tensors.
+    /// The bytes of all tensors.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Keeps a tensor.
+    /// Stores a tensor.
     #[inline]
     pub fn keep(&mut self, held: &mut Held, id: TensorId, tensor: T, meta: Meta) {
         held.add(&meta);
@@ -105,22 +105,22 @@ impl<T> Store<T> {
         self.forget(held, before);
     }
 
-    /// Waits for a tensor's pieces.
+    /// Marks a tensor as pending.
     pub fn wait_for(&mut self, held: &mut Held, id: TensorId) {
         self.pending += 1;
         let before = self.tensors.insert(id, Stored::Pending);
         self.forget(held, before);
     }
 
-    /// Lets go of a tensor.
+    /// Frees a tensor.
     #[inline]
     pub fn free(&mut self, held: &mut Held, id: TensorId) {
         let before = self.tensors.remove(&id);
         self.forget(held, before);
     }
 
-    /// Takes a tensor out that is there. Until [`Store::put_back`] or [`Store::release`] it counts
-    /// as held.
+    /// Takes out a tensor that is ready. It counts as held until [`Store::put_back`] or
+    /// [`Store::release`].
     #[inline]
     pub fn take(&mut self, id: TensorId) -> Option<(T, Meta)> {
         match self.tensors.remove(&id)? {
@@ -132,12 +132,12 @@ impl<T> Store<T> {
         }
     }
 
-    /// Puts back what was taken.
+    /// Puts back a taken tensor.
     pub fn put_back(&mut self, id: TensorId, tensor: T, meta: Meta) {
         self.tensors.insert(id, Stored::Ready { tensor, meta });
     }
 
-    /// What was taken is gone.
+    /// Stops counting a taken tensor.
     #[inline]
     pub fn release(&mut self, held: &mut Held, meta: &Meta) {
         held.remove(meta);
@@ -153,16 +153,16 @@ impl<T> Store<T> {
         }
     }
 
-    /// Lets go of those among its tensors that are in a set, but for pending ones.
+    /// Frees the tensors in a set, except pending ones.
     pub fn free_all(&mut self, held: &mut Held, ids: &FxHashSet<TensorId>) {
         let there = |id: &&TensorId| self.tensors.contains_key(id) && !self.is_pending(**id);
         let ids: Vec<TensorId> = ids.iter().filter(there).copied().collect();
         ids.into_iter().for_each(|id| self.free(held, id));
     }
 
-    /// Lets go of everything.
+    /// Frees all tensors.
     pub fn clear(&mut self, held: &mut Held) {
-        // Which goes first does not matter: all go.
+        // All are freed, so the order does not matter.
         let all = std::mem::take(&mut self.tensors);
         #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
         for stored in all.into_values() {
@@ -170,7 +170,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// The tensors that are there.
+    /// The metas of all tensors that are ready.
     pub fn metas(&self) -> impl Iterator<Item = Meta> + '_ {
         self.tensors.values().filter_map(|stored| match stored {
             Stored::Ready { meta, .. } => Some(*meta),

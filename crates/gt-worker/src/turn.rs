@@ -1,4 +1,4 @@
-//! A lane's turn on the device: commands, and the parts of iterations.
+//! A lane's turn on the device: runs queued commands, and iterations part by part.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::joint::Joints;
 use crate::lane::Lane;
 use crate::work::Out;
 
-/// A turn ends after so much work, if another lane waits: see [`gt_ir::Operation::work`].
+/// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
 pub(crate) const TURN_WORK: u64 = 1 << 20;
 
 /// A lane's turn.
@@ -25,12 +25,12 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub joints: &'a mut Joints<E::Tensor>,
     pub lost: &'a Lost,
     pub out: &'a mut Vec<Out>,
-    /// What it has cost.
+    /// The work done in this turn.
     pub spent: u64,
 }
 
 impl<E: Engine> Turn<'_, E> {
-    /// Does the next that is to be done; false if there is nothing, or it waits for others.
+    /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange.
     pub fn next(&mut self) -> bool {
         if self.lane.running.is_some() {
             return self.go_on();
@@ -52,7 +52,7 @@ impl<E: Engine> Turn<'_, E> {
         if self.lane.store.has_pending() && self.has_to_wait() {
             return false;
         }
-        // The command is taken out as long as it is run.
+        // The commands are taken out of the queue while one is run, to borrow the lane mutably.
         let Some(batch) = self.lane.queue.front() else { return false };
         let commands = std::mem::take(&mut batch.commands);
         let done = self.run(&commands, place);
@@ -63,11 +63,11 @@ impl<E: Engine> Turn<'_, E> {
         true
     }
 
-    /// Runs the command at a place, or several from there on: gives how many.
+    /// Runs the command at `place`, or a batch that begins there; returns how many commands.
     fn run(&mut self, commands: &[WorkerCommand], place: usize) -> usize {
         let command = &commands[place];
         let is_batch = self.device.options.batch_size > 1 && !self.lane.store.has_pending();
-        // A batch emits itself.
+        // A batch emits its own event.
         if self.device.events.is_on && !(is_batch && matches!(command, WorkerCommand::Run(_))) {
             self.device.emit_command(command);
         }
@@ -126,7 +126,7 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Whether the next command needs a tensor of which pieces are still to come.
+    /// Whether the next command needs a pending tensor.
     fn has_to_wait(&mut self) -> bool {
         let Lane { queue, store, .. } = &mut *self.lane;
         let Some(batch) = queue.front() else { return false };
@@ -140,7 +140,7 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// An iteration begins.
+    /// Begins an iteration.
     fn begin(&mut self, iteration: Option<Iteration>) {
         let Some(Iteration { work, number, generation }) = iteration else { return };
         match work {
@@ -148,7 +148,8 @@ impl<E: Engine> Turn<'_, E> {
                 self.lane.running = Some(Running::new(bound, template, generation));
             }
             Err(error) => {
-                // Two ends that disagree: what this lane has is not to be trusted.
+                // Dispatcher and worker disagree on the bindings: the lane's state cannot be
+                // trusted.
                 let reason = format!("hot path {number}: {error}");
                 let lane = self.lane.id;
                 self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
@@ -156,7 +157,7 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// An iteration that nobody wants: only its frees are done.
+    /// Skips an unwanted iteration: does its frees only.
     fn skip(&mut self, iteration: Option<Iteration>) {
         let Some(iteration) = iteration else { return };
         for id in iteration.effects().frees {
@@ -164,7 +165,7 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Goes on with the iteration under way, by a part; false if that waits for others.
+    /// Runs the next part of the running iteration; returns false if it waits for an exchange.
     fn go_on(&mut self) -> bool {
         let Some(mut running) = self.lane.running.take() else { return false };
         let Some(mut known) = self.lane.templates.take_known(running.generation) else {
@@ -183,7 +184,8 @@ impl<E: Engine> Turn<'_, E> {
                     compile: known.compile,
                 };
                 self.device.stats.hot_instructions += part.operations;
-                // The planner has cut it at a quantum: where others wait it is a whole turn.
+                // The planner cuts parts at a quantum: one part ends the turn if another lane is
+                // ready.
                 self.spent = self.spent.max(TURN_WORK) + 1;
                 if !self.device.run_part(self.lane, &at_hand, part) {
                     let steps = &running.template.steps[part.steps.clone()];

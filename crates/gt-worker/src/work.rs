@@ -1,24 +1,23 @@
-//! A worker as drivers see it.
+//! The interface between workers and drivers.
 
 use std::time::Duration;
 
 use gt_ir::message::{Message, WorkerStats};
 use gt_ir::{Joint, Piece, WorkerId};
 
-/// What a worker sends, and to whom.
+/// A message that a worker sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Out {
     Dispatcher(Message),
     Worker(WorkerId, Piece),
 }
 
-/// How a worker runs.
+/// A worker's options.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many instructions that follow one another are given to the engine at once; 1 for each by
-    /// itself.
+    /// How many consecutive instructions are given to the engine as one plan; 1 for none.
     pub batch_size: usize,
-    /// Whether an operation fails that makes a NaN of numbers that are none.
+    /// Whether an operation fails if it makes a NaN from operands without any.
     pub check_nan: bool,
 }
 
@@ -28,39 +27,39 @@ impl Default for Options {
     }
 }
 
-/// A worker with any engine.
+/// A worker, independent of its engine's type.
 ///
-/// A driver hands over what comes, which costs little, and then lets the worker compute turn by
-/// turn for as long as there is something to do; between turns it hands over what has come.
+/// A driver passes messages to [`Work::handle`], which is cheap, and calls [`Work::step`] while
+/// there is something to do, handling new messages between steps.
 pub trait Work: Send {
-    /// Takes a message from the dispatcher or another worker. Nothing is computed yet.
+    /// Takes a message from the dispatcher or another worker. Commands are only queued.
     fn handle(&mut self, message: Message, out: &mut Vec<Out>);
 
-    /// Computes a turn of one lane. Whether there was anything to do.
+    /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;
 
-    /// The joint exchange that is due: all its members are ready. The driver is to send all that
-    /// was put onto `out`, which others may wait for, and then have the worker [`Work::join`].
+    /// The next joint exchange, all members of which are ready. The driver must first send
+    /// everything in `out`, as other members may wait for it, and then call [`Work::join`].
     fn due(&self) -> Option<&Joint>;
 
-    /// Carries out what is due, together with the other members, for which it waits.
+    /// Carries out the joint exchange that is due; blocks until all members take part.
     fn join(&mut self, out: &mut Vec<Out>);
 
     fn stats(&self) -> WorkerStats;
 
-    /// What is left once all sessions are over, if anything is: for tests.
+    /// Describes state that has outlived its session, for tests; `None` if there is none.
     fn leftovers(&self) -> Option<String>;
 
-    /// How much work its engine does in a second, as an estimate: see [`gt_ir::Operation::work`].
+    /// The estimated work ([`gt_ir::Operation::work`]) that its engine does in a second.
     fn rate(&self) -> u64;
 
-    /// Whether to emit events from now on. Their times are by the clock that shows `now`: the
-    /// dispatcher's own in its process, and elsewhere one that it translates.
+    /// Turns events on or off. Their times are of the clock that shows `now`: the dispatcher's own
+    /// if in one process, or else one that the dispatcher translates.
     fn observe(&mut self, on: bool, now: Duration);
 
-    /// Puts the events that were not sent yet onto `out`: for drivers with nothing else to do.
+    /// Flushes unsent events to `out`, for drivers that are idle.
     fn report(&mut self, out: &mut Vec<Out>);
 
-    /// The process has forked, and this is the child.
+    /// Called in the child after a fork.
     fn after_fork(&mut self);
 }

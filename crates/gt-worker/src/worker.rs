@@ -1,4 +1,4 @@
-//! The worker's state machine: lanes that take turns on one device.
+//! The worker's state machine: lanes take turns on one device, round-robin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::lane::Lane;
 use crate::turn::{TURN_WORK, Turn};
 use crate::work::{Options, Out, Work};
 
-/// A turn ends after so many commands.
+/// The most commands in a turn.
 const TURN: usize = 128;
-/// So many sessions that have ended are remembered: pieces for them may still come.
+/// How many ended sessions are remembered, as late pieces for them may arrive.
 const ENDED: usize = 1 << 10;
 
 /// Runs the commands of many lanes on an engine. An operation that fails, or panics, fails its
@@ -28,21 +28,21 @@ pub struct Worker<E: Engine> {
     lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
     joints: Joints<E::Tensor>,
     lost: Lost,
-    /// The lanes that may have something to do, in the order of their turns.
+    /// The lanes that may have something to do (the run queue).
     ready: VecDeque<LaneId>,
     ended: VecDeque<u32>,
 }
 
 /// Why a lane's turn ends.
 enum TurnEnd {
-    /// Nothing is left, or what is next waits for others.
+    /// The queue is empty, or the lane waits for an exchange.
     Idle,
-    /// It is another lane's turn.
+    /// The turn's limits are reached.
     Over,
 }
 
 impl<E: Engine> Worker<E> {
-    /// A worker that calls itself `name`.
+    /// A worker whose failures and statistics carry `name`.
     pub fn new(name: String, engine: E) -> Worker<E> {
         Worker {
             device: Device::new(name, engine),
@@ -54,18 +54,18 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// The same worker, to run otherwise.
+    /// Sets the options.
     pub fn with_options(mut self, options: Options) -> Worker<E> {
         self.device.options = options;
         self
     }
 
-    /// A lane, which is made with the first that comes for it.
+    /// A lane, made on first use.
     fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
     }
 
-    /// A lane may have something to do.
+    /// Makes a lane ready.
     fn wake(&mut self, id: LaneId) {
         if !self.ready.contains(&id) {
             self.ready.push_back(id);
@@ -84,14 +84,14 @@ impl<E: Engine> Worker<E> {
         let has_grown = lane.queue.has_grown();
         let stats = &mut self.device.stats;
         stats.hot_sequences = stats.hot_sequences + now as u64 - sequences as u64;
-        // Whoever asks for a value is not to wait for what nobody wants.
+        // A fetch does not wait for instructions whose results have been freed.
         if waits && (asks || has_grown) {
             self.look_through(id);
         }
         self.wake(id);
     }
 
-    /// Looks for what nobody wants in a lane's queue.
+    /// Searches a lane's queue for unwanted work.
     fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
@@ -131,7 +131,7 @@ impl<E: Engine> Worker<E> {
             }
             self.wake(id);
         }
-        // Nothing depends on how that goes.
+        // A failure here has no consequence.
         let _ = self.device.guarded(|engine| {
             engine.leave(worker);
             Ok(())
@@ -157,7 +157,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// All members of a joint exchange are ready, or one has failed.
+    /// All members of a joint exchange are ready, or it was called off.
     fn resolve_joint(
         &mut self,
         id: LaneId,
@@ -171,7 +171,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Lets a lane have its turn.
+    /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let Worker { device, lanes, joints, lost, ready, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
@@ -209,7 +209,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// What it was at has ended, for now.
+    /// Ends the open event, if events are on.
     fn pause(&mut self, out: &mut Vec<Out>) {
         if self.device.events.is_on {
             let held = self.held();
@@ -254,7 +254,7 @@ impl<E: Engine> Work for Worker<E> {
         let input = turn.exchange.input;
         let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
         let (exchange, made) = self.device.join_members(&mut self.joints, turn, epoch, input);
-        // The session may be over: then nobody needs what was made.
+        // The session may have ended: then the result is dropped.
         if let Some(lane) = self.lanes.get_mut(&id) {
             self.device.finish_exchange(lane, &exchange, made);
             self.wake(id);

@@ -1,4 +1,4 @@
-//! Tensors made of pieces from other slots.
+//! Exchanges: tensors assembled from pieces of other slots.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn halves() -> gt_ir::Exchange {
 #[test]
 fn pieces_may_come_before_and_after_the_exchange() {
     let (early, late) = ((1, [1.0, 2.0]), (2, [3.0, 4.0]));
-    // So many of them come before.
+    // How many of them come before the exchange.
     for before in 0..=2 {
         for pieces in [[early, late], [late, early]] {
             let mut bench = Bench::default();
@@ -68,14 +68,14 @@ fn a_lane_that_waits_holds_nobody_up() {
         assert_eq!(bench.done(other), 3);
     }
     assert_eq!(bench.done(waits), 0);
-    // What needs nothing of what is pending goes on in the very lane.
+    // Commands that need no pending tensor go on in the same lane.
     let mut bench = Bench::default();
     let rest = vec![create(1, &[1.0, 2.0]), neg(2, 1), fetch(6, 2)];
     bench.work(waits, [vec![slots(3), exchange(halves())], rest].concat());
     assert_eq!(bench.values(), [(6, Ok(vec![-1.0, -2.0]))]);
 }
 
-/// Each of two sessions has an exchange of the same number: pieces are told apart.
+/// Two sessions have exchanges with the same transfer number: their pieces are not mixed up.
 #[test]
 fn pieces_are_their_sessions() {
     let mut bench = Bench::default();
@@ -123,7 +123,7 @@ fn whoever_waits_for_a_lost_worker_is_told() {
     for to in [one, two] {
         bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.session), 9)]);
     }
-    // One has all it needs from the worker that is lost then.
+    // Session 2 has already received the lost worker's piece.
     bench.piece(1, 2, two, &[3.0, 4.0]);
     bench.hand(Message::WorkerLost { worker: WorkerId(2), name: "gone".into() });
     bench.run();

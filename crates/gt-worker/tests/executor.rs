@@ -1,4 +1,4 @@
-//! A lane runs its commands in order; what goes wrong with one fails what depends on it.
+//! A lane runs its commands in order; a failed command fails what depends on it, and nothing else.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::*;
 use gt_ir::{DType, Meta, Shape, ops};
 use gt_worker::Options;
 
-/// Whether commands run one by one or in batches must not show.
+/// Workers that run commands one by one, and in batches: the results must be the same.
 fn benches() -> [Bench; 2] {
     [1, 8].map(|batch_size| Bench::new(Options { batch_size, ..Options::default() }))
 }
@@ -19,7 +19,7 @@ fn commands_run_in_order() {
             create(1, &[1.0, 2.0]),
             run(add(2, 1, number(10.0))),
             fetch(7, 2),
-            // The same name once more: who asked before got what was there before.
+            // The name is reused: the earlier fetch got the earlier value.
             run(add(2, 2, tensor(1))),
             free(1),
             fetch(8, 2),
@@ -36,7 +36,7 @@ fn commands_run_in_order() {
     }
 }
 
-/// Nothing is computed when commands arrive, but in turns.
+/// Commands are computed in turns, not on arrival.
 #[test]
 fn lanes_take_turns() {
     let mut bench = Bench::default();
@@ -48,7 +48,7 @@ fn lanes_take_turns() {
     let mut out = Vec::new();
     gt_worker::Work::step(&mut bench.worker, &mut out);
     gt_worker::Work::step(&mut bench.worker, &mut out);
-    // Both lanes were at work, and neither is done.
+    // Both lanes have run, and neither is done.
     assert_eq!((bench.done(lane(1, 0)), bench.done(lane(2, 0))), (0, 0));
     assert!((200..400).contains(&bench.stats().tensors), "{}", bench.stats().tensors);
     bench.run();
@@ -75,7 +75,7 @@ fn an_error_fails_its_dependents_only() {
             assert_eq!(bench.value(one, 3).unwrap_err(), error);
             assert_eq!(bench.value(one, 4), Ok(vec![5.0, 5.0]));
             assert_eq!(bench.value(one, 6), Ok(vec![9.0, 9.0]));
-            // Its operand is as it was, and the other session has nothing to do with it.
+            // The operand is unchanged, and other sessions are not affected.
             assert_eq!(bench.value(one, 1), Ok(vec![-1.0, 4.0]));
             bench.work(lane(2, 0), vec![create(1, &[1.0, 1.0]), neg(3, 1)]);
             assert_eq!(bench.value(lane(2, 0), 3), Ok(vec![-1.0, -1.0]));
@@ -105,7 +105,7 @@ fn a_declared_result_that_lies_fails_the_instruction() {
             if !results.is_empty() {
                 let error = bench.value(one, 2).unwrap_err();
                 assert!(error.contains(said), "{error}");
-                // What it has declared besides is not there either.
+                // Further declared results have failed, too.
                 assert!(results.len() == 1 || bench.value(one, 3).unwrap_err() == error);
             }
             bench.value(one, 7).unwrap_err();
@@ -133,7 +133,7 @@ fn the_end_of_a_session_frees_its_memory_alone() {
     let mut bench = Bench::default();
     let (goes, stays) = (lane(1, 0), lane(2, 0));
     bench.work(goes, vec![create(1, &[1.0; 100]), create(2, &[1.0; 50])]);
-    // Another slot of the session is here, too, and waits for a piece.
+    // Another slot of the session is on this worker, and waits for a piece.
     let waits = exchange(gather(1, 4, 2, &[(0, block(0, 2))]));
     bench.work(lane(1, 1), vec![create(1, &[1.0; 10]), slots(2), waits, neg(5, 4)]);
     bench.work(stays, vec![create(1, &[3.0, 4.0])]);
@@ -141,7 +141,7 @@ fn the_end_of_a_session_frees_its_memory_alone() {
     assert_eq!((bench.stats().tensors, bench.stats().bytes), (4, 162 * 8));
     bench.hand(gt_ir::message::Message::EndSession { session: 1 });
     assert_eq!((bench.stats().tensors, bench.stats().bytes), (1, 16));
-    // What waited is not run, and what comes late makes no lane.
+    // Queued commands are not run, and late messages create no lane.
     bench.piece(1, 0, lane(1, 1), &[1.0, 1.0]);
     bench.work(goes, vec![create(9, &[1.0]), fetch(9, 9)]);
     assert_eq!((bench.values(), bench.computed()), (vec![], vec![]));

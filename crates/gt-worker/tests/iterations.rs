@@ -1,11 +1,11 @@
-//! Sequences that a lane is told once, and runs again with other tensors and numbers.
+//! Templates: defined once in a lane, and run again with other tensors and numbers.
 
 mod common;
 
 use common::*;
 use gt_ir::{Definition, Invocation};
 
-/// `x * number + what the iteration before has made`, of which two names are used.
+/// `x * number + the previous iteration's result`; two names per iteration.
 fn accumulate(number: u32) -> Definition {
     let ops = [&gt_ir::ops::binary::MUL, &gt_ir::ops::binary::ADD];
     let scaled = instruction(ops[0], 20, 2, &[tensor(1), common::number(10.0)]);
@@ -13,7 +13,7 @@ fn accumulate(number: u32) -> Definition {
     template(number, 20, 2, &[Of::Run(scaled), Of::Run(sum), Of::Free(20)])
 }
 
-/// A lane with x = (1, 2) and a first sum of zeros, that knows the template.
+/// Gives a lane x = (1, 2), a first sum of zeros, and the template.
 fn begin(bench: &mut Bench, to: gt_ir::LaneId, definition: &Definition) {
     let commands = vec![create(1, &[1.0, 2.0]), create(19, &[0.0, 0.0]), define(definition)];
     bench.work(to, commands);
@@ -32,17 +32,17 @@ fn iterations_are_bound_to_what_they_say() {
     assert_eq!(bench.value(to, 25), Ok(vec![20.0, 40.0]));
     bench.work(to, vec![invoke(sender.next(26, &[], &[]))]);
     assert_eq!(bench.value(to, 27), Ok(vec![30.0, 60.0]));
-    // Another number, and another x from now on.
+    // The number and x change.
     bench.work(to, vec![create(2, &[0.0, 1.0]), invoke(sender.next(30, &[(0, 2)], &[(0, 5.0)]))]);
     assert_eq!(bench.value(to, 31), Ok(vec![30.0, 65.0]));
     bench.work(to, vec![invoke(sender.next(32, &[], &[]))]);
     assert_eq!(bench.value(to, 33), Ok(vec![30.0, 70.0]));
-    // What an iteration frees is gone.
+    // A tensor that the iteration frees does not exist.
     bench.value(to, 32).unwrap_err();
     let stats = bench.stats();
     assert_eq!((stats.hot_instructions, stats.operations_total), (10, 10));
     assert_eq!((stats.unique_sequences, stats.hot_sequences), (1, 1));
-    // All was one plan.
+    // All iterations used one plan.
     assert_eq!(stats.compilation.cache_misses, 1);
 }
 
@@ -62,7 +62,7 @@ fn an_error_in_an_iteration_is_its_operations() {
     let error = bench.value(to, 22).unwrap_err();
     assert!(error.contains("log") && error.contains("logarithm of -1"), "{error}");
     assert_eq!(bench.value(to, 23), Ok(vec![2.0, 2.0]));
-    // The next is of other numbers, and computes.
+    // The next iteration has valid input, and succeeds.
     bench.work(to, vec![create(3, &[1.0, 1.0]), invoke(sender.next(24, &[(0, 3)], &[]))]);
     assert_eq!(bench.value(to, 24), Ok(vec![0.0, 0.0]));
 }
@@ -83,7 +83,7 @@ fn a_template_that_lies_about_a_result_fails_it_alone() {
     assert_eq!(bench.value(to, 23), Ok(vec![3.0, 4.0]));
 }
 
-/// Something that does not fit what the lane has: it is told, and no other lane is concerned.
+/// An invocation that does not fit the lane's state breaks the lane, and no other.
 #[test]
 fn what_does_not_fit_breaks_its_lane_alone() {
     let disagrees = |sender: &mut Invoker| {
@@ -115,7 +115,7 @@ fn what_does_not_fit_breaks_its_lane_alone() {
         let [(lane, reason)] = broken.as_slice() else { panic!("{broken:?}") };
         assert_eq!(*lane, breaks);
         assert!(reason.starts_with(said), "{reason}");
-        // Nothing was computed of it; the rest of its commands is answered.
+        // The iteration was not run; the commands after it are answered.
         let values = bench.values();
         assert!(values[0].1.is_err() && values[1].1 == Ok(vec![1.0, 2.0]), "{values:?}");
         assert_eq!(bench.value(other, 23), Ok(vec![10.0, 20.0]));
@@ -124,7 +124,7 @@ fn what_does_not_fit_breaks_its_lane_alone() {
     }
 }
 
-/// `-x` or `x + 7` under the same number: an iteration is of the template that was told before it.
+/// `-x`, then `x + 7` under the same number: an iteration uses the latest definition before it.
 #[test]
 fn a_number_may_be_told_anew_while_iterations_wait() {
     let mut bench = Bench::default();
@@ -141,7 +141,7 @@ fn a_number_may_be_told_anew_while_iterations_wait() {
     assert_eq!((stats.unique_sequences, stats.hot_sequences), (2, 1));
 }
 
-/// An iteration stops where a piece is still to come, and others have their turns.
+/// An iteration waits for a missing piece, while other lanes have their turns.
 #[test]
 fn an_iteration_waits_for_its_pieces_and_holds_nobody_up() {
     let mut bench = Bench::default();
@@ -165,7 +165,7 @@ fn an_iteration_waits_for_its_pieces_and_holds_nobody_up() {
     assert_eq!(bench.done(to), 0);
     bench.work(other, vec![create(1, &[1.0, 2.0]), neg(2, 1)]);
     assert_eq!(bench.value(other, 2), Ok(vec![-1.0, -2.0]));
-    // The iteration's own exchange is the first that it was told of: number 1.
+    // The iteration's exchange is transfer 1, as its invocation says.
     bench.piece(1, 1, to, &[100.0, 200.0]);
     assert_eq!(bench.value(to, 27), Ok(vec![106.0, 208.0]));
     // A piece may also come before its iteration.

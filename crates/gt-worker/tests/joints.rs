@@ -1,4 +1,4 @@
-//! Exchanges that engines carry out together.
+//! Joint exchanges.
 
 mod common;
 
@@ -10,7 +10,7 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
 use gt_worker::{Out, Work};
 
-/// The sum of a tensor over slots 0 and 1, by their engines.
+/// The sum of a tensor over slots 0 and 1, as a joint exchange.
 fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
     let member = |slot: u32| Member {
         slot: SlotId(slot),
@@ -24,7 +24,7 @@ fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
 }
 
 impl Bench {
-    /// The exchanges for which lanes have said that they are ready, or why not.
+    /// Takes the `Ready` messages: lane, transfer, and epoch or failure.
     fn ready(&mut self) -> Vec<(LaneId, u64, Result<u64, String>)> {
         let mut ready = Vec::new();
         self.out.retain(|out| match out {
@@ -57,7 +57,7 @@ fn none_begins_before_all_are_ready() {
     bench.work(to, commands);
     assert_eq!(bench.ready(), [(to, 1, Ok(0))]);
     assert!(bench.worker.due().is_none() && bench.computed().is_empty());
-    // Without one that is due, nothing is called.
+    // Without a due exchange, the engine is not called.
     bench.join();
     assert!(bench.computed().is_empty());
     bench.tell(to, 1, 1, Ok(0));
@@ -68,8 +68,8 @@ fn none_begins_before_all_are_ready() {
     assert_eq!(bench.values(), [(1, Ok(vec![2.0, 4.0]))]);
 }
 
-/// The order is the dispatcher's, which is the same on every worker: not that in which this
-/// worker's lanes came to their exchanges.
+/// The order is the dispatcher's, which is the same on every worker, not the order in which this
+/// worker's lanes reached their exchanges.
 #[test]
 fn they_begin_in_the_order_in_which_they_are_told() {
     let mut bench = Bench::default();
@@ -85,7 +85,7 @@ fn they_begin_in_the_order_in_which_they_are_told() {
     for (sequence, (to, transfer)) in (1..).zip([(two, 2), (one, 1), (two, 1), (one, 2)]) {
         bench.tell(to, transfer, sequence, Ok(0));
     }
-    // What each of them answers when it has come shows which it was.
+    // The fetches answered after each show which one it was.
     let mut seen = Vec::new();
     while bench.worker.due().is_some() {
         bench.join();
@@ -95,7 +95,7 @@ fn they_begin_in_the_order_in_which_they_are_told() {
     assert_eq!(seen, [vec![], vec![2], vec![2, 3], vec![3]]);
 }
 
-/// Its own part is told to all, and nobody's engine is called.
+/// The failure goes to the dispatcher, and the engine is not called.
 #[test]
 fn a_member_without_input_says_so() {
     let mut bench = Bench::default();
@@ -113,7 +113,7 @@ fn a_member_without_input_says_so() {
     assert!(bench.computed().is_empty());
 }
 
-/// What all members are ready for goes on when its session has ended: the others count on it.
+/// An exchange that is due is carried out even if its session has ended: other members enter it.
 #[test]
 fn a_session_that_ends_leaves_no_member_alone() {
     let mut bench = Bench::default();
@@ -122,7 +122,7 @@ fn a_session_that_ends_leaves_no_member_alone() {
     bench.work(to, sums);
     bench.tell(to, 1, 1, Ok(0));
     bench.hand(Message::EndSession { session: 1 });
-    // The second was not told of before the end: nobody will begin it.
+    // The `Join` of the second comes after the end, and is ignored.
     bench.tell(to, 2, 2, Ok(0));
     assert!(bench.worker.due().is_some());
     bench.join();

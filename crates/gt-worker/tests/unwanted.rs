@@ -1,4 +1,4 @@
-//! Work that nobody wants any more is not begun.
+//! Unwanted work is skipped.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn begin(bench: &mut Bench) -> gt_ir::LaneId {
 fn what_is_freed_before_it_begins_is_skipped_and_counted() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
-    // 2 and 3 are let go of; 4 reads 3 and is let go of, too. 5 is asked for.
+    // 2, 3 and 4, which reads 3, are freed; 5 is fetched.
     let commands = vec![neg(2, 1), neg(3, 1), neg(4, 3), run(add(5, 1, number(1.0)))];
     bench.queue(to, commands);
     bench.queue(to, vec![free(2), free(3), free(4), fetch(1, 5)]);
@@ -26,7 +26,7 @@ fn what_is_freed_before_it_begins_is_skipped_and_counted() {
     assert_eq!(bench.computed(), ["add"]);
     let stats = bench.stats();
     assert_eq!((stats.operations_skipped, stats.operations_total, stats.tensors), (3, 1, 2));
-    // They count as done all the same.
+    // Skipped commands count as done.
     assert_eq!(bench.done(to), 1 + 4 + 4);
 }
 
@@ -34,14 +34,14 @@ fn what_is_freed_before_it_begins_is_skipped_and_counted() {
 fn what_somebody_wants_is_not_skipped() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
-    // 2 is freed, and what is made of it is asked for; 3 is asked for before it is freed.
+    // 2 is freed, but 4, made from it, is fetched; 3 is fetched before it is freed.
     let commands = vec![neg(2, 1), run(add(4, 2, tensor(1))), neg(3, 1), fetch(1, 3)];
     bench.queue(to, commands);
     bench.queue(to, vec![free(2), free(3), fetch(2, 4)]);
     bench.run();
     assert_eq!(bench.values(), [(1, Ok(vec![-1.0, -2.0])), (2, Ok(vec![0.0, 0.0]))]);
     assert_eq!(bench.stats().operations_skipped, 0);
-    // A name that is made once more is another tensor.
+    // A reused name is another tensor.
     bench.queue(to, vec![neg(6, 1), free(6), neg(6, 4), run(add(7, 6, number(1.0)))]);
     bench.queue(to, vec![free(6), fetch(3, 7)]);
     bench.run();
@@ -49,7 +49,7 @@ fn what_somebody_wants_is_not_skipped() {
     assert_eq!(bench.stats().operations_skipped, 1);
 }
 
-/// What others count on is done, whoever frees what comes of it.
+/// Other slots depend on an exchange, so it is done even if its result is freed.
 #[test]
 fn an_exchange_is_not_skipped() {
     let mut bench = Bench::default();
@@ -70,7 +70,7 @@ fn frees_overtake() {
     bench
         .queue(to, vec![neg(2, 1), run(instruction(&gt_ir::ops::unary::NEG, 3, 10, &[tensor(9)]))]);
     bench.queue(to, vec![free(8), free(9), fetch(1, 2), fetch(2, 3)]);
-    // Nothing was computed, and the memory is there again: but for 9, which is still read.
+    // Nothing is computed yet, but 8 is freed; 9 is still read.
     assert_eq!((bench.stats().tensors, bench.stats().bytes), (2, 12 * 8));
     assert!(bench.computed().is_empty());
     bench.run();
@@ -96,7 +96,7 @@ fn a_long_queue_is_looked_through_by_itself() {
 fn iterations_that_nobody_wants_are_skipped_and_free() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
-    // Each frees what the one before has made.
+    // Each iteration frees the previous one's result.
     let steps = [Of::Run(add(20, 19, number(1.0))), Of::Free(19)];
     let definition = template(0, 20, 1, &steps);
     let mut sender = Invoker::new(&definition);
@@ -108,7 +108,7 @@ fn iterations_that_nobody_wants_are_skipped_and_free() {
     bench.run();
     assert_eq!(bench.computed(), Vec::<&str>::new());
     let stats = bench.stats();
-    // Nothing of the loop is left, and its numbers go on.
+    // No tensor of the loop is left, and its bindings have advanced.
     assert_eq!((stats.tensors, stats.hot_instructions), (1, 0));
     assert!(stats.operations_skipped >= 3, "{}", stats.operations_skipped);
     bench.work(to, vec![create(24, &[5.0, 5.0]), invoke(sender.next(30, &[(0, 24)], &[]))]);
@@ -122,7 +122,7 @@ fn what_is_cancelled_is_not_answered_nor_computed() {
     let to = begin(&mut bench);
     bench.queue(to, vec![neg(2, 1), fetch(7, 2), free(2), fetch(8, 1)]);
     bench.hand(Message::Cancel { lane: to, request: RequestId(7) });
-    // Nobody has asked that, and this lane is not there.
+    // Unknown requests and lanes are ignored.
     bench.hand(Message::Cancel { lane: to, request: RequestId(99) });
     bench.hand(Message::Cancel { lane: lane(5, 0), request: RequestId(8) });
     bench.run();
@@ -131,7 +131,7 @@ fn what_is_cancelled_is_not_answered_nor_computed() {
     assert_eq!(bench.done(to), 5);
 }
 
-/// A question whose pieces never come holds its lane up no longer when it is cancelled.
+/// A fetch that waits for a piece no longer blocks its lane once it is cancelled.
 #[test]
 fn a_lane_goes_on_when_what_it_waits_for_is_cancelled() {
     let mut bench = Bench::default();

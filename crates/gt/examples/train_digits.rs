@@ -1,4 +1,4 @@
-//! The training of `examples/train_digits.py`, with the Rust API.
+//! `examples/train_digits.py` with the Rust API.
 //!
 //! `cargo run --release --example train_digits`, or with `-- HOST:PORT` on a server's workers.
 
@@ -24,7 +24,7 @@ impl Module for Network {
     }
 }
 
-/// Images of 64 pixels from 0 to 1, and which digit each is.
+/// Images of 64 pixels from 0 to 1, and their digits.
 fn load() -> (Vec<f32>, Vec<i64>) {
     let text = include_str!("../../../examples/digits.csv");
     let (mut images, mut labels) = (Vec::new(), Vec::new());
@@ -37,7 +37,7 @@ fn load() -> (Vec<f32>, Vec<i64>) {
     (images, labels)
 }
 
-/// The numbers below `count`, shuffled as `seed` decides.
+/// A permutation of the numbers below `count`, from `seed`.
 fn shuffled(count: usize, seed: u64) -> Vec<i64> {
     let chance = gt::ir::philox::Stream::new(seed, 0);
     let mut order: Vec<i64> = (0..count as i64).collect();

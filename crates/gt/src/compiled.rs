@@ -1,4 +1,4 @@
-//! What was compiled, for those who want to know: GT_DEBUG_COMPILE and GT_SAVE_COMPILED_CODE.
+//! Reports of compiled plans: GT_DEBUG_COMPILE logs them, GT_SAVE_COMPILED_CODE saves their code.
 
 use std::hash::Hasher;
 use std::path::PathBuf;
@@ -10,29 +10,30 @@ use tracing::{info, warn};
 
 use crate::environment;
 
-/// Who is told of compiled plans.
+/// Where compiled plans are reported.
 #[derive(Clone, Debug)]
 pub struct Reports {
-    /// Whether stderr says what was compiled.
+    /// Whether they are logged to stderr.
     tells: bool,
-    /// A folder for the code.
+    /// The folder that code is saved in.
     folder: Option<PathBuf>,
 }
 
 impl Reports {
-    /// As the environment says.
+    /// Reads the environment.
     pub fn from_env() -> Reports {
         let folder = std::env::var_os("GT_SAVE_COMPILED_CODE").filter(|path| !path.is_empty());
         let tells = environment::switch("GT_DEBUG_COMPILE") == Some(true);
         Reports { tells, folder: folder.map(PathBuf::from) }
     }
 
-    /// Whether anybody is told.
+    /// Whether reports go anywhere.
     pub fn are_wanted(&self) -> bool {
         self.tells || self.folder.is_some()
     }
 
-    /// Tells of a plan that an engine has compiled in some time, into code of a kind (`txt`, `py`).
+    /// Reports a plan that an engine has compiled; `kind` is the code's file extension (`txt`,
+    /// `py`).
     pub fn tell(&self, engine: &str, plan: &Plan, code: &str, kind: &str, taken: Duration) {
         if self.tells {
             let seconds = taken.as_secs_f64();
@@ -44,7 +45,7 @@ impl Reports {
             info!(target: "gt::compile", "compiled {} in {time} ({engine})", plan.summary());
         }
         let Some(folder) = &self.folder else { return };
-        // Equal plans have one file, also in another run.
+        // Named by a hash of the plan: equal plans share a file, also across runs.
         let mut hasher = rustc_hash::FxHasher::default();
         hasher.write(&plan.key());
         let path = folder.join(format!("{engine}-{:016x}.{kind}", hasher.finish()));
@@ -61,7 +62,7 @@ impl Reports {
         }
     }
 
-    /// Has a native engine tell of what it makes ready.
+    /// Has a native engine report the plans that it prepares.
     pub(crate) fn listen(self, engine: NativeEngine) -> NativeEngine {
         if !self.are_wanted() {
             return engine;

@@ -8,10 +8,10 @@
 //! # Ok::<(), gt::ClientError>(())
 //! ```
 //!
-//! - [`drivers`]: join clients, dispatcher and workers, in this process or over a network.
-//! - [`logging`]: what is told on stderr, and to whom else.
-//! - [`compiled`]: what engines have compiled, for those who want to know.
-//! - Everything a program uses comes from the client: [`Tensor`], [`Session`], [`nn`], [`optim`].
+//! - [`drivers`]: connect clients, dispatcher and workers, in this process or over a network.
+//! - [`logging`]: messages on stderr, through `tracing`.
+//! - [`compiled`]: reports of compiled plans.
+//! - Programs use the client's API, re-exported here: [`Tensor`], [`Session`], [`nn`], [`optim`].
 
 pub mod compiled;
 pub mod drivers;
@@ -36,7 +36,7 @@ pub use gt_engine_native::NativeEngine;
 #[doc = include_str!("../../../docs/extending/modifier.md")]
 pub struct ModifierGuide;
 
-/// A session with dispatcher and `workers` workers in this process.
+/// A session with its dispatcher and `workers` workers in this process.
 ///
 /// # Errors
 /// No worker asked for.
@@ -44,7 +44,7 @@ pub fn embedded(workers: usize) -> Result<Session> {
     drivers::embedded::start(workers)
 }
 
-/// As [`embedded`], with workers that `make` makes.
+/// As [`embedded`], with workers made by `make`.
 ///
 /// # Errors
 /// No worker asked for.
@@ -52,7 +52,7 @@ pub fn embedded_with(workers: usize, make: MakeWorker) -> Result<Session> {
     drivers::embedded::start_with(workers, make, Vec::new())
 }
 
-/// As [`embedded`], with stream modifiers that all instructions pass on their way, in order.
+/// As [`embedded`], with stream modifiers, applied in order.
 ///
 /// # Errors
 /// No worker asked for.

@@ -2,8 +2,8 @@
 //!
 //! Warnings are always told, all else if the environment asks for it: `GT_VERBOSE` (who comes, goes
 //! and is refused, unknown signals), `GT_DEBUG_CLIENT`, `GT_DEBUG_WORKER` and `GT_DEBUG_DISPATCHER`
-//! (what is sent), `GT_DEBUG_COMPILE`. A program that sets a subscriber of its own before it starts a
-//! session decides by itself; the targets are `gt::client`, `gt::worker` and `gt::compile`.
+//! (what is sent), `GT_DEBUG_COMPILE`. A program that sets a subscriber of its own before it starts
+//! a session decides by itself; the targets are `gt::client`, `gt::worker` and `gt::compile`.
 
 use std::fmt;
 use std::sync::Once;
@@ -19,25 +19,25 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::environment;
 
-/// Has events told on stderr, as the environment asks for it, if nobody else takes them.
+/// Installs a subscriber that writes to stderr, unless the program has set one.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let lines =
             tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Lines);
         let subscriber = tracing_subscriber::registry().with(wanted()).with(lines);
-        // An error says that the program has set one of its own.
+        // An error means that the program has set its own.
         let _ = tracing::subscriber::set_global_default(subscriber);
     });
 }
 
-/// What the environment asks for.
+/// The filter that the environment configures.
 fn wanted() -> Targets {
     let set = |name| environment::is_set(name);
     let mut wanted = Targets::new().with_default(LevelFilter::WARN);
     if set("GT_VERBOSE") {
         wanted = wanted.with_target("gt", LevelFilter::INFO);
-        // GT_DEBUG_COMPILE is for these.
+        // These are enabled by GT_DEBUG_COMPILE only.
         wanted = wanted.with_target("gt::compile", LevelFilter::WARN);
     }
     if set("GT_DEBUG_COMPILE") {
@@ -52,7 +52,7 @@ fn wanted() -> Targets {
     wanted
 }
 
-/// An event as lines: `gt: warning: what it is`. Lines of the instruction log stand as they are.
+/// Formats an event as `gt: warning: message`. Lines of the instruction log have no prefix.
 struct Lines;
 
 impl<S, N> FormatEvent<S, N> for Lines

@@ -1,5 +1,5 @@
-//! The hand-over of work between the threads of an embedded runtime, in many schedules of a model
-//! checker: `cargo test -p gt --features model --test handover`.
+//! Model-checks the hand-over of work between the threads of an embedded runtime, over random
+//! schedules: `cargo test -p gt --features model --test handover`.
 #![cfg(feature = "model")]
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn each_message_is_worked_on_once_and_those_of_a_thread_in_order() {
                 })
                 .collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
-            // Whoever found another thread at it has left its messages to that one.
+            // Threads that found another one at work have left their messages to it.
             assert!(mailbox.is_empty());
             let done = mailbox.state();
             assert_eq!(done.len(), 9);
@@ -64,7 +64,7 @@ fn only_one_thread_at_a_time_works_on_the_state() {
                         mailbox.work(|(), _| guarded());
                         mailbox.try_state(|()| guarded());
                         mailbox.try_work(|(), _| guarded());
-                        // What has come meanwhile is left to who looks next.
+                        // Messages that arrived meanwhile are left to the next `work`.
                         mailbox.work(|(), _| guarded());
                     })
                 })
@@ -87,7 +87,7 @@ fn a_parked_thread_misses_no_work() {
                 let (mailbox, parker) = (Arc::clone(&mailbox), Arc::clone(&parker));
                 thread::spawn(move || {
                     parker.register();
-                    // The checker finds a wakeup that is lost: the thread would sleep for ever.
+                    // The checker detects a lost wakeup: the thread would sleep forever.
                     while *mailbox.state() < MESSAGES {
                         if !mailbox.work(|count, messages| *count += messages.len()) {
                             parker.park(LIMIT, || !mailbox.is_empty());
@@ -114,8 +114,7 @@ fn a_parked_thread_misses_no_work() {
     );
 }
 
-/// Threads that ask, and do the work themselves until their own answers are there, with a worker's
-/// thread beside them.
+/// Threads that wait for their own answers and do the work themselves, beside a worker's thread.
 #[test]
 fn threads_that_wait_do_not_starve_one_another() {
     shuttle::check_random(

@@ -52,8 +52,8 @@ impl Default for Limits {
 /// How many windows a client may send without credit before it is disconnected.
 const OVERDRAFT: u64 = 16;
 
-#[derive(Default)]
 /// Messages to be sent, in order.
+#[derive(Default)]
 pub(crate) struct Outbox(Vec<(PeerId, Message)>);
 
 impl Outbox {
@@ -134,8 +134,8 @@ impl Dispatcher {
         })
     }
 
-    pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
     /// Appends the messages to be sent to `into`, in order.
+    pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
         into.append(&mut self.outbox.0);
     }
 

@@ -69,8 +69,8 @@ impl Clocks {
         clock.is_asked = true;
     }
 
-    /// Converts a time of a peer's clock to the dispatcher's. Peers without an estimate are taken to
-    /// share the dispatcher's clock.
+    /// Converts a time of a peer's clock to the dispatcher's. Peers without an estimate are taken
+    /// to share the dispatcher's clock.
     pub fn translate(&self, peer: PeerId, here: Duration) -> Duration {
         let ahead = self.0.get(&peer).and_then(Clock::best).map_or(0, |(ahead, _)| ahead);
         Duration::from_nanos((here.as_nanos() as u64).saturating_add_signed(ahead))

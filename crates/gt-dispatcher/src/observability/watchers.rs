@@ -68,7 +68,8 @@ impl Watchers {
         dropped
     }
 
-    /// Takes up to `limit` queued events, preceded by the names they need that are new to the watcher.
+    /// Takes up to `limit` queued events, preceded by the names they need that are new to the
+    /// watcher.
     pub fn give(
         &mut self,
         peer: PeerId,

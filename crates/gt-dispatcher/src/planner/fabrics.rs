@@ -251,7 +251,8 @@ mod tests {
         assert_eq!(ways(&fabrics, parts(rows(0, 1))), [Some(Way::AllToAll); 3]);
     }
 
-    /// Rows of a grid of workers are separate groups; a slot that only keeps its own block is in none.
+    /// Rows of a grid of workers are separate groups; a slot that only keeps its own block is in
+    /// none.
     #[test]
     fn who_is_not_connected_is_not_in_the_group() {
         let fabrics = fabrics(5, |_, _| {});

@@ -128,8 +128,8 @@ impl Planner {
         self.run(catalogue, streams, instruction)
     }
 
-    /// Plans a tensor made from data, placed as its scope asks. Returns the first slot that receives
-    /// the data.
+    /// Plans a tensor made from data, placed as its scope asks. Returns the first slot that
+    /// receives the data.
     ///
     /// # Errors
     /// The name is one that no valid client would give.
@@ -182,8 +182,8 @@ impl Planner {
         Ok(Some(slot))
     }
 
-    /// Emits the command that `fetch` makes for a slot with the whole tensor. If no slot has it, one
-    /// gets a temporary copy.
+    /// Emits the command that `fetch` makes for a slot with the whole tensor. If no slot has it,
+    /// one gets a temporary copy.
     pub fn with_whole(
         &mut self,
         catalogue: &mut Catalogue,

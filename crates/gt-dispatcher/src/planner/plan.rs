@@ -178,7 +178,8 @@ impl IterationPlan {
         differs
     }
 
-    /// Sends the iteration that the plan was written from, whose planner-made names begin at `made`.
+    /// Sends the iteration that the plan was written from, whose planner-made names begin at
+    /// `made`.
     pub fn send_first(&mut self, streams: &mut Streams, made: TensorId, unfold: Option<Unfold>) {
         let start = self.bindings.start();
         // As if it followed on a previous iteration: the invocation has what differs from that.

@@ -153,8 +153,9 @@ impl Planner {
         Ok(())
     }
 
-    /// Keeps the plan of an iteration, of which `lists` are the slots' commands. A whole iteration is
-    /// sent as its template at once; a part of one rarely repeats, and is sent as plain commands.
+    /// Keeps the plan of an iteration, of which `lists` are the slots' commands. A whole iteration
+    /// is sent as its template at once; a part of one rarely repeats, and is sent as plain
+    /// commands.
     pub fn keep_plan(
         &self,
         plans: &mut Plans,

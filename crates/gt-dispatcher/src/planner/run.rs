@@ -167,8 +167,8 @@ impl Planner {
         Ok(Ok(()))
     }
 
-    /// The mesh that computes an instruction: its scope's, or else an operand's; of several, the one
-    /// with the most slots, then of the largest operand.
+    /// The mesh that computes an instruction: its scope's, or else an operand's; of several, the
+    /// one with the most slots, then of the largest operand.
     fn mesh_for(
         &mut self,
         catalogue: &mut Catalogue,
@@ -277,9 +277,9 @@ struct Wants {
     wanted: Option<Wanted>,
 }
 
-/// Whether the operation commutes with summing its partial operands, the bits of `set`: their
-/// dtype must not narrow before they are added, nor integers widen after, and scalars must be
-/// finite (a partial 0 times infinity is NaN).
+/// Whether the operation commutes with summing its partial operands, the bits of `set`: the
+/// output's dtype must be theirs or a wider float, and scalars must be finite (a partial 0 times
+/// infinity is NaN).
 fn sums_exactly(set: u64, operands: &Metas, output: Meta) -> bool {
     operands.iter().enumerate().all(|(index, operand)| match operand {
         Operand::Scalar(scalar) => scalar.as_f64().is_finite(),

@@ -29,8 +29,8 @@ impl Wanted {
         Wanted { mesh, axes: SmallVec::from_slice(axes) }
     }
 
-    /// The layout of a tensor. An axis that does not exist or has at most one element is not sharded,
-    /// nor is any over one slot.
+    /// The layout of a tensor. An axis that does not exist or has at most one element is not
+    /// sharded, nor is any over one slot.
     pub fn layout(&self, meta: Meta) -> Layout {
         let rank = meta.shape.rank() as i64;
         let mut cut: SmallVec<[usize; 2]> = SmallVec::new();

@@ -108,8 +108,8 @@ impl Slots {
         }
     }
 
-    /// Adds a worker: it gets the slots without a worker, or else a lent slot that holds nothing, or
-    /// else a new slot.
+    /// Adds a worker: it gets the slots without a worker, or else a lent slot that holds nothing,
+    /// or else a new slot.
     pub fn add(&mut self, new: Host, holds_nothing: impl Fn(SlotId) -> bool) {
         self.moves += 1;
         let mut is_needed = true;

@@ -39,8 +39,8 @@ impl Touches {
         Touches(touched)
     }
 
-    /// The tensors bound to these names, each once, with its first name; and for each name, the index
-    /// of its tensor.
+    /// The tensors bound to these names, each once, with its first name; and for each name, the
+    /// index of its tensor.
     pub fn tensors(&self, iteration: &Iteration) -> (Vec<(Name, TensorId)>, Vec<usize>) {
         let mut places: FxHashMap<TensorId, usize> = FxHashMap::default();
         let bindings = &iteration.instance.bindings;

@@ -58,8 +58,8 @@ impl Pair {
         self.step();
     }
 
-    /// Runs the healthy session to its end, and checks that workers got the same commands from it as
-    /// without the bad session.
+    /// Runs the healthy session to its end, and checks that workers got the same commands from it
+    /// as without the bad session.
     pub fn check(mut self, of: &str) {
         while !self.batches.as_slice().is_empty() {
             self.step();

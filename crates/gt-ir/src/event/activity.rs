@@ -1,9 +1,8 @@
-//! What a worker does with its time, and how the time of one event divides.
+//! Activities: the categories of a worker's time, and the division of one event's time into them.
 
 use crate::operation::Family;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
-/// What a worker does with its time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Activity {
     Create,
@@ -12,7 +11,7 @@ pub enum Activity {
     Matmul,
     Shape,
     Index,
-    /// Sends and takes blocks, or waits for others to.
+    /// Sends and receives blocks, or waits in a collective.
     Move,
     Compile,
     /// Reads values for clients.
@@ -58,11 +57,11 @@ impl Activity {
     }
 }
 
-/// How something divides into activities: the parts of 255 of each.
+/// Shares of each activity, in units of 1/255.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mix(pub [u8; Activity::ALL.len()]);
 
-/// Most have none.
+/// Only the activities with a share are written; most have none.
 impl Record for Mix {
     fn write<S: Sink>(&self, to: &mut S) {
         let parts = || self.0.iter().enumerate().filter(|(_, part)| **part > 0);
@@ -86,7 +85,7 @@ impl Record for Mix {
 }
 
 impl Mix {
-    /// By what each of some parts costs.
+    /// A mix of parts, weighted by cost.
     pub fn new(parts: impl IntoIterator<Item = (Activity, u64)>) -> Mix {
         let mut costs = [0u64; Activity::ALL.len()];
         for (activity, cost) in parts {
@@ -96,7 +95,7 @@ impl Mix {
         Mix(costs.map(|cost| (cost * 255).checked_div(all).unwrap_or(0) as u8))
     }
 
-    /// The parts that are there, with their shares; they add up to 1.
+    /// The activities with a share; the shares add up to 1.
     pub fn shares(&self) -> impl Iterator<Item = (Activity, f64)> {
         let all: f64 = self.0.iter().map(|&part| f64::from(part)).sum();
         let parts = Activity::ALL.into_iter().zip(self.0);
@@ -105,7 +104,7 @@ impl Mix {
             .map(move |(activity, part)| (activity, f64::from(part) / all))
     }
 
-    /// The activity of most of it.
+    /// The activity with the largest share.
     pub fn most(&self) -> Option<Activity> {
         let largest = self.shares().max_by(|(_, a), (_, b)| a.total_cmp(b));
         largest.map(|(activity, _)| activity)

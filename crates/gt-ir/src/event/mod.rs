@@ -1,7 +1,7 @@
-//! What happens, and when: the one stream that the log, `gt top` and traces are made from.
+//! Events: the timestamped record from which the log, `gt top` and traces are made.
 //!
-//! Clients, the dispatcher and workers emit events while somebody watches. Instructions of one kind
-//! that follow one another are one event, so that watching costs little.
+//! Clients, the dispatcher and workers emit events while there is a watcher or a log. A run of
+//! small instructions of one kind is one event, so that the overhead is small.
 
 mod activity;
 
@@ -16,8 +16,8 @@ use crate::wire::{Decoded, Record, Sink, Source};
 
 pub use activity::{Activity, Mix};
 
-/// Something that has happened. Times are on the dispatcher's clock; on their way to it, on their
-/// maker's.
+/// Something that happened. Times are of the dispatcher's clock; on the way to the dispatcher, of
+/// the emitter's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
     pub begin: Duration,
@@ -25,21 +25,22 @@ pub struct Event {
     pub kind: EventKind,
     /// Where it happened.
     pub track: Track,
-    /// Whose it was; 0 for nobody's.
+    /// The session that it belongs to; 0 for none.
     pub session: u32,
     /// The signal's number, as its client counts them; 0 for none.
     pub signal: u32,
     pub what: What,
-    /// How many instructions it stands for, and how many of them failed.
+    /// How many instructions it stands for.
     pub count: u32,
+    /// How many of these failed.
     pub failed: u32,
-    /// The first tensor that was made, moved or asked for, as its client names it.
+    /// The first tensor that was made, moved or fetched.
     pub tensor: TensorId,
-    /// Of the tensors that were made, moved or asked for; on links, of the message.
+    /// The bytes of the tensors made, moved or fetched; for events of links, of the commands.
     pub bytes: u64,
 }
 
-/// Of its end, only how long after its beginning it is.
+/// The end is written as a duration.
 impl Record for Event {
     fn write<S: Sink>(&self, to: &mut S) {
         self.begin.write(to);
@@ -74,7 +75,7 @@ impl Record for Event {
 }
 
 impl Event {
-    /// About a batch of a session that stands for so many instructions.
+    /// An event about a batch of `count` instructions.
     pub fn of_batch(
         kind: EventKind,
         track: Track,
@@ -98,26 +99,26 @@ impl Event {
     }
 }
 
-/// A step on the way of an instruction.
+/// A stage in the life of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum EventKind {
-    /// A client has gathered instructions and sends them.
+    /// The client has collected a batch of instructions and sends it.
     Issue,
-    /// The dispatcher has received them from the client,
+    /// The dispatcher has received it.
     Receive,
-    /// has let them wait until workers had room,
+    /// It has waited until workers had room.
     Queue,
-    /// has found out where they run,
+    /// The dispatcher has planned it.
     Plan,
-    /// and has sent them to a worker.
+    /// The dispatcher has sent a worker its commands.
     Dispatch,
-    /// A worker has run them.
+    /// A worker has run instructions.
     Run,
-    /// A worker has sent a block to another one, or taken one.
+    /// A worker has sent or received a block.
     Move,
-    /// A worker has made a sequence ready to be run as one.
+    /// A worker has prepared a plan.
     Compile,
-    /// The dispatcher has passed a value on to the client.
+    /// The dispatcher has forwarded a value to the client.
     Answer,
 }
 
@@ -158,41 +159,41 @@ pub enum Track {
 
 record!(enum Track { 0 => Client, 1 => Dispatcher, 2 => Worker(worker) });
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
-    /// Commands of several kinds; of operations that are run as one, what they consist of.
+    /// Commands of several kinds; if they are run as one plan, with its mix of activities.
     Batch {
         mix: Mix,
     },
     Operation(&'static Operation),
-    /// A tensor's data comes,
+    /// A tensor is created from data.
     Create,
-    /// is asked for,
+    /// A tensor's value is fetched.
     Fetch,
-    /// is let go of.
+    /// A tensor is freed.
     Free,
-    /// An iteration of a sequence that repeats, by its number and what it consists of.
+    /// An iteration of a hot path, by its number, with its mix of activities.
     HotPath {
         number: u32,
         mix: Mix,
     },
-    /// A block goes to another slot,
+    /// A block is sent to another slot.
     Send {
         collective: Collective,
         transfer: TransferId,
         to: SlotId,
     },
-    /// or has come from it.
+    /// A block is received from another slot.
     Receive {
         transfer: TransferId,
         from: SlotId,
     },
-    /// Blocks are exchanged by an engine that joins workers.
+    /// A joint exchange.
     Join {
         collective: Collective,
     },
-    /// Whatever else is sent: definitions, questions.
+    /// Any other command, such as definitions and requests.
     Control,
 }
 
@@ -209,20 +210,20 @@ record!(enum What {
     9 => Join { collective },
 });
 
-/// What a command is about, for its event.
+/// A command's contribution to its event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Subject {
     pub what: What,
-    /// The signal it was issued in; 0 for none.
+    /// The signal that it was issued in; 0 for none.
     pub signal: u32,
-    /// The tensor that it makes or asks for.
+    /// The tensor that it makes, fetches or frees.
     pub tensor: TensorId,
 }
 
 impl Subject {
     const CONTROL: Subject = Subject { what: What::Control, signal: 0, tensor: TensorId(0) };
 
-    /// What a client's command is about.
+    /// The subject of a client's command.
     pub fn of_client(command: &ClientCommand) -> Subject {
         match command {
             ClientCommand::Run(instruction) => {
@@ -244,7 +245,7 @@ impl Subject {
         }
     }
 
-    /// What a worker's command is about.
+    /// The subject of a worker's command.
     pub fn of_worker(command: &WorkerCommand) -> Subject {
         match command {
             WorkerCommand::Run(instruction) => {

@@ -39,7 +39,7 @@ fn no_bool(call: &Call) -> Result<Meta> {
     Ok(meta)
 }
 
-/// `1 - mask` is more often a mistake than meant.
+/// Subtraction rejects bools: `1 - mask` is more often a mistake than meant.
 fn no_mask(call: &Call) -> Result<Meta> {
     if call.operands.iter().filter_map(Operand::tensor).any(|meta| meta.dtype == DType::Bool) {
         let expected = "a number; use ~ to turn bools around, or cast them";
@@ -108,7 +108,7 @@ pub static DIV: Operation = Operation {
         },
     ]),
     sharding: |call, output| {
-        // 0 of one part over 0 is not a number, though the sum may be.
+        // A partial 0 divided by 0 is NaN, though the quotient of the sum may be a number.
         let divisor = call.operands[1].scalar().map_or(0.0, |number| number.as_f64());
         let linear: &[u64] = if divisor == 0.0 { &[] } else { &[0b01] };
         sharding::elementwise(call, output).linear_in(linear)
@@ -159,7 +159,7 @@ pub static POW: Operation = Operation {
 /// d(a^b)/da = b a^(b-1); 0 where b is 0, whatever a is.
 fn pow_base(g: &mut dyn Graph, s: &Saved) -> Var {
     if let crate::Operand::Scalar(exponent) = s.operand(1) {
-        // The square is so common that it gets its own, shorter form.
+        // The square is common, and has a shorter form.
         if exponent.as_f64() == 2.0 {
             let slope = g.mul(s.operand(0), 2i64);
             return g.mul(s.grad, slope);
@@ -171,7 +171,7 @@ fn pow_base(g: &mut dyn Graph, s: &Saved) -> Var {
         let slope = g.mul(power, exponent.as_f64());
         return g.mul(s.grad, slope);
     }
-    // As a number, which a bool is not yet.
+    // A bool exponent must become a number first.
     let exponent = g.cast(s.tensor(1), s.output_meta.dtype);
     let less = g.sub(exponent, 1i64);
     let power = g.pow(s.operand(0), less);
@@ -197,7 +197,7 @@ fn pow_exponent(g: &mut dyn Graph, s: &Saved) -> Var {
     g.select(flat, 0i64, product)
 }
 
-/// The gradient goes to the larger (or smaller); halves to both where they are equal.
+/// The gradient goes to the operand that was chosen; half to each where they are equal.
 fn to_chosen(g: &mut dyn Graph, s: &Saved, chosen: usize, other: usize) -> Var {
     let output = s.output();
     let is_chosen = g.eq(s.operand(chosen), output);

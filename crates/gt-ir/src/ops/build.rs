@@ -1,4 +1,4 @@
-//! Short forms with which gradient rules and composite bodies are written: `g.mul(a, b)`.
+//! Shorthands on [`Graph`] for gradient rules and composite bodies: `g.mul(a, b)`.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -111,7 +111,7 @@ impl dyn Graph + '_ {
         self.emit(&shape::PERMUTE, &[a.into()], smallvec![Attribute::ints(order)])
     }
 
-    /// The last two axes exchanged.
+    /// Transposes the last two axes.
     pub fn transpose(&mut self, a: Var) -> Var {
         let rank = self.shape(a).rank() as i64;
         let mut order: SmallVec<[i64; 8]> = (0..rank).collect();
@@ -188,7 +188,7 @@ impl dyn Graph + '_ {
         self.reshape(summed, to)
     }
 
-    /// A reduced tensor put back into `shape`: 1 where an axis of `axes` was reduced, expanded.
+    /// Restores the reduced `axes` of a tensor as axes of length 1, expanded to `shape` on request.
     pub fn restore(&mut self, reduced: Var, shape: Shape, axes: &[i64], expand: bool) -> Var {
         let axes = crate::shape::axes(axes, shape.rank(), "restore").expect("checked by infer");
         let kept = axes.iter().fold(shape, |kept, &axis| kept.with(axis, 1));

@@ -1,4 +1,4 @@
-//! Comparisons and logic, giving bool.
+//! Comparisons and logic, with bool results.
 
 use super::infer::elementwise_bool;
 use super::sample::binary;

@@ -1,4 +1,4 @@
-//! Operations that make tensors from nothing.
+//! Operations that create tensors without tensor operands.
 
 use super::sample::{number, sample};
 use crate::dtype::DType;
@@ -162,8 +162,8 @@ pub static EYE: Operation = Operation {
     ..CREATE
 };
 
-/// The parts of attribute `part` of random operations: where the part starts in the whole, and
-/// the whole's shape; `None` where it is the whole itself.
+/// Splits attribute `part` of random operations: the part's starts within the whole, and the
+/// whole's shape. `None` if it is the whole itself.
 pub fn random_part(part: &[i64]) -> Option<(&[i64], &[i64])> {
     (!part.is_empty()).then(|| part.split_at(part.len() / 2))
 }
@@ -191,7 +191,7 @@ fn localize_random(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut local = localize_shape(attributes, part);
     let rank = part.whole.rank();
     let starts = part.output.starts[..rank].iter().map(|&start| start as i64);
-    // A part of a part counts from the start of the whole.
+    // Starts of a part of a part are relative to the whole.
     let places: Vec<i64> = match random_part(crate::operation::ints(attributes, 2)) {
         Some((outer, whole)) => starts
             .zip(outer)
@@ -204,8 +204,8 @@ fn localize_random(attributes: &Attributes, part: &LocalPart) -> Attributes {
     local
 }
 
-/// Seed and number of the random instruction stand in the operands, so that neither is part of
-/// a program's structure.
+/// The seed and the instruction's number are operands, so that neither is part of a program's
+/// structure.
 const RANDOM: Operation = Operation {
     arity: Arity::Exactly(2),
     attributes: &[

@@ -1,4 +1,4 @@
-//! Reading and writing at places that another tensor names.
+//! Gathers and scatters: reading and writing at indices from another tensor.
 
 use super::sample::{sample, tensor};
 use crate::dtype::DType;
@@ -12,7 +12,7 @@ use crate::operation::{
 use crate::shape::axis;
 use crate::sharding::{Reduction, Rule, elementwise, shape_of};
 
-/// Indices out of range are found on the worker, where they are known.
+/// Indices out of range are errors on the worker, where their values are known.
 const INDEX: Operation = Operation {
     family: Family::Index,
     attributes: &[attribute("axis", AttributeKind::Int)],
@@ -29,7 +29,7 @@ fn at(dims: &[usize], below: f64) -> SampleOperand {
     tensor(DType::I64, dims, 0.0, below)
 }
 
-/// The operand at 1, an index of int64.
+/// Operand 1, an index of int64 or int32.
 fn index_operand(call: &Call) -> Result<Meta> {
     let index = call.tensor(1)?;
     if matches!(index.dtype, DType::I64 | DType::I32) {
@@ -51,7 +51,7 @@ fn same_dtype(call: &Call, meta: Meta, source: Meta) -> Result<()> {
     Err(Error::DTypeMismatch { operation: call.operation, given: source.dtype, expected })
 }
 
-/// gather and scatter: the index has the tensor's rank and is nowhere longer, but on the axis.
+/// gather and scatter: the index has the tensor's rank, and may be longer only along the axis.
 fn check_pointwise(call: &Call) -> Result<(Meta, Meta)> {
     let (meta, index) = (call.tensor(0)?, index_operand(call)?);
     let along = axis(call.int(0), meta.shape.rank(), call.operation)?;
@@ -64,7 +64,7 @@ fn check_pointwise(call: &Call) -> Result<(Meta, Meta)> {
     Ok((meta, index))
 }
 
-/// index_select and its likes: the index has one axis.
+/// index_select, index_add and index_copy: the index has one axis.
 fn check_rows(call: &Call) -> Result<(Meta, Meta, usize)> {
     let (meta, index) = (call.tensor(0)?, index_operand(call)?);
     let along = axis(call.int(0), meta.shape.rank(), call.operation)?;
@@ -74,7 +74,7 @@ fn check_rows(call: &Call) -> Result<(Meta, Meta, usize)> {
     Ok((meta, index, along))
 }
 
-/// The operand at 2 holds a row for each index.
+/// Operand 2 has a row for each index.
 fn infer_rows_from(call: &Call) -> Result<Meta> {
     let (meta, index, along) = check_rows(call)?;
     let source = call.tensor(2)?;
@@ -265,7 +265,7 @@ pub static INDEX_COPY: Operation = Operation {
     samples: || {
         let mut samples = Vec::new();
         for dtype in DTYPES {
-            // One index only: with equal ones the gradient by differences is not defined.
+            // One index only: with repeated ones the finite difference is not defined.
             let operands = [x(dtype, &[3, 4]), at(&[1], 3.0), x(dtype, &[1, 4])];
             samples.push(sample(&operands, &[Attribute::Int(0)]));
             let operands = [x(dtype, &[3, 4]), at(&[1], 4.0), x(dtype, &[3, 1])];
@@ -310,7 +310,7 @@ fn the_axis(call: &Call) -> usize {
     axis(call.int(0), shape_of(call, 0).rank(), call.operation).expect("checked by infer")
 }
 
-/// Any axis but the one that is indexed, the same in `operands` and the output.
+/// Shards any axis but the indexed one, the same in `operands` and the output.
 fn rows(call: &Call, output: &Meta, operands: &[usize]) -> Rule {
     let mut rule = Rule::whole(call, output);
     let over = the_axis(call);

@@ -6,10 +6,10 @@ use crate::instruction::Operand;
 use crate::operation::{Call, Meta};
 use crate::shape::Shape;
 
-/// The dtype of operands taken together (PyTorch's `torch.result_type`): tensors with axes
-/// decide; tensors without, then numbers, count only where they raise the category.
+/// The promoted dtype of operands (PyTorch's `torch.result_type`): tensors with axes decide;
+/// tensors without, then numbers, count only if they raise the category.
 pub fn promote(operands: &[Operand<Meta>]) -> DType {
-    // The common case first: two tensors alike.
+    // Fast path: two tensors of one dtype.
     if let [Operand::Tensor(left), Operand::Tensor(right)] = operands
         && left.dtype == right.dtype
     {
@@ -29,7 +29,7 @@ pub fn promote(operands: &[Operand<Meta>]) -> DType {
     combine(combine(with_axes, without_axes), number).unwrap_or(DType::F32)
 }
 
-/// `weak` joins `strong` only where it raises the category.
+/// `weak` is promoted with `strong` only if it raises the category.
 fn combine(strong: Option<DType>, weak: Option<DType>) -> Option<DType> {
     match (strong, weak) {
         (Some(strong), Some(weak)) if weak.category() > strong.category() => {
@@ -52,17 +52,17 @@ pub fn elementwise(call: &Call) -> Result<Meta> {
     Ok(Meta::new(promote(call.operands), broadcast(call)?))
 }
 
-/// Elementwise, float even for integers: `exp`, `/`.
+/// Elementwise, with a float result even for integers: `exp`, `/`.
 pub fn elementwise_float(call: &Call) -> Result<Meta> {
     Ok(Meta::new(to_float(promote(call.operands)), broadcast(call)?))
 }
 
-/// Elementwise, giving bool.
+/// Elementwise, with a bool result.
 pub fn elementwise_bool(call: &Call) -> Result<Meta> {
     Ok(Meta::new(DType::Bool, broadcast(call)?))
 }
 
-/// The float dtype in which a value of `dtype` is computed with.
+/// The float dtype in which values of `dtype` are computed.
 pub fn to_float(dtype: DType) -> DType {
     if dtype.category() == Category::Float { dtype } else { DType::F32 }
 }

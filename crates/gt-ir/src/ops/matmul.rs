@@ -11,7 +11,7 @@ use crate::operation::{Arity, Call, FIRST, Family, Meta, Operation, SECOND};
 use crate::shape::Shape;
 use crate::sharding::{Reduction, Rule, shape_of};
 
-/// One-axis operands are given their second axis by the client.
+/// The client adds the second axis of one-axis operands.
 pub static MATMUL: Operation = Operation {
     id: 80,
     name: "matmul",

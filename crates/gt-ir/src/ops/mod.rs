@@ -1,4 +1,4 @@
-//! The instruction set: every operation, in its one home.
+//! The instruction set: the definitions of all operations.
 //!
 //! To add one: define it in the file of its family, list it in [`ALL`] with the next free id,
 //! and give it a lowering in each engine (or a composite body).
@@ -20,7 +20,7 @@ pub mod unary;
 
 use crate::operation::Operation;
 
-/// Every operation. Ids are the wire's and are never used again for something else.
+/// Every operation. Ids are part of the wire format and are never reused.
 pub const ALL: &[&Operation] = &[
     // create
     &create::FULL,

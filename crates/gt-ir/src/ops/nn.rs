@@ -1,5 +1,5 @@
-//! Composite operations of neural networks: one instruction each, so that an engine may compute
-//! them in one go; expanded into others where it has no lowering of its own.
+//! Composite operations of neural networks: one instruction each, so that an engine may fuse them;
+//! expanded for engines that do not lower them.
 
 use super::infer::{elementwise_float, to_float};
 use super::sample::{sample, tensor, unary};
@@ -65,7 +65,7 @@ fn shifted(g: &mut dyn Graph, x: Var, attributes: &Attributes) -> Var {
     g.sub(x, largest)
 }
 
-/// 16-bit floats as float32: sums of many leave their range.
+/// 16-bit floats as float32, as sums of many elements overflow.
 fn widened(g: &mut dyn Graph, x: Var) -> (Var, DType) {
     let dtype = g.meta(x).dtype;
     (if dtype.size() == 2 { g.cast(x, DType::F32) } else { x }, dtype)

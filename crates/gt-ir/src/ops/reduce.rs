@@ -68,12 +68,12 @@ fn infer_float(call: &Call) -> Result<Meta> {
     Ok(Meta::new(meta.dtype, shape))
 }
 
-/// The reduced gradient spread over the reduced axes again.
+/// The gradient of the result expanded over the reduced axes.
 fn spread(g: &mut dyn Graph, s: &Saved, grad: Var) -> Var {
     g.restore(grad, s.shape(0), s.ints(0), true)
 }
 
-/// How many elements each result was made from.
+/// How many elements each result is reduced from.
 fn count(s: &Saved) -> f64 {
     s.shape(0).numel() as f64 / s.output_meta.shape.numel().max(1) as f64
 }
@@ -136,8 +136,8 @@ pub static PROD: Operation = Operation {
     ..REDUCE
 };
 
-/// The product of all others, taken exactly even where there are zeros: with one zero only the
-/// zero has a gradient, with two none has.
+/// The product of all other elements, also with zeros: with one zero only the zero has a gradient,
+/// with two no element has.
 fn prod_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
     let x = s.tensor(0);
     let zeros = g.eq(x, 0i64);
@@ -147,7 +147,7 @@ fn prod_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
     let filled = g.select(zeros, 1i64, x);
     let attributes = s.attributes.iter().take(1).cloned().chain([Attribute::Bool(true)]).collect();
     let product = g.emit(&PROD, &[filled.into()], attributes);
-    // Others' product: without zeros product / x; at the single zero the product of the rest.
+    // Without zeros product / x; at a single zero the product of the rest.
     let quotient = g.div(product, filled);
     let no_zeros = g.eq(zero_count, 0i64);
     let one_zero = g.eq(zero_count, 1i64);
@@ -158,7 +158,7 @@ fn prod_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
     g.mul(grad, slope)
 }
 
-/// Shared evenly between equal extremes, as PyTorch's amax does.
+/// Shared evenly between equal extremes, as in PyTorch's amax.
 fn extreme_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
     let extreme = g.restore(s.output(), s.shape(0), s.ints(0), false);
     let chosen = g.eq(s.tensor(0), extreme);
@@ -310,7 +310,7 @@ fn variance(g: &mut dyn Graph, x: Var, attributes: &crate::Attributes) -> Var {
     let (over, keepdims) =
         (crate::operation::ints(attributes, 0), crate::operation::bool(attributes, 1));
     let dtype = g.meta(x).dtype;
-    // Squares of 16-bit floats soon leave their range.
+    // Squares of 16-bit floats overflow early.
     let x = if dtype.size() == 2 { g.cast(x, DType::F32) } else { x };
     let mean = g.mean(x, over, true);
     let centered = g.sub(x, mean);

@@ -37,8 +37,7 @@ pub fn metas(sample: &Sample) -> Vec<Operand<Meta>> {
         .collect()
 }
 
-/// Shapes on which every elementwise operation is tried: plain, scalar, empty, large enough for
-/// several SIMD blocks.
+/// Shapes to test elementwise operations on: plain, scalar, empty, and several SIMD blocks long.
 const SHAPES: [&[usize]; 4] = [&[2, 3], &[], &[0, 3], &[3, 37]];
 
 /// One operand of each shape and dtype, values from `low..high`.
@@ -52,7 +51,7 @@ pub fn unary(dtypes: &[DType], low: f64, high: f64) -> Vec<Sample> {
     samples
 }
 
-/// Two operands: alike, broadcast both ways, with a number on either side, of two dtypes.
+/// Two operands: of equal shapes, broadcast both ways, with a number on either side, of two dtypes.
 pub fn binary(dtypes: &[DType], left: (f64, f64), right: (f64, f64)) -> Vec<Sample> {
     const PAIRS: [(&[usize], &[usize]); 6] = [
         (&[2, 3], &[2, 3]),

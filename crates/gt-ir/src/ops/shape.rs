@@ -1,4 +1,4 @@
-//! Operations that rearrange: the same values in other places.
+//! Operations that rearrange elements.
 
 use super::sample::{sample, tensor};
 use crate::Attributes;
@@ -78,7 +78,7 @@ pub static PERMUTE: Operation = Operation {
                 expected: "each axis of the tensor once",
             });
         }
-        // Also checks that no axis stands twice.
+        // Also checks that no axis is repeated.
         axes(call.ints(0), rank, "permute")?;
         let mut shape = meta.shape;
         for (to, &from) in call.ints(0).iter().enumerate() {
@@ -146,7 +146,7 @@ pub static EXPAND: Operation = Operation {
     ..RESHAPING
 };
 
-/// It computes nothing: under a signal, the planner gives its result the signal's placement.
+/// The identity: under a signal, the planner gives the result the signal's placement.
 pub static PLACE: Operation = Operation {
     id: 94,
     name: "place",
@@ -296,7 +296,7 @@ pub static TRIU: Operation = Operation {
     ..TRIANGLE
 };
 
-/// Any axis that `free` names, the same in the first operand and the output.
+/// Shards any axis that `free` accepts, the same in the first operand and the output.
 pub(super) fn along(call: &Call, output: &Meta, free: impl Fn(usize) -> bool) -> Rule {
     let mut rule = Rule::whole(call, output);
     for axis in 0..output.shape.rank() {
@@ -307,8 +307,8 @@ pub(super) fn along(call: &Call, output: &Meta, free: impl Fn(usize) -> bool) ->
     rule
 }
 
-/// Where a group of axes becomes another with as many elements, the first of each run over a
-/// factor: as many steps as both can be cut into.
+/// Matches groups of input axes to groups of output axes with as many elements. The first axes of
+/// both groups run over a factor whose length is their greatest common divisor.
 fn reshape_rule(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output).linear_in(&[1]);
     let (from, to) = (shape_of(call, 0), output.shape);
@@ -333,7 +333,7 @@ fn reshape_rule(call: &Call, output: &Meta) -> Rule {
             rule.operands[0][i] = Some(Run { factor, inner: from[i] / steps });
             rule.output[o] = Some(Run { factor, inner: to[o] / steps });
         }
-        // It ends where both have as many elements.
+        // The group ends where both sides have as many elements.
         let (mut left, mut right) = (from[i], to[o]);
         (i, o) = (i + 1, o + 1);
         while left != right {
@@ -353,7 +353,7 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// Rows that start later move the diagonal up, columns that start later move it down.
+/// A part's diagonal moves up by its first row and down by its first column.
 fn localize_diagonal(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let rank = part.whole.rank();
     let starts = &part.output.starts;

@@ -1,4 +1,4 @@
-//! Operations on a region of a tensor: its values, and the tensor with others in their place.
+//! Slicing: the values of a region of a tensor, and the tensor with a region replaced.
 
 use super::sample::{number, sample};
 use super::shape::{DTYPES, along, x};
@@ -139,7 +139,7 @@ pub static SLICE_ASSIGN: Operation = Operation {
     sharding: |call, output| {
         let (value, rank) = (shape_of(call, 1), output.shape.rank());
         let mut rule = along(call, output, |axis| call.ints(1)[axis] == output.shape[axis] as i64);
-        // The value goes along where it is not broadcast.
+        // The value is sharded along the axes that it is not broadcast along.
         let missing = rank - value.rank();
         for axis in missing..rank {
             if value[axis - missing] == output.shape[axis] && rule.output[axis].is_some() {
@@ -152,14 +152,14 @@ pub static SLICE_ASSIGN: Operation = Operation {
     ..SLICING
 };
 
-/// A slice has the size of the part it gives.
+/// A part's slice has the size of the output part.
 fn localize_slice(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut attributes = attributes.clone();
     attributes[1] = Attribute::dims(&part.output.shape);
     attributes
 }
 
-/// Axes that are cut are assigned to along all of their part.
+/// Sharded axes are assigned over the full length of the part.
 fn localize_assign(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut attributes = attributes.clone();
     if let Attribute::Ints(sizes) = &mut attributes[1] {

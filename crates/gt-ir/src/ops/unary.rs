@@ -50,7 +50,7 @@ pub static CAST: Operation = Operation {
     infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
     gradient: Each(&[|g, s| g.cast(s.grad, s.meta(0).dtype)]),
     sharding: |call, output| {
-        // Parts of a sum may be widened before they are added, not narrowed.
+        // Partial sums may be widened before they are added, but not narrowed.
         let from = call.operands[0].tensor().map_or(output.dtype, |meta| meta.dtype);
         let widens =
             from.is_float() && output.dtype.is_float() && from.size() <= output.dtype.size();
@@ -69,7 +69,7 @@ pub static CAST: Operation = Operation {
     ..UNARY
 };
 
-/// The dtype that a cast gives.
+/// The target dtype of a cast.
 pub fn cast_target(attributes: &crate::instruction::Attributes) -> DType {
     dtype(attributes, 0).unwrap_or(DType::F32)
 }
@@ -278,7 +278,7 @@ pub static RELU: Operation = Operation {
     ..UNARY
 };
 
-/// floor, ceil and round leave integers as they are.
+/// floor, ceil and round are the identity on integers.
 pub static FLOOR: Operation = Operation {
     id: 26,
     name: "floor",

@@ -1,22 +1,22 @@
-//! Which tensors and numbers an iteration is of, predicted from the iterations so far.
+//! Bindings: the tensors and numbers of an iteration, predicted from the iterations so far.
 //!
-//! A slot holds a rule, not a value: what it is bound to follows from the rule, where the names of
-//! the iteration begin, and how many iterations there were. So an iteration that is as predicted
-//! costs nothing for its slots, however many there are.
+//! A slot holds a rule, not a value: its value follows from the rule, the base of the iteration's
+//! names, and the number of iterations. So an iteration that is as predicted costs nothing per
+//! slot.
 
 use super::{Invocation, Name, TemplateError};
 use crate::instruction::TensorId;
 use crate::scalar::Scalar;
 use crate::wire::{Decoded, Made, Record, Sink, Source};
 
-/// What the names and numbers of an iteration stand for.
+/// Resolves the names and number slots of an iteration.
 pub trait Values {
     fn tensor(&self, name: Name) -> TensorId;
 
     fn number(&self, slot: u32) -> Scalar;
 }
 
-/// The first iteration: where its names begin, and what its slots are bound to.
+/// The initial bindings of a template: the bases of its names, and the values of its slots.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Start {
     pub bases: [TensorId; 2],
@@ -38,18 +38,19 @@ impl Record for Start {
     }
 }
 
-/// How a tensor from outside is found.
+/// The rule of a tensor slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rule {
-    /// The iteration before has made it, in this space of names, as a parameter.
+    /// Made by the previous iteration, in this name space; such as a parameter.
     Carried { space: u8, place: u64 },
-    /// It is always the same, as a data set.
+    /// Always the same; such as a data set.
     Constant(TensorId),
-    /// It is so far before the iteration's first name, as what another template has made.
+    /// At this distance before the iteration's first name; such as a result of another template.
     Distance(u64),
 }
 
-/// A number, as it was in some iteration, and what is added in each: whole numbers often count.
+/// The rule of a number slot: its value at iteration `since`, and the increment per iteration,
+/// since integers often count.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Number {
     value: Scalar,
@@ -67,7 +68,8 @@ impl Number {
     }
 }
 
-/// Names that an iteration gives, counted from its base, and where those of the two before began.
+/// A name space: the base and count of an iteration's names, and the bases of the two iterations
+/// before.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct Space {
     base: u64,
@@ -76,11 +78,11 @@ struct Space {
     width: u64,
 }
 
-/// The bindings of a template's iteration. Whoever sends invocations and whoever takes them keep
-/// equal ones, and compare their [digests](Bindings::digest).
+/// The bindings of a template's current iteration. Sender and receiver of invocations keep equal
+/// ones, and compare their [digests](Bindings::digest).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bindings {
-    /// The client's names, and the planner's own.
+    /// The client's names, and planner-made names.
     spaces: [Space; 2],
     tensors: Vec<Rule>,
     numbers: Vec<Number>,
@@ -89,7 +91,7 @@ pub struct Bindings {
     sum: u64,
 }
 
-/// As [`Bindings`] were, to be as if an iteration had not begun.
+/// Undoes [`Bindings::begin`].
 pub struct Before([Space; 2]);
 
 impl Values for Bindings {
@@ -109,7 +111,7 @@ impl Values for Bindings {
 }
 
 impl Bindings {
-    /// Those of a template's first iteration.
+    /// The initial bindings of a template.
     pub fn new(widths: [u32; 2], start: &Start) -> Bindings {
         let space = |index: usize| {
             let (base, width) = (start.bases[index].0, u64::from(widths[index]));
@@ -128,24 +130,24 @@ impl Bindings {
         bindings
     }
 
-    /// What a new template would be told to begin with this iteration.
+    /// The current values, as the start of a new definition.
     pub fn start(&self) -> Start {
         let tensors = (0..self.tensors.len() as u32).map(|slot| self.outside(slot)).collect();
         let numbers = (0..self.numbers.len() as u32).map(|slot| self.number(slot)).collect();
         Start { bases: self.bases(), tensors, numbers }
     }
 
-    /// Where the names of this iteration begin: the client's, and the planner's own.
+    /// The bases of this iteration's names: the client's, and planner-made ones.
     pub fn bases(&self) -> [TensorId; 2] {
         self.spaces.map(|space| TensorId(space.base))
     }
 
-    /// Whether a tensor is among those that the client makes in this iteration.
+    /// Whether a tensor is in the client's name space of this iteration.
     pub fn is_own(&self, id: TensorId) -> bool {
         id.0.wrapping_sub(self.spaces[0].base) < self.spaces[0].width
     }
 
-    /// Another iteration begins.
+    /// Begins another iteration, as predicted.
     pub fn begin(&mut self, bases: [TensorId; 2]) -> Before {
         let before = Before(self.spaces);
         for (space, base) in self.spaces.iter_mut().zip(bases) {
@@ -156,7 +158,7 @@ impl Bindings {
         before
     }
 
-    /// The iteration that has just begun had not, and has bound nothing.
+    /// Undoes `begin`, if nothing was bound since.
     pub fn take_back(&mut self, before: Before) {
         self.spaces = before.0;
         self.iteration -= 1;
@@ -173,7 +175,7 @@ impl Bindings {
         }
     }
 
-    /// What a slot was bound to in the iteration before, by its rule.
+    /// A slot's value in the previous iteration, by its current rule.
     fn outside_before(&self, slot: usize) -> TensorId {
         match self.tensors[slot] {
             Rule::Carried { space, place } => {
@@ -184,7 +186,7 @@ impl Bindings {
         }
     }
 
-    /// A tensor is carried if it is of the iteration before, and else taken for a constant.
+    /// The rule inferred from one value: carried if the previous iteration made it, else constant.
     fn rule(&self, id: TensorId) -> Rule {
         for (index, space) in self.spaces.iter().enumerate() {
             let place = id.0.wrapping_sub(space.previous);
@@ -195,7 +197,7 @@ impl Bindings {
         Rule::Constant(id)
     }
 
-    /// Binds a slot to another tensor than predicted, and learns how it could have been.
+    /// Binds a slot to a tensor that was not predicted, and infers a new rule.
     pub fn bind_tensor(&mut self, slot: u32, id: TensorId) {
         let slot = slot as usize;
         let mut rule = self.rule(id);
@@ -209,7 +211,7 @@ impl Bindings {
         self.sum = self.sum.wrapping_add(self.tensor_hash(slot));
     }
 
-    /// Binds a slot to another number than predicted.
+    /// Binds a slot to a number that was not predicted, and infers a new increment.
     pub fn bind_number(&mut self, slot: u32, value: Scalar) {
         let slot = slot as usize;
         let last = self.numbers[slot].at(self.iteration.wrapping_sub(1));
@@ -222,10 +224,10 @@ impl Bindings {
         self.sum = self.sum.wrapping_add(self.number_hash(slot));
     }
 
-    /// Takes an invocation: of another iteration if it `begins`, or of more of this one.
+    /// Applies an invocation: of a new iteration if it `begins`, or of another part of this one.
     ///
     /// # Errors
-    /// It names slots that there are not, or was made with other bindings than these.
+    /// It names slots that do not exist, or the sender's bindings differ.
     pub fn take(&mut self, invocation: &Invocation, begins: bool) -> Result<(), TemplateError> {
         let number = invocation.template;
         let tensors = invocation.tensors.iter().map(|(slot, _)| *slot);
@@ -246,7 +248,7 @@ impl Bindings {
         if agrees { Ok(()) } else { Err(TemplateError::Digest { number }) }
     }
 
-    /// A hash of what all slots are bound to: two ends that differ in anything differ in it.
+    /// A hash of all bindings, to detect that sender and receiver differ.
     pub fn digest(&self) -> u32 {
         let mut hash = mix(self.sum, self.iteration);
         for space in &self.spaces {
@@ -271,13 +273,13 @@ impl Bindings {
             Scalar::Int(value) => (5, value as u64),
             Scalar::Float(value) => (6, value.to_bits()),
         };
-        // What does not count is the same since whenever.
+        // Without an increment, `since` does not matter.
         let since = if step == 0 { 0 } else { since };
         mix(mix(mix(slot as u64 * 8 + kind, bits), step as u64), since)
     }
 }
 
-/// Whether slots ascend and are there.
+/// Whether slots are strictly ascending and exist.
 fn ascends(slots: impl Iterator<Item = u32>, count: usize) -> bool {
     let mut next = 0;
     for slot in slots {
@@ -289,7 +291,7 @@ fn ascends(slots: impl Iterator<Item = u32>, count: usize) -> bool {
     true
 }
 
-/// Multiplies and folds, as wyhash does.
+/// The multiply-and-fold mixer of wyhash.
 #[inline]
 fn mix(hash: u64, word: u64) -> u64 {
     let product =

@@ -1,4 +1,4 @@
-//! From one iteration of a sequence to its template.
+//! Builds a template from one iteration of a sequence.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,19 +11,18 @@ use crate::instruction::{Instruction, Operand, TensorId};
 use crate::operation::Meta;
 use crate::scalar::Scalar;
 
-/// Names what an iteration uses by its place, step by step.
+/// Builds a template step by step, replacing tensors by their places.
 pub struct Builder {
     template: Template,
     start: Start,
-    /// The first exchange of the iteration.
+    /// The first transfer of the iteration.
     transfer: TransferId,
     made: FxHashSet<TensorId>,
     slots: FxHashMap<TensorId, u32>,
 }
 
 impl Builder {
-    /// For an iteration that uses so many names of the client's, and of the planner's own, from
-    /// these on.
+    /// A builder for an iteration whose client and planner-made names have these bases and counts.
     pub fn new(bases: [TensorId; 2], widths: [u32; 2], transfer: TransferId) -> Builder {
         let template = Template { widths, ..Template::default() };
         let start = Start { bases, tensors: Vec::new(), numbers: Vec::new() };
@@ -31,13 +30,13 @@ impl Builder {
         Builder { template, start, transfer, made, slots }
     }
 
-    /// A slot for a number.
+    /// Adds a number slot.
     pub fn number(&mut self, value: Scalar) -> u32 {
         self.start.numbers.push(value);
         self.start.numbers.len() as u32 - 1
     }
 
-    /// The name of a tensor: of this iteration if a step has made it, and else from outside.
+    /// The name of a tensor: its place if a step has made it, or else an outside slot.
     pub fn name(&mut self, id: TensorId) -> Name {
         if self.made.contains(&id) {
             return self.own(id).unwrap_or(Name::Outside(0));
@@ -65,8 +64,8 @@ impl Builder {
         Some(name)
     }
 
-    /// The step of an instruction, its numbers as constants; `None` if it makes what is not of this
-    /// iteration.
+    /// The step of an instruction, with numbers as constants; `None` if its results are not in the
+    /// iteration's name spaces.
     pub fn step(&mut self, instruction: &Instruction) -> Option<RunStep> {
         let operands = instruction.operands.iter().map(|operand| match operand {
             Operand::Tensor(id) => Argument::Tensor(self.name(*id)),
@@ -86,7 +85,7 @@ impl Builder {
         })
     }
 
-    /// The same with slots for all of its numbers.
+    /// The same with slots for all numbers.
     pub fn step_with_slots(&mut self, instruction: &Instruction) -> Option<RunStep> {
         let mut step = self.step(instruction)?;
         for argument in &mut step.operands {
@@ -107,7 +106,7 @@ impl Builder {
         self.template.steps.push(step);
     }
 
-    /// A tensor made from data.
+    /// Adds a tensor that is created from data.
     pub fn data(&mut self, output: TensorId, meta: Meta) -> Option<()> {
         let output = self.make(output, 1)?;
         self.push(Step::Data { output, meta });
@@ -126,13 +125,13 @@ impl Builder {
         Some(ExchangeStep { exchange, transfer, input, output, moving: None })
     }
 
-    /// A free that comes after all steps.
+    /// Adds a free after all steps.
     pub fn free_later(&mut self, id: TensorId) {
         let name = self.name(id);
         self.template.frees.push(name);
     }
 
-    /// Says before which steps an iteration may stop.
+    /// Sets the steps before which an iteration may yield.
     pub fn cut(&mut self, cuts: Vec<u32>) {
         self.template.cuts = cuts;
     }
@@ -142,7 +141,7 @@ impl Builder {
         &self.template.steps
     }
 
-    /// The tensors from outside so far, by slot.
+    /// The outside tensors so far, by slot.
     pub fn outside(&self) -> &[TensorId] {
         &self.start.tensors
     }

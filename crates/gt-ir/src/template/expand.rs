@@ -1,4 +1,4 @@
-//! An iteration as the ordinary commands that it stands for.
+//! Expands an iteration to the commands that it stands for.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -8,13 +8,13 @@ use crate::command::ClientCommand;
 use crate::instruction::TensorId;
 use crate::template::Values;
 
-/// The instructions of a client's iteration, and the frees of its template, each after the last use
-/// of its tensor. `freed` of these were done before.
+/// The instructions of a client's iteration and the frees of its template, each placed after the
+/// last use of its tensor. The first `freed` frees were done before.
 pub fn expand(instance: &Instance, invocation: &Invocation, freed: u32) -> Vec<ClientCommand> {
     let Instance { template, bindings, .. } = instance;
     let IterationPart { first, last, frees } = invocation.part;
     let steps = &template.steps[first as usize..last as usize];
-    // The last of the steps that uses, or makes, each tensor.
+    // The last step that uses or makes each tensor.
     let mut last_uses: FxHashMap<TensorId, usize> = FxHashMap::default();
     for (index, step) in steps.iter().enumerate() {
         if let Step::Run(_) = step {
@@ -23,7 +23,7 @@ pub fn expand(instance: &Instance, invocation: &Invocation, freed: u32) -> Vec<C
             last_uses.extend(names.map(|name| (bindings.tensor(name), index)));
         }
     }
-    // What is freed after each step, and what none of them uses.
+    // The frees after each step, and those of tensors that no step uses.
     let mut after: Vec<SmallVec<[TensorId; 2]>> = vec![SmallVec::new(); steps.len()];
     let mut rest: Vec<TensorId> = Vec::new();
     for index in freed..frees {

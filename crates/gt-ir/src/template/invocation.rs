@@ -1,4 +1,4 @@
-//! How iterations are told.
+//! Definitions and invocations: how templates and their iterations are sent.
 
 use super::{Bindings, Start, Template, TemplateError};
 use crate::exchange::TransferId;
@@ -7,14 +7,13 @@ use crate::record;
 use crate::scalar::Scalar;
 use crate::wire::{Decoded, Made, Record, Sink, Source};
 
-/// A template, with its first iteration.
+/// A template with its initial bindings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Definition {
-    /// The template's number in its session; it replaces another one with that number.
+    /// The template's number in its session; replaces any other with that number.
     pub number: u32,
     pub template: Template,
     pub start: Start,
-    /// Whether somebody asked for it to be compiled.
     pub compile: bool,
 }
 
@@ -39,12 +38,13 @@ impl Definition {
     }
 }
 
-/// Which steps of an iteration are run, and up to which of the template's frees it has come.
+/// A part of an iteration: a range of steps, and how many of the template's frees are done after
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IterationPart {
     pub first: u32,
     pub last: u32,
-    /// They are done after the steps.
+    /// Those not done before are done after the steps.
     pub frees: u32,
 }
 
@@ -54,17 +54,17 @@ record!(struct IterationPart { first, last, frees });
 #[derive(Clone, PartialEq, Debug)]
 pub struct Invocation {
     pub template: u32,
-    /// Where the names of the iteration begin.
+    /// The bases of the iteration's names.
     pub bases: [TensorId; 2],
-    /// Its first exchange.
+    /// Its first transfer.
     pub transfer: TransferId,
-    /// An iteration goes on where its last part ended.
+    /// Begins where the iteration's last part ended.
     pub part: IterationPart,
-    /// Tensors from outside that are others than predicted, by slot.
+    /// Outside tensors that differ from the prediction, by slot.
     pub tensors: Vec<(u32, TensorId)>,
-    /// Numbers that are others than predicted, by slot.
+    /// Numbers that differ from the prediction, by slot.
     pub numbers: Vec<(u32, Scalar)>,
-    /// What else is freed after the steps.
+    /// Other tensors to free after the steps.
     pub others: Vec<TensorId>,
     /// See [`Bindings::digest`].
     pub digest: u32,
@@ -100,20 +100,20 @@ impl Record for Invocation {
 }
 
 impl Invocation {
-    /// It counts as many as the steps that it stands for.
+    /// As much as the steps that it stands for.
     pub fn weight(&self) -> u64 {
         u64::from(self.part.last.saturating_sub(self.part.first)).max(1)
     }
 }
 
-/// A template in use: its bindings are those of its last iteration.
+/// A template in use, with the bindings of its current iteration.
 #[derive(Clone, Debug)]
 pub struct Instance {
     pub template: std::sync::Arc<Template>,
     pub bindings: Bindings,
     /// Whether somebody asked for it to be compiled.
     pub compile: bool,
-    /// How many of the template's frees the iteration has come to.
+    /// How many of the template's frees the iteration has done.
     pub freed: u32,
 }
 
@@ -124,10 +124,10 @@ impl Instance {
         Instance { template: std::sync::Arc::new(template), bindings, compile, freed: 0 }
     }
 
-    /// Takes an invocation: gives how many frees of the iteration were done before.
+    /// Applies an invocation, and returns how many frees of the iteration were done before.
     ///
     /// # Errors
-    /// It does not fit, or was made with other bindings.
+    /// It does not fit, or the sender's bindings differ.
     pub fn take(&mut self, invocation: &Invocation) -> Result<u32, TemplateError> {
         let Invocation { template: number, part: IterationPart { first, last, frees }, .. } =
             *invocation;

@@ -1,17 +1,17 @@
-//! Sequences of instructions that a stream repeats: told once, then invoked.
+//! Templates: sequences of instructions that a stream repeats, defined once and then invoked.
 //!
-//! A [`Template`] is a sequence of steps whose tensors and numbers are named by their place. One
-//! run of it is an *iteration*; [`Bindings`] say which tensors and numbers an iteration is of, and
-//! predict those of the next. An [`Invocation`] is another iteration: it says only what differs
-//! from the prediction. In a training loop nothing does: parameters are results of the iteration
-//! before, and numbers follow from the last.
+//! A [`Template`] is a sequence of steps that refer to tensors and numbers by place. One run of it
+//! is an *iteration*. [`Bindings`] map places to the tensors and numbers of an iteration, and
+//! predict those of the next. An [`Invocation`] stands for another iteration, and contains only
+//! what differs from the prediction: in a training loop nothing, as parameters are results of the
+//! previous iteration, and numbers repeat or count.
 //!
-//! A client's template has no names of the planner's own and no exchanges; one for a worker has
-//! both, and stands for what one slot does of an iteration. Otherwise they are the same.
+//! A client's template has neither planner-made names nor exchanges. A worker's has both, and
+//! describes one slot's part of an iteration. Otherwise they are the same.
 //!
-//! - [`step`]: what a template consists of; [`build`]: from an iteration to its template;
-//!   [`bindings`]: what is predicted; [`invocation`]: how it is told; [`expand`]: an iteration as
-//!   ordinary commands; [`moving`]: slices whose place moves from iteration to iteration.
+//! - [`step`]: templates and their steps; [`build`]: a template from an iteration; [`bindings`]:
+//!   predictions; [`invocation`]: the commands; [`expand`]: an iteration as plain commands;
+//!   [`moving`]: slices whose position changes between iterations.
 
 mod bindings;
 mod build;
@@ -30,12 +30,12 @@ pub use step::{varying_attribute, varying_numbers};
 
 /// The most steps a client's template may have.
 pub const MAX_STEPS: usize = 1 << 14;
-/// How many templates a session may have at once,
+/// The most templates that a session may have at once.
 pub const MAX_TEMPLATES: u32 = 64;
-/// and how many steps in all of them.
+/// The most steps in all templates of a session.
 pub const MAX_ALL_STEPS: usize = 1 << 16;
 
-/// Why a definition or an invocation is not valid; no client of GT's sends such a one.
+/// Why a definition or an invocation is not valid; no GT client sends such a one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("a template of {steps} steps: at most {MAX_STEPS} are allowed, and one needed")]

@@ -1,4 +1,4 @@
-//! Slices whose place moves: in each iteration other slots have what is taken.
+//! Slices whose position changes between iterations, and with it the slots that hold their data.
 
 use super::{Values, Varying};
 use crate::exchange::{Parts, SlotId};
@@ -7,27 +7,27 @@ use crate::record;
 use crate::redistribute::Redistribution;
 use crate::shape::Shape;
 
-/// A slice, without gaps, of a tensor that is cut along an axis of which a part is taken. How the
-/// slice itself lies does not depend on its place; which blocks go where does.
+/// A contiguous slice along a sharded axis. The layout of the slice does not depend on its
+/// position, but the blocks to be sent do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MovingSlice {
-    /// The tensor that is sliced,
+    /// The sliced tensor's shape.
     pub whole: Shape,
-    /// and how it lies.
+    /// The sliced tensor's layout.
     pub from: Layout,
-    /// How many elements are taken along each axis,
+    /// The slice's shape.
     pub size: Shape,
-    /// from which on,
+    /// The slice's position.
     pub starts: Varying,
-    /// and how they are to lie.
+    /// The slice's layout.
     pub to: Layout,
 }
 
 record!(struct MovingSlice { whole, from, size, starts, to });
 
 impl MovingSlice {
-    /// The blocks that a slot gives and gets in an iteration. A place that is not within the tensor
-    /// gives none: the exchange fails for want of them.
+    /// The blocks that a slot sends and receives in an iteration. A position that is not within the
+    /// tensor gives none, so that the exchange fails.
     pub fn parts(&self, values: &impl Values, slot: SlotId) -> Parts {
         let starts: Vec<i64> = self.starts.numbers(values).collect();
         let fits = |axis: usize, start: i64| {

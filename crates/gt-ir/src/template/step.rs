@@ -1,4 +1,4 @@
-//! What a template consists of.
+//! Templates and their steps.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::operation::{Meta, Operation};
 use crate::record;
 use crate::scalar::Scalar;
 
-/// Which tensor of an iteration, by its place.
+/// A tensor of an iteration, by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Name {
-    /// The client's, counted from the iteration's first.
+    /// The client's, counted from the iteration's base.
     Own(u32),
-    /// The planner's own, counted likewise.
+    /// Planner-made, counted likewise.
     Made(u32),
-    /// From outside, by slot.
+    /// An outside tensor, by slot.
     Outside(u32),
 }
 
@@ -32,9 +32,9 @@ record!(enum Name { 0 => Own(place), 1 => Made(place), 2 => Outside(slot) });
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Argument {
     Tensor(Name),
-    /// A number of the iteration, by slot,
+    /// A number of the iteration, by slot.
     Number(u32),
-    /// or one that is always the same.
+    /// A number that is always the same.
     Constant(Scalar),
 }
 
@@ -49,7 +49,7 @@ impl Argument {
     }
 }
 
-/// An attribute whose numbers are the iteration's: those of some slots, each with something added.
+/// A varying attribute: its elements are the numbers of consecutive slots, each plus an offset.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Varying {
     pub first: u32,
@@ -59,21 +59,21 @@ pub struct Varying {
 record!(struct Varying { first, added });
 
 impl Varying {
-    /// The attribute's numbers.
+    /// The attribute's elements in an iteration.
     pub fn numbers<'a>(&'a self, values: &'a impl Values) -> impl Iterator<Item = i64> + 'a {
         let number = |slot| values.number(slot).as_i64();
         (self.first..).zip(&self.added).map(move |(slot, added)| number(slot).wrapping_add(*added))
     }
 }
 
-/// An instruction whose tensors and numbers are named by their place.
+/// An instruction that refers to tensors and numbers by place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunStep {
     pub operation: &'static Operation,
     pub output: Name,
     pub results: Results,
     pub operands: SmallVec<[Argument; 3]>,
-    /// The attribute that varies holds its numbers of the first iteration.
+    /// A varying attribute has its elements of the first iteration here.
     pub attributes: Attributes,
     pub varying: Option<Varying>,
     pub source: SourceId,
@@ -97,7 +97,7 @@ impl RunStep {
         attributes
     }
 
-    /// The instruction that it is in an iteration.
+    /// The instruction in an iteration.
     pub fn instruction(&self, values: &impl Values) -> Instruction {
         let operand = |argument: &Argument| match argument {
             Argument::Tensor(name) => Operand::Tensor(values.tensor(*name)),
@@ -116,21 +116,21 @@ impl RunStep {
     }
 }
 
-/// An exchange: its transfer is counted from the iteration's first, names stand beside it.
+/// An exchange, with its transfer relative to the iteration's first, and names for its tensors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExchangeStep {
     pub exchange: Box<Exchange>,
     pub transfer: u32,
     pub input: Option<Name>,
     pub output: Option<Name>,
-    /// It takes a slice whose place moves: then its parts are worked out in each iteration.
+    /// Set for a slice whose position varies: its parts are then computed in each iteration.
     pub moving: Option<Box<MovingSlice>>,
 }
 
 record!(struct ExchangeStep { exchange, transfer, input, output, moving });
 
 impl ExchangeStep {
-    /// The exchange that it is for a slot in an iteration whose exchanges begin with `first`.
+    /// The exchange for a slot, in an iteration whose transfers begin with `first`.
     pub fn exchange(&self, values: &impl Values, first: TransferId, slot: SlotId) -> Box<Exchange> {
         let mut exchange = self.exchange.clone();
         exchange.transfer = TransferId(first.0.wrapping_add(u64::from(self.transfer)));
@@ -149,7 +149,7 @@ impl ExchangeStep {
 #[allow(clippy::large_enum_variant, reason = "nearly all steps are instructions")]
 pub enum Step {
     Run(RunStep),
-    /// A tensor made from data, which comes by itself.
+    /// A tensor created from data, which is sent separately.
     Data {
         output: Name,
         meta: Meta,
@@ -161,7 +161,7 @@ pub enum Step {
 record!(enum Step { 0 => Run(step), 1 => Data { output, meta }, 2 => Exchange(step), 3 => Free(name) });
 
 impl Step {
-    /// The command that it is for a slot in an iteration; `None` for data.
+    /// The command for a slot in an iteration; `None` for data.
     pub fn command(
         &self,
         values: &impl Values,
@@ -209,16 +209,16 @@ impl Step {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Template {
     pub steps: Vec<Step>,
-    /// What is freed in an iteration, if that does not stand among the steps: in the order in
-    /// which it comes.
+    /// The frees that are not among the steps, in order.
     pub frees: Vec<Name>,
-    /// How many names of the client's, and of the planner's own, an iteration uses.
+    /// How many client names, and planner-made names, an iteration uses.
     pub widths: [u32; 2],
-    /// How many tensors from outside there are, in the order of their first use, and numbers.
+    /// The number of outside slots, which are in the order of their first use.
     pub tensors: u32,
+    /// The number of number slots.
     pub numbers: u32,
-    /// The steps before which an iteration may stop for others: it is run in parts of at most a
-    /// quantum of work, always the same ones.
+    /// The steps before which an iteration may yield: these cut it into parts of at most a quantum
+    /// of work.
     pub cuts: Vec<u32>,
 }
 
@@ -233,16 +233,16 @@ impl Template {
         self.steps.is_empty()
     }
 
-    /// Checks that it is one that a client may define.
+    /// Checks that a client may define it.
     ///
     /// # Errors
-    /// It has too many steps or none, names what is not there, or what only the planner makes.
+    /// It has too many steps or none, or names tensors that do not exist or only the planner makes.
     pub fn check_client(&self, number: u32) -> Result<(), TemplateError> {
         if self.steps.is_empty() || self.steps.len() > MAX_STEPS {
             return Err(TemplateError::Length { steps: self.steps.len() });
         }
         let Template { tensors, numbers, .. } = *self;
-        // Slots follow one another in the order of their first use, and each is used.
+        // Slots are consecutive in the order of their first use, and all are used.
         let (mut known, mut counted, mut made) = (0, 0, 0u32);
         let mut names = |name: Name, made: u32| match name {
             Name::Own(place) => place < made,
@@ -294,20 +294,20 @@ impl Template {
         if fits && frees_fit { Ok(()) } else { Err(TemplateError::Slot { number }) }
     }
 
-    /// The tensor that one of its frees is in an iteration.
+    /// The tensor of one of its frees in an iteration.
     pub fn freed(&self, index: usize, values: &impl Values) -> TensorId {
         values.tensor(self.frees[index])
     }
 }
 
-/// Which attribute of an operation holds numbers that vary from iteration to iteration, as the
-/// place of a slice does; all others are part of the structure.
+/// The index of the attribute that may vary between iterations, such as the position of a slice;
+/// all others are part of the structure.
 #[inline]
 pub fn varying_attribute(operation: &Operation) -> Option<usize> {
     operation.attributes.iter().position(|attribute| attribute.varies)
 }
 
-/// The numbers of the attribute that varies.
+/// The elements of the varying attribute.
 #[inline]
 pub fn varying_numbers<'a>(operation: &Operation, attributes: &'a Attributes) -> &'a [i64] {
     match varying_attribute(operation).and_then(|index| attributes.get(index)) {

@@ -1,4 +1,4 @@
-//! What is predicted, told and refused.
+//! Tests of bindings: prediction, invocations, and errors.
 
 use smallvec::smallvec;
 
@@ -43,12 +43,12 @@ fn template(base: u64, steps: &[Instruction], frees: &[u64]) -> Definition {
     builder.finish(3, false)
 }
 
-/// Two steps: a constant plus what the last iteration made, and that plus a number.
+/// Two steps: a constant plus the previous iteration's result, and that plus a number.
 fn definition() -> Definition {
     template(20, &[add(20, 5, tensor(19)), add(21, 20, number(7))], &[20, 19, 18])
 }
 
-/// The next iteration, with what is told; its digest is that of bindings which were told the same.
+/// The sender's next invocation, with these differences from the prediction.
 fn next(
     sender: &mut Bindings,
     base: u64,
@@ -90,7 +90,7 @@ fn an_iteration_is_predicted_from_the_last() {
     let (mut instance, mut sender) = instance();
     let names = [Name::Own(0), Name::Outside(1), Name::Outside(2)];
     assert_eq!(instance.template.frees, names);
-    // Another base than the next: something else was issued in between.
+    // The base is not consecutive: other tensors were made in between.
     instance.take(&next(&mut sender, 30, vec![], vec![])).unwrap();
     assert_eq!(instruction(&instance, 0), add(30, 5, tensor(21)));
     assert_eq!(instruction(&instance, 1), add(31, 30, number(7)));
@@ -105,7 +105,7 @@ fn what_differs_is_said_and_remembered() {
     instance.take(&next(&mut sender, 22, told, vec![(0, Scalar::Int(9))])).unwrap();
     assert_eq!(instruction(&instance, 0), add(22, 6, tensor(21)));
     instance.take(&next(&mut sender, 24, vec![], vec![])).unwrap();
-    // Whole numbers count on.
+    // Integers count.
     assert_eq!(instruction(&instance, 0), add(24, 6, tensor(23)));
     assert_eq!(instruction(&instance, 1), add(25, 24, number(11)));
     instance.take(&next(&mut sender, 26, vec![], vec![])).unwrap();
@@ -135,7 +135,7 @@ fn an_iteration_may_come_in_parts() {
     assert_eq!(instance.take(&part(0, 1, 0)), Ok(0));
     assert_eq!(instance.take(&part(1, 2, 1)), Ok(0));
     assert_eq!(instance.bindings.tensor(Name::Outside(1)), TensorId(21));
-    // What is left of frees may follow.
+    // The remaining frees may follow.
     assert_eq!(instance.take(&part(2, 2, 3)), Ok(1));
 }
 
@@ -144,7 +144,7 @@ fn two_ends_that_disagree_say_so() {
     let told = [vec![(0, TensorId(6))], vec![]];
     for (tensors, numbers) in told.into_iter().zip([vec![], vec![(0, Scalar::Int(1))]]) {
         let (mut instance, mut sender) = instance();
-        // One iteration does not arrive.
+        // One iteration is lost.
         next(&mut sender, 22, tensors, numbers);
         let error = instance.take(&next(&mut sender, 24, vec![], vec![])).unwrap_err();
         assert_eq!(error, TemplateError::Digest { number: 3 });
@@ -229,6 +229,6 @@ fn frees_follow_the_last_use() {
     };
     let want = [one, free(17), two, free(20), three.clone(), free(21), free(18)];
     assert_eq!(of(0, 0), want);
-    // A part knows nothing of what is used by others.
+    // A part does not consider uses in other parts.
     assert_eq!(of(2, 1), [three, free(17), free(20), free(18)]);
 }

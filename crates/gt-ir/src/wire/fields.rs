@@ -1,4 +1,4 @@
-//! The types that fields have.
+//! The encoding of primitive types and containers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use smallvec::{Array, SmallVec};
 
 use super::{DecodeError, Decoded, Record, Sink, Source};
 
-/// As much room as is made for a list before its records are there.
+/// The most records that room is reserved for before a list is read.
 const ROOM: usize = 1024;
 
 impl Record for bool {
@@ -74,7 +74,7 @@ macro_rules! signed {
 
 signed!(i32, i64);
 
-/// Random, so that nothing is gained by writing it shorter.
+/// Fixed length: its values are random.
 impl Record for u128 {
     fn write<S: Sink>(&self, to: &mut S) {
         to.bytes(&self.to_le_bytes());
@@ -97,7 +97,7 @@ impl Record for f64 {
     }
 }
 
-/// In nanoseconds; those of half a millennium are enough.
+/// In nanoseconds as a u64, which suffices for half a millennium.
 impl Record for Duration {
     #[inline]
     fn write<S: Sink>(&self, to: &mut S) {

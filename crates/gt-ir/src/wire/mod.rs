@@ -1,12 +1,13 @@
-//! Records as bytes: each is described once, and written, read and measured by that.
+//! The wire format: each record is described once, from which writing, reading and measuring
+//! follow.
 //!
-//! A record lists its fields in order ([`record!`](crate::record)); the type of a field says how it
-//! is written. Numbers are short where they are small, tensors stand as differences from the last
-//! one made, large data goes in frames of its own. Reading checks everything: any bytes give a
-//! value or an error. Types that do not contain themselves cannot recurse.
+//! [`record!`](crate::record) lists a record's fields in order; a field's type decides its
+//! encoding. Integers are varints, tensor ids are differences from the last tensor made, and large
+//! data goes in separate frames. Reading checks everything: any bytes decode to a value or an
+//! error. No record contains itself, so reading cannot recurse without bound.
 //!
 //! - [`sink`]: where fields are written, or counted; [`source`]: where they are read.
-//! - [`fields`]: the types that fields have; [`values`]: shapes, numbers and tensors' data.
+//! - [`fields`]: primitive types and containers; [`values`]: shapes, numbers and tensors' data.
 
 mod fields;
 mod sink;
@@ -18,7 +19,7 @@ pub use values::Made;
 pub use sink::{DATA_FRAME, Frames, Length, Sink};
 pub use source::Source;
 
-/// Why bytes are not what was expected.
+/// Why bytes do not decode.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DecodeError {
     #[error("{wanted} bytes expected, {left} are left")]
@@ -44,7 +45,7 @@ pub enum DecodeError {
 /// The result of reading.
 pub type Decoded<T> = Result<T, DecodeError>;
 
-/// What can be written as bytes and read again. Every record takes a byte at least.
+/// A type with an encoding. Every record takes at least one byte.
 pub trait Record: Sized {
     /// Writes it.
     fn write<S: Sink>(&self, to: &mut S);
@@ -55,8 +56,8 @@ pub trait Record: Sized {
     /// The bytes are not what [`Record::write`] writes.
     fn read(from: &mut Source) -> Decoded<Self>;
 
-    /// How many bytes it takes as the first of a message, data included. Later ones are shorter:
-    /// tensors stand as differences.
+    /// Its length in bytes as the first record of a message, including data. Later ones may be
+    /// shorter, as tensor ids are differences.
     fn length(&self) -> usize {
         let mut length = Length::default();
         self.write(&mut length);
@@ -64,7 +65,8 @@ pub trait Record: Sized {
     }
 }
 
-/// Describes a record: the fields of a struct in order, or the variants of an enum with their codes.
+/// Describes a record: the fields of a struct in order, or the variants of an enum with their
+/// codes.
 ///
 /// ```
 /// use gt_ir::record;

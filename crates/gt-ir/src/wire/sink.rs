@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-/// Data up to this length stands among the records.
+/// Data up to this length is inline among the records.
 pub const INLINE: usize = 4096;
-/// Longer data is cut into frames of this length.
+/// Longer data is split into frames of this length.
 pub const DATA_FRAME: usize = 32 << 20;
 
 /// Takes the bytes of fields.
@@ -13,13 +13,13 @@ pub trait Sink {
 
     fn bytes(&mut self, bytes: &[u8]);
 
-    /// Data that is too long to stand among the records.
+    /// Data that is too long to be inline.
     fn data(&mut self, data: &Bytes);
 
-    /// The tensor that was made last, from which others differ little.
+    /// The tensor that was made last, the base of differences.
     fn last(&mut self) -> &mut u64;
 
-    /// Seven bits a byte, the lowest first: small numbers are short.
+    /// LEB128: seven bits per byte, the lowest first.
     #[inline]
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
@@ -29,7 +29,7 @@ pub trait Sink {
         self.byte(value as u8);
     }
 
-    /// A number near `base`, as the difference, which is short in either direction.
+    /// A number as its zigzag-encoded difference from `base`.
     #[inline]
     fn near(&mut self, value: u64, base: u64) {
         let difference = value.wrapping_sub(base) as i64;
@@ -68,7 +68,7 @@ impl Sink for Frames {
     }
 }
 
-/// Counts the bytes instead.
+/// Counts bytes instead of writing them.
 #[derive(Default)]
 pub struct Length {
     pub bytes: usize,

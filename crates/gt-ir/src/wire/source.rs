@@ -4,10 +4,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::{DecodeError, Decoded};
 
-/// What is left of a message. What is not there is an error, never a panic.
+/// The unread rest of a message. Reading past the end is an error, never a panic.
 pub struct Source<'a> {
     rest: &'a [u8],
-    /// The data frames that are not used yet.
+    /// The unread data frames.
     data: &'a [Bytes],
     /// As in [`super::Sink::last`].
     pub(super) last: u64,
@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A number as [`super::Sink::varint`] writes it.
+    /// Reads [`super::Sink::varint`].
     #[inline]
     pub fn varint(&mut self) -> Decoded<u64> {
         let mut value = 0u64;
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
         Err(DecodeError::BadNumber)
     }
 
-    /// A number as [`super::Sink::near`] writes it.
+    /// Reads [`super::Sink::near`].
     #[inline]
     pub fn near(&mut self, base: u64) -> Decoded<u64> {
         let coded = self.varint()?;
@@ -74,8 +74,8 @@ impl<'a> Source<'a> {
         Ok(base.wrapping_add(difference as u64))
     }
 
-    /// How many records follow: no more than the rest has room for, as each takes a byte, so that
-    /// a forged count cannot make the reader allocate.
+    /// Reads a count of records. It must not exceed the bytes left, as each record takes at least
+    /// one: a forged count cannot make the reader allocate.
     pub fn count(&mut self) -> Decoded<usize> {
         let count = self.varint()?;
         if count > self.rest.len() as u64 {
@@ -85,7 +85,7 @@ impl<'a> Source<'a> {
         Ok(count as usize)
     }
 
-    /// `length` bytes from the data frames; only as much memory as really came is taken.
+    /// Reads `length` bytes from the data frames. Allocates no more than was received.
     pub fn data(&mut self, length: usize) -> Decoded<Bytes> {
         let (first, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
         self.data = rest;
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
     /// Checks that everything was read.
     ///
     /// # Errors
-    /// Something is left.
+    /// Bytes are left.
     pub fn finish(&self) -> Decoded<()> {
         let left = self.rest.len() + self.data.iter().map(Bytes::len).sum::<usize>();
         if self.rest.is_empty() && self.data.is_empty() {

@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 use crate::shape::{MAX_RANK, Shape};
 use crate::sharding::Block;
 
-/// As the difference from the tensor that was made last.
+/// Encoded as the difference from the tensor that was made last.
 impl Record for TensorId {
     #[inline]
     fn write<S: Sink>(&self, to: &mut S) {
@@ -28,7 +28,7 @@ impl Record for TensorId {
     }
 }
 
-/// A tensor that is made: those that follow differ little from it.
+/// A tensor that is made: the base of the differences that follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Made(pub TensorId);
 
@@ -141,7 +141,7 @@ record!(enum Attribute {
     5 => Ints(values),
 });
 
-/// The codes of scalars, and one more for tensors.
+/// Shares its codes with `Scalar`, with one more for tensors.
 impl Record for Operand {
     #[inline]
     fn write<S: Sink>(&self, to: &mut S) {
@@ -171,7 +171,7 @@ impl Record for Operand {
 
 record!(struct SharedBlock { pid, fd, length, token });
 
-/// Short data stands among the records, long data in frames of its own.
+/// Short data is inline, long data in separate frames.
 impl Record for Content {
     fn write<S: Sink>(&self, to: &mut S) {
         match self {

@@ -1,4 +1,4 @@
-//! The events of what a device does: commands, parts of iterations, pieces.
+//! Emits the device's events: commands, parts of iterations, pieces.
 
 use gt_ir::event::{EventKind, Mix, Subject, What};
 use gt_ir::exchange::{Exchange, Piece, SlotId};
@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::work::Out;
 
 impl<E: Engine> Device<E> {
-    /// What it has done since it started.
+    /// The worker's statistics since it started.
     pub fn stats(&self) -> WorkerStats {
         let mut compilation = self.programs.stats();
         let (time, failures) = self.engine.background();
@@ -30,8 +30,8 @@ impl<E: Engine> Device<E> {
 
     /// Emits that a command begins.
     pub fn emit_command(&mut self, command: &WorkerCommand) {
-        // Frees take no time, and stand between the instructions that use their tensors; iterations
-        // emit their parts.
+        // Frees take no time, and would split runs of equal instructions; iterations emit their
+        // parts.
         if let WorkerCommand::Free(_) | WorkerCommand::Invoke(_) = command {
             return;
         }
@@ -43,15 +43,14 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Emits that a part of an iteration begins which makes or needs a tensor: of a hot path's
-    /// number, or of a batch.
+    /// Emits that a part begins, of the iteration of a hot path with this number, or of a batch.
     pub fn emit_part(&mut self, tensor: TensorId, number: Option<u32>) {
         let mix = Mix::default();
         let what = number.map_or(What::Batch { mix }, |number| What::HotPath { number, mix });
         self.begin_event(EventKind::Run, Subject { what, signal: 0, tensor });
     }
 
-    /// Emits that a block goes to another slot.
+    /// Emits that a block is sent to another slot.
     pub fn emit_send(
         &mut self,
         exchange: &Exchange,
@@ -68,7 +67,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Emits that the engine carries out an exchange together with others.
+    /// Emits that the engine carries out a joint exchange.
     pub fn emit_join(&mut self, exchange: &Exchange, input: Option<Meta>) {
         let what = What::Join { collective: exchange.collective };
         let output = exchange.output.as_ref();
@@ -79,7 +78,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Emits that a block has come from another slot.
+    /// Emits that a piece was received from another slot.
     pub fn emit_piece(&mut self, piece: &Piece) {
         let LaneId { session, .. } = piece.to;
         self.events.turn_to(session);
@@ -95,7 +94,7 @@ impl<E: Engine> Device<E> {
         self.events.begin(kind, subject, now, &self.stats);
     }
 
-    /// The worker has nothing to do for now: what it was at has ended.
+    /// Ends the open event, as the worker's turn is over, and sends events if that is due.
     pub fn pause(&mut self, out: &mut Vec<Out>, held: impl Fn(&mut Vec<Share>)) {
         if self.events.is_on {
             self.events.end(self.engine.now(), &self.stats);
@@ -103,7 +102,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Sends the events, if it is time for it or `at_once`; `held` says what sessions hold.
+    /// Sends the events if that is due or `at_once`; `held` fills in the bytes that sessions hold.
     pub fn send_events(
         &mut self,
         at_once: bool,

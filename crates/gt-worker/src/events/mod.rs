@@ -1,8 +1,7 @@
-//! What a worker does with its time, emitted as events while somebody watches.
+//! The worker's events: how it spends its time, emitted while there is a watcher.
 //!
-//! Everything between the beginning of a batch and its end belongs to some event. Small
-//! instructions of one kind that follow one another are one event: then there is no need to look at
-//! the clock for each.
+//! All time within a turn belongs to some event. A run of small instructions of one kind is one
+//! event, so that the clock need not be read for each.
 
 mod emit;
 
@@ -14,40 +13,40 @@ use gt_ir::message::{Failure, Message, WorkerStats};
 use gt_ir::status::{Report, Share};
 use gt_ir::{Content, Meta};
 
-/// An event that reads and writes so many bytes is not extended.
+/// An event that has read and written this many bytes is not extended.
 const LARGE: u64 = 32 << 10;
-/// How many events are kept until they are sent; the rest is counted.
+/// The most events kept until they are sent; the rest are dropped and counted.
 const MOST: usize = 1 << 12;
-/// How often they are sent at most,
+/// The minimum interval between sends, unless there are [`MANY`] events.
 const EVERY: Duration = Duration::from_millis(20);
-/// unless there are so many.
+/// This many events are sent at once.
 const MANY: usize = 1 << 10;
 
 /// The events of one worker.
 pub(crate) struct Emitter {
     pub is_on: bool,
-    /// How far the clock that events are told by is ahead of the engine's, in nanoseconds.
+    /// How far the clock of the events is ahead of the engine's, in nanoseconds.
     ahead: i64,
     open: Option<OpenEvent>,
-    /// Whose events they are.
+    /// The session that events belong to.
     session: u32,
     events: Vec<Event>,
     dropped: u64,
     busy: [Duration; Activity::ALL.len()],
     sessions: Vec<Share>,
-    /// When it was turned on, by that clock.
+    /// When it was turned on, by the clock of the events.
     since: Duration,
-    /// When events were sent last, and whether there was anything since.
+    /// When events were sent last, and whether there are any since.
     sent: Duration,
     is_new: bool,
 }
 
-/// An event that goes on.
+/// An event that has not ended.
 struct OpenEvent {
     event: Event,
-    /// How many bytes it has read and written.
+    /// The bytes that it has read and written.
     work: u64,
-    /// How many operations had failed before.
+    /// `operations_failed` when it began.
     failed_before: u64,
 }
 
@@ -68,8 +67,7 @@ impl Emitter {
         }
     }
 
-    /// Begins to note, or ends; the clock that events are told by shows `there` when the
-    /// engine's shows `here`.
+    /// Turns events on or off. Their clock shows `there` when the engine's shows `here`.
     pub fn observe(&mut self, is_on: bool, here: Duration, there: Duration) {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
         if is_on && !self.is_on {
@@ -83,12 +81,12 @@ impl Emitter {
         }
     }
 
-    /// The time that is told for one of the engine's.
+    /// Converts a time of the engine's clock to the clock of the events.
     fn there(&self, here: Duration) -> Duration {
         Duration::from_nanos(here.as_nanos().saturating_add_signed(self.ahead.into()) as u64)
     }
 
-    /// Whether what comes next goes on with the event under way.
+    /// Extends the open event by a command with this subject, if that is possible.
     pub fn goes_on(&mut self, subject: Subject) -> bool {
         let Some(open) = &mut self.open else { return false };
         let Event { what, session, signal, .. } = open.event;
@@ -101,13 +99,13 @@ impl Emitter {
         true
     }
 
-    /// An event begins, and the one before it ends; the engine's clock shows `now`.
+    /// Begins an event and ends the one before it; `now` is the engine's time.
     pub fn begin(&mut self, kind: EventKind, subject: Subject, now: Duration, stats: &WorkerStats) {
         self.end(now, stats);
         let begin = self.there(now);
         let Subject { what, signal, tensor } = subject;
         let session = self.session;
-        // The dispatcher knows which worker it is.
+        // A placeholder: the dispatcher fills in the worker.
         let track = Track::Worker(WorkerId(0));
         let (count, failed, bytes) = (1, 0, 0);
         let event = Event {
@@ -126,7 +124,8 @@ impl Emitter {
         self.open = Some(OpenEvent { event, work: 0, failed_before: stats.operations_failed });
     }
 
-    /// The event under way stands for so many instructions: an iteration, or a batch, with this mix of activities.
+    /// The open event, an iteration or a batch, is of so many instructions with this mix of
+    /// activities.
     pub fn spans(&mut self, instructions: u64, parts: Mix) {
         if let Some(OpenEvent { event, .. }) = &mut self.open {
             event.count = instructions.try_into().unwrap_or(u32::MAX);
@@ -136,25 +135,25 @@ impl Emitter {
         }
     }
 
-    /// The event under way reads a tensor,
+    /// The open event reads a tensor.
     pub fn reads(&mut self, meta: &Meta) {
         if let Some(open) = &mut self.open {
             open.work += meta.bytes() as u64;
         }
     }
 
-    /// or makes one.
+    /// The open event makes a tensor.
     pub fn makes(&mut self, meta: &Meta) {
         if let Some(open) = &mut self.open {
             open.work += meta.bytes() as u64;
-            // What a move makes of the blocks it has got is more than was moved.
+            // The tensor that a move assembles is larger than what was moved.
             if open.event.kind != EventKind::Move {
                 open.event.bytes += meta.bytes() as u64;
             }
         }
     }
 
-    /// The event under way reads a value for a client, if it can.
+    /// The open event reads a value for a client.
     pub fn fetches(&mut self, result: &Result<Content, Failure>) {
         if let Some(OpenEvent { event, .. }) = &mut self.open {
             match result {
@@ -164,17 +163,17 @@ impl Emitter {
         }
     }
 
-    /// The event under way moves a block.
+    /// The open event moves a block.
     fn moves(&mut self, meta: &Meta) {
         if let Some(open) = &mut self.open {
             open.event.bytes = meta.bytes() as u64;
         }
     }
 
-    /// The event under way ends.
+    /// Ends the open event.
     pub fn end(&mut self, now: Duration, stats: &WorkerStats) {
         let Some(OpenEvent { mut event, failed_before, .. }) = self.open.take() else { return };
-        // An iteration without a program is its instructions, which have emitted events of their own.
+        // Without a program, the instructions have emitted events of their own.
         if let What::HotPath { mix, .. } | What::Batch { mix } = event.what
             && mix == Mix::default()
         {
@@ -186,7 +185,7 @@ impl Emitter {
         self.add(event);
     }
 
-    /// A plan of so many steps was made ready just now, for the iteration under way.
+    /// A plan of so many steps was prepared for the open event, which begins when that ended.
     pub fn compiled(&mut self, begin: Duration, end: Duration, steps: usize) {
         let (begin, end) = (self.there(begin), self.there(end));
         let Some(OpenEvent { event, .. }) = &mut self.open else { return };
@@ -196,7 +195,7 @@ impl Emitter {
         self.add(compiled);
     }
 
-    /// Notes an event that is over.
+    /// Accounts for a finished event and queues it.
     fn add(&mut self, event: Event) {
         self.is_new = true;
         let time = event.end.saturating_sub(event.begin);
@@ -209,7 +208,7 @@ impl Emitter {
             }
             what => self.busy[activity(event.kind, what) as usize] += time,
         }
-        // What commands the worker for itself is nobody's.
+        // Control commands count as busy time only.
         if event.what == What::Control {
             return;
         }
@@ -220,7 +219,7 @@ impl Emitter {
         }
     }
 
-    /// What follows is a session's.
+    /// Attributes the events that follow to a session.
     pub fn turn_to(&mut self, session: u32) {
         self.session = session;
     }
@@ -229,7 +228,7 @@ impl Emitter {
         self.sessions.retain(|share| share.session != session);
     }
 
-    /// A session's part; mostly it is the one that was asked for last, which stands first.
+    /// A session's share; the most recently used one is first.
     fn share(&mut self, session: u32) -> &mut Share {
         if self.sessions.first().is_none_or(|share| share.session != session) {
             match self.sessions.iter().position(|share| share.session == session) {
@@ -244,7 +243,8 @@ impl Emitter {
         &mut self.sessions[0]
     }
 
-    /// Gives what is new, if it is time for it or `at_once`; the engine's clock shows `now`.
+    /// The messages with new events and a report, if they are due or `at_once`; `now` is the
+    /// engine's time.
     pub fn send(
         &mut self,
         now: Duration,
@@ -283,7 +283,7 @@ impl Emitter {
     }
 }
 
-/// What a worker does in an event of one operation.
+/// The activity of an event without a mix.
 fn activity(kind: EventKind, what: What) -> Activity {
     match (kind, what) {
         (EventKind::Compile, _) => Activity::Compile,

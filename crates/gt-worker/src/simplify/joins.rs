@@ -1,8 +1,8 @@
-//! Zeros with parts put into them, added up.
+//! Simplifies sums of zero tensors with slices assigned, as they arise as gradients of slices.
 //!
-//! The gradient of `x[a]` and `x[b]` is `0 with ga at a` plus `0 with gb at b`. Where the parts do
-//! not overlap, that is `0 with ga at a and gb at b`; where they cover everything along one axis,
-//! it is `ga` and `gb` side by side.
+//! The gradient of `x[a]` and `x[b]` is `0 with ga at a` plus `0 with gb at b`. If the slices do
+//! not overlap, that is `0 with ga at a and gb at b`; if they cover everything along one axis, it
+//! is the concatenation of `ga` and `gb`.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::operation::ints;
@@ -18,19 +18,19 @@ use smallvec::smallvec;
 use super::{Links, PlanWriter};
 use crate::plan::{Plan, Step};
 
-/// The most parts that are joined: each is compared with all others.
+/// The most parts that are joined, as each is compared with all others.
 const MOST: usize = 64;
 
-/// A tensor of zeros with parts put into it that do not overlap.
+/// Zeros with values assigned to blocks that do not overlap.
 #[derive(Clone)]
 pub struct Joined {
-    /// The zeros.
+    /// The value that is all zeros.
     zeros: u32,
-    /// Where each part is, and its value.
+    /// Each block and its value.
     parts: Vec<(Block, u32)>,
 }
 
-/// The sums of such tensors, by their steps; only the largest are of use.
+/// The sums of such tensors, by the step that makes them. Inner sums of larger ones are unused.
 pub fn find(plan: &Plan) -> FxHashMap<usize, Joined> {
     let links = Links::new(plan);
     let mut known: FxHashMap<usize, Joined> = FxHashMap::default();
@@ -46,7 +46,7 @@ pub fn find(plan: &Plan) -> FxHashMap<usize, Joined> {
     sums
 }
 
-/// Zeros with one part.
+/// Recognizes zeros with one part.
 fn single(links: &Links, step: &Step) -> Option<Joined> {
     if step.operation.id != SLICE_ASSIGN.id || !step.varying.is_empty() {
         return None;
@@ -70,7 +70,7 @@ fn single(links: &Links, step: &Step) -> Option<Joined> {
     fits.then(|| Joined { zeros, parts: vec![(block, value)] })
 }
 
-/// The sum of two.
+/// Recognizes the sum of two.
 fn sum(links: &Links, step: &Step, known: &FxHashMap<usize, Joined>) -> Option<Joined> {
     if step.operation.id != ADD.id {
         return None;

@@ -1,11 +1,11 @@
-//! Plans made simpler, for whichever engine: the same values from less work.
+//! Rewrites of plans, independent of the engine: the same values with less work.
 //!
-//! - [`products`]: a product summed over its batch, as the gradient of a layer's weight, is one
-//!   product of longer matrices.
-//! - [`joins`]: zeros with parts put into them and added up, as the gradients of slices, are the
-//!   parts side by side.
+//! - [`products`]: a batched product summed over its batch, such as the gradient of a layer's
+//!   weight, becomes one product of longer matrices.
+//! - [`joins`]: a sum of zeros with slices assigned, such as the gradient of slices, becomes a
+//!   concatenation.
 //!
-//! What nothing needs is left out.
+//! Dead steps are removed.
 
 mod joins;
 mod products;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::plan::{Plan, Source, Step};
 
-/// The same plan with less to do.
+/// An equivalent plan with less work.
 pub fn simplify(plan: &Plan) -> Plan {
     let plan = without_the_unneeded(plan);
     let found = Found { products: products::find(&plan), joins: joins::find(&plan) };
@@ -26,7 +26,7 @@ pub fn simplify(plan: &Plan) -> Plan {
     without_the_unneeded(&rewrite(&plan, &found))
 }
 
-/// What is computed in another way, by the step that gives it.
+/// The rewrites found, by the step that makes the result.
 struct Found {
     products: FxHashMap<usize, products::Summed>,
     joins: FxHashMap<usize, joins::Joined>,
@@ -52,14 +52,14 @@ fn without_the_unneeded(plan: &Plan) -> Plan {
     let mut writer = PlanWriter::new(plan);
     for (index, step) in plan.steps.iter().enumerate() {
         let is_needed = needed[plan.inputs.len() + index];
-        // A step that is left out is never asked for.
+        // No remaining step reads the value of a removed one.
         let value = if is_needed { writer.copy(step) } else { u32::MAX };
         writer.values.push(value);
     }
     writer.finish(plan)
 }
 
-/// Which values are outputs, or needed for one.
+/// Which values are outputs, or used by a needed step.
 fn needed(plan: &Plan) -> Vec<bool> {
     let mut needed = vec![false; plan.values()];
     plan.outputs.iter().for_each(|&value| needed[value as usize] = true);
@@ -71,10 +71,10 @@ fn needed(plan: &Plan) -> Vec<bool> {
     needed
 }
 
-/// A plan on its way to be another one.
+/// Builds a new plan from an old one.
 struct PlanWriter {
     plan: Plan,
-    /// The new plan's values, by those of the old one.
+    /// The new plan's value for each value of the old one.
     values: Vec<u32>,
 }
 
@@ -85,7 +85,7 @@ impl PlanWriter {
         PlanWriter { values: (0..plan.inputs.len() as u32).collect(), plan: new }
     }
 
-    /// Adds a step as it was.
+    /// Appends a step of the old plan, with its operands renumbered.
     fn copy(&mut self, step: &Step) -> u32 {
         let new = |value: &u32| self.values[*value as usize];
         let operands = step.operands.iter().map(|source| source.map(new)).collect();
@@ -94,7 +94,7 @@ impl PlanWriter {
         self.plan.values() as u32 - 1
     }
 
-    /// Adds an operation on values of the new plan.
+    /// Appends an operation on values of the new plan.
     fn push(&mut self, operation: &'static Operation, operands: &[u32], given: Attributes) -> u32 {
         let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
         let value = self.plan.push(&|_| true, operation, operands, given, SmallVec::new());
@@ -107,7 +107,7 @@ impl PlanWriter {
     }
 }
 
-/// How steps of a plan hang together.
+/// Def-use information of a plan.
 struct Links<'a> {
     plan: &'a Plan,
     uses: Vec<u32>,
@@ -121,13 +121,13 @@ impl<'a> Links<'a> {
         Links { plan, uses }
     }
 
-    /// The step that makes a value, with its place.
+    /// The step that makes a value, with its index.
     fn maker(&self, source: &Source) -> Option<(usize, &'a Step)> {
         let place = (*source.tensor()? as usize).checked_sub(self.plan.inputs.len())?;
         Some((place, &self.plan.steps[place]))
     }
 
-    /// The same, if nothing else needs the value.
+    /// The same, if the value has no other use.
     fn only_maker(&self, source: &Source) -> Option<(usize, &'a Step)> {
         let is_only = self.uses[*source.tensor()? as usize] == 1;
         self.maker(source).filter(|_| is_only)
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(names(&simple), ["reshape", "reshape", "permute", "matmul"]);
         assert_eq!(*simple.meta(simple.outputs[0]).tensor().unwrap(), meta(&[2, 3]));
 
-        // Turned afterwards, and with the summed axis kept.
+        // Transposed afterwards, and with the summed axis kept.
         let mut given = plan(&[&[4, 5, 2], &[4, 5, 3]]);
         let turned = turn(&mut given, 0);
         let product = push(&mut given, &matmul::MATMUL, &[turned, 1], smallvec![]);
@@ -201,14 +201,14 @@ mod tests {
         let last = sum(&mut given, product, &[0], false);
         given.outputs = vec![last, product];
         assert_eq!(names(&simplify(&given)), ["permute", "matmul", "sum"]);
-        // Another axis than the batch.
+        // A sum over an axis that is not the batch.
         given.outputs.clear();
         let rows = sum(&mut given, product, &[1], false);
         given.outputs = vec![rows];
         assert_eq!(names(&simplify(&given)), ["permute", "matmul", "sum"]);
     }
 
-    /// Zeros of 6 by 2 with a part put into them.
+    /// Zeros of shape 6 by 2 with rows assigned.
     fn padded(plan: &mut Plan, value: u32, start: i64, rows: i64) -> u32 {
         let attributes =
             smallvec![Attribute::dims(&meta(&[6, 2]).shape), Attribute::DType(DType::F32)];
@@ -237,9 +237,9 @@ mod tests {
     #[test]
     fn gradients_of_slices_are_put_side_by_side() {
         assert_eq!(of_slices(&[(2, 2), (0, 2), (4, 2)]), ["cat"]);
-        // There is a gap.
+        // With a gap.
         assert_eq!(of_slices(&[(0, 2), (3, 3)]), ["full", "slice_assign", "slice_assign"]);
-        // Two overlap.
+        // With an overlap.
         let both = ["full", "slice_assign", "full", "slice_assign", "add"];
         assert_eq!(of_slices(&[(0, 4), (3, 3)]), both);
     }

@@ -1,7 +1,7 @@
-//! Products summed over all axes of their batch.
+//! Rewrites batched products summed over all batch axes.
 //!
-//! The sum over `b` of `a[b].T @ c[b]` is `A.T @ C`, where `A` and `C` have the rows of all `b` one
-//! below the other. The batch is never made, and long matrices are multiplied faster.
+//! The sum over `b` of `a[b].T @ c[b]` is `A.T @ C`, where `A` and `C` stack the rows of all `b`.
+//! The batched product is never materialized, and products of long matrices are faster.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::operation::ints;
@@ -15,15 +15,15 @@ use smallvec::smallvec;
 use super::{Links, PlanWriter};
 use crate::plan::{Plan, Step};
 
-/// Such a sum: `a` and `c` are values, and both have the batch's axes first.
+/// Such a sum: `a` and `c` are values whose leading axes are the batch.
 pub struct Summed {
     a: u32,
     c: u32,
-    /// Whether the product is turned before it is summed.
+    /// Whether the product is transposed before it is summed.
     is_turned: bool,
 }
 
-/// The sums, by their steps.
+/// The sums, by the step that makes them.
 pub fn find(plan: &Plan) -> FxHashMap<usize, Summed> {
     let links = Links::new(plan);
     let steps = plan.steps.iter().enumerate();
@@ -60,7 +60,7 @@ fn summed(links: &Links, step: &Step) -> Option<Summed> {
     (is_alike(a) && is_alike(*c)).then_some(Summed { a, c: *c, is_turned })
 }
 
-/// Whether a step exchanges the last two axes.
+/// Whether a step transposes the last two axes.
 fn turns(step: &Step) -> bool {
     let rank = step.output.shape.rank();
     step.operation.id == PERMUTE.id && rank > 2 && {

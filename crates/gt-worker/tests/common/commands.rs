@@ -1,4 +1,4 @@
-//! Short ways to write commands down.
+//! Shorthands for commands.
 
 use std::sync::Arc;
 
@@ -76,14 +76,14 @@ pub fn slots(count: u32) -> WorkerCommand {
     WorkerCommand::Slots((0..count).map(WorkerId).collect())
 }
 
-/// So many elements from `start` on.
+/// `length` elements from `start` on.
 pub fn block(start: usize, length: usize) -> Block {
     let mut block = Block::whole(shape(length));
     block.starts[0] = start;
     block
 }
 
-/// Makes `output` of pieces from slots, and sends none; they stand one after another, or are added.
+/// Makes `output` from the pieces of other slots, and sends none.
 pub fn gather(transfer: u64, output: u64, length: usize, from: &[(u32, Block)]) -> Exchange {
     let receive = |&(slot, at): &(u32, Block)| Receive { from: Sender::Slot(SlotId(slot)), at };
     Exchange {
@@ -98,7 +98,7 @@ pub fn gather(transfer: u64, output: u64, length: usize, from: &[(u32, Block)]) 
     }
 }
 
-/// Sends `input`, two numbers, to a slot, and makes `output` of its sum with what comes from there.
+/// Sends `input`, two numbers, to a slot, and makes `output`, its sum with that slot's piece.
 pub fn sum_with(transfer: u64, slot: u32, input: u64, output: u64) -> Exchange {
     let whole = block(0, 2);
     let from = [Sender::Own(whole), Sender::Slot(SlotId(slot))];
@@ -138,7 +138,7 @@ pub fn template(number: u32, base: u64, width: u32, steps: &[Of]) -> Definition 
     builder.finish(number, false)
 }
 
-/// Who sends invocations of a template.
+/// The sender of a template's invocations.
 pub struct Invoker {
     number: u32,
     steps: u32,
@@ -153,7 +153,7 @@ impl Invoker {
         Invoker { number: definition.number, steps: template.len() as u32, bindings }
     }
 
-    /// Another iteration, with tensors and numbers that are others than predicted.
+    /// Another iteration, with the tensors and numbers that differ from the prediction.
     pub fn next(
         &mut self,
         base: u64,

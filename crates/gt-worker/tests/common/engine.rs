@@ -1,4 +1,4 @@
-//! The simplest engine: vectors of numbers, and a few operations on them.
+//! A minimal engine: vectors of numbers, and a few operations on them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use gt_worker::{Engine, EngineError, Joining};
 /// Computes on vectors of float64. The logarithm of a negative number is an error, its square
 /// root a panic.
 pub struct Vectors {
-    /// The names of what was computed, in order.
+    /// The operations computed, in order.
     computed: Arc<Mutex<Vec<&'static str>>>,
 }
 
-/// A vector, as others hold it too.
+/// A shared vector.
 pub type Vector = Arc<Vec<f64>>;
 
 const LOWERED: [&str; 9] =
@@ -29,7 +29,7 @@ impl Vectors {
     }
 }
 
-/// An operand's numbers, as many as asked for.
+/// An operand's numbers; a scalar is broadcast to `length`.
 fn wide(operand: &Operand<Vector>, length: usize) -> Vec<f64> {
     match operand {
         Operand::Scalar(scalar) => vec![scalar.as_f64(); length],
@@ -122,7 +122,7 @@ impl Engine for Vectors {
         Duration::ZERO
     }
 
-    /// As if all others had given the same.
+    /// As if all members had contributed the same.
     fn join(&mut self, part: Joining<Vector>) -> Result<Vec<Vector>, EngineError> {
         self.computed.lock().unwrap().push("join");
         let members = part.joint.members.len() as f64;

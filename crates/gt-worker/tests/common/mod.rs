@@ -1,4 +1,4 @@
-//! What the tests of the worker share: a small engine, and a worker whose messages are looked at.
+//! Fixtures of the worker's tests: a small engine, and a worker whose messages are recorded.
 
 #![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
 
@@ -16,7 +16,7 @@ use gt_worker::{Options, Out, Work, Worker};
 pub use commands::*;
 pub use engine::Vectors;
 
-/// A worker, what it has sent, and what its engine has computed.
+/// A worker, its messages, and its engine's operations.
 pub struct Bench {
     pub worker: Worker<Vectors>,
     pub out: Vec<Out>,
@@ -42,17 +42,17 @@ impl Bench {
         Bench { worker, out: Vec::new(), computed }
     }
 
-    /// Hands a message over; nothing is computed.
+    /// Delivers a message; nothing is computed.
     pub fn hand(&mut self, message: Message) {
         self.worker.handle(message, &mut self.out);
     }
 
-    /// Hands commands over; nothing is computed.
+    /// Delivers commands; nothing is computed.
     pub fn queue(&mut self, lane: LaneId, commands: Vec<WorkerCommand>) {
         self.hand(Message::Work { lane, commands });
     }
 
-    /// Hands commands over, and lets the worker compute as long as it has something to do.
+    /// Delivers commands, and runs the worker until it is idle.
     pub fn work(&mut self, lane: LaneId, commands: Vec<WorkerCommand>) {
         self.queue(lane, commands);
         self.run();
@@ -62,7 +62,7 @@ impl Bench {
         while self.worker.step(&mut self.out) {}
     }
 
-    /// A piece of numbers arrives.
+    /// Delivers a piece, and runs the worker until it is idle.
     pub fn piece(&mut self, transfer: u64, from: u32, to: LaneId, numbers: &[f64]) {
         let result = Ok(Content::Data(data(numbers)));
         let piece = Piece { transfer: TransferId(transfer), from: SlotId(from), to, result };
@@ -70,7 +70,7 @@ impl Bench {
         self.run();
     }
 
-    /// The answers to fetches so far, by request: numbers, or why there are none.
+    /// Takes the answers to fetches so far, by request.
     pub fn values(&mut self) -> Vec<(u64, Result<Vec<f64>, String>)> {
         let mut values = Vec::new();
         self.out.retain(|out| match out {
@@ -84,7 +84,7 @@ impl Bench {
         values
     }
 
-    /// A tensor's numbers, or why there are none.
+    /// Fetches a tensor's numbers, or its failure.
     pub fn value(&mut self, lane: LaneId, tensor: u64) -> Result<Vec<f64>, String> {
         self.work(lane, vec![fetch(1_000_000, tensor)]);
         let values = self.values();
@@ -92,7 +92,7 @@ impl Bench {
         found.expect("the lane waits for something").1
     }
 
-    /// The lanes that were called broken, and why.
+    /// The `LaneBroken` messages sent.
     pub fn broken(&self) -> Vec<(LaneId, String)> {
         let broken = self.out.iter().filter_map(|out| match out {
             Out::Dispatcher(Message::LaneBroken { lane, reason }) => Some((*lane, reason.clone())),
@@ -101,7 +101,7 @@ impl Bench {
         broken.collect()
     }
 
-    /// How much weight of a lane is done.
+    /// The weight that a lane has completed.
     pub fn done(&self, of: LaneId) -> u64 {
         let done = self.out.iter().filter_map(|out| match out {
             Out::Dispatcher(Message::LaneDone { lane, weight }) if *lane == of => Some(*weight),
@@ -110,7 +110,7 @@ impl Bench {
         done.sum()
     }
 
-    /// The operations that the engine has computed since this was asked last.
+    /// The operations that the engine has computed since the last call.
     pub fn computed(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.computed.lock().unwrap())
     }
@@ -126,7 +126,7 @@ pub fn numbers(content: &Content) -> Vec<f64> {
     (0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect()
 }
 
-/// Numbers as they travel.
+/// Numbers as tensor data.
 pub fn data(numbers: &[f64]) -> TensorData {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     TensorData::new(gt_ir::DType::F64, shape(numbers.len()), bytes.into()).unwrap()

@@ -1,20 +1,20 @@
-//! When a client issues its batches, emitted as events while somebody watches.
+//! The client's events: when batches are issued.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use gt_ir::event::{Event, EventKind, Track};
 
-/// The events of one client. All times are by the client's own clock.
+/// The events of one client, in times of its own clock.
 #[derive(Default)]
 pub struct Issues {
     is_on: AtomicBool,
-    /// Since when a batch is gathered, in nanoseconds; 0 for none.
+    /// When the current batch got its first command, in nanoseconds; 0 for none.
     since: AtomicU64,
 }
 
 impl Issues {
-    /// Begins to emit, or ends.
+    /// Turns events on or off.
     pub fn observe(&self, on: bool) {
         if self.is_on.swap(on, Ordering::Relaxed) != on {
             self.since.store(0, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl Issues {
             0 => now,
             since => Duration::from_nanos(since).min(now),
         };
-        // The dispatcher knows whose it is.
+        // The dispatcher fills in the session.
         Event::of_batch(EventKind::Issue, Track::Client, 0, count, (since, now))
     }
 }

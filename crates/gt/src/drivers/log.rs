@@ -1,4 +1,4 @@
-//! Where the instruction log goes: to a file, to whoever takes [`tracing`]'s events, or nowhere.
+//! The sinks of the instruction log: a file, [`tracing`], or none.
 
 use std::fs::File;
 use std::io::{LineWriter, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gt_dispatcher::log::Log;
 use tracing::{Level, debug, enabled, info, warn};
 
-/// The log that the environment asks for, if it asks for one.
+/// The log that the environment configures, if any.
 pub fn log_from_environment() -> Option<Log> {
     let path = std::env::var_os("GT_INSTRUCTION_LOG").filter(|path| !path.is_empty());
     let path = path.map(PathBuf::from);
@@ -18,7 +18,7 @@ pub fn log_from_environment() -> Option<Log> {
     })
 }
 
-/// The log into a file, made anew, and to the terminal as the environment asks for.
+/// A log to a new file, and to `tracing` as the environment configures.
 pub fn log_to_file(path: &Path) -> std::io::Result<Option<Log>> {
     open(Some(path))
 }
@@ -42,7 +42,7 @@ fn open(path: Option<&Path>) -> std::io::Result<Option<Log>> {
     }))))
 }
 
-/// Tells of a line: who comes, goes and is refused is more important than what passes.
+/// Emits a line to `tracing`: links and refusals as info, commands as debug.
 fn tell(line: &str) {
     let field = |number| line.split(" | ").nth(number).unwrap_or_default();
     let is_worker = field(3).starts_with("WORKER");

@@ -1,7 +1,7 @@
-//! Drivers join the cores, which know no sockets and threads, to each other.
+//! Drivers: the I/O around the cores. They own sockets, threads and clocks, and pass messages.
 //!
-//! - [`embedded`]: all in one process; [`network`]: in processes of their own.
-//! - [`watch`]: looks at either, from another process.
+//! - [`embedded`]: all cores in one process; [`network`]: one process each.
+//! - [`watch`]: a watcher of either, from another process.
 
 pub mod embedded;
 mod issues;
@@ -16,10 +16,10 @@ use gt_worker::{Engine, Options, Work, Worker};
 use crate::compiled::Reports;
 use crate::environment;
 
-/// Makes a worker of a name, which may use some threads for one large operation.
+/// Makes a worker, given its name and the number of threads for one large operation.
 pub type MakeWorker<'a> = &'a dyn Fn(String, usize) -> Box<dyn Work>;
 
-/// A worker on an engine, which runs as the environment says: GT_WORKER_BATCH_SIZE, GT_CHECK_NAN.
+/// A worker on an engine, with options from GT_WORKER_BATCH_SIZE and GT_CHECK_NAN.
 pub fn worker_on<E: Engine + 'static>(name: String, engine: E) -> Box<dyn Work>
 where
     E::Tensor: 'static,

@@ -1,13 +1,12 @@
-//! Whether large tensors are cut over all workers unasked.
+//! Automatic sharding of large tensors, configured by `GT_AUTO_SHARD`.
 
 use gt_dispatcher::Dispatcher;
 use tracing::warn;
 
-/// From this size on, if `GT_AUTO_SHARD` says no other.
+/// The default threshold in bytes.
 const LARGE: usize = 1 << 20;
 
-/// Has a dispatcher shard automatically, if `GT_AUTO_SHARD` asks for it: `1`, or the size in
-/// bytes from which on tensors are cut.
+/// Enables automatic sharding if `GT_AUTO_SHARD` is `1` or a threshold in bytes.
 pub fn shard_from_environment(dispatcher: &mut Dispatcher) {
     let wanted = std::env::var("GT_AUTO_SHARD").unwrap_or_default();
     match wanted.trim() {

@@ -1,4 +1,4 @@
-//! Looks at a dispatcher from another process: what `gt top` and `gt trace` are made on.
+//! A watcher of a dispatcher in another process: the basis of `gt top` and `gt trace`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 /// How long a dispatcher may take to answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A connection to a dispatcher, for looking only.
+/// A read-only connection to a dispatcher.
 pub struct Watcher {
     link: Link,
     title: String,
@@ -77,17 +77,17 @@ impl Watcher {
         Watcher { link, title, names: FxHashMap::default(), requests: 0 }
     }
 
-    /// What is watched, for people.
+    /// What is watched, for display.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// What somebody is called, as far as events have told.
+    /// The name of an entity, if it was received with events.
     pub fn name(&self, named: Named) -> Option<&str> {
         self.names.get(&named).map(String::as_str)
     }
 
-    /// How everybody is.
+    /// Requests the status.
     ///
     /// # Errors
     /// The dispatcher is gone, or does not answer.
@@ -101,7 +101,7 @@ impl Watcher {
         })
     }
 
-    /// What has happened since the last time, up to so many events; and how many were lost.
+    /// Polls for up to `limit` events; also returns how many were dropped.
     ///
     /// # Errors
     /// The dispatcher is gone, or does not answer.
@@ -113,7 +113,7 @@ impl Watcher {
         })
     }
 
-    /// Waits for an answer of a kind; takes in names that come before it.
+    /// Waits for the answer that `wanted` accepts, and stores names that precede it.
     fn answer<T>(&mut self, wanted: impl Fn(Message) -> Option<T>) -> Result<T, NetError> {
         let until = Instant::now() + LIMIT;
         loop {
@@ -158,11 +158,11 @@ fn name() -> String {
     format!("watcher-{}", std::process::id())
 }
 
-/// What a process runs, as far as the system tells.
+/// The program that a process runs, from `/proc`.
 fn program(process: u32) -> String {
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    // The interpreter says less than what it runs.
+    // The script is more telling than the interpreter.
     let said = words.skip(1).find(|word| !word.starts_with('-') && !word.is_empty());
     said.map_or_else(String::new, |word| {
         let last = word.lines().next().unwrap_or_default().rsplit('/').next();

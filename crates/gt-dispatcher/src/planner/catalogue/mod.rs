@@ -63,8 +63,8 @@ pub struct TensorCopy {
 #[derive(Default)]
 pub struct Catalogue {
     pub slots: Slots,
-    home: Option<(SlotId, Arc<Layout>)>,
     /// The layout of tensors at the home slot, cached.
+    home: Option<(SlotId, Arc<Layout>)>,
     signals: FxHashMap<u32, Scope>,
     /// Incremented when a signal's meaning changes.
     signals_version: u64,
@@ -75,8 +75,8 @@ pub struct Catalogue {
     /// The slices of the iteration that is being planned.
     pub moving: Moving,
     tensors: FxHashMap<TensorId, TensorState>,
-    changes: u64,
     /// Incremented when a tensor's copies change.
+    changes: u64,
     /// The names of planner-made tensors, and the transfers, given so far.
     made: u64,
     transfers: u64,
@@ -100,8 +100,8 @@ impl Catalogue {
         Err(format!("tensor number {id} is out of range"))
     }
 
-    pub fn home(&mut self, meshes: &mut Meshes) -> Arc<Layout> {
     /// The layout of tensors at the home slot.
+    pub fn home(&mut self, meshes: &mut Meshes) -> Arc<Layout> {
         let slot = self.slots.home().expect("sessions are planned only with a worker");
         match &self.home {
             Some((home, layout)) if *home == slot => Arc::clone(layout),
@@ -132,8 +132,8 @@ impl Catalogue {
         self.signals_version
     }
 
-    pub fn changes(&self) -> u64 {
     /// A version of the tensors' copies: incremented when they change.
+    pub fn changes(&self) -> u64 {
         self.changes
     }
 
@@ -169,7 +169,8 @@ impl Catalogue {
         }
     }
 
-    /// Puts a tensor in place as an iteration leaves it; `true` marks extra copies. Emits no commands.
+    /// Puts a tensor in place as an iteration leaves it; `true` marks extra copies. Emits no
+    /// commands.
     pub fn lay(
         &mut self,
         id: TensorId,

@@ -1,4 +1,4 @@
-//! The client's end of an embedded runtime: what it has submitted, and what it waits for.
+//! The client's end of an embedded runtime: commands in flight, answers, and waiting threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, Weak};
@@ -12,20 +12,20 @@ use rustc_hash::FxHashMap;
 use super::lock;
 use crate::drivers::issues::Issues;
 
-/// How much weight of commands may be under way.
+/// The weight of commands that may be in flight.
 pub const WINDOW: u64 = 16 << 10;
 
-/// What one session has under way.
+/// The state of the session's client.
 #[derive(Default)]
 pub struct ClientEnd {
     session: OnceLock<Weak<dyn Outbox>>,
     answers: Mutex<FxHashMap<RequestId, Message>>,
     /// Why the dispatcher has ended the session.
     refused: OnceLock<String>,
-    /// Threads that wait for an answer or for room in the window.
+    /// Threads that wait for an answer, or for room in the window.
     waiters: Mutex<Vec<Thread>>,
     in_flight: AtomicU64,
-    /// The estimated cost of what is submitted and not yet run.
+    /// The estimated work of commands in flight.
     work: AtomicU64,
     pub issues: Issues,
 }
@@ -39,29 +39,34 @@ impl ClientEnd {
         self.session.get().and_then(Weak::upgrade)
     }
 
-    /// Whether commands wait in the session.
+    /// Whether the session has buffered commands.
     pub fn has_waiting(&self) -> bool {
         self.session().is_some_and(|session| session.has_waiting())
     }
 
-    /// Has the session submit what waits in it.
+    /// Has the session submit its buffered commands.
     pub fn flush(&self) {
         if let Some(session) = self.session() {
             session.flush();
         }
     }
 
-    /// Commands of this weight and cost are submitted.
+    /// Accounts for submitted commands of this weight and estimated work.
     pub fn submitted(&self, weight: u64, work: u64) {
         self.in_flight.fetch_add(weight, Ordering::Relaxed);
         self.work.fetch_add(work, Ordering::Relaxed);
+    }
+
+    /// Whether anything is submitted that is not reported as done.
+    pub fn is_at_work(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
     }
 
     pub fn is_full(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) > WINDOW
     }
 
-    /// The estimated cost of what is submitted and not yet run.
+    /// The estimated work of commands in flight.
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
     }
@@ -100,7 +105,7 @@ impl ClientEnd {
         lock(&self.answers).remove(&request)
     }
 
-    /// Has this thread unparked when something arrives, until [`ClientEnd::stop_waiting`].
+    /// Has this thread unparked on each arrival, until [`ClientEnd::stop_waiting`].
     pub fn wait(&self) {
         lock(&self.waiters).push(thread::current());
     }
@@ -117,7 +122,7 @@ impl ClientEnd {
         lock(&self.waiters).iter().for_each(Thread::unpark);
     }
 
-    /// In the child of a fork: the threads that waited are gone.
+    /// In the child of a fork: the waiting threads do not exist.
     pub fn after_fork(&self) {
         lock(&self.waiters).clear();
     }

@@ -1,4 +1,4 @@
-//! The session's side of an embedded runtime.
+//! The embedded driver: how a session submits commands to its runtime and waits for answers.
 
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -13,14 +13,14 @@ use gt_ir::{ClientCommand, RequestId};
 use super::runtime::Runtime;
 use crate::drivers::MakeWorker;
 
-/// A thread that waits does work up to this cost itself: waking another takes as long.
+/// A waiting thread does up to this much work itself: waking another takes as long.
 const OWN_WORK: u64 = 256 << 10;
 
-/// How long a wait lasts before the user may interrupt it,
+/// The interval at which a waiting thread checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);
-/// and how long a thread looks for the answer before it parks.
+/// How long a thread spins before it parks.
 const SPIN: Duration = Duration::from_micros(20);
-/// A thread that computes itself looks at the clock after so many turns.
+/// A thread that computes reads the clock once per so many turns.
 const TURNS: u32 = 8;
 
 pub struct EmbeddedDriver {
@@ -51,21 +51,22 @@ impl EmbeddedDriver {
         self.runtime.client.take_answer(request)
     }
 
-    /// Does the work on this thread until the answer is there, or there is nothing left to do that
-    /// another thread is not at. It looks for its own answer and for the user's interrupt between
-    /// turns: others' work does not hold it up.
+    /// Drives the cores on this thread until the answer is there (`Some`), or no work is left that
+    /// is not in the hands of another thread. Checks for the answer and the user's interrupt
+    /// between turns, so that other sessions' work does not delay it.
     fn work_for(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Option<Message>> {
         let (mut turns, mut asked) = (0, None);
         loop {
-            if let Some(answer) = self.take_answer(request) {
-                return Ok(Some(answer));
-            }
             let worked = {
                 let _call = self.runtime.enter();
-                self.runtime.step_all()
+                let passed = self.runtime.dispatch();
+                if let Some(answer) = self.runtime.client.take_answer(request) {
+                    return Ok(Some(answer));
+                }
+                passed | self.runtime.step_all()
             };
             if !worked {
-                return Ok(self.take_answer(request));
+                return Ok(None);
             }
             turns += 1;
             if turns % TURNS == 0 {
@@ -81,7 +82,7 @@ impl EmbeddedDriver {
     }
 }
 
-/// Has a thread unparked when something arrives, as long as it lives.
+/// A guard: while it lives, the thread is unparked on each arrival.
 struct Waiting<'a>(&'a Runtime);
 
 impl<'a> Waiting<'a> {
@@ -109,7 +110,7 @@ impl Driver for EmbeddedDriver {
     }
 
     fn submit(&self, batch: &mut Vec<ClientCommand>, work: u64) {
-        // Who asks for an answer will wait for it, and may do the work himself.
+        // After a request the thread will wait, and may do the work itself.
         let asks = batch.last().is_some_and(|command| command.request().is_some());
         self.runtime.submit(batch, work);
         if !asks {
@@ -126,7 +127,7 @@ impl Driver for EmbeddedDriver {
         while self.is_full() {
             self.check_open()?;
             self.runtime.wake();
-            // No lock is held: a fork may happen.
+            // No lock is held here, as the process may fork meanwhile.
             thread::park_timeout(SLICE);
             if interrupt() {
                 return Err(ClientError::Interrupted);
@@ -139,8 +140,9 @@ impl Driver for EmbeddedDriver {
         if self.runtime.client.work() <= OWN_WORK
             && let Some(answer) = self.work_for(request, &mut interrupt)?
         {
-            // What is left is for the threads.
-            if self.runtime.has_any_work() {
+            // What is left is for the threads; to unpark one for nothing costs as much as a small
+            // operation.
+            if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
                 self.runtime.wake();
             }
             return Ok(answer);
@@ -157,7 +159,7 @@ impl Driver for EmbeddedDriver {
                 std::hint::spin_loop();
                 continue;
             }
-            // The workers' threads may all be at long operations, but not the dispatcher.
+            // The workers' threads may all be in long operations: keep the dispatcher going.
             let passed = {
                 let _call = self.runtime.enter();
                 self.runtime.dispatch()

@@ -1,5 +1,4 @@
-//! Where watchers in other processes reach an embedded session: a socket file that only this user
-//! can open.
+//! The endpoint for watchers in other processes: a Unix socket that only this user can open.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -17,16 +16,17 @@ use gt_net::local::{LocalLink, socket_path};
 
 use super::runtime::Runtime;
 
-/// How long a watcher may be silent, and how long it may take to read.
+/// How long a watcher may be silent.
 const SILENCE: Duration = Duration::from_secs(60);
+/// How long a watcher may take to read a message.
 const READING: Duration = Duration::from_secs(1);
-/// How long until the next try to let watchers in, where one has failed.
+/// The delay before `accept` is retried after an error.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A socket file, and the thread that listens at it.
+/// The socket, and the thread that listens on it.
 pub struct Endpoint {
     path: PathBuf,
-    /// The socket file's number: another session of this process may have put its own there.
+    /// The socket file's inode, as another session of this process may have replaced the file.
     inode: u64,
     listener: Arc<UnixListener>,
     has_ended: Arc<AtomicBool>,
@@ -34,10 +34,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens for watchers; `None` where that is not possible: they are no part of the work.
+    /// Listens for watchers; `None` if that fails, as observability must not affect the work.
     pub fn open(runtime: &Arc<Runtime>) -> Option<Endpoint> {
         let path = socket_path(std::process::id()).ok()?;
-        // Of an earlier process with this number, or an earlier session of this one.
+        // A stale file of an earlier process with this id, or of an earlier session of this one.
         let _ = fs::remove_file(&path);
         let listener = Arc::new(UnixListener::bind(&path).ok()?);
         let inode = fs::symlink_metadata(&path).ok()?.ino();
@@ -59,7 +59,7 @@ impl Endpoint {
                         break;
                     }
                     let Ok((stream, _)) = accepted else {
-                        // No descriptor is left, perhaps: later there may be one.
+                        // Perhaps out of file descriptors: retry later.
                         thread::sleep(AGAIN);
                         continue;
                     };
@@ -74,10 +74,10 @@ impl Endpoint {
         Some(endpoint)
     }
 
-    /// In the child of a fork the endpoint is still the parent's.
+    /// In the child of a fork: closes the descriptor, and leaves the socket file to the parent.
     pub fn forget(self) {
-        // SAFETY: the listener's thread, which shares it, does not exist in this process, and nobody
-        // uses it here any more.
+        // SAFETY: the listener's thread, which shares the descriptor, does not exist in this
+        // process, and nothing else uses it.
         unsafe { libc::close(self.listener.as_raw_fd()) };
         std::mem::forget(self);
     }
@@ -86,9 +86,9 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.has_ended.store(true, Ordering::SeqCst);
-        // SAFETY: the listener is open as long as this is there; its thread's `accept` fails then.
+        // SAFETY: the listener is open while `self` lives. Its thread's `accept` fails after this.
         unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
-        // It ends at once, and never closes a session itself.
+        // The thread ends at once, and never drops a session itself, so joining cannot deadlock.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -98,7 +98,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// Serves one watcher until it goes, or the session ends.
+/// Serves one watcher until it disconnects, or the session ends.
 fn serve(runtime: &Weak<Runtime>, stream: UnixStream) {
     let mut link = LocalLink::new(stream, "a watcher".into());
     let Some(peer) = runtime.upgrade().map(|runtime| runtime.add_watcher()) else { return };

@@ -1,8 +1,8 @@
-//! Keeps embedded runtimes whole when their process forks.
+//! Fork safety of embedded runtimes, by `pthread_atfork` hooks.
 //!
-//! Only the forking thread lives on in the child. So before a fork all threads of a runtime are
-//! kept from work, which leaves no lock of theirs held; afterwards the parent goes on, and the
-//! child starts threads of its own when it needs them.
+//! Only the forking thread exists in the child. So before a fork all threads of a runtime are
+//! kept from work, so that none of their locks is held; afterwards the parent goes on, and the
+//! child starts new threads on demand.
 
 use std::sync::{Arc, Mutex, Once, Weak};
 
@@ -11,7 +11,7 @@ use super::runtime::Runtime;
 static RUNTIMES: Mutex<Vec<Weak<Runtime>>> = Mutex::new(Vec::new());
 static HOOKS: Once = Once::new();
 
-/// Has a runtime looked after at forks.
+/// Registers a runtime for the hooks.
 pub fn watch(runtime: &Arc<Runtime>) {
     HOOKS.call_once(|| {
         // SAFETY: the three functions are `extern "C"`, live as long as the program, and do not
@@ -34,8 +34,8 @@ fn each(act: impl Fn(&Runtime)) {
     runtimes.iter().for_each(|runtime| act(runtime));
 }
 
-/// Keeps all runtimes from work, as before a fork: for callers that hold a lock which the runtimes'
-/// engines need, and have let go of it now.
+/// Stops work in all runtimes, as before a fork. For callers that will hold a lock which the
+/// runtimes' engines need, and must not hold it yet.
 pub fn hold_all() {
     each(Runtime::hold);
 }

@@ -1,7 +1,7 @@
-//! Keeps threads from a runtime's work while its process forks.
+//! Locks that keep threads out of a runtime while its process forks.
 //!
-//! Only the forking thread lives on in the child. So before a fork all threads are kept from work,
-//! which leaves no lock of theirs held; afterwards the parent goes on.
+//! User threads register their calls with a [`ForkGuard`]; a runtime's own threads hold a [`Gate`]
+//! each while they work. Before a fork all calls must end, and all gates are closed.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,26 +10,27 @@ use std::time::Duration;
 
 const A_MOMENT: Duration = Duration::from_micros(50);
 
-/// Counts the user's threads that are in calls, and keeps others out while a fork is under way.
+/// Counts the user threads in calls, and keeps others out while a fork is in progress.
 #[derive(Default)]
 pub struct ForkGuard {
-    /// The user's threads that are at work in the runtime.
+    /// The user threads that are in calls.
     calls: AtomicUsize,
-    /// Whether they are kept from it, and by how many.
+    /// Whether new calls wait.
     is_closed: AtomicBool,
+    /// How many holders keep it closed.
     holds: AtomicUsize,
-    /// The fork comes next: the forking thread holds every lock of the language's, if there is one.
+    /// The fork is next: the forking thread already holds the interpreter's locks, if any.
     is_forking: AtomicBool,
 }
 
 thread_local! {
-    /// How many calls this thread is in: a fork waits for the outermost.
+    /// The nesting depth of this thread's calls: a fork waits for the outermost.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// As long as this lives, a fork waits.
+/// A call in progress: while it lives, a fork waits.
 pub struct InFlightCall<'a> {
-    /// `None` within another call.
+    /// `None` in a nested call.
     guard: Option<&'a ForkGuard>,
     _inside: Inside,
 }
@@ -42,10 +43,10 @@ impl Drop for InFlightCall<'_> {
     }
 }
 
-/// This thread is in a call, or guarded by a [`Gate`].
+/// Marks this thread as in a call, or guarded by a [`Gate`].
 pub struct Inside(());
 
-/// Has calls on this thread not wait for a fork: it is one that a [`Gate`] keeps from work.
+/// Exempts this thread's calls from waiting for forks, as a [`Gate`] guards it.
 pub fn stay_inside() -> Inside {
     DEPTH.set(DEPTH.get() + 1);
     Inside(())
@@ -58,8 +59,8 @@ impl Drop for Inside {
 }
 
 impl ForkGuard {
-    /// One of the user's threads, which may wait without Python's lock, is in a call. As long as a
-    /// fork is under way it waits; within another call it does not, for which the fork waits.
+    /// Begins a call of a user thread, which must be able to wait (without Python's GIL). Waits
+    /// while a fork is in progress, except in a nested call, for which the fork waits.
     pub fn enter(&self) -> InFlightCall<'_> {
         self.enter_unless(&self.is_closed)
     }
@@ -78,13 +79,13 @@ impl ForkGuard {
         }
     }
 
-    /// The same for a moment in which nothing is computed. It waits only where the fork comes next:
-    /// before that this thread may hold a lock that the forking thread needs.
+    /// Begins a short call that computes nothing. It waits only in the last phase of a fork: before
+    /// that, this thread may hold a lock that the forking thread needs.
     pub fn enter_briefly(&self) -> InFlightCall<'_> {
         self.enter_unless(&self.is_forking)
     }
 
-    /// The fork comes next: waits for those who have entered briefly.
+    /// The last phase of a fork: waits for short calls, too.
     pub fn settle(&self) {
         self.is_forking.store(true, Ordering::SeqCst);
         self.wait_for_calls();
@@ -96,8 +97,8 @@ impl ForkGuard {
         }
     }
 
-    /// Waits until no thread is in a call, and keeps all from it; then closes these gates, each of
-    /// which is held by a thread of the runtime while it works.
+    /// Blocks new calls and waits for those in progress; then closes the gates of the runtime's
+    /// threads.
     pub fn hold<'a>(&self, gates: impl Iterator<Item = &'a Gate>) {
         if self.holds.fetch_add(1, Ordering::SeqCst) > 0 {
             return;
@@ -107,7 +108,7 @@ impl ForkGuard {
         gates.for_each(Gate::close);
     }
 
-    /// Lets the threads work again.
+    /// Ends a hold.
     pub fn release<'a>(&self, gates: impl Iterator<Item = &'a Gate>) {
         self.is_forking.store(false, Ordering::SeqCst);
         if self.holds.fetch_sub(1, Ordering::SeqCst) > 1 {
@@ -117,14 +118,14 @@ impl ForkGuard {
         gates.for_each(Gate::open);
     }
 
-    /// In the child of a fork: nobody who lives here is in a call.
+    /// In the child of a fork: no thread that exists is in a call.
     pub fn reset(&self) {
         self.calls.store(0, Ordering::SeqCst);
         self.holds.store(1, Ordering::SeqCst);
     }
 }
 
-/// Held by a thread of the runtime while it works, or closed while a fork is under way.
+/// A spin lock that a thread of the runtime holds while it works, and a fork while in progress.
 #[derive(Default)]
 pub struct Gate(AtomicBool);
 

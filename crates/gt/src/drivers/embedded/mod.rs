@@ -1,14 +1,15 @@
-//! Dispatcher and workers in the user's process, joined by queues, nothing serialized.
+//! The embedded driver: dispatcher and workers in the user's process, connected by queues, without
+//! serialization.
 //!
 //! - [`driver`]: the session's side: submits commands, waits for answers.
-//! - [`runtime`]: the cores, and the way of messages between them; it states the order of locks.
-//! - [`client`]: what the session has under way. [`threads`]: who drives the cores.
-//! - [`handover`]: how work goes from thread to thread.
-//! - [`watching`]: watchers in other processes; [`endpoint`]: where they reach it.
-//! - [`fork`], [`forks`]: keep a runtime whole when its process forks.
+//! - [`runtime`]: the cores, the routing of messages between them, and the lock order.
+//! - [`client`]: the session's commands in flight; [`threads`]: the workers' threads.
+//! - [`handover`]: the primitives by which threads hand over work.
+//! - [`watching`]: watchers in other processes; [`endpoint`]: the socket they connect to.
+//! - [`fork`], [`forks`]: fork safety.
 //!
-//! A thread that waits for a value drives the cores itself where the work is small, so that a
-//! round trip costs microseconds; threads start only with the first work that is worth it.
+//! A thread that waits for a value drives the cores itself if there is little work, so that a
+//! round trip takes microseconds; threads start with the first work that is worth it.
 
 mod client;
 mod driver;
@@ -35,8 +36,8 @@ pub fn start(workers: usize) -> Result<Session> {
     start_with(workers, &native_worker, Vec::new())
 }
 
-/// A session with its own dispatcher, whose stream passes the modifiers, and `workers` workers that
-/// `make` makes.
+/// A session with its own dispatcher, which applies the modifiers, and `workers` workers made by
+/// `make`.
 ///
 /// # Errors
 /// No worker asked for.
@@ -51,7 +52,7 @@ pub fn start_with(
     Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make, modifiers))))
 }
 
-/// Locks, whoever has panicked.
+/// Locks, ignoring poison.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

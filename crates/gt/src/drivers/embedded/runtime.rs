@@ -1,4 +1,4 @@
-//! The cores of an embedded session, and the way of messages between them.
+//! The runtime of an embedded session: its cores, and the routing of messages between them.
 //!
 //! Locks are taken in this order, and no other: the session's stream, a worker's core, the
 //! dispatcher, then one of those that are held for a moment only (inboxes, answers, waiters,
@@ -26,10 +26,10 @@ use crate::drivers::MakeWorker;
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
-/// The session's link; workers have the numbers after it.
+/// The session's link; the workers' links have the numbers after it.
 const CLIENT: PeerId = PeerId(1);
 
-/// How long a watcher's question may take to be answered.
+/// How long a watcher's request may take to be answered.
 const WATCHER_LIMIT: Duration = Duration::from_millis(500);
 
 pub struct Runtime {
@@ -45,14 +45,14 @@ pub struct Runtime {
 /// A worker's core, its inbox and its thread.
 struct WorkerEnd {
     core: Mailbox<Core, Message>,
-    /// Whether the core has more to do than what is in its inbox.
+    /// Whether the core has work besides its inbox.
     has_more: AtomicBool,
     thread: ThreadState,
 }
 
 struct Core {
     work: Box<dyn Work>,
-    /// Whether it was told to emit events.
+    /// Whether it emits events.
     is_observed: bool,
     out: Vec<Out>,
 }
@@ -96,7 +96,7 @@ impl Runtime {
             forks: ForkGuard::default(),
             watching: Watching::default(),
         });
-        // With a log there are events from the beginning.
+        // With a log, `Observe` messages are already in the outbox.
         out.into_iter().for_each(|(peer, message)| runtime.route(peer, message));
         super::fork::watch(&runtime);
         runtime
@@ -114,7 +114,7 @@ impl Runtime {
         self.client.attach(outbox);
     }
 
-    /// One of the user's threads is in a call: see [`super::forks`].
+    /// Begins a call of a user thread: see [`super::forks`].
     pub fn enter(&self) -> InFlightCall<'_> {
         self.forks.enter()
     }
@@ -126,8 +126,8 @@ impl Runtime {
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         self.client.submitted(weight, work);
         self.threads.submitted_here();
-        // The session writes where only its own processor has written: one by one, stores into
-        // memory that another has read cost more than this copy of all at once.
+        // The batch is copied so that the session keeps writing to memory in its own core's cache:
+        // single stores to cache lines that another core has read would cost more than this copy.
         let mut sent = Vec::with_capacity(batch.len());
         sent.append(batch);
         let issued = self.client.issues.is_on().then(|| {
@@ -138,14 +138,14 @@ impl Runtime {
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
     }
 
-    /// Lets the threads work on what is submitted; starts them the first time.
+    /// Unparks a thread to work on submitted commands; starts the threads the first time.
     pub fn wake(self: &Arc<Runtime>) {
         let _call = self.forks.enter_briefly();
         self.threads.start(self);
         self.workers[0].thread.unpark();
     }
 
-    /// A first command waits in the session: a thread that is parked for long would not notice.
+    /// Called when the session buffers a first command: a deeply parked thread would not flush it.
     pub fn nudge(&self) {
         let _call = self.forks.enter_briefly();
         if self.client.issues.is_on() {
@@ -154,7 +154,7 @@ impl Runtime {
         self.workers[0].thread.unpark_if_deep();
     }
 
-    /// Whether a worker's thread has something to do.
+    /// Whether there is work for a worker's thread.
     pub fn has_work(&self, index: usize) -> bool {
         let worker = &self.workers[index];
         !self.dispatcher.is_empty()
@@ -162,13 +162,13 @@ impl Runtime {
             || worker.has_more.load(Ordering::SeqCst)
     }
 
-    /// Whether any has.
+    /// Whether there is work for any.
     pub fn has_any_work(&self) -> bool {
         (0..self.workers.len()).any(|index| self.has_work(index))
     }
 
-    /// Passes messages through the dispatcher, unless another thread is at it. Whether there were
-    /// any.
+    /// Runs messages through the dispatcher, unless another thread is at work there. Returns
+    /// whether there were any.
     pub fn dispatch(&self) -> bool {
         self.dispatcher.work(|dispatcher, messages| {
             let now = self.started.elapsed();
@@ -177,7 +177,7 @@ impl Runtime {
             }
             let mut out = Vec::new();
             dispatcher.take_outbox(&mut out);
-            // Routed under the lock: two threads must not overtake each other.
+            // Routed under the lock, so that messages keep their order.
             out.into_iter().for_each(|(peer, message)| self.route(peer, message));
         })
     }
@@ -207,8 +207,8 @@ impl Runtime {
         }
     }
 
-    /// Has a worker take what has come and compute a turn, unless another thread is at it. Whether
-    /// there was anything to do.
+    /// Has a worker handle its messages and run a turn, unless another thread is at work there.
+    /// Returns whether there was anything to do.
     pub fn step(&self, index: usize) -> bool {
         let worker = &self.workers[index];
         if self.threads.is_closing() {
@@ -232,13 +232,9 @@ impl Runtime {
         worked
     }
 
-    /// Has the dispatcher and all workers do what there is to do, a turn each, on this thread.
+    /// Runs a turn of each worker on this thread; returns whether there was anything to do.
     pub fn step_all(&self) -> bool {
-        let mut worked = self.dispatch();
-        for index in 0..self.workers.len() {
-            worked |= self.step(index);
-        }
-        worked
+        (0..self.workers.len()).fold(false, |worked, index| worked | self.step(index))
     }
 
     fn send(&self, index: usize, out: &mut Vec<Out>) {
@@ -246,7 +242,7 @@ impl Runtime {
         for out in out.drain(..) {
             match out {
                 Out::Dispatcher(message) => self.dispatcher.put((from, message)),
-                // Their ids are their places here.
+                // Worker ids are indices here.
                 Out::Worker(to, piece) => {
                     let worker = &self.workers[to.0 as usize];
                     worker.core.put(Message::Piece { sender: WorkerId(index as u32), piece });
@@ -256,7 +252,7 @@ impl Runtime {
         }
     }
 
-    /// Tells a core whether to emit events, where that has changed.
+    /// Turns a core's events on or off, if that has changed.
     fn tell_core(&self, core: &mut Core) {
         let is_observed = self.watching.is_observed();
         if core.is_observed != is_observed {
@@ -265,13 +261,13 @@ impl Runtime {
         }
     }
 
-    /// Takes the events of cores that are not at work.
+    /// Flushes the events of cores that no thread is working on.
     pub fn take_reports(&self) {
         if !self.watching.is_observed() {
             return;
         }
         for (index, worker) in self.workers.iter().enumerate() {
-            // What has come stays: nothing is computed here.
+            // The state alone: messages are left in the inbox, and nothing is computed here.
             worker.core.try_state(|core| {
                 self.tell_core(core);
                 core.work.report(&mut core.out);
@@ -280,19 +276,19 @@ impl Runtime {
         }
     }
 
-    /// A watcher in another process has come: gives its number.
+    /// Adds a watcher in another process, and returns its link number.
     pub fn add_watcher(&self) -> PeerId {
         let _call = self.enter();
         self.watching.add(CLIENT.0 + self.workers.len() as u64 + 1)
     }
 
-    /// Takes a watcher's message; gives what it is to be sent.
+    /// Handles a watcher's message, and returns the answers.
     pub fn serve_watcher(&self, peer: PeerId, message: Message) -> Vec<Message> {
         let _call = self.enter();
         self.take_reports();
         self.dispatcher.put((peer, message));
         let until = Instant::now() + WATCHER_LIMIT;
-        // Another thread may be at it.
+        // Another thread may be running the dispatcher.
         while Instant::now() < until {
             self.dispatch();
             if let Some(sent) = self.watching.take(peer) {
@@ -303,7 +299,7 @@ impl Runtime {
         Vec::new()
     }
 
-    /// A watcher has gone.
+    /// Removes a watcher.
     pub fn remove_watcher(&self, peer: PeerId) {
         let _call = self.enter();
         self.watching.remove(peer);
@@ -330,22 +326,22 @@ impl Runtime {
         self.workers.iter().map(|worker| &worker.thread.gate)
     }
 
-    /// Waits until no thread is at work here, and keeps them from it.
+    /// Stops all work in this runtime, until [`Runtime::release`].
     pub fn hold(&self) {
         self.forks.hold(self.gates());
     }
 
-    /// Waits until nobody is at it even for a moment: a fork comes next.
+    /// The last phase before a fork: waits for short calls, too.
     pub fn settle(&self) {
         self.forks.settle();
     }
 
-    /// Lets the threads work again.
+    /// Ends [`Runtime::hold`].
     pub fn release(&self) {
         self.forks.release(self.gates());
     }
 
-    /// In the child of a fork.
+    /// Resets the runtime in the child of a fork.
     pub fn after_fork(&self) {
         self.threads.after_fork();
         self.client.after_fork();

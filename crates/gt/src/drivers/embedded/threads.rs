@@ -1,4 +1,4 @@
-//! The threads of an embedded runtime: one for each worker, which also flushes the session.
+//! The threads of an embedded runtime: one per worker. The first also flushes the session.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,31 +12,31 @@ use super::handover::Parker;
 use super::lock;
 use super::runtime::Runtime;
 
-/// After work a thread looks around this often before it parks,
+/// How often a thread polls for work before it parks.
 const SPINS: u32 = 5000;
-/// then parks this long at a time, to flush what the session holds back,
+/// How long it first parks at a time, so as to flush the session's buffer in between.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
-/// and after this many short sleeps without work until it is unparked.
+/// After this many short sleeps without work it parks until it is unparked (deeply).
 const SHORT_SLEEPS: u32 = 20;
 
-/// All threads.
+/// The workers' threads.
 pub struct Threads {
     handles: Mutex<Vec<JoinHandle<()>>>,
     are_started: AtomicBool,
     is_closing: AtomicBool,
-    /// The processor from which something was submitted last.
+    /// The processor of the last submission.
     issuer: AtomicI32,
-    /// There are more processors than workers.
+    /// Whether there are more processors than workers.
     has_spare_cores: bool,
 }
 
-/// What a worker's thread and others share.
+/// The part of a worker's thread that other threads access.
 #[derive(Default)]
 pub struct ThreadState {
     parker: Parker,
     /// Held while the thread works; see [`super::forks`].
     pub gate: Gate,
-    /// It is parked until it is unparked.
+    /// Whether it is parked without a timeout that matters.
     is_deep: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ impl ThreadState {
         self.parker.unpark();
     }
 
-    /// Wakes a thread that would not notice by itself.
+    /// Unparks a deeply parked thread; any other polls by itself.
     pub fn unpark_if_deep(&self) {
         if self.is_deep.load(Ordering::SeqCst) {
             self.parker.unpark();
@@ -74,7 +74,7 @@ impl Threads {
         self.is_closing.load(Ordering::Acquire)
     }
 
-    /// Something is submitted on this thread.
+    /// Records this thread's processor as the issuer's.
     pub fn submitted_here(&self) {
         self.issuer.store(processor::current(), Ordering::Relaxed);
     }
@@ -95,31 +95,31 @@ impl Threads {
                 .spawn(move || drive(&driven, index));
             match thread {
                 Ok(thread) => handles.push(thread),
-                // Whoever waits for a value drives the cores itself then.
+                // Threads that wait for a value then drive the cores themselves.
                 Err(_) => break,
             }
         }
         self.are_started.store(!handles.is_empty(), Ordering::Release);
     }
 
-    /// No work is begun from now on.
+    /// Lets no more work begin.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
     }
 
     /// Waits until the threads have ended.
     pub fn join(&self) {
-        // The lock is not held meanwhile: the process may fork.
+        // The lock is not held during the joins, as the process may fork.
         let handles = std::mem::take(&mut *lock(&self.handles));
         for thread in handles {
-            // The last reference may go on one of the threads themselves.
+            // The last reference may be dropped on one of the threads.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
             }
         }
     }
 
-    /// In the child of a fork: the threads are gone, and come anew when they are needed.
+    /// In the child of a fork: the threads do not exist, and are started again on demand.
     pub fn after_fork(&self) {
         for thread in std::mem::take(&mut *lock(&self.handles)) {
             std::mem::forget(thread);
@@ -127,8 +127,7 @@ impl Threads {
         self.are_started.store(false, Ordering::Release);
     }
 
-    /// Moves this thread away from the processor on which the user's thread works, if there is one
-    /// for each.
+    /// Moves this thread off the issuing thread's processor, if there are enough processors.
     fn leave_issuer(&self) {
         if self.has_spare_cores && processor::current() == self.issuer.load(Ordering::Relaxed) {
             processor::step_aside();
@@ -136,7 +135,7 @@ impl Threads {
     }
 }
 
-/// The life of a worker's thread.
+/// The main loop of a worker's thread.
 fn drive(runtime: &Runtime, index: usize) {
     let (threads, state) = (&runtime.threads, runtime.thread(index));
     let (mut spins, mut sleeps) = (0, 0);
@@ -146,7 +145,7 @@ fn drive(runtime: &Runtime, index: usize) {
     state.gate.open();
     while !threads.is_closing() {
         state.gate.close();
-        // After short sleeps it takes what the session holds back, too.
+        // After a short sleep, flush the session's buffer, too.
         if index == 0 && sleeps > 0 {
             runtime.client.flush();
             runtime.take_reports();
@@ -157,7 +156,7 @@ fn drive(runtime: &Runtime, index: usize) {
             (spins, sleeps) = (0, 0);
         } else if spins < SPINS {
             spins += 1;
-            // The thread with the work may need this very processor.
+            // The thread that produces work may need this processor.
             if spins % 64 == 0 {
                 threads.leave_issuer();
                 thread::yield_now();
@@ -165,7 +164,7 @@ fn drive(runtime: &Runtime, index: usize) {
                 std::hint::spin_loop();
             }
         } else if runtime.has_work(index) {
-            // Another thread is at it.
+            // Another thread is working on it.
             thread::yield_now();
         } else {
             sleeps += 1;

@@ -1,4 +1,4 @@
-//! Watchers of an embedded runtime, in other processes.
+//! The watchers of an embedded runtime, which are in other processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,12 +11,12 @@ use super::endpoint::Endpoint;
 use super::lock;
 use super::runtime::Runtime;
 
-/// The watchers, and where they reach the runtime.
+/// The watchers, and the endpoint that they connect to.
 #[derive(Default)]
 pub struct Watching {
-    /// Whether clients and workers are to emit events.
+    /// Whether client and workers emit events.
     is_observed: AtomicBool,
-    /// What was sent to each.
+    /// The messages for each.
     sent: Mutex<FxHashMap<PeerId, Vec<Message>>>,
     has_endpoint: AtomicBool,
     endpoint: Mutex<Option<Endpoint>>,
@@ -27,12 +27,12 @@ impl Watching {
         self.is_observed.load(Ordering::Relaxed)
     }
 
-    /// Whether events are wanted from now on; says whether that is new.
+    /// Turns events on or off; returns whether that is a change.
     pub fn observe(&self, on: bool) -> bool {
         self.is_observed.swap(on, Ordering::Relaxed) != on
     }
 
-    /// Lets watchers in, if they are not yet.
+    /// Opens the endpoint, unless that was done.
     pub fn open(&self, runtime: &Arc<Runtime>) {
         if !self.has_endpoint.load(Ordering::Relaxed)
             && !self.has_endpoint.swap(true, Ordering::SeqCst)
@@ -45,12 +45,12 @@ impl Watching {
     }
 
     pub fn close(&self) {
-        // Its thread may be serving a watcher, which needs the lock.
+        // Dropped without the lock: its thread may need the lock to serve a watcher.
         let endpoint = lock(&self.endpoint).take();
         drop(endpoint);
     }
 
-    /// A watcher has come: gives its number, the first that is free from `first` on.
+    /// Adds a watcher, with the first free link number from `first` on.
     pub fn add(&self, first: u64) -> PeerId {
         let mut sent = lock(&self.sent);
         let number = (first..).map(PeerId).find(|peer| !sent.contains_key(peer));
@@ -63,14 +63,15 @@ impl Watching {
         lock(&self.sent).remove(&peer);
     }
 
-    /// Keeps a message for a watcher.
+    /// Queues a message for a watcher.
     pub fn send(&self, peer: PeerId, message: Message) {
         if let Some(sent) = lock(&self.sent).get_mut(&peer) {
             sent.push(message);
         }
     }
 
-    /// What was sent to a watcher, once that is complete: names come before what they are for.
+    /// Takes a watcher's messages once the answer is complete: `Names` precede the events they are
+    /// for.
     pub fn take(&self, peer: PeerId) -> Option<Vec<Message>> {
         let mut sent = lock(&self.sent);
         let sent = sent.get_mut(&peer)?;
@@ -78,7 +79,8 @@ impl Watching {
         is_complete.then(|| std::mem::take(sent))
     }
 
-    /// In the child of a fork: watchers, whose numbers it gives, and the endpoint are the parent's.
+    /// In the child of a fork: drops the watchers, which are the parent's, and returns their links;
+    /// leaves the endpoint to the parent.
     pub fn after_fork(&self) -> Vec<PeerId> {
         let mut watchers: Vec<PeerId> =
             std::mem::take(&mut *lock(&self.sent)).into_keys().collect();

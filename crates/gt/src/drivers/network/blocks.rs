@@ -1,4 +1,4 @@
-//! Tensor data by shared memory, where both ends are on one machine.
+//! Tensor data in shared memory, for links within one machine.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,37 +8,38 @@ use gt_net::NetError;
 use gt_net::shm::{self, OwnedBlock};
 use rustc_hash::FxHashMap;
 
-/// Data from this length on is worth a block.
+/// The least data that is worth a block.
 const WORTH_IT: usize = 64 << 10;
 
-/// How many bytes of blocks are kept to be used again, how many blocks, and how long after the last
-/// use.
+/// The most bytes of blocks kept for reuse.
 const KEPT_BYTES: usize = 1 << 30;
+/// The most blocks kept for reuse.
 const KEPT: usize = 32;
+/// How long they are kept after the last use.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
-/// So many lengths are remembered.
+/// How many recent lengths are remembered.
 const LENGTHS: usize = 32;
 
-/// The blocks that this process made.
+/// The blocks that this process has made.
 ///
-/// Data is given away in sealed blocks, which receivers use where they are. Where a length comes
-/// again, its block is made to be used again: receivers copy the values, but no new memory is
-/// needed, which takes much longer.
+/// Data goes in sealed blocks, which receivers use in place. A length that recurs gets a reusable
+/// block: receivers then copy the values, but no new memory is allocated, which costs much more
+/// (page faults).
 #[derive(Default)]
 pub struct Blocks {
-    /// Others have not read these yet.
+    /// Not read by their receivers yet, by token.
     owned: FxHashMap<u128, OwnedBlock>,
-    /// Others have read these; oldest first.
+    /// Read, and free for reuse; oldest first.
     kept: VecDeque<OwnedBlock>,
-    /// What was sealed lately, by length; oldest first.
+    /// The lengths of recently sealed blocks; oldest first.
     lengths: VecDeque<usize>,
-    /// When one was used last.
+    /// When a block was used last.
     used: Option<Instant>,
 }
 
 impl Blocks {
-    /// Content to send: large data as a block. Where that fails, the link carries it.
+    /// Converts content for sending: large data becomes a block, unless that fails.
     pub fn share(&mut self, content: Content) -> Content {
         let Content::Data(data) = &content else { return content };
         if data.bytes.len() < WORTH_IT {
@@ -50,11 +51,11 @@ impl Blocks {
         Content::Shared { meta: content.meta(), block: described }
     }
 
-    /// A block with these bytes: one that nobody needs any more, or a new one.
+    /// A block with these bytes: a kept one, or a new one.
     fn block(&mut self, bytes: &[u8]) -> Result<OwnedBlock, NetError> {
         let length = bytes.len();
         self.used = Some(Instant::now());
-        // One that is not much too large.
+        // At most twice as large as needed.
         let fits = |block: &OwnedBlock| {
             block.room().is_some_and(|room| room >= length && room / 2 <= length)
         };
@@ -72,7 +73,8 @@ impl Blocks {
         OwnedBlock::sealed(bytes)
     }
 
-    /// Lets go of blocks that have not been used for a while, others' among them.
+    /// Frees blocks that have been unused for a while, including mappings of other processes'
+    /// blocks.
     pub fn tidy(&mut self) {
         shm::tidy();
         if self.used.is_some_and(|used| used.elapsed() > KEPT_FOR) {
@@ -82,7 +84,7 @@ impl Blocks {
         }
     }
 
-    /// The receiver has the values.
+    /// The receiver has the values: the block is free for reuse, if it is reusable.
     pub fn release(&mut self, token: u128) {
         let Some(block) = self.owned.remove(&token) else { return };
         if block.room().is_none() {
@@ -98,7 +100,7 @@ impl Blocks {
     }
 }
 
-/// Received content with its data at hand, and the token to release if it came as a block.
+/// Received content with its data mapped, and the token to release if it came as a block.
 pub fn receive(content: Content) -> Result<(Content, Option<u128>), String> {
     let Content::Shared { meta, block } = content else { return Ok((content, None)) };
     let bytes = shm::map(&block).map_err(|error| error.to_string())?;
@@ -120,7 +122,7 @@ mod tests {
         Content::Data(TensorData::new(DType::U8, shape, bytes).unwrap())
     }
 
-    /// Whether receivers get the content that was shared, and by which token.
+    /// Checks that receivers get the content that was sent, and returns the token.
     fn received(shared: &Content, sent: &Content) -> u128 {
         let (got, token) = receive(shared.clone()).unwrap();
         assert!(got == *sent);

@@ -1,4 +1,4 @@
-//! A session on a server.
+//! The network driver: a session on a server.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,15 +21,16 @@ use super::blocks::{self, Blocks};
 use super::fork;
 use crate::drivers::issues::Issues;
 
-/// The longest wait before the user may interrupt it.
+/// The interval at which a wait checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);
-/// How often what waits in the session is flushed, while there is something now and then.
+/// The interval at which the session's buffer is flushed while it is in use.
 const FLUSH_EVERY: Duration = Duration::from_millis(1);
-/// After so many rounds without anything, the flusher sleeps until it is nudged.
+/// After so many idle rounds the flusher sleeps until it is nudged.
 const IDLE_ROUNDS: u32 = 20;
 
-/// So many events are sent at once, or what there is after so long.
+/// Events are sent when there are so many ...
 const EVENTS: usize = 64;
+/// ... or the oldest has waited so long.
 const EVENTS_EVERY: Duration = Duration::from_millis(50);
 
 /// Connects to a server and opens a session there.
@@ -85,7 +86,7 @@ struct NetworkDriver {
 struct Shared {
     state: Mutex<ClientState>,
     address: String,
-    /// Threads that want the state while another waits on the socket with it.
+    /// How many threads wait for the state while another holds it and waits on the socket.
     contenders: AtomicUsize,
     wake: Wake,
     window: u64,
@@ -94,7 +95,7 @@ struct Shared {
     closing: AtomicBool,
     idle: AtomicBool,
     flusher: Mutex<Option<JoinHandle<()>>>,
-    /// The process that connected: a fork of it must not use the socket.
+    /// The process that connected; its forks must not use the socket.
     process: u32,
     started: Instant,
     issues: Issues,
@@ -105,10 +106,11 @@ struct ClientState {
     answers: FxHashMap<RequestId, Message>,
     blocks: Blocks,
     shares_memory: bool,
-    /// Why the session is over.
+    /// Why the session has ended, if it has.
     ended: Option<String>,
-    /// The events that were not sent yet, and since when.
+    /// Unsent events.
     events: Vec<Event>,
+    /// When the oldest of them was emitted.
     events_since: Duration,
 }
 
@@ -117,7 +119,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// The state; whoever waits on the socket with it is asked to let go.
+    /// Locks the state; a thread that holds it while waiting on the socket is woken to release it.
     fn state(&self) -> MutexGuard<'_, ClientState> {
         if let Ok(state) = self.state.try_lock() {
             return state;
@@ -137,7 +139,7 @@ impl Shared {
         }
     }
 
-    /// Emits that a batch was sent.
+    /// Emits the event of a batch that was sent.
     fn emit_issue(&self, state: &mut ClientState, weight: u64) {
         let now = self.started.elapsed();
         if state.events.is_empty() {
@@ -147,7 +149,7 @@ impl Shared {
         self.send_events(state, false);
     }
 
-    /// Sends the events, if there are enough of them, one has waited, or `at_once`.
+    /// Sends the events if they are due or `at_once`.
     fn send_events(&self, state: &mut ClientState, at_once: bool) {
         let has_waited = self.started.elapsed() > state.events_since + EVENTS_EVERY;
         let is_due = at_once || has_waited || state.events.len() >= EVENTS;
@@ -157,7 +159,7 @@ impl Shared {
         }
     }
 
-    /// Takes in all messages that are there, after waiting for at most `limit`.
+    /// Handles all messages that have arrived, after waiting for at most `limit`.
     fn take_in(&self, state: &mut ClientState, mut limit: Duration) {
         while state.ended.is_none() {
             let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
@@ -219,7 +221,7 @@ impl Shared {
         }
     }
 
-    /// Waits until `ready` finds what it looks for.
+    /// Waits until `ready` returns a result.
     fn wait_until<T>(
         &self,
         interrupt: Interrupt,
@@ -241,7 +243,7 @@ impl Shared {
             if let Some(found) = found {
                 return Ok(found);
             }
-            // Others get their turn before this thread takes the state again.
+            // Let contending threads have the state first.
             while self.contenders.load(Ordering::SeqCst) > 0 {
                 thread::yield_now();
             }
@@ -293,8 +295,8 @@ impl Driver for NetworkDriver {
         *lock(&self.shared.session) = Some(outbox);
     }
 
-    /// A message costs some 25 microseconds on its way through three processes, as much as a
-    /// hundred small commands.
+    /// A message costs some 25 µs on its way through three processes, as much as a hundred small
+    /// commands.
     fn batches(&self) -> Batches {
         Batches { commands: 512, work: 16 << 20 }
     }

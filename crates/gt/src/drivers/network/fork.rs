@@ -1,22 +1,22 @@
 //! Keeps sessions on servers whole when their process forks.
 //!
-//! The child cannot use a connection of its parent, but what it does with its copy must be told as an
-//! error. So no thread may be at a session's stream at the moment of the fork: its lock would stay
-//! taken in the child, where that thread does not exist.
+//! The child cannot use a connection of its parent, but what it does with its copy must be told as
+//! an error. So no thread may be at a session's stream at the moment of the fork: its lock would
+//! stay taken in the child, where that thread does not exist.
 
 use std::cell::RefCell;
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Read by threads that are at a session's stream on their own, written by one that forks.
+/// Read-locked by background threads that use a session's stream, write-locked by a forking thread.
 static AT_STREAMS: RwLock<()> = RwLock::new(());
 static HOOKS: Once = Once::new();
 
 thread_local! {
-    /// While this thread forks.
+    /// Held while this thread forks.
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Has forks of this process looked after.
+/// Installs the fork hooks, once.
 pub fn watch() {
     HOOKS.call_once(|| {
         // SAFETY: the functions are `extern "C"`, live as long as the program, and do not unwind.
@@ -26,7 +26,7 @@ pub fn watch() {
     });
 }
 
-/// While this lives, forks wait.
+/// A guard: while it lives, forks wait.
 pub fn visit() -> RwLockReadGuard<'static, ()> {
     AT_STREAMS.read().unwrap_or_else(PoisonError::into_inner)
 }

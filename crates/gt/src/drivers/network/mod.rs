@@ -1,11 +1,10 @@
-//! Dispatcher, workers and clients as processes of their own, joined by encrypted links.
+//! The network drivers: dispatcher, workers and clients in separate processes, connected by
+//! encrypted links.
 //!
-//! - [`server`]: a dispatcher that listens at an address.
-//! - [`worker`]: a worker that serves it.
-//! - [`neighbours`]: the other workers, as one of them knows them.
-//! - [`client`]: a session on it.
-//! - [`fork`]: keeps it whole when its process forks.
-//! - [`blocks`]: tensor data by shared memory, where both ends are on one machine.
+//! - [`server`]: the dispatcher's process; [`worker`]: a worker's process; [`client`]: a session.
+//! - [`neighbours`]: a worker's links to the other workers.
+//! - [`fork`]: fork safety of clients.
+//! - [`blocks`]: tensor data in shared memory, for links within one machine.
 
 mod blocks;
 pub mod client;
@@ -26,8 +25,7 @@ use gt_net::{NetError, codec, keyring, shm};
 /// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Connects to a server as `role` and introduces itself. `key_file` or `GT_KEY` if given, else
-/// the key that the server made, if it is this user's on this machine; `insecure` uses none.
+/// Connects to a server as `role`, with the key of [`find_key`].
 pub(super) fn join(
     address: &Address,
     role: Role,
@@ -39,8 +37,8 @@ pub(super) fn join(
     greet(address, key.as_ref(), insecure, introduction(role, name))
 }
 
-/// The key for a server: `key_file` or `GT_KEY` if given, else the one that the server made, if
-/// it is this user's on this machine; none with `insecure`.
+/// The key for a server: `key_file` or `GT_KEY` if given, or else the key that the server made, if
+/// it is this user's on this machine; none if `insecure`.
 fn find_key(
     address: &Address,
     key_file: Option<&Path>,
@@ -54,7 +52,7 @@ fn find_key(
     }
 }
 
-/// What a process says of itself. A worker adds how others reach it.
+/// The hello of this process. A worker adds how others reach it.
 pub(super) fn introduction(role: Role, name: &str) -> Hello {
     Hello {
         version: PROTOCOL_VERSION,
@@ -68,7 +66,7 @@ pub(super) fn introduction(role: Role, name: &str) -> Hello {
     }
 }
 
-/// Connects with a key, and says hello.
+/// Connects with a key, and completes the handshake.
 fn greet(
     address: &Address,
     key: Option<&Key>,
@@ -88,7 +86,7 @@ fn greet(
     }
 }
 
-/// Where a peer was told to show no key, none is missing.
+/// Adapts an error to `insecure`: the user chose to use no key, so it is not missing.
 fn although_insecure(error: NetError, insecure: bool) -> NetError {
     match error {
         NetError::NoKey { address } if insecure => NetError::Keyed { address },

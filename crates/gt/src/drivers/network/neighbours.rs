@@ -1,4 +1,4 @@
-//! The other workers, as one of them knows them.
+//! A worker's links to the other workers.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocks;
 
-/// The links to other workers, and what is known of these.
+/// The links to other workers, and their state.
 pub struct Neighbours {
     own: WorkerId,
     peers: PeerLinks,
     machine: String,
     machines: BTreeMap<WorkerId, String>,
-    /// Of those that are gone, too: what they sent may come later.
+    /// Includes lost workers, as their pieces may still arrive.
     names: BTreeMap<WorkerId, String>,
-    /// Who is at the other end of a link.
+    /// The worker at the other end of each incoming link.
     links: FxHashMap<LinkId, WorkerId>,
-    /// What was sent on links that may not come about.
+    /// Recently sent pieces, to be reported if the link fails.
     sent: BTreeMap<WorkerId, Vec<(TransferId, LaneId)>>,
-    /// Blocks of this process's that others are to map.
+    /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
-    /// Blocks that this process has mapped, whose owners are not told yet.
+    /// Blocks that this process has mapped, whose owners have yet to be notified.
     mapped: Vec<(WorkerId, u128)>,
 }
 
-/// How many of the last transfers are remembered for each neighbour: more than can be under way.
+/// How many pieces are remembered for each neighbour: more than can be in flight.
 const REMEMBERED: usize = 64 << 10;
 
 impl Neighbours {
@@ -48,12 +48,12 @@ impl Neighbours {
         }
     }
 
-    /// This worker.
+    /// This worker's id.
     pub fn own(&self) -> WorkerId {
         self.own
     }
 
-    /// What wakes a thread that waits for messages.
+    /// The wakeup of a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
         self.peers.wakeup()
     }
@@ -65,7 +65,7 @@ impl Neighbours {
         self.tell_mapped();
     }
 
-    /// Forgets a worker that is gone; gives the blocks that it has not mapped.
+    /// Forgets a lost worker; returns the blocks that it has not mapped.
     pub fn forget(&mut self, worker: WorkerId) -> FxHashSet<u128> {
         self.peers.forget(worker);
         self.machines.remove(&worker);
@@ -79,7 +79,7 @@ impl Neighbours {
         !self.machine.is_empty() && self.machines.get(&worker) == Some(&self.machine)
     }
 
-    /// Sends a piece. If it cannot be sent, gives what the dispatcher is to be told.
+    /// Sends a piece. Returns the message for the dispatcher if that fails.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<Message> {
         let (transfer, lane, sender) = (piece.transfer, piece.to, self.own);
         if let Ok(Content::Shared { block, .. }) = &piece.result {
@@ -100,7 +100,7 @@ impl Neighbours {
         }
     }
 
-    /// What did not arrive because a link failed.
+    /// The messages for the dispatcher about pieces on failed links.
     pub fn undelivered(&mut self) -> Vec<Message> {
         let mut undelivered = Vec::new();
         for to in self.peers.failed() {
@@ -112,7 +112,7 @@ impl Neighbours {
         undelivered
     }
 
-    /// The next message that another worker has sent.
+    /// The next message from another worker.
     pub fn try_receive(&mut self) -> Result<Option<Message>, NetError> {
         loop {
             match self.peers.try_receive()? {
@@ -121,7 +121,7 @@ impl Neighbours {
                     self.links.remove(&link);
                 }
                 Some(PeerEvent::Message { link, frames }) => {
-                    // What is not a piece, or from somebody else than before, is not taken.
+                    // Only pieces and releases are accepted, and each link has one sender.
                     match codec::decode(&frames) {
                         Ok(Message::Piece { sender, piece }) if self.is_from(&link, sender) => {
                             let piece = self.map(sender, piece);
@@ -140,7 +140,7 @@ impl Neighbours {
         }
     }
 
-    /// Tells owners that their blocks are mapped. One who is not known yet is told later.
+    /// Notifies owners that their blocks are mapped; for unknown owners, retried later.
     fn tell_mapped(&mut self) {
         let peers = &mut self.peers;
         self.mapped.retain(|(owner, token)| {
@@ -153,7 +153,7 @@ impl Neighbours {
         worker != self.own && *self.links.entry(link.clone()).or_insert(worker) == worker
     }
 
-    /// A piece with its data at hand; its sender may let go of a block.
+    /// Maps a piece's data, and has its sender release the block.
     fn map(&mut self, sender: WorkerId, piece: Piece) -> Piece {
         let Piece { transfer, from, to, result } = piece;
         let result = result.and_then(|content: Content| match blocks::receive(content) {

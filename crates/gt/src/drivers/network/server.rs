@@ -1,4 +1,4 @@
-//! A dispatcher that listens at an address.
+//! The server: a dispatcher that listens on an address.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,23 +18,23 @@ use super::blocks;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 
-/// How a server is to run.
+/// A server's options.
 pub struct ServerOptions {
     pub address: Address,
     pub key_file: Option<PathBuf>,
-    /// Lets anybody in, unencrypted.
+    /// Accepts any peer, unencrypted.
     pub insecure: bool,
     pub log_file: Option<PathBuf>,
-    /// How long a client waits for a first worker.
+    /// How long a client waits for a worker.
     pub worker_wait: Duration,
 }
 
-/// The longest wait, after which the caller is asked whether to go on.
+/// The longest wait, after which `stop` is asked.
 const SLICE: Duration = Duration::from_millis(100);
-/// Messages taken before answers are sent.
+/// The most messages handled before the dispatcher's tick.
 const ROUND: usize = 256;
 
-/// A server, listening.
+/// A listening server.
 pub struct Server {
     link: ServerLink,
     dispatcher: Dispatcher,
@@ -43,19 +43,19 @@ pub struct Server {
     links: FxHashMap<PeerId, LinkId>,
     next_peer: u64,
     machine: String,
-    /// The key that this server made goes with it.
+    /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
 }
 
 struct Peer {
     id: PeerId,
-    /// As its key proves, or as it said where no keys are asked for.
+    /// Proven by its key, or claimed by its hello if no keys are used.
     role: Role,
     machine: String,
 }
 
 impl Server {
-    /// Listens.
+    /// Binds the address.
     ///
     /// # Errors
     /// The address is in use or needs a key; the log cannot be written.
@@ -65,7 +65,7 @@ impl Server {
         if given.is_none() && !address.is_local() && !options.insecure {
             return Err(NetError::KeyRequired { address: address.to_string() });
         }
-        // Bound first: a second server must not replace the first one's key file.
+        // The key file is written after binding: a second server must not replace the first one's.
         let (key, make_file) = match given {
             _ if options.insecure => (None, false),
             Some(key) => (Some(key), false),
@@ -97,12 +97,12 @@ impl Server {
         })
     }
 
-    /// The stream modifiers that the instructions of all clients pass.
+    /// The stream modifiers of all clients' streams.
     pub fn pipeline(&mut self) -> &mut Pipeline {
         self.dispatcher.pipeline()
     }
 
-    /// Serves until `stop` says so; it is asked several times a second.
+    /// Serves until `stop` returns true; it is asked several times a second.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
         while !stop() {
             self.turn()?;
@@ -115,7 +115,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits for messages and handles those that are there.
+    /// Waits for messages and handles those that have arrived.
     fn turn(&mut self) -> Result<(), NetError> {
         let due = self.dispatcher.next_deadline();
         let now = self.started.elapsed();
@@ -127,7 +127,7 @@ impl Server {
                 Event::Message { link, role, frames } => self.receive(link, role, &frames)?,
                 Event::Disconnected(link) => self.forget(&link, "its connection was lost"),
             }
-            // Answers go out at once: others may be waiting for them.
+            // Answers are sent at once, as peers may be waiting for them.
             self.send_all()?;
         }
         self.dispatcher.tick(self.started.elapsed());
@@ -196,7 +196,7 @@ impl Server {
         }
     }
 
-    /// Shared memory does not reach another machine: what goes there is carried along.
+    /// Replaces shared memory by inline data in messages to other machines.
     fn localize(&mut self, link: &LinkId, mut message: Message) -> Message {
         let same = self.peers.get(link).is_some_and(|peer| peer.machine == self.machine);
         if same {
@@ -222,7 +222,7 @@ impl Server {
                         );
                     }
                 }
-                // The receiver reports what it cannot map.
+                // The receiver will report that it cannot map it.
                 Err(_) => *content = original,
             }
         };

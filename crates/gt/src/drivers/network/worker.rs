@@ -16,7 +16,7 @@ use super::blocks::{self, Blocks};
 use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
 
-/// How a worker is to run.
+/// A worker's options.
 pub struct WorkerOptions {
     pub address: Address,
     pub name: String,
@@ -24,30 +24,30 @@ pub struct WorkerOptions {
     pub insecure: bool,
     /// Threads for one large operation.
     pub threads: usize,
-    /// Where other workers reach this one; by default its address on the way to the server.
+    /// The host at which other workers reach this one; by default its address towards the server.
     pub peer_host: Option<String>,
-    /// Where its engine joins those of others, if it does.
+    /// How its engine reaches others, if it can.
     pub fabric: Option<Fabric>,
-    /// How much work its engine does in a second: see [`gt_worker::Engine::rate`].
+    /// The estimated work per second: see [`gt_worker::Engine::rate`].
     pub rate: u64,
 }
 
-/// The longest wait, after which the caller is asked whether to go on.
+/// The longest wait, after which `stop` is asked.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// A worker that serves a dispatcher.
+/// A worker process, connected to a server.
 pub struct WorkerProcess {
     link: DealerLink,
     neighbours: Neighbours,
     core: Box<dyn Work>,
     blocks: Blocks,
-    /// Fetches whose askers can map this process's memory.
+    /// Fetches whose clients can map this process's memory.
     sharing: FxHashSet<RequestId>,
     started: Instant,
 }
 
 impl WorkerProcess {
-    /// Joins a server, with the worker that `make` makes.
+    /// Connects to a server, with the worker made by `make`.
     pub fn join(options: &WorkerOptions, make: MakeWorker) -> Result<WorkerProcess, NetError> {
         let address = &options.address;
         let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
@@ -69,10 +69,10 @@ impl WorkerProcess {
         })
     }
 
-    /// Serves until `stop` says so; it is asked several times a second.
+    /// Serves until `stop` returns true; it is asked several times a second.
     ///
     /// # Errors
-    /// The server is gone, or sent the worker away.
+    /// The server is gone, or has disconnected the worker.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
         let mut asked = Instant::now();
         let mut is_busy = false;
@@ -83,7 +83,7 @@ impl WorkerProcess {
                 }
                 asked = Instant::now();
             }
-            // What others have sent is taken in between any two turns: it may end what waits.
+            // Messages are handled between any two turns: pieces may end a lane's wait.
             self.take_in(if is_busy { Duration::ZERO } else { SLICE })?;
             is_busy = self.work()?;
             if !is_busy {
@@ -97,7 +97,7 @@ impl WorkerProcess {
         self.send(&Message::Goodbye { reason: "the worker was stopped".into() })
     }
 
-    /// Takes in what the server and other workers have sent, after waiting for at most `limit`.
+    /// Handles messages from the server and other workers, after waiting for at most `limit`.
     fn take_in(&mut self, mut limit: Duration) -> Result<(), NetError> {
         while let Some(message) = self.neighbours.try_receive()? {
             self.handle(message)?;
@@ -141,7 +141,7 @@ impl WorkerProcess {
         self.send_all(&mut out)
     }
 
-    /// Computes a turn, and what is to be done together with others. Whether there was anything.
+    /// Runs a turn, and the joint exchanges that are due. Returns whether there was anything.
     fn work(&mut self) -> Result<bool, NetError> {
         let mut out = Vec::new();
         let mut worked = self.core.step(&mut out);
@@ -154,14 +154,14 @@ impl WorkerProcess {
         Ok(worked)
     }
 
-    /// Sends the worker's events: there is nothing else to do.
+    /// Flushes the worker's events, as it is idle.
     fn report(&mut self) -> Result<(), NetError> {
         let mut out = Vec::new();
         self.core.report(&mut out);
         self.send_all(&mut out)
     }
 
-    /// Sends what the core gives. A piece from one of its slots to another stays here.
+    /// Sends the core's messages. Pieces between its own slots stay local.
     fn send_all(&mut self, out: &mut Vec<Out>) -> Result<(), NetError> {
         let own = self.neighbours.own();
         while !out.is_empty() {
@@ -180,7 +180,7 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// Sends another worker a piece: straight, or as a block that it maps.
+    /// Sends another worker a piece, inline or as a block that it maps.
     fn send_piece(&mut self, to: WorkerId, piece: Piece) -> Result<(), NetError> {
         let shares = self.neighbours.shares_memory(to);
         let share = |content| if shares { self.blocks.share(content) } else { content };
@@ -191,12 +191,12 @@ impl WorkerProcess {
         }
     }
 
-    /// Maps what comes by shared memory, and remembers which answers may go by it.
+    /// Maps data in shared memory, and records which fetches may be answered by it.
     fn prepare(&mut self, commands: &mut [WorkerCommand]) -> Result<(), NetError> {
         for command in commands {
             match command {
                 WorkerCommand::Create(create) => {
-                    // What cannot be mapped is left as it is, and fails where it is used.
+                    // Data that cannot be mapped is left as it is, and fails where it is used.
                     if let Ok((mapped, Some(token))) = blocks::receive(create.content.clone()) {
                         create.content = mapped;
                         self.send(&Message::Release { token })?;

@@ -1,13 +1,13 @@
-//! Messages for a state that one thread at a time works on.
+//! A mailbox: a state that one thread at a time works on, with an inbox for its messages.
 
 use super::sync::{AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
-/// Any thread may put messages in, and any thread that is at hand works on them: whoever finds
-/// another one at it leaves its messages to that one. None is left lying.
+/// Any thread may put messages in, and any thread may work on them. A thread that finds another
+/// one at work leaves its messages to that one; none is lost.
 pub struct Mailbox<S, M> {
-    /// Locked for a moment only. Whoever holds it takes no other lock.
+    /// Locked briefly; no other lock is taken under it.
     inbox: Mutex<Vec<M>>,
-    /// How many messages are in the inbox.
+    /// The number of messages in the inbox.
     count: AtomicUsize,
     /// Held while a thread works on messages.
     state: Mutex<S>,
@@ -19,19 +19,19 @@ impl<S, M> Mailbox<S, M> {
         Mailbox { inbox, count, state: Mutex::new(state) }
     }
 
-    /// Puts a message in. Somebody is to [`Mailbox::work`] afterwards.
+    /// Puts a message in. Some thread must call [`Mailbox::work`] afterwards.
     pub fn put(&self, message: M) {
         self.put_all([message]);
     }
 
-    /// Puts several messages in, with nothing between them.
+    /// Puts several messages in, contiguously.
     pub fn put_all(&self, messages: impl IntoIterator<Item = M>) {
         let mut inbox = lock(&self.inbox);
         inbox.extend(messages);
         self.count.store(inbox.len(), Ordering::SeqCst);
     }
 
-    /// Whether nothing waits. Takes no lock.
+    /// Whether the inbox is empty. Takes no lock.
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }
@@ -42,11 +42,12 @@ impl<S, M> Mailbox<S, M> {
         std::mem::take(&mut *inbox)
     }
 
-    /// Works on what there is, unless another thread is at it. Whether there was anything.
+    /// Handles messages until the inbox is empty, or another thread is at work. Returns whether
+    /// there were any.
     pub fn work(&self, mut on: impl FnMut(&mut S, Vec<M>)) -> bool {
         let mut worked = false;
         while !self.is_empty() {
-            // Whoever holds the state looks at the inbox again after letting go of it.
+            // The thread that holds the state checks the inbox again after releasing it.
             let Ok(mut state) = self.state.try_lock() else { return worked };
             let messages = self.take();
             if !messages.is_empty() {
@@ -57,27 +58,27 @@ impl<S, M> Mailbox<S, M> {
         worked
     }
 
-    /// Works once on the state and what there is, which may be nothing, unless another thread is at
-    /// it: then `None`. What comes meanwhile is left to who looks next: the thread that is unparked
-    /// for it.
+    /// Works once on the state and the messages, of which there may be none; `None` if another
+    /// thread is at work. Messages that arrive meanwhile are left to the thread that is unparked
+    /// for them.
     pub fn try_work<R>(&self, on: impl FnOnce(&mut S, Vec<M>) -> R) -> Option<R> {
         let mut state = self.state.try_lock().ok()?;
         let messages = self.take();
         Some(on(&mut state, messages))
     }
 
-    /// The state, unless another thread works on it. What comes is left, as with
+    /// Works on the state alone, unless another thread is at work. Messages are left, as with
     /// [`Mailbox::try_work`].
     pub fn try_state<R>(&self, on: impl FnOnce(&mut S) -> R) -> Option<R> {
         self.state.try_lock().ok().map(|mut state| on(&mut state))
     }
 
-    /// The state, once nobody else works on it.
+    /// Locks the state; blocks while another thread works on it.
     pub fn state(&self) -> MutexGuard<'_, S> {
         lock(&self.state)
     }
 
-    /// Drops what waits.
+    /// Drops the messages in the inbox.
     pub fn clear(&self) {
         self.take();
     }

@@ -1,10 +1,10 @@
-//! How work goes from thread to thread: the two places where threads of an embedded runtime meet.
+//! The two synchronization primitives by which threads of an embedded runtime hand over work.
 //!
-//! Both are generic over what goes through them, so that a model checker can try their schedules
-//! (`tests/handover.rs`, with the feature `model`).
+//! Both are generic, so that a model checker can explore their schedules (`tests/handover.rs`,
+//! with the feature `model`).
 //!
-//! - [`mailbox`]: messages for a state that one thread at a time works on.
-//! - [`parker`]: a thread that sleeps until there is work.
+//! - [`mailbox`]: a state that one thread at a time works on, with an inbox.
+//! - [`parker`]: parks a thread until there is work.
 
 mod mailbox;
 mod parker;
@@ -12,7 +12,7 @@ mod parker;
 pub use mailbox::Mailbox;
 pub use parker::Parker;
 
-/// The primitives of the standard library, or those of the model checker.
+/// The standard library's primitives, or the model checker's.
 mod sync {
     #[cfg(feature = "model")]
     pub use shuttle::{
@@ -27,7 +27,7 @@ mod sync {
         thread::{self, Thread},
     };
 
-    /// Locks, whoever has panicked.
+    /// Locks, ignoring poison.
     pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -1,10 +1,10 @@
-//! Parks a thread, and unparks it cheaply where it is awake already.
+//! Parks a thread; unparking is cheap if it is not parked.
 
 use std::time::Duration;
 
 use super::sync::{AtomicBool, Mutex, Ordering, Thread, lock, thread};
 
-/// One thread parks on it, any may unpark it.
+/// One registered thread parks on it; any thread may unpark it.
 #[derive(Default)]
 pub struct Parker {
     is_parked: AtomicBool,
@@ -12,7 +12,7 @@ pub struct Parker {
 }
 
 impl Parker {
-    /// Wakes the thread; keeps it awake if it is just about to park.
+    /// Unparks the thread; if it is about to park, it will not.
     pub fn unpark(&self) {
         if self.is_parked.swap(false, Ordering::SeqCst)
             && let Some(thread) = &*lock(&self.thread)
@@ -21,13 +21,13 @@ impl Parker {
         }
     }
 
-    /// This thread is the one that parks.
+    /// Registers this thread as the one that parks.
     pub fn register(&self) {
         *lock(&self.thread) = Some(thread::current());
     }
 
-    /// Parks until it is unparked or `limit` is over. `has_work` is asked once more after the thread
-    /// can be unparked, so that nothing is missed. The thread is the registered one.
+    /// Parks the registered thread until it is unparked or `limit` is over. `has_work` is checked
+    /// after `is_parked` is set, so that no wakeup is lost.
     pub fn park(&self, limit: Duration, has_work: impl FnOnce() -> bool) {
         self.is_parked.store(true, Ordering::SeqCst);
         if !has_work() {
@@ -36,7 +36,7 @@ impl Parker {
         self.is_parked.store(false, Ordering::SeqCst);
     }
 
-    /// Forgets its thread, which is gone after a fork.
+    /// Forgets the thread, which does not exist after a fork.
     pub fn reset(&self) {
         lock(&self.thread).take();
         self.is_parked.store(false, Ordering::SeqCst);
@@ -48,7 +48,7 @@ fn park(limit: Duration) {
     thread::park_timeout(limit);
 }
 
-/// A model has no time: a thread that is never unparked is one that was forgotten.
+/// A model has no time: a thread that is never unparked is a lost wakeup.
 #[cfg(feature = "model")]
 fn park(_: Duration) {
     thread::park();

@@ -1,0 +1,100 @@
+//! A plan run as a program and operation by operation, compared.
+
+use gt_engine_native::NativeEngine;
+use gt_ir::{DType, Meta, Scalar, TensorData};
+use gt_worker::Engine;
+use gt_worker::engine::launch_plainly;
+use gt_worker::plan::{Given, Input, Plan};
+use gt_worker::simplify::simplify;
+
+use crate::random::Dice;
+
+/// Runs a plan step by step and as workers do, twice as a program with other numbers.
+pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Result<(), String> {
+    let mut program = engine.prepare(&simplify(plan)).unwrap();
+    let last_uses = plan.last_uses();
+    for round in 0..2 {
+        let mut values: Vec<TensorData> = Vec::new();
+        let given = |engine: &mut NativeEngine, dice: &mut Dice, values: &mut Vec<TensorData>| {
+            let inputs = plan.inputs.iter().map(|input| match input {
+                Input::Tensor { meta, .. } => {
+                    let values_of = data(*meta, dice);
+                    values.push(values_of.clone());
+                    Given::Tensor(engine.create(values_of).unwrap())
+                }
+                Input::Number(Scalar::Float(x)) => {
+                    Given::Number(Scalar::Float(x + f64::from(round)))
+                }
+                Input::Number(other) => Given::Number(*other),
+            });
+            inputs.collect::<Vec<_>>()
+        };
+        let start = dice.thrown;
+        let inputs = given(engine, dice, &mut values);
+        dice.thrown = start;
+        let plain = launch_plainly(engine, plan, &last_uses, &inputs);
+        let kept: Vec<Given<_>> = inputs.clone();
+        drop(inputs);
+        let mut again = given(engine, dice, &mut Vec::new());
+        let fused = engine.launch(&mut program, &mut again);
+        match (plain, fused) {
+            (Ok(plain), Ok(fused)) => {
+                for (number, (a, b)) in fused.iter().zip(&plain).enumerate() {
+                    let (a, b) = (engine.read(a).unwrap(), engine.read(b).unwrap());
+                    near(&a, &b).map_err(|text| format!("output {number}: {text}"))?;
+                }
+                // Inputs that do not die are as they were.
+                let tensors = plan.inputs.iter().zip(&again).zip(&kept);
+                for ((input, given), kept) in tensors {
+                    if let (Input::Tensor { dies: false, .. }, Given::Tensor(given)) =
+                        (input, given)
+                        && let Given::Tensor(kept) = kept
+                    {
+                        let (a, b) = (engine.read(given).unwrap(), engine.read(kept).unwrap());
+                        near(&a, &b).map_err(|text| format!("an input changed: {text}"))?;
+                    }
+                }
+            }
+            (Err(a), Err(b)) => {
+                assert_eq!(a, b);
+                assert!(!again.iter().any(|given| matches!(given, Given::Taken)));
+            }
+            // What nobody needs is not computed, and so cannot fail.
+            (Err(_), Ok(_)) => {}
+            (Ok(_), Err(error)) => return Err(format!("only the program fails: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// A tensor of random values from -2 to 2; whole ones for the exact dtypes.
+fn data(meta: Meta, dice: &mut Dice) -> TensorData {
+    let mut bytes = Vec::new();
+    for _ in 0..meta.shape.numel() {
+        let value = dice.fraction() * 4.0 - 2.0;
+        let value = if meta.dtype.is_float() { value } else { value.round() };
+        TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
+    }
+    TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap()
+}
+
+/// An error unless two tensors are equal up to rounding.
+fn near(a: &TensorData, b: &TensorData) -> Result<(), String> {
+    assert_eq!((a.dtype, a.shape), (b.dtype, b.shape));
+    let off = match a.dtype {
+        DType::F16 => 4e-3,
+        DType::BF16 => 3e-2,
+        DType::F32 => 2e-5,
+        // What was summed in float32 may have been cast.
+        DType::F64 => 1e-6,
+        _ => 0.0,
+    };
+    for index in 0..a.shape.numel() {
+        let (x, y) = (a.element(index).as_f64(), b.element(index).as_f64());
+        let same = x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= off * y.abs().max(1.0);
+        if !same {
+            return Err(format!("element {index} of {} {}: {x} instead of {y}", a.dtype, a.shape));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Plans, run as programs and operation by operation: the same numbers, the same errors.
+//!
+//! `GT_PLANS=10000` runs more random ones.
+
+mod compare;
+mod failures;
+mod patterns;
+mod random;
+
+use gt_engine_native::NativeEngine;
+
+use crate::compare::compare;
+use crate::random::{Dice, random_plan};
+
+#[test]
+fn programs_give_the_same_numbers() {
+    let count = std::env::var("GT_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    for threads in [1, 2] {
+        let mut engine = NativeEngine::new(threads);
+        for seed in 0..count {
+            let mut dice = Dice::new(seed);
+            let plan = random_plan(&mut dice);
+            if plan.steps.is_empty() {
+                continue;
+            }
+            if let Err(text) = compare(&mut engine, &plan, &mut dice) {
+                for (index, step) in plan.steps.iter().enumerate() {
+                    eprintln!(
+                        "{} := {:?} {:?} {:?} -> {} {}",
+                        plan.inputs.len() + index,
+                        step.operation,
+                        step.operands,
+                        step.attributes,
+                        step.output.dtype,
+                        step.output.shape
+                    );
+                }
+                panic!("seed {seed}: {text}; inputs {:?} outputs {:?}", plan.inputs, plan.outputs);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Plans of the shapes that the engine has ways of its own for.
+
+use gt_engine_native::NativeEngine;
+use gt_ir::ops::{binary as b, create, matmul, reduce as r, shape as s, slice};
+use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
+use gt_worker::plan::{Input, Plan, Source};
+use smallvec::smallvec;
+
+use crate::compare::compare;
+use crate::random::Dice;
+
+/// As in the gradient of a weight: matrices transposed, multiplied and summed over the batch.
+#[test]
+fn products_are_summed_over_their_batch() {
+    let meta = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
+    for threads in [1, 2] {
+        let mut engine = NativeEngine::new(threads);
+        for (seed, (batch, turned)) in
+            [(1, false), (3, true), (5, false), (2, true)].into_iter().enumerate()
+        {
+            let dims: [&[usize]; 2] = if turned {
+                [&[batch, 40, 130], &[batch, 40, 9]]
+            } else {
+                [&[batch, 130, 40], &[batch, 9, 40]]
+            };
+            let inputs = dims.map(|dims| Input::Tensor { meta: meta(dims), dies: false });
+            let mut plan = Plan::new(inputs.to_vec());
+            let lowers = |_: &'static Operation| true;
+            let mut push = |operation, operands: &[u32], attributes: Attributes| {
+                let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
+                plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+            };
+            let order = || smallvec![Attribute::ints(&[0i64, 2, 1])];
+            let (left, right) = if turned {
+                (push(&s::PERMUTE, &[0], order()), 1)
+            } else {
+                (0, push(&s::PERMUTE, &[1], order()))
+            };
+            let product = push(&matmul::MATMUL, &[left, right], smallvec![]);
+            let product = if batch == 3 { push(&s::PERMUTE, &[product], order()) } else { product };
+            let over = smallvec![Attribute::ints(&[0i64]), Attribute::Bool(seed % 2 == 0)];
+            let sum = push(&r::SUM, &[product], over);
+            plan.outputs = vec![sum];
+            compare(&mut engine, &plan, &mut Dice::new(seed as u64)).unwrap();
+        }
+    }
+}
+
+/// Sums of rows whose axis was dropped broadcast along the rows: each then belongs to a column.
+#[test]
+fn what_rows_give_is_read_as_it_broadcasts() {
+    for keepdims in [false, true] {
+        let shape = Shape::new(&[6, 6]).unwrap();
+        let input = Input::Tensor { meta: Meta::new(DType::F32, shape), dies: false };
+        let mut plan = Plan::new(vec![input; 2]);
+        let lowers = |_: &'static Operation| true;
+        let mut push = |operation, operands: &[Source], attributes: Attributes| {
+            let operands = operands.iter().copied().collect();
+            plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+        };
+        let (value, two) = (Operand::Tensor, Operand::Scalar(Scalar::Float(2.0)));
+        let y = push(&b::MUL, &[value(0), two], smallvec![]);
+        let over = smallvec![Attribute::ints(&[1i64]), Attribute::Bool(keepdims)];
+        let sums = push(&r::SUM, &[value(y)], over);
+        let z = push(&b::MUL, &[value(1), two], smallvec![]);
+        let both = push(&b::ADD, &[value(z), value(sums)], smallvec![]);
+        let last = push(&b::MUL, &[value(both), two], smallvec![]);
+        plan.outputs = vec![last];
+        compare(&mut NativeEngine::new(1), &plan, &mut Dice::new(5)).unwrap();
+    }
+}
+
+/// As in the gradients of slices: parts put into zeros, and added.
+#[test]
+fn parts_of_zeros_are_joined() {
+    let meta = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
+    let places: [&[(i64, usize)]; 3] =
+        [&[(2, 2), (0, 2), (4, 2)], &[(0, 2), (3, 3)], &[(0, 4), (3, 3), (1, 1)]];
+    for (seed, places) in places.into_iter().enumerate() {
+        let inputs = places
+            .iter()
+            .map(|&(_, rows)| Input::Tensor { meta: meta(&[5, rows, 3]), dies: rows == 2 });
+        let mut plan = Plan::new(inputs.collect());
+        let lowers = |_: &'static Operation| true;
+        let mut push = |operation, operands: &[Source], attributes: Attributes| {
+            let operands = operands.iter().copied().collect();
+            plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+        };
+        let mut total = None;
+        for (value, &(start, rows)) in places.iter().enumerate() {
+            let whole = smallvec![Attribute::ints(&[5i64, 6, 3]), Attribute::DType(DType::F32)];
+            let zeros = push(&create::FULL, &[Operand::Scalar(Scalar::Int(0))], whole);
+            let region = [[0, start, 0], [5, rows as i64, 3], [1, 1, 1]];
+            let region = region.map(|ints| Attribute::ints(&ints)).into_iter().collect();
+            let operands = [Operand::Tensor(zeros), Operand::Tensor(value as u32)];
+            let part = push(&slice::SLICE_ASSIGN, &operands, region);
+            total = Some(match total {
+                Some(total) => {
+                    push(&b::ADD, &[Operand::Tensor(total), Operand::Tensor(part)], smallvec![])
+                }
+                None => part,
+            });
+        }
+        plan.outputs = total.into_iter().collect();
+        let mut engine = NativeEngine::new(2);
+        compare(&mut engine, &plan, &mut Dice::new(seed as u64)).unwrap();
+    }
+}

@@ -1,0 +1,71 @@
+//! Messages survive the way through frames; anything else is an error, never a panic.
+//!
+//! - [`samples`]: messages of all kinds.
+//! - What was encoded is decoded again, here; [`hostile`]: frames that nobody encoded.
+//! - [`corpus`]: what the fuzzer begins with.
+
+mod corpus;
+mod hostile;
+mod samples;
+
+use gt_ir::message::Message;
+use gt_ir::wire::Record;
+use gt_ir::{
+    ClientCommand, Instruction, LaneId, Operand, RequestId, Scalar, SlotId, SourceId, TensorId, ops,
+};
+use gt_net::codec::{DATA_FRAME, decode, encode};
+use proptest::prelude::*;
+
+use crate::samples::{client_commands, data, messages, meta, worker_commands};
+
+#[test]
+fn every_message_is_read_back() {
+    // Data that is cut into frames, too.
+    let large = Message::Value { request: RequestId(1), result: Ok(data(2 * DATA_FRAME + 5)) };
+    for message in messages().into_iter().chain([large]) {
+        assert_eq!(decode(&encode(&message)).unwrap(), message);
+    }
+}
+
+#[test]
+fn the_log_knows_the_length_on_the_wire() {
+    let empty = encode(&Message::Stream(Vec::new())).concat().len();
+    for command in client_commands() {
+        let length = encode(&Message::Stream(vec![command.clone()])).concat().len() - empty;
+        assert_eq!(command.length(), length, "{command:?}");
+    }
+    let lane = LaneId { session: 1, slot: SlotId(0) };
+    let work = |commands| encode(&Message::Work { lane, commands }).concat().len();
+    for command in worker_commands() {
+        let length = work(vec![command.clone()]) - work(Vec::new());
+        assert_eq!(command.length(), length, "{command:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn scalars_keep_their_bits(bits in any::<u64>(), whole in any::<i64>()) {
+        for scalar in [Scalar::Float(f64::from_bits(bits)), Scalar::Int(whole)] {
+            let command = ClientCommand::Run(Instruction {
+                operation: &ops::binary::ADD,
+                output: TensorId(1),
+                results: [meta()].into_iter().collect(),
+                operands: [Operand::Scalar(scalar), Operand::Tensor(TensorId(2))].into_iter().collect(),
+                attributes: Default::default(),
+                source: SourceId(0),
+                signal: 0,
+            });
+            let frames = encode(&Message::Stream(vec![command]));
+            let Ok(Message::Stream(back)) = decode(&frames) else { panic!("a stream") };
+            let ClientCommand::Run(instruction) = &back[0] else { panic!("an instruction") };
+            let same = match (instruction.operands[0], scalar) {
+                (Operand::Scalar(Scalar::Float(a)), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+                (Operand::Scalar(a), b) => a == b,
+                _ => false,
+            };
+            prop_assert!(same);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Every command of clients and to workers.
+
+use std::sync::Arc;
+
+use gt_ir::data::SharedBlock;
+use gt_ir::fabric::Way;
+use gt_ir::operation::SampleOperand;
+use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::{
+    ClientCommand, Content, Create, DType, Instruction, Meta, Operand, RequestId, Shape, SourceId,
+    TensorId, WorkerCommand, WorkerId, ops,
+};
+
+use super::exchanges::{exchange, joint_exchange};
+use super::templates::{definition, invocation};
+use super::{data, meta};
+
+pub fn client_commands() -> Vec<ClientCommand> {
+    let request = RequestId(4);
+    let mut commands: Vec<_> = instructions().into_iter().map(ClientCommand::Run).collect();
+    commands.extend(creates().into_iter().map(ClientCommand::Create));
+    commands.extend([
+        ClientCommand::Fetch { request, tensor: TensorId(5), line: SourceId(0) },
+        ClientCommand::Free(TensorId(6)),
+        ClientCommand::Cancel { request },
+        ClientCommand::Signal { number: 8, name: "läyer".into(), shard: None },
+        ClientCommand::Signal { number: 9, name: "grid".into(), shard: Some(grid()) },
+        ClientCommand::Statistics { request },
+        ClientCommand::Explain { request, begin: true },
+        ClientCommand::Locate { request, tensor: TensorId(7) },
+        ClientCommand::Status { request },
+        ClientCommand::Strict { limit: Some(1 << 40) },
+        ClientCommand::Define(Box::new(definition())),
+        ClientCommand::Forget { template: 3 },
+        ClientCommand::Invoke(Box::new(invocation())),
+    ]);
+    commands
+}
+
+pub fn worker_commands() -> Vec<WorkerCommand> {
+    let request = RequestId(4);
+    let mut commands: Vec<_> =
+        instructions().into_iter().map(|one| WorkerCommand::Run(Arc::new(one))).collect();
+    commands.extend(creates().into_iter().map(|one| WorkerCommand::Create(Box::new(one))));
+    commands.extend([
+        WorkerCommand::Free(TensorId(6)),
+        WorkerCommand::Fetch { request, tensor: TensorId(5), shared: true, line: SourceId(0) },
+        WorkerCommand::Statistics { request },
+        WorkerCommand::Exchange(Box::new(exchange())),
+        WorkerCommand::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
+        WorkerCommand::Exchange(Box::new(joint_exchange(Way::AllToAll))),
+        WorkerCommand::Slots(vec![WorkerId(3), WorkerId(9)]),
+        WorkerCommand::Define(Box::new(definition())),
+        WorkerCommand::Invoke(Arc::new(invocation())),
+    ]);
+    commands
+}
+
+/// Every operation with every one of its samples' attributes.
+fn instructions() -> Vec<Instruction> {
+    let mut instructions = Vec::new();
+    for operation in ops::ALL {
+        for sample in (operation.samples)() {
+            let operands =
+                sample.operands.iter().enumerate().map(|(index, operand)| match operand {
+                    SampleOperand::Tensor { .. } => Operand::Tensor(TensorId(index as u64 + 7)),
+                    SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+                });
+            instructions.push(Instruction {
+                operation,
+                output: TensorId(99),
+                results: [meta(), Meta::new(DType::I64, Shape::SCALAR)].into_iter().collect(),
+                operands: operands.collect(),
+                attributes: sample.attributes.clone(),
+                source: SourceId(3),
+                signal: 1,
+            });
+        }
+    }
+    instructions
+}
+
+fn creates() -> Vec<Create> {
+    let block = SharedBlock { pid: 1, fd: -2, length: 24, token: 3 };
+    let create = |content, signal| Create { output: TensorId(1), content, signal };
+    let shared = Content::Shared { meta: meta(), block };
+    vec![create(data(3), 0), create(data(5000), 300), create(shared, 0)]
+}
+
+fn grid() -> Shard {
+    let mesh = vec![
+        MeshAxis { name: "data".into(), length: 2, axis: Some(-1) },
+        MeshAxis { name: "model".into(), length: 0, axis: None },
+    ];
+    Shard { workers: Some(vec![3, 1, 2, 0]), mesh }
+}

@@ -1,0 +1,39 @@
+//! Exchanges of parts between workers, by themselves and over a fabric.
+
+use std::sync::Arc;
+
+use gt_ir::exchange::{Collective, Exchange, Parts, Receive, Sender};
+use gt_ir::fabric::{Fabric, Joint, Member, Way};
+use gt_ir::sharding::{Block, Reduction};
+use gt_ir::{DType, Meta, Shape, SlotId, SourceId, TensorId, TransferId, WorkerId};
+
+pub fn exchange() -> Exchange {
+    let block = Block::whole(Shape::new(&[2, 3]).unwrap());
+    let from_own = Receive { from: Sender::Own(block), at: block };
+    let from_other = Receive { from: Sender::Slot(SlotId(4)), at: block };
+    Exchange {
+        transfer: TransferId(1 << 60),
+        collective: Collective::ReduceScatter,
+        input: Some(TensorId(8)),
+        output: Some((TensorId(9), Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
+        parts: Parts { sends: vec![(SlotId(4), block)], receives: vec![from_own, from_other] },
+        reduction: Some(Reduction::Max),
+        joint: None,
+        line: SourceId(5),
+    }
+}
+
+pub fn joint_exchange(way: Way) -> Exchange {
+    let member = |slot: u32| {
+        let (worker, name) = (WorkerId(slot + 7), format!("w{slot}"));
+        Member { slot: SlotId(slot), worker, name }
+    };
+    let (kind, store) = ("gloo/2.15".into(), "127.0.0.1:4444".into());
+    let joint = Joint { kind, store, members: vec![member(3), member(4)], way };
+    Exchange { joint: Some(Arc::new(joint)), ..exchange() }
+}
+
+pub fn fabric() -> Fabric {
+    let (kind, store) = ("nccl/2.15".into(), "10.0.0.7:4444".into());
+    Fabric { kind, local: false, store, device: "GPU-7".into() }
+}

@@ -1,0 +1,94 @@
+//! Messages of all kinds, with every variant of what they hold.
+
+mod commands;
+mod exchanges;
+mod observability;
+mod templates;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use gt_ir::message::{Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
+use gt_ir::{
+    Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData,
+    TransferId, WorkerId,
+};
+
+pub use commands::{client_commands, worker_commands};
+use exchanges::fabric;
+use observability::{events, explanation, report, status};
+
+/// One message of each kind, and of some several.
+pub fn messages() -> Vec<Message> {
+    let failure = Failure {
+        operation: "add".into(),
+        reason: "no".into(),
+        worker: "w".into(),
+        line: SourceId(2),
+    };
+    let lane = LaneId { session: 9, slot: SlotId(2) };
+    let (request, transfer) = (RequestId(1), TransferId(7));
+    let piece = |result| Piece { transfer, from: SlotId(2), to: lane, result };
+    vec![
+        Message::Hello(Hello {
+            version: 1,
+            schema: 2,
+            role: Role::Watcher,
+            name: "n".into(),
+            machine: "m".into(),
+            endpoint: "tcp://h:1".into(),
+            fabric: Some(fabric()),
+            rate: 1 << 40,
+        }),
+        Message::Welcome(Welcome { session: 1, name: "w".into(), window: 2, machine: "m".into() }),
+        Message::Goodbye { reason: "bye".into() },
+        Message::Stream(client_commands()),
+        Message::Work { lane, commands: worker_commands() },
+        Message::Done(3),
+        Message::LaneDone { lane, weight: 300 },
+        Message::LaneBroken { lane, reason: "why".into() },
+        Message::EndSession { session: 9 },
+        Message::Value { request, result: Ok(data(10)) },
+        Message::Value { request, result: Err(failure.clone()) },
+        Message::Release { token: u128::MAX },
+        Message::Statistics { request, workers: vec![WorkerStats::default()] },
+        Message::Cancel { lane, request },
+        Message::Explained { request, explanation: explanation() },
+        Message::Located { request, result: Err(failure.clone()) },
+        Message::Status { request: RequestId(8), status: Box::new(status()) },
+        Message::Piece { sender: WorkerId(2), piece: piece(Ok(data(9))) },
+        Message::Piece { sender: WorkerId(2), piece: piece(Err(failure.clone())) },
+        Message::Neighbour {
+            worker: WorkerId(2),
+            name: "w2".into(),
+            endpoint: "tcp://10.0.0.7:4444".into(),
+            machine: "m".into(),
+        },
+        Message::Undelivered { transfer, to: lane, reason: "far".into() },
+        Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
+        Message::Ready { lane, transfer, members: vec![SlotId(2), SlotId(3)], result: Ok(4) },
+        Message::Join { lane, transfer, sequence: 77, result: Err(failure) },
+        Message::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+        Message::Observed { sent: Duration::from_nanos(7), here: Duration::from_nanos(1 << 40) },
+        Message::Report(Box::new(report())),
+        Message::Events { events: events(), dropped: 3 },
+        Message::Watch { limit: 1 << 16 },
+        Message::Names(vec![
+            (Named::Session(3), "1f#3".into()),
+            (Named::Worker(WorkerId(2)), "gpu2".into()),
+            (Named::Signal { session: 3, number: 1 }, "forward".into()),
+            (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
+        ]),
+    ]
+}
+
+pub fn meta() -> Meta {
+    Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap())
+}
+
+/// Bytes, as many as wanted.
+pub fn data(numel: usize) -> Content {
+    let shape = Shape::new(&[numel]).unwrap();
+    let bytes = Bytes::from(vec![5u8; numel]);
+    Content::Data(TensorData::new(DType::U8, shape, bytes).unwrap())
+}

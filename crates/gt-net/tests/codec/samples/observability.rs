@@ -1,0 +1,120 @@
+//! What watchers are told: explanations, events, reports and the status.
+
+use std::time::Duration;
+
+use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
+use gt_ir::exchange::Collective;
+use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
+use gt_ir::status::{Report, SessionStatus, Share, Status, Waits, WorkerStatus};
+use gt_ir::{SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
+
+use super::meta;
+
+pub fn explanation() -> Explanation {
+    let placed =
+        || PlacedTensor { meta: meta(), placement: "Shard(0)".into(), workers: vec![0, 7] };
+    let moved = PlannedMove {
+        collective: Collective::AllGather,
+        bytes: 1 << 33,
+        from: placed(),
+        to: placed(),
+        reason: "it is needed".into(),
+    };
+    let step = PlannedStep {
+        operation: "add".into(),
+        line: SourceId(3),
+        operands: vec![placed(), placed()],
+        output: placed(),
+        moves: vec![moved],
+    };
+    Explanation { steps: vec![step], memory: vec![(3, 1 << 40)] }
+}
+
+/// An event of each kind, about each thing.
+pub fn events() -> Vec<Event> {
+    let mix = Mix::new([(Activity::Matmul, 3), (Activity::Read, 1)]);
+    let (transfer, slot) = (TransferId(1 << 40), SlotId(7));
+    let whats = [
+        What::Batch { mix: Mix::default() },
+        What::Operation(ops::ALL[3]),
+        What::Create,
+        What::Fetch,
+        What::Free,
+        What::HotPath { number: 5, mix },
+        What::Send { collective: Collective::AllReduce, transfer, to: slot },
+        What::Receive { transfer, from: slot },
+        What::Control,
+    ];
+    let tracks = [Track::Client, Track::Dispatcher, Track::Worker(WorkerId(u32::MAX))];
+    let event = |(index, (kind, what)): (usize, (EventKind, What))| Event {
+        // Events come in no order.
+        begin: Duration::from_nanos(1_000_000_000_000 - 77 * index as u64),
+        end: Duration::from_nanos(1_000_000_000_000 + 123 * index as u64),
+        kind,
+        track: tracks[index % 3],
+        session: 9,
+        signal: index as u32,
+        what,
+        count: 128,
+        failed: index as u32,
+        tensor: TensorId((1 << 44) - 1),
+        bytes: 1 << 33,
+    };
+    EventKind::ALL.into_iter().zip(whats).enumerate().map(event).collect()
+}
+
+pub fn report() -> Report {
+    Report {
+        since: Duration::from_nanos(77),
+        at: Duration::from_millis(1500),
+        engine: "native".into(),
+        operations: 10,
+        failed: 1,
+        tensors: 3,
+        bytes: 1 << 40,
+        bytes_peak: 1 << 41,
+        busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
+        sessions: vec![Share { session: 3, bytes: 12, busy: Duration::from_micros(5) }],
+    }
+}
+
+pub fn status() -> Status {
+    let session = |number, waits| SessionStatus {
+        number,
+        name: format!("1f#{number}"),
+        since: Duration::from_secs(1),
+        instructions: 1 << 20,
+        open: 12,
+        queued: 3,
+        bytes: 4096,
+        busy: Duration::from_millis(7),
+        waits,
+    };
+    let (tensor, since) = (TensorId(77), Duration::from_secs(2));
+    let waits = [
+        Waits::Nothing,
+        Waits::Workers,
+        Waits::Room,
+        Waits::Work,
+        Waits::Value { tensor, worker: "w".into(), since },
+    ];
+    Status {
+        asker: Some(3),
+        now: Duration::from_secs(3),
+        workers: [None, Some(since)]
+            .map(|busy_since| WorkerStatus {
+                id: WorkerId(1),
+                number: 0,
+                name: "w".into(),
+                homes: 2,
+                in_flight: 100,
+                batches: 4,
+                busy_since,
+                busy: Duration::from_nanos(1 << 33),
+                report: report(),
+            })
+            .into(),
+        sessions: (1..).zip(waits).map(|(number, waits)| session(number, waits)).collect(),
+        dropped: 5,
+    }
+}

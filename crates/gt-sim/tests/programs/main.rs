@@ -1,0 +1,111 @@
+//! Random programs give the same under any signals on any number of workers as on one worker
+//! without: operations of all kinds, gradients, updates in place.
+//!
+//! `GT_PROGRAMS=10000` runs more of them, `GT_PROGRAM=seed` one alone. A program that fails is
+//! shrunk and printed.
+//!
+//! - [`steps`]: what a program is, and how it is run; [`scopes`]: the scopes that its steps run in.
+//! - [`writer`]: random programs, by the numbers of [`chance`].
+
+mod chance;
+mod scopes;
+mod steps;
+mod writer;
+
+use std::sync::{Arc, Mutex};
+
+use gt_client::Session;
+use gt_dispatcher::Limits;
+use gt_ir::TensorData;
+use gt_sim::{Delays, World, driver};
+
+use crate::scopes::register_scopes;
+use crate::steps::{Step, run};
+use crate::writer::program;
+
+#[test]
+fn random_programs_give_the_same_on_any_placement() {
+    let seeds = match number("GT_PROGRAM") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("GT_PROGRAMS").unwrap_or(400),
+    };
+    for seed in seeds {
+        let workers = 1 + (seed % 8) as usize;
+        register_scopes(seed, workers);
+        let steps = program(seed);
+        if let Err(error) = check(seed, workers, &steps) {
+            let small = shrink(seed, workers, &steps);
+            let error = check(seed, workers, &small).err().unwrap_or(error);
+            let lines: Vec<String> = small.iter().map(|step| format!("{step:?}")).collect();
+            panic!("program {seed} on {workers} workers: {error}\n{}", lines.join("\n"));
+        }
+    }
+}
+
+/// What is wrong with a program, if anything is.
+fn check(seed: u64, workers: usize, steps: &[Step]) -> Result<(), String> {
+    let outcome = std::panic::catch_unwind(|| {
+        let want = run(&new_session(seed, 1), seed, steps, false);
+        let got = run(&new_session(seed, workers), seed, steps, true);
+        (want, got)
+    });
+    let (want, got) = outcome.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.unwrap_or_else(|| "a panic".into())
+    })?;
+    if want.len() != got.len() {
+        return Err("not as many values".into());
+    }
+    for ((name, what, want), (_, _, got)) in want.iter().zip(&got) {
+        // What fails on one worker may succeed in part on several.
+        let Ok(want) = want else { continue };
+        let got = got.as_ref().map_err(|error| format!("{what} of {name}: {error}"))?;
+        if (want.dtype, want.shape) != (got.dtype, got.shape) {
+            return Err(format!("{what} of {name} is {} {}", got.dtype, got.shape));
+        }
+        let numbers = |data: &TensorData| -> Vec<f64> {
+            (0..data.shape.numel()).map(|i| data.element(i).as_f64()).collect()
+        };
+        let (want, got) = (numbers(want), numbers(got));
+        let scale = want.iter().filter(|x| x.is_finite()).fold(1.0f64, |max, x| max.max(x.abs()));
+        // Functions of whole numbers are float32. What has lost all its digits says nothing.
+        if scale > 1e9 {
+            continue;
+        }
+        for (index, (a, b)) in want.iter().zip(&got).enumerate() {
+            let close = (a - b).abs() <= 1e-4 * scale || a == b || (a.is_nan() && b.is_nan());
+            if !close {
+                return Err(format!("{what} of {name}: element {index} is {b}, expected {a}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The smallest part of a program that still fails.
+fn shrink(seed: u64, workers: usize, steps: &[Step]) -> Vec<Step> {
+    let mut steps = steps.to_vec();
+    let mut index = steps.len();
+    while index > 0 {
+        index -= 1;
+        let mut fewer = steps.clone();
+        fewer.remove(index);
+        if check(seed, workers, &fewer).is_err_and(|error| !error.contains("earlier step")) {
+            steps = fewer;
+            index = index.min(steps.len());
+        }
+    }
+    steps
+}
+
+fn new_session(seed: u64, workers: usize) -> Session {
+    let delays = Delays { least: 1, most: if seed.is_multiple_of(2) { 5 } else { 5_000 } };
+    let mut world = World::new(seed, workers, delays, Limits::default());
+    world.settle();
+    driver::connect(&Arc::new(Mutex::new(world))).0
+}
+
+/// The number in an environment variable.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
