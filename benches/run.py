@@ -138,17 +138,6 @@ def measure(threads: int, rounds: int, works: list[str]) -> list[str]:
     return lines
 
 
-def dispatcher_rate() -> str:
-    """Run the dispatcher's own benchmark."""
-    out = subprocess.run(
-        ["cargo", "run", "--quiet", "--release", "-p", "gt-dispatcher", "--example", "throughput"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return out.stdout.strip()
-
-
 def main() -> None:
     """Measure, print, and write the page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -168,7 +157,6 @@ def main() -> None:
         return
     gt_first = first_result("import gt; print(gt.ones(2) + 1)", args.rounds)
     torch_first = first_result("import torch; print(torch.ones(2) + 1)", args.rounds)
-    rate = dispatcher_rate()
     page = f"""# Benchmarks
 
 GT {gt.__version__} beside PyTorch {torch.__version__} eager, measured in one run by `make bench`:
@@ -188,7 +176,6 @@ Python {platform.python_version()}.
 | --- | --- | --- |
 | `import gt` to first printed result, new process | {gt_first:.2f} s (PyTorch: \
 {torch_first:.2f} s) | at most 0.3 s |
-| dispatcher alone, one core | {rate} | at least 2 million instructions a second |
 
 With one thread each side is bound to one core: there, GT's client and worker cannot overlap.
 """

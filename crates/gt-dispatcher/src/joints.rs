@@ -87,7 +87,7 @@ impl Joints {
         next: TransferId,
         failure: &Failure,
     ) -> Vec<(SlotId, Message)> {
-        // The reports of other members may still be under way.
+        // Reports of other members may still arrive.
         self.lost.insert(lane, (next, failure.clone()));
         let is_member = |(key, open): &(&Key, &PendingJoint)| {
             key.0 == lane.session && open.members.contains(&lane.slot)

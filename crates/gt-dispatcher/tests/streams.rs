@@ -268,3 +268,25 @@ fn an_iteration_is_of_the_tensors_that_it_names() {
     }
     check("same_tensors.txt", 1, program);
 }
+
+/// Another plan combines the partial sums that this one has read so far, and frees them.
+#[test]
+fn a_plan_notices_what_another_has_moved() {
+    let mut program = Program::default();
+    program.within_rows();
+    let x = program.ones(&[4, 3]);
+    let sum = program.run(&ops::reduce::SUM, &[x], &all_of(&[0]));
+    let mut twice =
+        program.define(0, &[], |program| vec![program.step(&ops::binary::ADD, &[sum, sum], &[])]);
+    let mut exp =
+        program.define(1, &[], |program| vec![program.step(&ops::unary::EXP, &[sum], &[])]);
+    (0..3).for_each(|_| program.invoke(&mut twice, &[]));
+    program.invoke(&mut exp, &[]);
+    let other = program.run(&ops::reduce::SUM, &[x], &all_of(&[0]));
+    let Operand::Tensor(other) = other else { unreachable!("it makes a tensor") };
+    (twice.on, exp.on) = (vec![other], vec![other]);
+    (0..3).for_each(|_| program.invoke(&mut twice, &[]));
+    program.invoke(&mut exp, &[]);
+    program.invoke(&mut twice, &[]);
+    check("two_plans.txt", 2, program);
+}

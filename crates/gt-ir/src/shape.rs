@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 /// The most axes a tensor may have.
 pub const MAX_RANK: usize = 8;
 
+/// The lengths of a tensor's axes. Small and `Copy`, so that instructions need no allocation.
 #[derive(Clone, Copy)]
 pub struct Shape {
     /// A full word, so that the struct has no padding and copies are plain.

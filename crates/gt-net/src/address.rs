@@ -1,10 +1,10 @@
-//! Where a server listens.
+//! Server addresses: `host:port`, `tcp://host:port` or `ipc:///path`.
 
 use std::net::ToSocketAddrs;
 
 use crate::error::NetError;
 
-/// The port where nothing else is said.
+/// The port if none is given.
 pub const DEFAULT_PORT: u16 = 9000;
 
 /// A server's address.
@@ -28,7 +28,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, NetError> {
         let bad = || NetError::BadAddress { given: text.to_string() };
         if let Some(path) = text.strip_prefix("ipc://") {
-            // The longest path that a socket's address has room for.
+            // Limited by the size of a Unix socket address.
             let fits = !path.is_empty() && path.len() <= 100;
             return if fits { Ok(Address::Ipc { path: path.to_string() }) } else { Err(bad()) };
         }
@@ -44,7 +44,7 @@ impl Address {
         Ok(Address::Tcp { host: host.to_string(), port })
     }
 
-    /// As ZeroMQ binds to it.
+    /// The ZeroMQ endpoint to bind.
     pub fn to_bind(&self) -> String {
         match self {
             Address::Tcp { host, port } if host == "localhost" => format!("tcp://127.0.0.1:{port}"),
@@ -53,7 +53,7 @@ impl Address {
         }
     }
 
-    /// As ZeroMQ connects to it.
+    /// The ZeroMQ endpoint to connect to.
     pub fn to_connect(&self) -> String {
         match self {
             Address::Tcp { host, port }
@@ -65,7 +65,7 @@ impl Address {
         }
     }
 
-    /// Whether only this machine can reach it.
+    /// Whether it is reachable from this machine only.
     pub fn is_local(&self) -> bool {
         match self {
             Address::Tcp { host, .. } => host == "localhost" || host.starts_with("127."),
@@ -73,14 +73,14 @@ impl Address {
         }
     }
 
-    /// The address that this machine has on the way there; on the same machine the loopback's.
+    /// This machine's own address towards the server; for a local server the loopback address.
     pub fn own_host(&self) -> String {
         let loopback = "127.0.0.1".to_string();
         let Address::Tcp { host, port } = self else { return loopback };
         if self.is_local() {
             return loopback;
         }
-        // Nothing is sent: the system only chooses the way.
+        // Connecting a UDP socket sends nothing, it only selects the route.
         let way = || {
             let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
             socket.connect((host.as_str(), *port)).ok()?;
@@ -89,7 +89,7 @@ impl Address {
         way().unwrap_or(loopback)
     }
 
-    /// How a server is told to listen here.
+    /// The command-line option that makes a server listen here.
     pub fn server_option(&self) -> String {
         match self {
             Address::Tcp { port, .. } => format!("-p {port}"),
@@ -97,8 +97,10 @@ impl Address {
         }
     }
 
+    /// Checks that the host's name resolves.
+    ///
     /// # Errors
-    /// Its host has a name that the system does not know.
+    /// It does not.
     pub fn check_host(&self) -> Result<(), NetError> {
         let Address::Tcp { host, port } = self else { return Ok(()) };
         match (host.as_str(), *port).to_socket_addrs() {

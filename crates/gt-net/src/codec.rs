@@ -1,8 +1,8 @@
-//! Messages as frames.
+//! The encoding of messages as frames.
 //!
-//! The first frame holds the records: magic, layout, then the message as its records describe it
-//! ([`gt_ir::wire`]). Large tensor data follows in frames of its own. Decoding checks everything: any
-//! bytes give a message or an error.
+//! The first frame has a magic number, the layout version and the message's record
+//! ([`gt_ir::wire`]). Large tensor data follows in separate frames. Decoding checks everything: any
+//! bytes decode to a message or an error.
 
 use bytes::Bytes;
 use gt_ir::message::Message;
@@ -14,10 +14,10 @@ const MAGIC: [u8; 2] = *b"GT";
 /// The version of this layout.
 const LAYOUT: u8 = 2;
 
-/// The most frames that a message may have.
+/// The most frames of a message.
 pub const MAX_FRAMES: usize = 4096;
 
-/// The frames of a message.
+/// Encodes a message as frames.
 pub fn encode(message: &Message) -> Vec<Bytes> {
     let mut frames = Frames::default();
     frames.bytes(&MAGIC);
@@ -28,10 +28,10 @@ pub fn encode(message: &Message) -> Vec<Bytes> {
     all
 }
 
-/// The message of some frames.
+/// Decodes a message from its frames.
 ///
 /// # Errors
-/// Anything that [`encode`] would not have made.
+/// The frames are not what [`encode`] produces.
 pub fn decode(frames: &[Bytes]) -> Result<Message, DecodeError> {
     let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
     let mut source = Source::new(head, data);

@@ -1,4 +1,4 @@
-//! A client's or worker's end of its link to a server.
+//! A peer's end of its link to a server: a ZeroMQ DEALER socket.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ use crate::probe::{Speaks, probe};
 use crate::server::{send_frames, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
-/// How long a peer looks for the next message before it sleeps. Most answers come sooner, and to
-/// wake a processor takes as long as the way through three processes.
+/// How long a peer polls for the next message before it sleeps. Most answers come sooner, and
+/// waking a processor takes as long as a round trip through three processes.
 const LOOK: Duration = Duration::from_micros(200);
 
 /// A link to a server. One thread at a time may use it.
 pub struct DealerLink {
     socket: Socket,
-    /// Tells what becomes of the connection.
+    /// Receives the connection's events.
     monitor: Socket,
     address: Address,
     lost: Option<String>,
-    /// Nothing has come for a while: it is not worth looking.
+    /// Whether the last wait got nothing: then polling is not worth it.
     quiet: bool,
 }
 
-/// What else ends a wait for messages.
+/// An additional event that ends a wait for messages.
 #[derive(Clone, Copy)]
 pub enum Wakeup<'a> {
     None,
@@ -40,7 +40,7 @@ pub enum Wakeup<'a> {
 }
 
 impl Wakeup<'_> {
-    /// Whether a socket has something; a descriptor shows it only to who waits on it.
+    /// Whether a socket is readable; a descriptor is only checked by the poll itself.
     fn is_ready(&self) -> bool {
         match self {
             Wakeup::Socket(socket) => {
@@ -51,7 +51,7 @@ impl Wakeup<'_> {
     }
 }
 
-/// What has become of a connection.
+/// A change in a connection's state.
 enum Fate {
     Open,
     Refused,
@@ -67,11 +67,11 @@ impl Drop for DealerLink {
 }
 
 impl DealerLink {
-    /// Connects, and waits until the server has let this peer in.
+    /// Connects, and waits until the handshake is complete.
     ///
     /// # Errors
-    /// Nobody listens, the key is wrong, or what listens is no GT server; or nothing of this is
-    /// known within `limit`.
+    /// Nothing listens, the key is wrong, or the listener is no GT server; or the handshake is not
+    /// complete within `limit`.
     pub fn connect(
         address: &Address,
         role: Role,
@@ -90,7 +90,7 @@ impl DealerLink {
             socket.set_immediate(true)?;
             socket.set_sndhwm(1000)?;
             socket.set_rcvhwm(1000)?;
-            // A lost session cannot be continued: no silent second connection.
+            // A lost session cannot be resumed, so ZeroMQ must not reconnect.
             socket.set_reconnect_ivl(-1)
         };
         setup().map_err(during("setting up the socket"))?;
@@ -117,7 +117,7 @@ impl DealerLink {
         Ok(link)
     }
 
-    /// Why a server that is there did not let this peer in: what it speaks tells.
+    /// The error of a failed handshake, by probing what protocol the listener speaks.
     fn turned_away(&self, keyed: bool) -> NetError {
         let address = self.address.to_string();
         match (probe(&self.address), keyed) {
@@ -149,14 +149,15 @@ impl DealerLink {
                 Some(Fate::Open) => return Ok(()),
                 Some(Fate::Refused) => return Err(unreachable()),
                 Some(Fate::WrongKey) => return Err(NetError::WrongKey { address: text }),
-                // A server whose key is another cannot read the greeting, and just hangs up.
+                // A server with another key cannot decrypt the handshake, and just closes the
+                // connection.
                 Some(Fate::Lost | Fate::NotGt) => return Err(self.turned_away(keyed)),
                 None => {}
             }
         }
     }
 
-    /// What the next notice of the monitor says.
+    /// The next event of the monitor.
     fn fate(&self, connected: &mut bool) -> Result<Option<Fate>, NetError> {
         let frames = self.monitor.recv_multipart(0).map_err(during("watching the socket"))?;
         let Some(raw) = frames.first().and_then(|frame| frame.get(..2)) else { return Ok(None) };
@@ -178,13 +179,13 @@ impl DealerLink {
         })
     }
 
-    /// Sends a message. Waits only while the server lets a thousand messages wait.
+    /// Sends a message. Blocks only while a thousand messages are queued for the server.
     pub fn send(&mut self, frames: &[Bytes]) -> Result<(), NetError> {
         loop {
             self.check()?;
             match self.socket.poll(PollEvents::POLLOUT, 100) {
                 Ok(1..) => match send_frames(&self.socket, frames) {
-                    // The connection went between the look and the sending.
+                    // The connection was lost between the poll and the send.
                     Err(zmq::Error::EAGAIN) => {}
                     result => return result.map_err(during("sending")),
                 },
@@ -194,7 +195,7 @@ impl DealerLink {
         }
     }
 
-    /// The next message, waiting at most `limit` for it, or until `wake` has something.
+    /// The next message, waiting for at most `limit`, or until `wake` is ready.
     pub fn receive(
         &mut self,
         limit: Duration,
@@ -238,7 +239,7 @@ impl DealerLink {
         Ok(None)
     }
 
-    /// The next message, if one is there.
+    /// The next message, if one has arrived.
     fn take(&mut self) -> Result<Option<Vec<Bytes>>, NetError> {
         let mut frames = Vec::new();
         loop {
@@ -258,7 +259,7 @@ impl DealerLink {
         }
     }
 
-    /// Whether the connection still stands.
+    /// Checks that the connection is not lost.
     pub fn check(&mut self) -> Result<(), NetError> {
         while self.lost.is_none() && matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
             if matches!(self.fate(&mut true)?, Some(Fate::Lost | Fate::Refused)) {

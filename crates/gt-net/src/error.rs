@@ -1,4 +1,4 @@
-//! What can go wrong on a link.
+//! Network errors, with messages for the user.
 
 use thiserror::Error;
 
@@ -82,7 +82,7 @@ pub enum NetError {
     Socket { action: &'static str, error: zmq::Error },
 }
 
-/// Puts what was attempted beside ZeroMQ's own words.
+/// Adds the attempted action to a ZeroMQ error.
 pub(crate) fn during(action: &'static str) -> impl Fn(zmq::Error) -> NetError {
     move |error| NetError::Socket { action, error }
 }

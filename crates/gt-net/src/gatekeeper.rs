@@ -1,4 +1,5 @@
-//! Checks each new link's key (ZeroMQ's ZAP, RFC 27) and stamps its messages with the role.
+//! Authentication: checks each new link's key (ZeroMQ's ZAP, RFC 27) and tags its messages with
+//! the role.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,20 +11,20 @@ use zmq::{Context, Socket, SocketType};
 use crate::error::{NetError, during};
 use crate::keys::Key;
 
-/// What ZeroMQ calls for each link that shows a key.
+/// The endpoint to which ZeroMQ sends an authentication request for each new link.
 const ENDPOINT: &str = "inproc://zeromq.zap.01";
 
-/// How long the thread may take to notice that it is to stop.
+/// The interval at which the thread checks whether to stop.
 const PATIENCE_MS: i32 = 100;
 
-/// The thread that answers.
+/// The thread that answers authentication requests.
 pub struct Gatekeeper {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Gatekeeper {
-    /// Lets in who has the key of a role.
+    /// Admits peers that have the key of any role.
     pub fn start(context: &Context, key: &Key) -> Result<Gatekeeper, NetError> {
         let mut roles = Vec::new();
         for role in [Role::Client, Role::Worker, Role::Watcher] {
@@ -32,7 +33,7 @@ impl Gatekeeper {
         Gatekeeper::admit(context, roles)
     }
 
-    /// Lets in other workers, who all have this public key.
+    /// Admits workers, which all have this public key.
     pub fn for_workers(context: &Context, public: [u8; 32]) -> Result<Gatekeeper, NetError> {
         Gatekeeper::admit(context, vec![(public, Role::Worker)])
     }
@@ -77,7 +78,7 @@ fn answer(socket: &Socket, frames: &[Vec<u8>], roles: &[([u8; 32], Role)]) {
         Some(role) => (b"200", b"OK", role.name().as_bytes()),
         None => (b"400", b"unknown key", b""),
     };
-    // It can only fail when the context ends, and then nobody waits for the answer.
+    // Fails only when the context is terminated, when the answer is not needed.
     let _ = socket.send_multipart([b"1.0", &id[..], status, text, user, b""], 0);
 }
 

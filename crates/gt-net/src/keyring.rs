@@ -1,7 +1,7 @@
-//! Where keys are kept and found.
+//! The storage of keys.
 //!
-//! A server that is given no key makes one in the user's runtime folder, where that user's
-//! workers and clients on the machine find it. Elsewhere it comes by a file or by `GT_KEY`.
+//! A server without a given key makes one in the user's runtime folder, where that user's workers
+//! and clients on the machine find it. Elsewhere the key comes from a file or `GT_KEY`.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::error::NetError;
 use crate::keys::Key;
 
-/// A key that its server made; the file goes with the server.
+/// The file of a key that its server made; deleted on drop.
 pub struct KeyFile {
     path: PathBuf,
 }
@@ -23,7 +23,7 @@ impl Drop for KeyFile {
     }
 }
 
-/// The key that a user names: by file, or else by `GT_KEY`.
+/// The key that the user gives: in a file, or else in `GT_KEY`.
 pub fn given(key_file: Option<&Path>) -> Result<Option<Key>, NetError> {
     if let Some(path) = key_file {
         let text = fs::read_to_string(path).map_err(|error| file_error("reading", path, error))?;
@@ -35,7 +35,7 @@ pub fn given(key_file: Option<&Path>) -> Result<Option<Key>, NetError> {
     }
 }
 
-/// Keeps the key of a server at this address where its user's peers find it.
+/// Stores a server's key where peers of the same user find it.
 pub fn keep(address: &Address, key: &Key) -> Result<KeyFile, NetError> {
     let folder = runtime_folder()?;
     let path = folder.join(file_name(address));
@@ -44,15 +44,15 @@ pub fn keep(address: &Address, key: &Key) -> Result<KeyFile, NetError> {
         let _ = fs::remove_file(&draft);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.write_all(key.to_text().as_bytes())?;
-        // In one step: nobody ever reads half a key.
+        // Atomic: no reader sees a partial key.
         fs::rename(&draft, &path)
     };
     write().map_err(|error| file_error("writing", &path, error))?;
     Ok(KeyFile { path })
 }
 
-/// Removes what a server at this address has left behind that was killed: another one is there now,
-/// which keeps no key.
+/// Removes the key file that a killed server may have left for this address, as the new server
+/// stores none.
 pub fn forget(address: &Address) -> Result<(), NetError> {
     let path = runtime_folder()?.join(file_name(address));
     match fs::remove_file(&path) {
@@ -80,8 +80,7 @@ fn file_name(address: &Address) -> String {
     }
 }
 
-/// The user's folder for what lives as long as the machine is up: made if needed, and only used
-/// if nobody else can get at it.
+/// The user's runtime folder: created if needed, and only used if no other user can access it.
 pub fn runtime_folder() -> Result<PathBuf, NetError> {
     // SAFETY: this call only reads the process's user id.
     let user = unsafe { libc::geteuid() };

@@ -1,8 +1,8 @@
-//! Keys: who may connect, and as what.
+//! Keys, which decide which peers may connect, and in which role.
 //!
 //! A server has one cluster key, 32 random bytes. The CURVE key pairs of the server and of each
-//! role follow from it, so whoever has the cluster key can be anything. A role's key holds only
-//! that role's pair and the server's public key.
+//! role are derived from it, so the cluster key grants every role. A role's key holds only that
+//! role's pair and the server's public key.
 
 use gt_ir::message::Role;
 
@@ -15,14 +15,14 @@ pub struct KeyPair {
     pub secret: [u8; 32],
 }
 
-/// A key, as users hand it around.
+/// A key as users exchange it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
     Cluster([u8; 32]),
     Role { role: Role, secret: [u8; 32], server: [u8; 32] },
 }
 
-/// What one end of a link needs.
+/// The CURVE keys that a peer needs to connect.
 pub struct LinkKey {
     pub own: KeyPair,
     pub server: [u8; 32],
@@ -39,7 +39,7 @@ impl Key {
         Key::Cluster(bytes)
     }
 
-    /// The server's pair; only a cluster key has it.
+    /// The server's pair, which only a cluster key contains.
     pub fn server_pair(&self) -> Result<KeyPair, NetError> {
         match self {
             Key::Cluster(secret) => Ok(derive(secret, "server")),
@@ -49,7 +49,7 @@ impl Key {
         }
     }
 
-    /// What a peer of this role needs to connect.
+    /// The keys of a peer with this role.
     pub fn link(&self, role: Role) -> Result<LinkKey, NetError> {
         match self {
             Key::Cluster(secret) => Ok(LinkKey {
@@ -65,13 +65,13 @@ impl Key {
         }
     }
 
-    /// A key that is good for one role alone.
+    /// A key that grants one role only.
     pub fn limited(&self, role: Role) -> Result<Key, NetError> {
         let link = self.link(role)?;
         Ok(Key::Role { role, secret: link.own.secret, server: link.server })
     }
 
-    /// Reads a key's text.
+    /// Parses a key's text.
     pub fn parse(text: &str) -> Result<Key, NetError> {
         let text = text.trim();
         let bad = || {
@@ -112,7 +112,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// The pair that follows from a cluster key for a purpose: BLAKE2b of the purpose, keyed.
+/// Derives a pair from a cluster key: BLAKE2b of the purpose, keyed with the cluster key.
 fn derive(cluster: &[u8; 32], purpose: &str) -> KeyPair {
     let mut secret = [0u8; 32];
     let text = format!("gt link key 1: {purpose}");

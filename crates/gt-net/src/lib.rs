@@ -1,16 +1,15 @@
-//! The network: how messages travel between processes.
+//! The transport: messages between processes.
 //!
-//! - [`codec`]: messages as frames, and back.
-//! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ.
-//! - [`keys`]: who may connect, and as what; [`gatekeeper`]: checks it.
-//! - [`local`]: messages over a socket file; [`registry`]: which dispatchers run on the machine.
-//! - [`lock`]: one server for an address; [`probe`]: what else listens there.
-//! - [`keyring`]: where keys are kept and found.
+//! - [`codec`]: messages as frames.
+//! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ; [`peers`]: links between workers.
+//! - [`keys`]: which peers may connect, in which role; [`gatekeeper`]: authentication; [`keyring`]:
+//!   the storage of keys.
+//! - [`local`]: messages over a Unix socket; [`registry`]: the dispatchers on this machine.
+//! - [`address`]: server addresses; [`lock`]: one server per address; [`probe`]: what else listens.
 //! - [`wake`]: wakes a thread that waits on a socket.
-//! - [`shm`]: tensor data between processes of one user on one machine.
-//! - [`address`]: `host:port`, tcp and ipc.
+//! - [`shm`]: tensor data in shared memory, between processes of one user on one machine.
 //!
-//! This crate moves messages and understands none of them.
+//! This crate moves messages, and does not interpret them.
 
 pub mod address;
 pub mod codec;
@@ -31,8 +30,8 @@ pub mod wake;
 
 pub use error::NetError;
 
-/// How often, in milliseconds, the ends of a link show that they live; their threads for this work
-/// whatever else the process does.
+/// The interval of heartbeats in milliseconds. ZeroMQ's own threads send them, whatever the process
+/// is doing.
 const HEARTBEAT: i32 = 3_000;
-/// After how long a silent one is given up: it hangs, or is cut off.
+/// The time in milliseconds after which a silent peer is considered lost.
 const SILENCE: i32 = 15_000;

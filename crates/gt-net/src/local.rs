@@ -1,4 +1,4 @@
-//! Messages over a socket file: between an embedded session and its watchers on the machine.
+//! Messages over a Unix socket, between an embedded session and its watchers.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::os::fd::FromRawFd;
@@ -14,10 +14,10 @@ use crate::codec::{self, MAX_FRAMES};
 use crate::error::NetError;
 use crate::keyring::runtime_folder;
 
-/// The longest frame: status and events are much shorter.
+/// The longest frame accepted; status and events are much shorter.
 const MAX_FRAME: usize = 64 << 20;
 
-/// How long whoever listens may take to let others in.
+/// How long a listener may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// One end of a connection.
@@ -26,24 +26,24 @@ pub struct LocalLink {
     name: String,
 }
 
-/// Where the embedded session of a process is reached.
+/// The socket path of a process's embedded session.
 ///
 /// # Errors
-/// There is no folder that only this user can get at.
+/// There is no folder that only this user can access.
 pub fn socket_path(process: u32) -> Result<PathBuf, NetError> {
     Ok(runtime_folder()?.join(format!("embedded-{process}.sock")))
 }
 
-/// Connects to a socket file. A process that is stopped lets some wait, and then nobody else.
+/// Connects to a Unix socket with a timeout, as the accept queue of a stopped process fills up.
 ///
 /// # Errors
-/// Nobody listens there, or lets this in within `limit`.
+/// Nothing listens there, or the queue stays full for `limit`.
 pub fn connect(path: &Path, limit: Duration) -> std::io::Result<UnixStream> {
     let name = path.as_os_str().as_bytes();
-    // SAFETY: all bytes zero are a valid address, of no name.
+    // SAFETY: all zero bytes are a valid `sockaddr_un`.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The last byte ends the name.
+    // The last byte is the terminator.
     if name.len() >= address.sun_path.len() {
         return Err(ErrorKind::InvalidFilename.into());
     }
@@ -51,17 +51,17 @@ pub fn connect(path: &Path, limit: Duration) -> std::io::Result<UnixStream> {
         *to = *from as libc::c_char;
     }
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the call takes no memory.
+    // SAFETY: the call takes no pointers.
     let descriptor = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     if descriptor < 0 {
         return Err(Error::last_os_error());
     }
-    // SAFETY: the descriptor is open, a socket, and nobody else's.
+    // SAFETY: the descriptor is an open socket that nothing else owns.
     let stream = unsafe { UnixStream::from_raw_fd(descriptor) };
     let until = Instant::now() + limit;
     loop {
         let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        // SAFETY: the address lives through the call, and has this size.
+        // SAFETY: the address is live during the call, and has this size.
         let status = unsafe { libc::connect(descriptor, (&raw const address).cast(), size) };
         if status == 0 {
             stream.set_nonblocking(false)?;
@@ -76,15 +76,15 @@ pub fn connect(path: &Path, limit: Duration) -> std::io::Result<UnixStream> {
 }
 
 impl LocalLink {
-    /// Over a stream; `name` stands in errors.
+    /// A link over a stream; `name` is used in errors.
     pub fn new(stream: UnixStream, name: String) -> LocalLink {
         LocalLink { stream, name }
     }
 
-    /// Connects to a socket file.
+    /// Connects to a Unix socket.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// Nothing listens there.
     pub fn connect(path: &Path) -> Result<LocalLink, NetError> {
         let name = path.display().to_string();
         let stream = connect(path, CONNECT_LIMIT)
@@ -101,10 +101,10 @@ impl LocalLink {
         NetError::Lost { address: self.name.clone(), reason }
     }
 
-    /// Sends a message; the other end may read nothing for `limit` at most.
+    /// Sends a message; `limit` is the longest that the peer may read nothing.
     ///
     /// # Errors
-    /// The other end is gone, or does not take it.
+    /// The peer is gone, or does not read.
     pub fn send(&mut self, message: &Message, limit: Duration) -> Result<(), NetError> {
         let frames = codec::encode(message);
         let mut bytes = (frames.len() as u32).to_le_bytes().to_vec();
@@ -116,10 +116,10 @@ impl LocalLink {
         sent.and_then(|()| self.stream.write_all(&bytes)).map_err(|error| self.lost(&error))
     }
 
-    /// The next message; `None` if none has begun to come within `limit`.
+    /// The next message; `None` if none begins to arrive within `limit`.
     ///
     /// # Errors
-    /// The other end is gone, or sends what is no message.
+    /// The peer is gone, or sends invalid data.
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Message>, NetError> {
         let until = Instant::now() + limit;
         let mut count = [0; 4];
@@ -131,7 +131,7 @@ impl LocalLink {
             .and_then(|has_begun| if has_begun { self.rest(count).map(Some) } else { Ok(None) })
     }
 
-    /// The rest of a message that has begun; that takes no time.
+    /// The rest of a message that has begun to arrive.
     fn rest(&mut self, mut count: [u8; 4]) -> Result<Message, NetError> {
         let until = Instant::now() + Duration::from_secs(5);
         let read = |bytes: &mut [u8]| {
@@ -158,7 +158,7 @@ impl LocalLink {
         Ok(codec::decode(&frames)?)
     }
 
-    /// Fills some bytes.
+    /// Reads until `bytes` is full.
     fn fill(&self, bytes: &mut [u8], until: Instant) -> std::io::Result<bool> {
         let mut filled = 0;
         while filled < bytes.len() {

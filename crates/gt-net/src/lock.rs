@@ -1,4 +1,4 @@
-//! One server at a time for each address of a user.
+//! A lock file per address, so that a user runs one server at a time on it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use crate::address::Address;
 use crate::error::NetError;
 
-/// Who looks which servers run holds a lock for less than this.
+/// The registry holds a lock for less than this while it looks for running servers.
 const LOOKING: Duration = Duration::from_millis(20);
 
-/// An address taken for this process, where ZeroMQ itself would not notice a second server. The
-/// file, which [`crate::registry`] reads, goes with it.
+/// The lock on an address, for cases in which ZeroMQ itself would not notice a second server. Its
+/// file, which [`crate::registry`] reads, is deleted on drop.
 pub struct AddressLock {
     file: File,
     path: PathBuf,
 }
 
 impl AddressLock {
-    /// Takes an address, and notes this process's number for whoever comes second.
+    /// Locks an address, and writes this process's id for error messages of later servers.
     ///
     /// # Errors
-    /// Another server has it.
+    /// Another server holds the lock.
     pub fn take(address: &Address) -> Result<AddressLock, NetError> {
         let name = match address {
             Address::Tcp { port, .. } => format!("server-{port}.lock"),
@@ -55,7 +55,7 @@ impl AddressLock {
                 let by = format!(" by another gt server (process {process})");
                 return Err(NetError::InUse { address: address.to_string(), by });
             }
-            // Whoever had it may have removed the file after this one was opened.
+            // The previous holder may have deleted the file after it was opened here.
             if is_at(&file, &path) {
                 file.set_len(0).map_err(error)?;
                 let note = format!("{}\n{address}\n", std::process::id());

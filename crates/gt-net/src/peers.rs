@@ -1,8 +1,8 @@
-//! Links between workers: tensors go straight from one to the other.
+//! Links between workers, on which pieces of tensors are sent directly.
 //!
-//! Every worker listens; a link goes one way, from the worker that sends pieces to the one that
-//! takes them, and is made with the first piece. All workers of a cluster have the same pair of
-//! keys, which proves to each end that the other is a worker.
+//! Every worker listens. A link is one-way, from the sender of pieces to their receiver, and is
+//! opened with the first piece. All workers of a cluster have the same key pair, which proves to
+//! each end that the other is a worker.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,13 +22,13 @@ use crate::monitor;
 use crate::server::{LinkId, notify_of_lost_links, send_frames, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
-/// How long another worker may take to let this one in.
+/// How long the handshake with another worker may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often links are looked at for signs of failure.
+/// The interval at which links are checked for failures.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-/// All of a worker's links with other workers. One thread owns it.
+/// A worker's links with all other workers. Owned by one thread.
 pub struct PeerLinks {
     context: Context,
     incoming: Socket,
@@ -37,7 +37,7 @@ pub struct PeerLinks {
     endpoint: String,
     pair: Option<KeyPair>,
     monitors: u64,
-    /// When the links were last looked at.
+    /// When the links were last checked.
     checked: Instant,
     _gatekeeper: Option<Gatekeeper>,
 }
@@ -56,18 +56,17 @@ enum LinkState {
     Failed,
 }
 
-/// What has come from other workers.
+/// An event on the incoming links.
 pub enum PeerEvent {
     Message { link: LinkId, frames: Vec<Bytes> },
     Disconnected(LinkId),
 }
 
 impl PeerLinks {
-    /// Listens for other workers where they can reach this one, given the server that all of them
-    /// use. `host` overrules the address that this machine has on the way to the server.
+    /// Listens for other workers on this machine's address towards the common server, or on `host`.
     ///
     /// # Errors
-    /// The key is not one for workers, or the host cannot be listened at.
+    /// The key does not grant the worker role, or the host cannot be bound.
     pub fn bind(
         server: &Address,
         host: Option<&str>,
@@ -117,31 +116,31 @@ impl PeerLinks {
         })
     }
 
-    /// Where other workers reach this one.
+    /// The endpoint at which other workers reach this one.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// What wakes a thread that waits for messages.
+    /// The wakeup of a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
         Wakeup::Socket(&self.incoming)
     }
 
-    /// Another worker can be reached at an endpoint.
+    /// Registers the endpoint of another worker.
     pub fn know(&mut self, worker: WorkerId, endpoint: String) {
         self.addresses.insert(worker, endpoint);
     }
 
-    /// Another worker is gone.
+    /// Forgets a lost worker.
     pub fn forget(&mut self, worker: WorkerId) {
         self.addresses.remove(&worker);
         self.outgoing.remove(&worker);
     }
 
-    /// Sends a message to another worker, or keeps it until the link is made. Never waits.
+    /// Sends a message to another worker, queued until the link is open. Never blocks.
     ///
     /// # Errors
-    /// The worker is not known, or cannot be reached.
+    /// The worker is not registered, or cannot be reached.
     pub fn send(&mut self, worker: WorkerId, frames: &[Bytes]) -> Result<(), NetError> {
         let Some(endpoint) = self.addresses.get(&worker).cloned() else {
             return Err(NetError::BadAddress { given: format!("worker {worker}") });
@@ -159,7 +158,7 @@ impl PeerLinks {
             return lost();
         }
         match send_frames(&link.socket, frames) {
-            // There is always room for more, but not on a link that is gone.
+            // The queue is unbounded, so EAGAIN means that the link is gone.
             Err(zmq::Error::EAGAIN) => lost(),
             result => result.map_err(during("sending to a worker")),
         }
@@ -175,7 +174,7 @@ impl PeerLinks {
             socket.set_handshake_ivl(5_000)?;
             socket.set_heartbeat_ivl(HEARTBEAT)?;
             socket.set_heartbeat_timeout(SILENCE)?;
-            // What was under way on a lost link is lost: the link is given up, not renewed.
+            // Messages in flight on a lost link are lost, so the link is given up, not reconnected.
             socket.set_reconnect_ivl(-1)?;
             if let Some(pair) = &self.pair {
                 socket.set_curve_serverkey(&pair.public)?;
@@ -193,7 +192,7 @@ impl PeerLinks {
         Ok(Outgoing { socket, monitor, since: Instant::now(), state: LinkState::Connecting })
     }
 
-    /// The workers that turn out not to be reachable, or not any more; each is told once.
+    /// The workers whose links have failed since the last call.
     pub fn failed(&mut self) -> Vec<WorkerId> {
         let mut failed = Vec::new();
         if self.checked.elapsed() < CHECK_EVERY {
@@ -210,7 +209,7 @@ impl PeerLinks {
         failed
     }
 
-    /// What has come from other workers, if anything has.
+    /// The next event on incoming links, if there is one.
     pub fn try_receive(&mut self) -> Result<Option<PeerEvent>, NetError> {
         let events = self.incoming.get_events().map_err(during("receiving"))?;
         if !events.contains(PollEvents::POLLIN) {
@@ -247,7 +246,7 @@ impl Drop for Outgoing {
 }
 
 impl Outgoing {
-    /// Takes in what has become of the link.
+    /// Updates the state from the monitor's events.
     fn look(&mut self) {
         while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
             let Ok(frames) = self.monitor.recv_multipart(0) else { break };

@@ -1,4 +1,4 @@
-//! Finds out what listens at an address that would not have us.
+//! Probes which protocol is spoken at an address, to explain a failed handshake.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use crate::address::Address;
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaks {
-    /// ZeroMQ, encrypted: a server that wants a key.
+    /// ZeroMQ with CURVE: a server that requires a key.
     Keyed,
     /// ZeroMQ without encryption.
     Open,
     SomethingElse,
 }
 
-/// How long one answer is waited for.
+/// The timeout of connecting and of reading.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// How ZeroMQ's greeting begins (ZMTP 3.0, section "Greeting"): signature and version. The other
-/// side then says its mechanism; ours it need not know.
+/// The beginning of ZeroMQ's greeting (ZMTP 3.0, section "Greeting"): signature and version. The
+/// listener then sends its mechanism, without waiting for ours.
 const GREETING: [u8; 11] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3];
 
-/// Exchanges greetings with whatever listens at an address.
+/// Exchanges greetings with the listener at an address.
 pub fn probe(address: &Address) -> Speaks {
     let found = match address {
         Address::Ipc { path } => UnixStream::connect(path).ok().and_then(|stream| {

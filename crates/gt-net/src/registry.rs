@@ -1,4 +1,4 @@
-//! Which dispatchers of this user run on this machine.
+//! Finds this user's running dispatchers on this machine.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -10,19 +10,19 @@ use crate::error::NetError;
 use crate::keyring::runtime_folder;
 use crate::local::connect;
 
-/// A dispatcher that runs.
+/// A running dispatcher.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// A server, at an address.
+    /// A server.
     Server { address: String, process: u32 },
-    /// A program with an embedded session, and its socket file.
+    /// A program with an embedded session, and its socket.
     Embedded { process: u32, socket: PathBuf },
 }
 
 /// All dispatchers of this user on this machine: servers first, in the order of their addresses.
 ///
 /// # Errors
-/// The folder in which they are noted cannot be read.
+/// The runtime folder cannot be read.
 pub fn running() -> Result<Vec<Found>, NetError> {
     let folder = runtime_folder()?;
     let entries = fs::read_dir(&folder).map_err(|error| NetError::File {
@@ -51,7 +51,7 @@ pub fn running() -> Result<Vec<Found>, NetError> {
     Ok(servers.chain(embedded).collect())
 }
 
-/// What a server's lock says, if the server still holds it.
+/// The address and process in a server's lock file, if the lock is held.
 fn server(path: &Path) -> Option<(String, u32)> {
     let file = File::open(path).ok()?;
     // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
@@ -64,8 +64,8 @@ fn server(path: &Path) -> Option<(String, u32)> {
     Some((address.to_string(), process.parse().ok()?))
 }
 
-/// A program that still runs; the socket of one that was killed is removed. Its number tells
-/// nothing: another process may have it by now, or it is one of another container's.
+/// A program whose socket accepts connections; a dead program's socket is removed. The process id
+/// is no evidence, as it may have been reused, or belong to another container.
 fn program(process: u32, socket: &Path) -> Option<(u32, PathBuf)> {
     match connect(socket, Duration::ZERO) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -73,7 +73,7 @@ fn program(process: u32, socket: &Path) -> Option<(u32, PathBuf)> {
             None
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        // One that lets nobody in now is there all the same.
+        // A full accept queue also proves that the program runs.
         _ => Some((process, socket.to_path_buf())),
     }
 }

@@ -1,4 +1,4 @@
-//! The server's end of all links.
+//! The server's end of all links: a ZeroMQ ROUTER socket.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -17,41 +17,41 @@ use crate::keys::Key;
 use crate::lock::AddressLock;
 use crate::{HEARTBEAT, SILENCE};
 
-/// How many bytes may wait for a peer that does not take its messages, before it is given up.
+/// The most bytes queued for a peer that does not read, before it is given up.
 const BACKLOG_BYTES: usize = 1 << 30;
 
-/// A link, by the name that its socket gave it.
+/// A link, by the routing id that the socket gave it.
 pub type LinkId = Vec<u8>;
 
-/// What a server's socket has to tell.
+/// An event on the server's socket.
 pub enum Event {
-    /// A message; the role is what the link's key proves, or `None` where nothing is checked.
+    /// A message; the role is proven by the link's key, or `None` on a server without keys.
     Message { link: LinkId, role: Option<Role>, frames: Vec<Bytes> },
-    /// The link is gone.
+    /// The link is lost.
     Disconnected(LinkId),
 }
 
-/// The server's socket. One thread owns it.
+/// The server's socket. Owned by one thread.
 pub struct ServerLink {
     socket: Socket,
-    /// Messages that their peers have no room for yet, oldest first.
+    /// Messages for peers whose queues are full, oldest first.
     backlog: VecDeque<(LinkId, Vec<Bytes>)>,
     backlog_bytes: FxHashMap<LinkId, usize>,
     _gatekeeper: Option<Gatekeeper>,
-    /// Held as long as the server is: who else wants the address is told of this process.
+    /// Held while the server lives, to report address conflicts.
     _lock: AddressLock,
     secure: bool,
 }
 
-/// ZeroMQ's draft option for notices of lost links, and its value for these alone.
+/// ZeroMQ's draft option for notifications of links, and its value for lost ones only.
 const ROUTER_NOTIFY: i32 = 97;
 const NOTIFY_DISCONNECT: i32 = 2;
 
 impl ServerLink {
-    /// Listens at an address; without a key anybody may connect.
+    /// Listens on an address; without a key, any peer may connect.
     ///
     /// # Errors
-    /// The address is in use (by whom, if it can be known) or cannot be listened at.
+    /// The address is in use or cannot be bound.
     pub fn bind(address: &Address, key: Option<&Key>) -> Result<ServerLink, NetError> {
         let lock = AddressLock::take(address)?;
         let context = Context::new();
@@ -93,14 +93,14 @@ impl ServerLink {
         })
     }
 
-    /// Waits until something has come, `wake` is readable or `limit` is over.
+    /// Waits until a message has arrived, `wake` is readable or `limit` is over.
     pub fn wait(&mut self, limit: Duration, wake: Option<RawFd>) -> Result<(), NetError> {
         self.retry();
         let mut items = vec![self.socket.as_poll_item(zmq::POLLIN)];
         if let Some(fd) = wake {
             items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN));
         }
-        // With a backlog, it looks again soon whether there is room.
+        // With a backlog, retry soon.
         let limit =
             if self.backlog.is_empty() { limit } else { limit.min(Duration::from_millis(1)) };
         match zmq::poll(&mut items, i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)) {
@@ -109,7 +109,7 @@ impl ServerLink {
         }
     }
 
-    /// The next event, if one is there.
+    /// The next event, if there is one.
     pub fn try_receive(&mut self) -> Result<Option<Event>, NetError> {
         loop {
             let events = self.socket.get_events().map_err(during("receiving"))?;
@@ -140,7 +140,7 @@ impl ServerLink {
                 self.drop_backlog(&link);
                 return Ok(Some(Event::Disconnected(link)));
             }
-            // On a secured socket a link without a role has not got in.
+            // On a server with keys, a link without a role was not admitted.
             if frames.len() > MAX_FRAMES || (self.secure && role.is_none()) {
                 continue;
             }
@@ -148,8 +148,8 @@ impl ServerLink {
         }
     }
 
-    /// Sends a message, or keeps it until its peer has room. Never waits. `false` if the peer is
-    /// gone, or lets too much wait.
+    /// Sends a message, or queues it while the peer's queue is full. Never blocks. Returns `false`
+    /// if the peer is gone, or its backlog exceeds the limit.
     pub fn send(&mut self, link: &LinkId, frames: Vec<Bytes>) -> Result<bool, NetError> {
         let waits = self.backlog.iter().any(|(waiting, _)| waiting == link);
         if !waits {
@@ -170,7 +170,7 @@ impl ServerLink {
     }
 
     fn try_send(&mut self, link: &LinkId, frames: &[Bytes]) -> Result<Sent, NetError> {
-        // Whether there is a peer with room shows at the first frame; the others follow it.
+        // The first frame fails if the peer is gone or full; the others then cannot fail.
         match self.socket.send(&link[..], zmq::SNDMORE | zmq::DONTWAIT) {
             Ok(()) => {}
             Err(zmq::Error::EAGAIN) => return Ok(Sent::Full),
@@ -181,7 +181,7 @@ impl ServerLink {
         Ok(Sent::Yes)
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends the backlog, as far as there is room.
     fn retry(&mut self) {
         let mut full: Vec<LinkId> = Vec::new();
         for _ in 0..self.backlog.len() {
@@ -216,8 +216,8 @@ enum Sent {
     Gone,
 }
 
-/// Sends frames as one message. Never waits: without room, or without a connection, it is EAGAIN at
-/// the first frame (the others follow it).
+/// Sends frames as one message. Never blocks: without room or a connection, the first frame fails
+/// with EAGAIN.
 pub(crate) fn send_frames(socket: &Socket, frames: &[Bytes]) -> zmq::Result<()> {
     for (index, frame) in frames.iter().enumerate() {
         let more = if index + 1 < frames.len() { zmq::SNDMORE } else { 0 };
@@ -226,7 +226,7 @@ pub(crate) fn send_frames(socket: &Socket, frames: &[Bytes]) -> zmq::Result<()> 
     Ok(())
 }
 
-/// A received frame's bytes, without a copy where they are many.
+/// A received frame's bytes; long frames are not copied.
 pub(crate) fn to_bytes(frame: zmq::Message) -> Bytes {
     struct Frame(zmq::Message);
     impl AsRef<[u8]> for Frame {

@@ -1,15 +1,15 @@
-//! Wakes a thread that waits on a socket.
+//! Wakes a thread that waits on a socket, by an eventfd.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Readable once it was rung, until it is cleared.
+/// An event descriptor: readable from `ring` until `clear`.
 pub struct Wake {
     fd: OwnedFd,
 }
 
 impl Wake {
     /// # Panics
-    /// Where the system has no descriptor left.
+    /// The process is out of file descriptors.
     pub fn new() -> Wake {
         // SAFETY: the result is checked and owned by `OwnedFd` alone.
         let fd = unsafe {
@@ -22,8 +22,8 @@ impl Wake {
 
     pub fn ring(&self) {
         let one = 1u64;
-        // SAFETY: the descriptor is open, and 8 bytes are read from a live u64. A full counter
-        // makes the write fail, and then it is readable already.
+        // SAFETY: the descriptor is open, and 8 bytes are read from a live u64. The write fails if
+        // the counter is full, but then it is readable already.
         unsafe { libc::write(self.fd.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
     }
 

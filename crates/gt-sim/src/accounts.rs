@@ -1,4 +1,4 @@
-//! What is counted in a world: traffic, credit, and what is left at the end.
+//! A world's counters: traffic, credit, and leftover state.
 
 use gt_dispatcher::PeerId;
 use gt_ir::message::Message;
@@ -6,7 +6,7 @@ use gt_ir::wire::Record;
 
 use crate::world::World;
 
-/// Messages with commands, and their length on the wire.
+/// Counts of messages with commands, and their encoded length.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Traffic {
     pub messages: u64,
@@ -32,12 +32,13 @@ impl Traffic {
 }
 
 impl World {
-    /// The weight that a client has sent and not got back, as long as its session lasts.
+    /// The weight that a client has sent and not got back; 0 once its session has ended.
     pub fn credit(&self, client: PeerId) -> u64 {
         self.credit.get(&client).copied().unwrap_or_default()
     }
 
-    /// What is left in dispatcher and workers once all sessions are over: nothing.
+    /// Describes the state left in dispatcher and workers after all sessions have ended; empty if
+    /// none.
     pub fn leftovers(&self) -> String {
         let mut left: Vec<String> = self.dispatcher.leftovers().into_iter().collect();
         for (peer, worker) in &self.workers {
@@ -46,7 +47,7 @@ impl World {
         left.join("; ")
     }
 
-    /// The tensors that all workers hold together.
+    /// The number of tensors that all workers hold.
     pub fn tensors_held(&self) -> u64 {
         self.workers.values().map(|worker| worker.stats().tensors).sum()
     }

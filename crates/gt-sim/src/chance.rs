@@ -1,8 +1,8 @@
-//! Random numbers for the scheduler.
+//! The simulation's random numbers.
 
 use gt_ir::philox::Stream;
 
-/// A sequence of numbers that a seed decides.
+/// A seeded sequence of random numbers.
 pub struct Chance {
     stream: Stream,
     drawn: u64,

@@ -1,4 +1,4 @@
-//! What arrives is handed to dispatcher, workers and clients, and what they say is put onto links.
+//! Delivers messages to dispatcher, workers and clients, and puts their output onto links.
 
 use std::time::Instant;
 
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// A worker sends another one a piece, or says that it cannot.
+    /// Sends a piece from worker to worker, or reports that the link has failed.
     fn send_piece(&mut self, from: PeerId, to: PeerId, piece: Piece) {
         let (transfer, lane) = (piece.transfer, piece.to);
         if self.failed.contains(&(from, to)) {
@@ -67,7 +67,7 @@ impl World {
         }
         self.sent.entry((from, to)).or_default().push((transfer, lane));
         self.pieces_bytes += piece_bytes(&piece);
-        // Who it is from does not matter here: links are proven.
+        // The sender's id is not checked here, as it is by the network driver.
         let sender = WorkerId(0);
         self.send(from, to, Message::Piece { sender, piece });
     }

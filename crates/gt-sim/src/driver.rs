@@ -1,4 +1,4 @@
-//! Lets a real client session run in a simulated world.
+//! The simulation driver of a client session: waiting advances the world.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::world::World;
 
-/// After so long, whoever waits is told that it waits in vain.
+/// The virtual time after which a wait fails.
 const LIMIT: Duration = Duration::from_secs(600);
 
 struct SimDriver {
@@ -21,11 +21,11 @@ struct SimDriver {
     client: PeerId,
     answers: Mutex<FxHashMap<RequestId, Message>>,
     in_flight: AtomicU64,
-    /// Why the session is over.
+    /// Why the session has ended, if it has.
     ended: Mutex<Option<String>>,
 }
 
-/// A session in a world, and the client's name there.
+/// Connects a session to a world; returns it and its client's link.
 pub fn connect(world: &Arc<Mutex<World>>) -> (Session, PeerId) {
     let client = lock(world).add_client();
     let driver = SimDriver {
@@ -43,7 +43,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SimDriver {
-    /// Takes what has arrived; says whether the session was ended.
+    /// Takes the messages that have arrived; an error if the session has ended.
     fn take_in(&self, world: &mut World) -> Result<()> {
         for message in world.receive(self.client) {
             match message {

@@ -1,5 +1,5 @@
-//! Engines that join each other, as PyTorch's do by NCCL or Gloo: a call waits until all members
-//! of the group have made it.
+//! A simulated fabric: engines whose collective calls block until all members have made them, as
+//! with NCCL or Gloo.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -13,10 +13,10 @@ use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 use gt_worker::plan::{Given, Plan};
 use gt_worker::{Engine, EngineError, Joining};
 
-/// How long a call waits in real time; in a test that passes, none does.
+/// The real-time limit of a call, not reached in a passing test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the engines of a world meet.
+/// The rendezvous of a world's engines.
 #[derive(Default)]
 pub struct Hub {
     meetings: Mutex<Meetings>,
@@ -26,22 +26,22 @@ pub struct Hub {
 #[derive(Default)]
 struct Meetings {
     open: BTreeMap<CallKey, Meeting>,
-    /// How many calls the members of groups have completed.
+    /// How many calls all their members have completed.
     completed: u64,
     /// The member whose next call fails.
     unlucky: Option<WorkerId>,
-    /// Whether somebody is missing who will not come.
+    /// Whether a missing member will not come.
     is_hopeless: bool,
 }
 
-/// The members, how often their group was made anew, and how many calls there were before.
+/// The members, their group's epoch, and the number of the call.
 type CallKey = (Vec<WorkerId>, u64, u64);
 
 struct Meeting {
     way: Way,
-    /// What each member gives, once it is there.
+    /// Each member's input, once it has come.
     gives: Vec<Option<Vec<(usize, Tensor)>>>,
-    /// Members that have taken what they get.
+    /// How many members have taken their results.
     left: usize,
     is_broken: bool,
 }
@@ -51,28 +51,28 @@ fn lock(mutex: &Mutex<Meetings>) -> MutexGuard<'_, Meetings> {
 }
 
 impl Hub {
-    /// How a worker of the world introduces itself.
+    /// The fabric in a worker's hello.
     pub fn fabric(worker: u64) -> Fabric {
         let (kind, store) = ("hub/1".to_string(), format!("hub:{worker}"));
         Fabric { kind, local: false, store, device: format!("device {worker}") }
     }
 
-    /// How many calls were completed, each by all of its members.
+    /// How many calls all their members have completed.
     pub fn completed(&self) -> u64 {
         lock(&self.meetings).completed
     }
 
-    /// Lets the next call of a worker fail, and so that of all who are in it.
+    /// Makes the next call of a worker fail, for all of its members.
     pub fn fail_next(&self, worker: WorkerId) {
         lock(&self.meetings).unlucky = Some(worker);
     }
 
-    /// Says whether those who wait are to give up: somebody will not come.
+    /// Sets whether waiting members give up, as another will not come.
     pub(crate) fn set_hopeless(&self, is_hopeless: bool) {
         lock(&self.meetings).is_hopeless = is_hopeless;
     }
 
-    /// What a member gets in a call, once all have given.
+    /// Enters a call, and returns all members' inputs once they have come.
     fn meet(&self, call: CallKey, part: &Joining<Tensor>) -> Result<Vec<Gives>, EngineError> {
         let failed = |reason: &str| EngineError::Other(reason.to_string());
         let mut meetings = lock(&self.meetings);
@@ -123,14 +123,14 @@ impl Hub {
     }
 }
 
-/// What one member gives, see [`Joining::gives`].
+/// A member's input, see [`Joining::gives`].
 type Gives = Vec<(usize, Tensor)>;
 
-/// GT's own engine, which joins others in a hub.
+/// The native engine with a fabric.
 pub struct JoiningEngine {
     native: NativeEngine,
     hub: Arc<Hub>,
-    /// The epoch of each group, and how many calls it has had.
+    /// Each group's epoch, and its number of calls.
     groups: BTreeMap<Vec<WorkerId>, (u64, u64)>,
 }
 

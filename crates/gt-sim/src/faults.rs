@@ -1,10 +1,10 @@
-//! Faults of a world: what real drivers may see of a network and of each other.
+//! Fault injection: the failures of links and processes that real drivers may see.
 //!
-//! Semantics are those of `gt::drivers::network`. A link with the dispatcher is never renewed: once it
-//! is broken, the dispatcher disconnects the peer, a client's session has ended, and a worker ends
-//! its process. A link between workers goes one way; when its sender notices that it is broken, it
-//! reports all that it ever sent on it to be undelivered, and all that it sends later at once. Whoever
-//! hangs or is cut off is given up after [`SILENCE`]; what is slow for less than that is only late.
+//! The semantics are those of `gt::drivers::network`. A link with the dispatcher is never renewed:
+//! once it is broken, the dispatcher disconnects the peer, a client's session ends, and a worker's
+//! process ends. A link between workers is one-way: when its sender notices that it is broken, it
+//! reports all pieces ever sent on it as undelivered, and later ones at once. A silent peer is
+//! given up after [`SILENCE`]; a link that is slow for less than that only delays messages.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use gt_ir::message::Message;
 use crate::links::{DISPATCHER, Flight, Load};
 use crate::world::World;
 
-/// After how long a silent link is given up, as `gt_net` does.
+/// The time after which a silent link is given up, as in `gt_net`.
 pub const SILENCE: Duration = Duration::from_secs(15);
 
-/// How soon the ends of a broken link notice that.
+/// How soon the ends of a broken link notice.
 #[derive(Clone, Copy, Debug)]
 pub enum Notice {
-    /// Soon: a process dies, and its machine says so.
+    /// Soon: a process died, and its machine closed the connection.
     Soon,
-    /// Only when the other has been silent for too long.
+    /// Only after [`SILENCE`].
     Late,
 }
 
-/// Something goes wrong. Workers are named by the order in which they came.
+/// A fault. Workers are numbered in the order in which they started.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// A worker's process dies; another one by its name starts after a while, if it does.
+    /// A worker's process dies; with `restart`, another one of its name starts after that time.
     Crash {
         worker: usize,
         notice: Notice,
         restart: Option<Duration>,
     },
-    /// A worker says goodbye.
+    /// A worker disconnects properly.
     Leave {
         worker: usize,
     },
-    /// A message between the dispatcher and a worker, or a client, is lost.
+    /// The link between the dispatcher and a worker breaks.
     CutWorker {
         worker: usize,
         notice: Notice,
@@ -48,18 +48,18 @@ pub enum Fault {
         client: usize,
         notice: Notice,
     },
-    /// A message from one worker to another is lost.
+    /// The link from one worker to another breaks.
     CutPeers {
         from: usize,
         to: usize,
         notice: Notice,
     },
-    /// Some workers are cut off for a while; if that is too long, they are given up.
+    /// Some workers are unreachable for a while; from [`SILENCE`] on they are given up.
     Partition {
         workers: [bool; 4],
         length: Duration,
     },
-    /// One link is slow for a while.
+    /// The link from a worker to the dispatcher is slow for a while.
     SlowWorker {
         worker: usize,
         length: Duration,
@@ -74,13 +74,13 @@ pub enum Fault {
 }
 
 impl World {
-    /// Lets a fault happen once so many messages have arrived.
+    /// Schedules a fault for when so many messages have arrived.
     pub fn plan_fault(&mut self, delivered: u64, fault: Fault) {
         self.planned.push((delivered, fault));
         self.planned.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     }
 
-    /// Lets those faults happen that are due.
+    /// Injects the faults that are due.
     pub(crate) fn inject(&mut self) {
         while let Some((at, _)) = self.planned.last()
             && *at <= self.delivered
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// When an end notices that a link is broken.
+    /// When an end will notice a broken link.
     fn noticed(&mut self, notice: Notice) -> Duration {
         let chance = &mut self.links.chance;
         self.now
@@ -152,7 +152,7 @@ impl World {
         self.links.put(at, Flight { from, to, load: Load::Notice });
     }
 
-    /// The link of a client or a worker with the dispatcher breaks.
+    /// Breaks the link of a client or a worker with the dispatcher.
     fn cut_off(&mut self, peer: PeerId, notice: Notice) {
         if self.links.is_broken(peer, DISPATCHER) {
             return;
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// A worker's process dies.
+    /// Kills a worker's process.
     pub(crate) fn crash(&mut self, worker: PeerId, notice: Notice) {
         if !self.workers.contains_key(&worker) {
             return;
@@ -182,7 +182,7 @@ impl World {
         self.stop(worker, notice);
     }
 
-    /// A worker's process is gone; what it has sent is still under way.
+    /// Removes a worker's process; messages that it has sent to the dispatcher may still arrive.
     fn stop(&mut self, worker: PeerId, notice: Notice) {
         self.links.cut(DISPATCHER, worker);
         for other in self.came.clone() {
@@ -194,7 +194,7 @@ impl World {
         self.let_meet(false);
     }
 
-    /// Some workers reach neither the dispatcher nor the others.
+    /// Separates some workers from the dispatcher and the other workers.
     fn part(&mut self, inside: [bool; 4], length: Duration) {
         let (now, came) = (self.now, self.came.clone());
         let is_inside = |index: usize| inside.get(index).copied().unwrap_or(false);
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// One end of a broken link notices that.
+    /// One end of a broken link notices.
     pub(crate) fn notice(&mut self, from: PeerId, to: PeerId) {
         let reason = "the connection was lost";
         if to == DISPATCHER {

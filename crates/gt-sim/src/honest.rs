@@ -1,4 +1,4 @@
-//! A stream of commands in which nothing is wrong, of every kind that there is.
+//! A valid client stream with commands of every kind.
 
 use gt_ir::instruction::Results;
 use gt_ir::signal::Shard;
@@ -8,7 +8,7 @@ use gt_ir::{
     Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, ops,
 };
 
-/// A stream of a client's, as it is sent where nothing is wrong.
+/// A valid stream.
 pub fn honest() -> Vec<ClientCommand> {
     let mut stream = Honest::default();
     for (number, axis) in [(1, 0), (2, 1)] {
@@ -26,7 +26,7 @@ pub fn honest() -> Vec<ClientCommand> {
     let request = RequestId(50);
     stream.commands.push(ClientCommand::Explain { request, begin: true });
     let region = [[1, 0], [2, 4], [1, 1]].map(|numbers| Attribute::ints(&numbers));
-    // An iteration that cuts, moves and adds up, and frees what it has made on its way.
+    // An iteration that slices, moves and reduces, and frees its intermediate results.
     let base = TensorId(stream.metas.len() as u64);
     let before = stream.commands.len();
     let slice = stream.run(&ops::slice::SLICE, &[x], &region, 1);
@@ -48,7 +48,7 @@ pub fn honest() -> Vec<ClientCommand> {
     for round in 1..6u64 {
         let bases = [base.after(4 * round), TensorId::PLANNED];
         bindings.begin(bases);
-        // What is cut moves by a row, to and fro.
+        // The slice's position changes.
         let numbers = vec![(0, Scalar::Int((round % 3) as i64))];
         let tensors = vec![(0, TensorId(0)), (1, TensorId(2))];
         tensors.iter().for_each(|(slot, id)| bindings.bind_tensor(*slot, *id));

@@ -1,9 +1,9 @@
-//! A client that sends what no client of GT's does, beside a healthy one.
+//! Fuzzing: a hostile client beside a healthy one.
 //!
-//! Bytes decide what it sends: those of a seed in tests, and whatever a fuzzer comes up with. They
-//! are read as commands if they are any; to these, or to an honest stream, fields are changed,
-//! commands lost, repeated and exchanged. The dispatcher must not fail, nor may the healthy client
-//! get other numbers, nor memory be left behind.
+//! Bytes, from a seed or a fuzzer, decide what it sends. They are decoded as commands if possible;
+//! these, or else a valid stream, are then mutated: fields are changed, commands dropped, repeated
+//! and swapped. The dispatcher must not fail, the healthy client must get correct numbers, and no
+//! memory may be leaked.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,13 +23,13 @@ use crate::{Delays, World, driver};
 
 type Shared = Arc<Mutex<World>>;
 
-/// How many batches it sends, and the healthy client's rounds.
+/// How many batches the hostile client's stream is split into.
 const ROUNDS: usize = 6;
 
-/// Has a client send what these bytes come to.
+/// Has a hostile client send the stream that these bytes decide.
 ///
 /// # Panics
-/// Something of the above is not so.
+/// One of the conditions above is violated.
 pub fn attack(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let delays = Delays { least: 1, most: 1 + choices.below(200) };
@@ -78,7 +78,7 @@ fn lock<T>(world: &Shared, body: impl FnOnce(&mut World) -> T) -> T {
     body(&mut world.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// Whether a message is none that tells of a panic.
+/// Whether a message does not report a panic.
 fn is_sane(message: &Message) -> bool {
     match message {
         Message::Goodbye { reason } => !reason.contains("the planner failed"),
@@ -93,7 +93,7 @@ fn was_ended(messages: &[Message]) -> bool {
     messages.iter().any(|message| matches!(message, Message::Goodbye { .. }))
 }
 
-/// The healthy client: a loop whose numbers are known.
+/// The healthy client: a loop with known results.
 struct Loop {
     tensor: Tensor,
     number: f32,
@@ -122,7 +122,7 @@ fn within<T>(body: impl FnOnce() -> gt_client::Result<T>) -> T {
     result.expect("nothing is wrong with it")
 }
 
-/// Has invocations agree with the templates as they are, so that they are not refused at once.
+/// Corrects the digests of invocations, so that they are not rejected at once.
 fn agree(stream: &mut [ClientCommand]) {
     let mut known: FxHashMap<u32, Instance> = FxHashMap::default();
     for command in stream {
@@ -133,7 +133,7 @@ fn agree(stream: &mut [ClientCommand]) {
             ClientCommand::Invoke(invocation) => {
                 let Some(instance) = known.get_mut(&invocation.template) else { continue };
                 let mut tried = instance.clone();
-                // Whatever its digest is: the bindings were taken all the same.
+                // On a digest error the bindings have been applied all the same.
                 let _ = tried.take(invocation);
                 invocation.digest = tried.bindings.digest();
                 let _ = instance.take(invocation);

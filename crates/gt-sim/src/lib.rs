@@ -1,16 +1,16 @@
-//! The simulation driver: the same cores as everywhere, in virtual time.
+//! The simulation driver: the cores in virtual time, with fault injection.
 //!
-//! Every message takes a random time on its way; messages of different links overtake each
-//! other, those of one link keep their order, as on a network. Workers can be killed and clients
-//! can vanish at any moment. All chance comes from one seed, so that a failure can be replayed.
+//! Every message takes a random time; as on a network, messages of one link keep their order, and
+//! those of different links overtake each other. Workers and clients can die at any moment. All
+//! randomness comes from one seed, so that a failure can be replayed.
 //!
-//! - [`World`]: dispatcher, workers and the clock; `links`: what is under way between them;
-//!   `delivery`: who gets it; `meetings`: engines that wait for each other; `accounts`: what is counted.
-//! - [`faults`]: links that break, are slow or silent; workers that crash and start again.
-//! - [`driver`]: lets a real client session run in it.
-//! - [`fabric`]: engines that join each other.
-//! - [`chaos`]: worlds made of a seed alone, and what must hold in all of them.
-//! - [`hostile`]: a client that sends what none does: an [`honest`] stream, [`mutate`]d.
+//! - [`World`]: dispatcher, workers and the clock; `links`: messages in flight; `delivery`: their
+//!   receipt; `meetings`: engines' collective calls; `accounts`: counters.
+//! - [`faults`]: links that break, are slow or silent; workers that crash and restart.
+//! - [`driver`]: runs a real client session in a world.
+//! - [`fabric`]: engines with collectives.
+//! - [`chaos`]: random worlds, and the invariants that hold in all of them.
+//! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d.
 
 mod accounts;
 mod chance;

@@ -1,9 +1,8 @@
-//! The links of a world: what is under way on them, and which are slow, silent or broken.
+//! The links of a world: the messages in flight, and which links are slow, silent or broken.
 //!
-//! A link carries its messages in order and none is lost alone, as over TCP: whoever loses one has
-//! lost the link. What was under way on it is gone, what is put onto it later goes nowhere, and each
-//! end notices by itself, at once or when the other has been silent for too long. Messages of
-//! different links overtake each other.
+//! A link behaves like TCP: messages arrive in order, and none is lost unless the link breaks. Then
+//! messages in flight are lost, later ones are dropped, and each end notices independently, soon or
+//! after too long a silence. Messages of different links overtake each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use gt_ir::message::Message;
 
 use crate::chance::Chance;
 
-/// How long messages take, in microseconds: each at least `least`, at most `most`.
+/// The bounds of messages' latencies, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Delays {
     pub least: u64,
@@ -23,7 +22,7 @@ pub struct Delays {
 /// The dispatcher's end of every link.
 pub(crate) const DISPATCHER: PeerId = PeerId::NOBODY;
 
-/// A message under way. Ordered by arrival, then by departure.
+/// The key of something in flight: its time of arrival, then the order of departure.
 pub(crate) type Arrival = (Duration, u64);
 
 pub(crate) struct Flight {
@@ -34,7 +33,7 @@ pub(crate) struct Flight {
 
 pub(crate) enum Load {
     Message(Message),
-    /// A worker computes a turn.
+    /// A worker runs a turn.
     Turn,
     /// The receiver notices that its link with the sender is broken.
     Notice,
@@ -47,7 +46,7 @@ pub(crate) struct Links {
     delays: Delays,
     flights: BTreeMap<Arrival, Flight>,
     departures: u64,
-    /// When the last message on a link arrives: later ones must not overtake it.
+    /// When the last message on a link arrives, which later ones must not overtake.
     latest: BTreeMap<(PeerId, PeerId), Duration>,
     broken: BTreeSet<(PeerId, PeerId)>,
 }
@@ -77,24 +76,24 @@ impl Links {
         self.put(arrival, Flight { from, to, load: Load::Message(message) });
     }
 
-    /// A worker computes a turn, in a while.
+    /// Schedules a turn of a worker.
     pub fn turn(&mut self, now: Duration, worker: PeerId) {
         let delay = Duration::from_micros(1 + self.chance.below(self.delays.most));
         self.put(now + delay, Flight { from: worker, to: worker, load: Load::Turn });
     }
 
-    /// Something happens at a certain time.
+    /// Schedules something for a time.
     pub fn put(&mut self, at: Duration, flight: Flight) {
         self.departures += 1;
         self.flights.insert((at, self.departures), flight);
     }
 
-    /// Puts back what has arrived and could not be taken.
+    /// Puts back something that arrived and could not be handled.
     pub fn put_back(&mut self, now: Duration, departure: u64, flight: Flight) {
         self.flights.insert((now, departure), flight);
     }
 
-    /// What arrives next.
+    /// Takes what arrives next.
     pub fn pop(&mut self) -> Option<(Arrival, Flight)> {
         self.flights.pop_first()
     }
@@ -107,12 +106,12 @@ impl Links {
         self.broken.contains(&(from, to))
     }
 
-    /// A peer is gone: so is what is under way to and from it.
+    /// Drops everything in flight to and from a peer that is gone.
     pub fn drop_flights(&mut self, peer: PeerId) {
         self.flights.retain(|_, flight| flight.from != peer && flight.to != peer);
     }
 
-    /// A link breaks: what is under way on it is lost.
+    /// Breaks a link: messages in flight on it are lost.
     pub fn cut(&mut self, from: PeerId, to: PeerId) {
         self.broken.insert((from, to));
         self.flights.retain(|_, flight| {
@@ -120,7 +119,7 @@ impl Links {
         });
     }
 
-    /// Nothing comes through on a link until then. Nothing is lost, and all stays in order.
+    /// Delays all messages on a link until a time, in order and without loss.
     pub fn hold(&mut self, from: PeerId, to: PeerId, until: Duration) {
         let latest = self.latest.entry((from, to)).or_default();
         *latest = until.max(*latest);

@@ -1,4 +1,5 @@
-//! Engines that wait for each other: workers of a group call them at the same moment.
+//! Collective calls of engines: when all members of a group are due, each makes its call on a
+//! thread of its own.
 
 use std::thread;
 
@@ -9,8 +10,8 @@ use gt_worker::{Out, Work};
 use crate::world::World;
 
 impl World {
-    /// Lets workers whose engines wait for each other meet, once all of a group are there, or one
-    /// of them is dead. `given_up`: nobody else will come.
+    /// Makes the calls of each group whose members are all due, or one of which is dead.
+    /// `given_up`: no other member will come.
     pub(crate) fn let_meet(&mut self, given_up: bool) {
         while let Some((members, is_complete)) = self.next_meeting(given_up) {
             if let Some(hub) = &self.hub {
@@ -44,8 +45,8 @@ impl World {
         }
     }
 
-    /// The workers of a group that are to call their engines now, and whether these are all.
-    /// Those that have to wait for others take no messages from now on.
+    /// The members of a group that make their call now, and whether these are all. Workers that
+    /// wait for others take no messages from then on.
     fn next_meeting(&mut self, given_up: bool) -> Option<(Vec<PeerId>, bool)> {
         let due: Vec<(PeerId, &Joint)> =
             self.workers.iter().filter_map(|(peer, worker)| Some((*peer, worker.due()?))).collect();

@@ -1,4 +1,4 @@
-//! What becomes of a stream of commands when its fields are changed.
+//! Mutations of a command stream, for fuzzing.
 
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::template::{Argument, Name, Step};
@@ -7,7 +7,7 @@ use gt_ir::{
     TensorId, ops,
 };
 
-/// What bytes decide; without any left, the first of what there is.
+/// Decisions drawn from bytes; 0 when none are left.
 pub struct Choices<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -29,12 +29,12 @@ impl<'a> Choices<'a> {
         word % limit.max(1)
     }
 
-    /// The bytes that have decided nothing yet.
+    /// The unused bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Mostly a small number; sometimes one that something begins or ends with.
+    /// Mostly a small number, sometimes one near a limit.
     fn number(&mut self) -> u64 {
         let near = self.below(5);
         match self.below(16) {
@@ -72,7 +72,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Changes some of a stream.
+/// Applies a few random mutations to a stream.
 pub fn mutate(stream: &mut Vec<ClientCommand>, choices: &mut Choices) {
     for _ in 0..=choices.below(6) {
         let count = stream.len() as u64;
@@ -89,7 +89,7 @@ pub fn mutate(stream: &mut Vec<ClientCommand>, choices: &mut Choices) {
     }
 }
 
-/// Changes a field of a command.
+/// Changes a random field of a command.
 fn change(command: &mut ClientCommand, choices: &mut Choices) {
     match command {
         ClientCommand::Run(instruction) => change_instruction(instruction, choices),

@@ -1,4 +1,4 @@
-//! Dispatcher, workers, links and the clock.
+//! The simulated cluster: dispatcher, workers, links and the virtual clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::fabric::{Hub, JoiningEngine};
 use crate::faults::Fault;
 use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
 
-/// A whole cluster in one place.
+/// A simulated cluster.
 pub struct World {
     pub(crate) now: Duration,
     pub(crate) links: Links,
@@ -23,34 +23,36 @@ pub struct World {
     pub(crate) workers: BTreeMap<PeerId, Box<dyn Work>>,
     /// The links of workers, by the ids that the dispatcher gave them.
     pub(crate) worker_peers: BTreeMap<WorkerId, PeerId>,
-    /// All workers that ever were, in the order in which they came.
+    /// All workers that ever started, in order.
     pub(crate) came: Vec<PeerId>,
     /// The clients that faults can name.
     pub(crate) clients: BTreeMap<usize, PeerId>,
-    /// What workers have sent each other, by link, and the links that they know to be broken.
+    /// The pieces that workers have sent each other, by link.
     pub(crate) sent: BTreeMap<(PeerId, PeerId), Vec<(TransferId, LaneId)>>,
+    /// The links that their senders have noticed to be broken.
     pub(crate) failed: BTreeSet<(PeerId, PeerId)>,
-    /// Where the workers' engines join each other, if they do.
+    /// The rendezvous of the workers' engines, if they have a fabric.
     pub(crate) hub: Option<Arc<Hub>>,
-    /// What has arrived at workers that wait in a call of their engines for the others.
+    /// What has arrived at workers that are blocked in a collective call.
     pub(crate) waiting: BTreeMap<PeerId, Vec<(u64, Flight)>>,
-    /// The engines that were given up as they waited for each other, none of them lost.
+    /// Collective calls that were given up as deadlocked.
     pub deadlocks: Vec<String>,
-    /// The faults that are still to happen, each after so many messages, the next last.
+    /// The faults to come, by number of messages delivered; the next is last.
     pub(crate) planned: Vec<(u64, Fault)>,
-    /// Bytes of tensors that workers have sent each other.
+    /// The bytes of all pieces sent.
     pub pieces_bytes: u64,
-    /// Streams of commands sent by clients, and to workers.
+    /// Commands sent by clients.
     pub from_clients: Traffic,
+    /// Commands sent to workers.
     pub to_workers: Traffic,
-    /// How long the dispatcher has computed, by a real clock: for benchmarks alone.
+    /// The real time spent in the dispatcher, for benchmarks.
     pub dispatching: Duration,
-    /// What clients have received and not taken yet.
+    /// Messages that clients have received and not taken.
     pub(crate) mailboxes: BTreeMap<PeerId, Vec<Message>>,
     /// The weight that clients have sent and not got back.
     pub(crate) credit: BTreeMap<PeerId, u64>,
     next_peer: u64,
-    /// How many messages have arrived.
+    /// How many messages have been delivered.
     pub delivered: u64,
 }
 
@@ -60,7 +62,7 @@ impl World {
         World::with_hub(seed, workers, delays, limits, None)
     }
 
-    /// As [`World::new`], with engines that join each other in a hub, if one is given.
+    /// As [`World::new`], with engines that have a fabric if a hub is given.
     pub fn with_hub(
         seed: u64,
         workers: usize,
@@ -97,13 +99,13 @@ impl World {
         world
     }
 
-    /// A worker appears.
+    /// Starts a worker.
     pub fn add_worker(&mut self) -> PeerId {
         let name = format!("worker-{}", self.next_peer);
         self.start_worker(name)
     }
 
-    /// A worker appears, by a name.
+    /// Starts a worker with a name.
     pub fn start_worker(&mut self, name: String) -> PeerId {
         let peer = self.new_peer();
         let core: Box<dyn Work> = match &self.hub {
@@ -117,7 +119,7 @@ impl World {
         peer
     }
 
-    /// A client appears.
+    /// Connects a client.
     pub fn add_client(&mut self) -> PeerId {
         let peer = self.new_peer();
         self.mailboxes.insert(peer, Vec::new());
@@ -151,14 +153,14 @@ impl World {
         self.links.send(self.now, from, to, message);
     }
 
-    /// A worker dies: what is under way to and from it is lost.
+    /// Kills a worker; messages in flight to and from it are lost.
     pub fn kill_worker(&mut self, worker: PeerId) {
         self.workers.remove(&worker);
         self.waiting.remove(&worker);
         self.cut(worker, "killed");
     }
 
-    /// A client vanishes without a word.
+    /// Kills a client, without a goodbye.
     pub fn kill_client(&mut self, client: PeerId) {
         self.mailboxes.remove(&client);
         self.cut(client, "killed");
@@ -172,8 +174,8 @@ impl World {
         self.let_meet(false);
     }
 
-    /// Delivers the next message; without one, lets time pass to the next deadline. `false` if
-    /// nothing will ever happen again.
+    /// Delivers the next message, or else advances the time to the next deadline. Returns `false`
+    /// if nothing will ever happen again.
     pub fn step(&mut self) -> bool {
         self.inject();
         let Some((arrival, flight)) = self.links.pop() else { return self.pass_time() };
@@ -197,7 +199,7 @@ impl World {
         true
     }
 
-    /// Nothing is under way: those who wait for each other give up, or a deadline is next.
+    /// With nothing in flight: gives up blocked collective calls, or else advances to a deadline.
     fn pass_time(&mut self) -> bool {
         if !self.waiting.is_empty() {
             let due = self.workers.iter().filter_map(|(peer, worker)| {
@@ -209,7 +211,7 @@ impl World {
             self.let_meet(true);
             return true;
         }
-        // Whoever waits and asks for nothing gets no answer, and its deadline comes again.
+        // A deadline of a session without requests sends nothing and recurs, so try each session's.
         for _ in 0..=self.dispatcher.population().0 {
             let Some(deadline) = self.dispatcher.next_deadline() else { return false };
             self.now = self.now.max(deadline);
@@ -222,7 +224,7 @@ impl World {
         false
     }
 
-    /// A worker computes a turn.
+    /// Runs a worker's turn.
     fn compute(&mut self, peer: PeerId) {
         let Some(worker) = self.workers.get_mut(&peer) else { return };
         let mut out = Vec::new();
@@ -234,12 +236,12 @@ impl World {
         self.let_meet(false);
     }
 
-    /// Runs until nothing more happens.
+    /// Steps until nothing more happens.
     pub fn settle(&mut self) {
         while self.step() {}
     }
 
-    /// What a client has received since it was last asked.
+    /// Takes the messages that a client has received.
     pub fn receive(&mut self, client: PeerId) -> Vec<Message> {
         self.mailboxes.get_mut(&client).map(std::mem::take).unwrap_or_default()
     }
@@ -252,7 +254,7 @@ impl World {
 fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
     let (machine, endpoint) = (String::new(), String::new());
-    // A quantum is small, so that iterations are cut.
+    // A small quantum, so that iterations are cut.
     let rate = 1 << 16;
     Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate })
 }

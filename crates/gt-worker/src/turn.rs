@@ -80,6 +80,8 @@ impl<E: Engine> Turn<'_, E> {
                     None => Vec::new(),
                 };
                 let is_skipped = |at: usize| skipped.contains(&(place + at));
+                // Run as one program: a whole turn where another lane waits.
+                self.spent = self.spent.max(TURN_WORK) + 1;
                 return self.device.run_batch(self.lane, &commands[place..], is_skipped);
             }
             WorkerCommand::Run(instruction) => {

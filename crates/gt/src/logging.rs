@@ -1,9 +1,9 @@
-//! What GT tells on stderr: events of [`tracing`], so that a program can send them elsewhere.
+//! Messages on stderr, emitted through [`tracing`] so that a program can redirect them.
 //!
-//! Warnings are always told, all else if the environment asks for it: `GT_VERBOSE` (who comes, goes
-//! and is refused, unknown signals), `GT_DEBUG_CLIENT`, `GT_DEBUG_WORKER` and `GT_DEBUG_DISPATCHER`
-//! (what is sent), `GT_DEBUG_COMPILE`. A program that sets a subscriber of its own before it starts
-//! a session decides by itself; the targets are `gt::client`, `gt::worker` and `gt::compile`.
+//! Warnings are always shown, others on request: `GT_VERBOSE` (connections, refusals, unknown
+//! signals), `GT_DEBUG_CLIENT`, `GT_DEBUG_WORKER` and `GT_DEBUG_DISPATCHER` (commands),
+//! `GT_DEBUG_COMPILE`. A program that sets its own subscriber before it starts a session overrides
+//! this; the targets are `gt::client`, `gt::worker` and `gt::compile`.
 
 use std::fmt;
 use std::sync::Once;

@@ -129,7 +129,7 @@ impl IterationPlan {
     /// Advances the bindings to another iteration, as predicted.
     pub fn begin(&mut self, catalogue: &mut Catalogue, iteration: &Iteration) {
         if !self.is_told {
-            // Workers that get the templates anew start from the last iteration's bindings.
+            // Workers that get the templates again start from the last iteration's bindings.
             let widths = self.definitions.first().map_or([0, 0], |(_, of)| of.template.widths);
             self.bindings = Bindings::new(widths, &self.bindings.start());
             for (_, definition) in &mut self.definitions {

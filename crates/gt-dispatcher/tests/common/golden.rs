@@ -1,5 +1,5 @@
 //! What a dispatcher makes of streams, as the instruction log writes it, compared with the texts in
-//! `streams/`. `GT_WRITE_STREAMS=1` writes them anew.
+//! `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

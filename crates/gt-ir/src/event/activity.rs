@@ -3,6 +3,7 @@
 use crate::operation::Family;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
+/// A category of a worker's time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Activity {
     Create,

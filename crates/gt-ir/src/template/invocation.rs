@@ -14,6 +14,7 @@ pub struct Definition {
     pub number: u32,
     pub template: Template,
     pub start: Start,
+    /// Whether the user asked for it to be compiled.
     pub compile: bool,
 }
 
@@ -111,7 +112,7 @@ impl Invocation {
 pub struct Instance {
     pub template: std::sync::Arc<Template>,
     pub bindings: Bindings,
-    /// Whether somebody asked for it to be compiled.
+    /// Whether the user asked for it to be compiled.
     pub compile: bool,
     /// How many of the template's frees the iteration has done.
     pub freed: u32,

@@ -1,5 +1,5 @@
-//! What a receiver keeps for the next time: the blocks that it has mapped, and memory to copy them
-//! to. New memory is dear: the system clears it page by page.
+//! The receiver's caches: mappings of reusable blocks, and memory to copy them to. New memory is
+//! expensive, as the kernel clears it page by page.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,19 +11,21 @@ use super::error;
 use super::words::Words;
 use crate::error::NetError;
 
-/// How many of each, how many bytes of memory, and how long after the last use.
+/// The most mappings, and the most pieces of memory.
 const KEPT: usize = 32;
+/// The most bytes of memory.
 const KEPT_BYTES: usize = 512 << 20;
+/// How long each is kept after its last use.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
 struct Kept {
-    /// Whether this process tidies up now and then; else it keeps nothing.
+    /// Whether this process calls [`tidy`]; if not, nothing is kept.
     tidies: bool,
     mapped: Vec<Mapped>,
     memory: Vec<(MmapMut, Instant)>,
 }
 
-/// A block that another process may use again.
+/// A mapping of another process's reusable block.
 struct Mapped {
     pid: u32,
     fd: i32,
@@ -38,7 +40,7 @@ fn store() -> MutexGuard<'static, Kept> {
     STORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets go of what has not been used for a while. A process that never calls this keeps nothing.
+/// Frees what has been unused for a while. A process that never calls this keeps nothing.
 pub fn tidy() {
     let mut store = store();
     store.tidies = true;
@@ -50,8 +52,8 @@ pub fn tidy() {
     store.memory.retain(|(_, used)| now.duration_since(*used) < KEPT_FOR);
 }
 
-/// The memory of the block that had this description's place when it was read last. It may be gone,
-/// and another block stand in its place: the token tells.
+/// The cached mapping for a block's process and descriptor. The descriptor may since refer to
+/// another block: the caller must check the token.
 pub fn words(block: &SharedBlock) -> Option<Arc<Words>> {
     let mut store = store();
     let is_it = |mapped: &&mut Mapped| (mapped.pid, mapped.fd) == (block.pid, block.fd);
@@ -73,17 +75,17 @@ pub fn keep_words(block: &SharedBlock, words: Arc<Words>) {
     store.mapped.push(Mapped { pid: block.pid, fd: block.fd, words, used: Instant::now() });
 }
 
-/// Memory of this process's own, kept when nobody needs it any more.
+/// Private memory, returned to the cache on drop.
 pub struct Memory {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     map: Option<MmapMut>,
     length: usize,
 }
 
 impl Memory {
-    /// Room for so many bytes.
+    /// Memory of this length.
     pub fn new(length: usize) -> Result<Memory, NetError> {
-        // Small pages: large ones are had at once only as long as there are any left.
+        // Small pages, as huge pages are fast only while the system has free ones.
         let fresh = || MmapMut::map_anon(length.max(1)).map_err(error);
         let map = take(length).map_or_else(fresh, Ok)?;
         Ok(Memory { map: Some(map), length })
@@ -114,7 +116,7 @@ impl Drop for Memory {
     }
 }
 
-/// Memory that was kept, if there is some that is not much larger.
+/// Cached memory of at most twice the length, if there is any.
 fn take(length: usize) -> Option<MmapMut> {
     let mut store = store();
     let fits = |map: &MmapMut| map.len() >= length && map.len() / 2 <= length;

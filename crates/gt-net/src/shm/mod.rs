@@ -1,19 +1,18 @@
-//! Tensor data between processes of one user on one machine, by memory.
+//! Tensor data in shared memory, between processes of one user on one machine.
 //!
 //! A block is an anonymous file (memfd) that its owner keeps open until the receiver has it; the
-//! receiver opens it through the owner's entry in /proc. It starts with a header that holds a random
-//! token and the length. Nothing is left behind when either process dies.
+//! receiver opens it through the owner's entry in /proc. It begins with a header: a random token
+//! and the length. Nothing is left behind when either process dies.
 //!
-//! What another process may write is nothing that a `&[u8]` may point to. So there are two kinds:
+//! A `&[u8]` must not refer to memory that another process may write. So there are two kinds:
 //!
-//! - Most blocks are written once and *sealed*: the system lets nobody write or shorten them from
-//!   then on. The receiver looks at the seals and maps the block, which copies nothing.
-//! - Making memory is dear. Where data of one length comes again and again, its owner makes a block
-//!   that it can *reuse*: that is sealed against shortening alone, mapped by both ends, and read and
-//!   written as atomic [`words`]. The receiver copies the values into memory of its own.
+//! - Most blocks are written once and *sealed*: the kernel then prevents writing and shortening.
+//!   The receiver checks the seals and maps the block without a copy.
+//! - Allocation is expensive (page faults), so data whose length recurs goes in a *reusable* block:
+//!   sealed against shortening only, mapped by both ends, and accessed as atomic [`words`]. The
+//!   receiver copies the values into its own memory.
 //!
-//! [`owned`] is the owner's side, [`received`] the receiver's; [`kept`] what that keeps for the next
-//! time.
+//! [`owned`]: the owner's side; [`received`]: the receiver's; [`kept`]: the receiver's caches.
 
 mod kept;
 mod owned;
@@ -33,19 +32,19 @@ use crate::error::NetError;
 /// Keeps the values aligned for any dtype and vector.
 const HEADER: usize = 64;
 const NAME: &std::ffi::CStr = c"gt-block";
-/// How such a file's link in /proc reads.
+/// The beginning of such a file's link in /proc.
 const LINK: &str = "/memfd:gt-block";
 
-/// No block gets another length.
+/// The seals of all blocks: the length is fixed.
 const LENGTH_SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-/// Nor is one written any more that has these.
+/// The seals of sealed blocks: the contents are fixed, too.
 const ALL_SEALS: i32 = LENGTH_SEALS | libc::F_SEAL_WRITE;
 
 fn error(text: impl std::fmt::Display) -> NetError {
     NetError::SharedMemory(text.to_string())
 }
 
-/// What stands at a block's beginning.
+/// The beginning of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Header {
     token: u128,
@@ -77,18 +76,18 @@ fn seals(file: &File) -> Result<i32, NetError> {
     }
 }
 
-/// Whether a file keeps its length, so that its memory does not vanish while it is mapped.
+/// Whether a file cannot be shortened, which would make accesses to its mapping fault.
 fn keeps_length(seals: i32) -> bool {
     seals & libc::F_SEAL_SHRINK != 0
 }
 
-/// Whether nobody writes a file any more.
+/// Whether a file can be neither shortened nor written.
 fn is_final(seals: i32) -> bool {
     keeps_length(seals) && seals & libc::F_SEAL_WRITE != 0
 }
 
-/// Equal for two processes exactly if each can map the other's blocks: same boot, same process
-/// numbers, same user.
+/// Equal for two processes exactly if each can map the other's blocks: same boot, PID namespace
+/// and user.
 pub fn machine_token() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();

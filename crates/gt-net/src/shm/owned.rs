@@ -1,4 +1,4 @@
-//! Blocks that this process made.
+//! Blocks that this process has made.
 
 use std::fs::File;
 use std::io;
@@ -12,38 +12,39 @@ use super::words::{Words, whole};
 use super::{ALL_SEALS, HEADER, Header, LENGTH_SEALS, NAME, error};
 use crate::error::NetError;
 
-/// A block that this process made. Others can read it as long as this lives.
+/// A block that this process has made. Others can open it while this lives.
 pub struct OwnedBlock {
     file: File,
     header: Header,
-    /// How many bytes it has room for, if it can be written again.
+    /// Its capacity, if it is reusable.
     room: Option<usize>,
-    /// This process's own view, once the block has been used again.
+    /// This process's mapping, once the block has been rewritten.
     view: Option<Words>,
 }
 
 impl OwnedBlock {
-    /// A block with a copy of these bytes, for good.
+    /// A sealed block with a copy of these bytes.
     pub fn sealed(bytes: &[u8]) -> Result<OwnedBlock, NetError> {
         let (file, header) = written(bytes)?;
-        // This process has no map of the file, in which case the system would refuse.
+        // This process has not mapped the file: the kernel refuses F_SEAL_WRITE on writable
+        // mappings.
         seal(&file, ALL_SEALS)?;
         Ok(OwnedBlock { file, header, room: None, view: None })
     }
 
-    /// A block with a copy of these bytes, in whose place others can come.
+    /// A reusable block with a copy of these bytes.
     pub fn reusable(bytes: &[u8]) -> Result<OwnedBlock, NetError> {
         let (file, header) = written(bytes)?;
         seal(&file, LENGTH_SEALS)?;
         Ok(OwnedBlock { file, header, room: Some(whole(bytes.len())), view: None })
     }
 
-    /// How many bytes it has room for, if it can be written again.
+    /// Its capacity, if it is reusable.
     pub fn room(&self) -> Option<usize> {
         self.room
     }
 
-    /// Writes other bytes, under another token. Whoever still reads the ones before notices.
+    /// Replaces the bytes, under a new token. A concurrent reader of the old ones detects it.
     ///
     /// # Errors
     /// They do not fit, or the block is sealed.
@@ -56,14 +57,14 @@ impl OwnedBlock {
             none => none.insert(Words::writable(&self.file)?),
         };
         self.header = Header::new(bytes.len());
-        // Who sees any of the new values sees the old token no more.
+        // A reader that sees a new value also sees the new token.
         view.store(0, &self.header.to_bytes());
         fence(Ordering::Release);
         view.store(HEADER, bytes);
         Ok(())
     }
 
-    /// What the receiver needs to read it.
+    /// The description by which a receiver opens it.
     pub fn describe(&self) -> SharedBlock {
         SharedBlock {
             pid: std::process::id(),
@@ -74,7 +75,7 @@ impl OwnedBlock {
     }
 }
 
-/// A new file with a header and these bytes, and room up to the next whole word.
+/// A new file with a header and these bytes, padded to a whole word.
 fn written(bytes: &[u8]) -> Result<(File, Header), NetError> {
     // SAFETY: the name is a C string; the result is checked and owned by `File` alone.
     let file = unsafe {
@@ -86,7 +87,7 @@ fn written(bytes: &[u8]) -> Result<(File, Header), NetError> {
         File::from_raw_fd(fd)
     };
     let header = Header::new(bytes.len());
-    // Written, not mapped: a fault for each page would take longer than the copy.
+    // Written, not mapped: page faults would take longer than the copy.
     file.write_all_at(&header.to_bytes(), 0).map_err(error)?;
     file.write_all_at(bytes, HEADER as u64).map_err(error)?;
     file.set_len((HEADER + whole(bytes.len())) as u64).map_err(error)?;

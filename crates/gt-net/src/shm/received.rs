@@ -14,12 +14,12 @@ use super::words::Words;
 use super::{HEADER, Header, LINK, error, is_final, keeps_length, seals};
 use crate::error::NetError;
 
-/// The values of another process's block. They stay what they are, whatever its owner does.
+/// The values of another process's block, which do not change whatever the owner does.
 ///
 /// # Errors
-/// It is gone, or is not such a block: a descriptor is a claim, and each part of it is checked.
+/// The block is gone, or not as described: nothing in a description is trusted unchecked.
 pub fn map(block: &SharedBlock) -> Result<Bytes, NetError> {
-    // One that was read before is still mapped, if it is the same.
+    // A reusable block that was read before may still be mapped.
     if let Some(words) = kept::words(block)
         && let Ok(bytes) = copy(&words, block)
     {
@@ -39,15 +39,15 @@ pub fn map(block: &SharedBlock) -> Result<Bytes, NetError> {
     Ok(bytes)
 }
 
-/// A block's file, which has room for the values.
+/// Opens a block's file, and checks that it has room for the values.
 fn open(block: &SharedBlock) -> Result<File, NetError> {
     let path = format!("/proc/{}/fd/{}", block.pid, block.fd);
-    // The link says what the file is before it is opened: opening a device or pipe may act.
+    // Checked before opening, as opening a device or a pipe may have side effects.
     let target = std::fs::read_link(&path).map_err(error)?;
     if !target.to_string_lossy().starts_with(LINK) {
         return Err(error("the descriptor names another file"));
     }
-    // Should it be another one by now, opening it does not wait.
+    // If the descriptor was replaced meanwhile, opening it must not block.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(&path).map_err(error)?;
     let meta = file.metadata().map_err(error)?;
@@ -64,7 +64,7 @@ fn expected(block: &SharedBlock) -> Header {
     Header { token: block.token, length: block.length }
 }
 
-/// A sealed block's values, where they are.
+/// A sealed block's values, in place.
 fn share(file: &File, block: &SharedBlock) -> Result<Bytes, NetError> {
     let map = Sealed::new(file)?;
     let bytes = Bytes::from_owner(map);
@@ -78,7 +78,7 @@ fn share(file: &File, block: &SharedBlock) -> Result<Bytes, NetError> {
     }
 }
 
-/// A file that nobody can write or shorten any more, mapped.
+/// A mapping of a file that can be neither written nor shortened.
 struct Sealed(Mmap);
 
 impl Sealed {
@@ -86,9 +86,9 @@ impl Sealed {
         if !is_final(seals(file)?) {
             return Err(error("the block is not sealed"));
         }
-        // SAFETY: the file's seals, which cannot be taken back, keep everybody, this process
-        // included, from writing or shortening it: so what is mapped never changes, and no access
-        // to it can fault.
+        // SAFETY: the file's seals, which cannot be removed, prevent any process, including this
+        // one, from writing or shortening it: the mapped memory never changes, and no access to it
+        // can fault.
         let map = unsafe { MmapOptions::new().populate().map(file) };
         map.map(Sealed).map_err(error)
     }
@@ -117,8 +117,8 @@ fn copy(words: &Words, block: &SharedBlock) -> Result<Bytes, NetError> {
     check()?;
     let mut memory = Memory::new(length)?;
     words.load(HEADER, memory.bytes_mut());
-    // Its owner does not write it before it is told that the values are here. If it does, the token
-    // is another one before any value is.
+    // The owner does not rewrite the block before it is released. If it does all the same, it
+    // changes the token before any value.
     fence(Ordering::Acquire);
     check()?;
     Ok(Bytes::from_owner(memory))

@@ -6,7 +6,7 @@ use gt_ir::data::SharedBlock;
 
 use super::*;
 
-/// A file as blocks are, with these seals.
+/// A file in a block's format, with these seals.
 fn forged(header: Header, length: u64, seals: i32) -> (File, SharedBlock) {
     // SAFETY: the name is a C string; the result is owned by `File` alone.
     let file = unsafe {
@@ -58,7 +58,7 @@ fn a_block_is_used_again_and_values_that_were_read_stay() {
         assert_eq!(&map(&owned.describe()).unwrap()[..], &values);
     }
     assert!(owned.rewrite(&[1; 5001]).is_err(), "there is no room");
-    // Another block in the same place is not taken for it.
+    // Another block with the same descriptor is not mistaken for it.
     drop(owned);
     let others: Vec<OwnedBlock> =
         (0..8).map(|other| OwnedBlock::reusable(&[other; 5000]).unwrap()).collect();
@@ -101,14 +101,14 @@ fn a_block_of_another_length_is_an_error() {
             let (_file, block) = forged(Header::new(1000), length, seals);
             assert!(refusal(&block).contains("length"), "{length}: {}", refusal(&block));
         }
-        // The header has the last word on where the values end.
+        // The header decides where the values end.
         let (_file, block) = forged(Header::new(1000), 2000, seals);
         assert!(map(&block).is_ok());
         for length in [0, 999, 1001, 1936] {
             assert!(refusal(&SharedBlock { length, ..block }).contains("not as described"));
         }
     }
-    // One that could be shortened is not even mapped; nor can it be any more once it is.
+    // A file that could be shortened is not mapped, and a mapped one cannot be shortened.
     let (file, block) = forged(Header::new(1000), 2000, 0);
     file.set_len(100).unwrap();
     assert!(map(&block).is_err());
@@ -120,7 +120,7 @@ fn a_block_of_another_length_is_an_error() {
     assert_eq!(bytes[99_999], 7);
 }
 
-/// What is read while another writes is refused, or is one of the two.
+/// A read concurrent with a write fails, or returns either the old values or the new.
 #[test]
 fn a_block_that_is_written_while_it_is_read_gives_nothing_false() {
     let mut owned = OwnedBlock::reusable(&[0; 1 << 18]).unwrap();

@@ -1,4 +1,4 @@
-//! Memory that several processes have mapped, and may write at any time.
+//! Memory shared between processes that may write it at any time, accessed as atomic words.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +11,25 @@ use crate::error::NetError;
 /// Bytes in a word.
 const WORD: usize = size_of::<u64>();
 
-/// A file's memory as words, which are read and written one by one, each as a whole. What is read
-/// while another process writes is some words of before and some of after, and nothing worse.
+/// A mapping whose words are read and written atomically, one by one. A read concurrent with
+/// another process's write returns a mixture of old and new words, but is no data race.
 pub struct Words {
     map: MmapRaw,
     is_writable: bool,
 }
 
-/// So many bytes are whole words.
+/// Rounds a length up to whole words.
 pub fn whole(bytes: usize) -> usize {
     bytes.next_multiple_of(WORD)
 }
 
 impl Words {
-    /// A file's memory, to be read.
+    /// Maps a file for reading.
     pub fn read_only(file: &File) -> Result<Words, NetError> {
         Words::checked(file, |options| options.map_raw_read_only(file), false)
     }
 
-    /// A file's memory, to be read and written.
+    /// Maps a file for reading and writing.
     pub fn writable(file: &File) -> Result<Words, NetError> {
         Words::checked(file, |options| options.map_raw(file), true)
     }
@@ -39,7 +39,7 @@ impl Words {
         map: impl Fn(&mut MmapOptions) -> std::io::Result<MmapRaw>,
         is_writable: bool,
     ) -> Result<Words, NetError> {
-        // Else its owner could cut it off under this process's feet.
+        // Otherwise its owner could truncate it, and accesses would fault.
         if !keeps_length(seals(file)?) {
             return Err(error("the block is not sealed"));
         }
@@ -47,27 +47,27 @@ impl Words {
         Ok(Words { map, is_writable })
     }
 
-    /// The words; they are stored to only where the memory is writable.
+    /// The words; stores are allowed only if the mapping is writable.
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the map is page-aligned and has so many words for as long as `self` lives: the
-        // file keeps its length. Others may change them at any time, as atomics may be; processes
-        // share them as threads do. Where the map is read-only they are only loaded, which takes
-        // no write on processors of 64 bits.
+        // SAFETY: the mapping is page-aligned and has this many words while `self` lives, as the
+        // file cannot be shortened. Other processes may change them at any time, which atomics
+        // allow. In a read-only mapping they are only loaded, which does not write on 64-bit
+        // processors.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / WORD) }
     }
 
-    /// How many bytes there are in whole words.
+    /// The length in bytes, in whole words.
     pub fn len(&self) -> usize {
         self.map.len() / WORD * WORD
     }
 
-    /// The words from byte `at` on, in which `length` bytes are; `at` is at a word's beginning.
+    /// The words that contain `length` bytes from `at`, which must be word-aligned.
     fn part(&self, at: usize, length: usize) -> &[AtomicU64] {
         assert!(at.is_multiple_of(WORD));
         &self.words()[at / WORD..][..length.div_ceil(WORD)]
     }
 
-    /// Copies bytes out, from `at` on.
+    /// Copies bytes out, from offset `at`.
     pub fn load(&self, at: usize, to: &mut [u8]) {
         let words = self.part(at, to.len());
         let (whole, rest) = to.as_chunks_mut::<WORD>();
@@ -79,7 +79,7 @@ impl Words {
         }
     }
 
-    /// Copies bytes in, from `at` on; what follows them in the last word becomes 0.
+    /// Copies bytes in, at offset `at`; the rest of the last word becomes 0.
     ///
     /// # Panics
     /// The memory is not writable.

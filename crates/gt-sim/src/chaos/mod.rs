@@ -1,11 +1,10 @@
-//! Worlds made of a seed alone, and what must hold in all of them.
+//! Chaos tests: random worlds derived from a seed, and the invariants that hold in all of them.
 //!
-//! - `schedule`: what a seed makes of a world. `program`: what a session does in it.
+//! - `schedule`: a world's size, links, sessions and faults. `program`: a session's random program.
 //!
-//! In every schedule: each wait ends in time with a value or an error that names whom or what; each
-//! value is that of a faultless run; a session that lost nothing notices nothing; no engines wait for
-//! each other in a circle; the whole window is given back; and nothing of a session is left when it
-//! is over.
+//! The invariants: each wait ends in time, with a value or an error that names its cause; each
+//! value equals that of a faultless run; a session not affected by a fault gets no error; engines
+//! never deadlock; all credit is returned; and no state outlives its session.
 
 mod program;
 mod schedule;
@@ -25,13 +24,12 @@ use crate::{World, driver};
 use program::{Answer, Program};
 use schedule::Schedule;
 
-/// How long a wait takes at most: whoever is silent is given up, a worker is waited for, and that
-/// may happen several times over.
+/// The longest wait: a silent peer is given up, then a worker is waited for, several times over.
 const LIMIT: Duration = Duration::from_secs(4 * (15 + 30));
-/// How long it takes at most if nothing of the session is touched: links alone are slow.
+/// The longest wait of a session that no fault affects, as links are slow.
 const CALM_LIMIT: Duration = Duration::from_secs(10);
 
-/// What happened in a schedule that went well.
+/// Counters of successful schedules.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Outcome {
     pub schedules: u64,
@@ -42,7 +40,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Counts another's.
+    /// Adds another's counters.
     pub fn add(&mut self, other: &Outcome) {
         self.schedules += other.schedules;
         self.values += other.values;
@@ -55,7 +53,7 @@ impl Outcome {
 /// Runs the schedule of a seed.
 ///
 /// # Errors
-/// What did not hold, and how to see it again.
+/// The invariant that was violated, and how to reproduce it.
 pub fn run(seed: u64) -> Result<Outcome, String> {
     program::register();
     let schedule = Schedule::new(seed);
@@ -78,7 +76,7 @@ struct Run<'a> {
     chance: Chance,
     world: Arc<Mutex<World>>,
     hub: Option<Arc<Hub>>,
-    /// Of the sessions that have begun.
+    /// The programs of the sessions that have begun.
     programs: Vec<Option<(Program, PeerId)>>,
     outcome: Outcome,
 }
@@ -90,7 +88,7 @@ impl Run<'_> {
         let mut world = World::with_hub(seed, 0, schedule.delays, limits, hub.clone());
         (0..schedule.workers).for_each(|index| {
             world.start_worker(format!("w{index}"));
-            // They come in their order, and all before the first session.
+            // In order, and before the first session.
             if !schedule.late {
                 world.settle();
             }
@@ -116,7 +114,7 @@ impl Run<'_> {
             }
             let index = self.chance.below(self.programs.len() as u64) as usize;
             if self.chance.below(40) == 0 {
-                // It ends with all that is under way; another one takes its place.
+                // The session ends with commands in flight; another takes its place.
                 self.programs[index] = None;
             }
             let since = self.world().now();
@@ -132,7 +130,7 @@ impl Run<'_> {
         self.end()
     }
 
-    /// A session's program, which begins with its first step.
+    /// A session's program, created on first use.
     fn program(&mut self, index: usize) -> &mut Program {
         let Run { schedule, chance, world, programs, .. } = self;
         let (program, _) = programs[index].get_or_insert_with(|| {
@@ -144,13 +142,13 @@ impl Run<'_> {
         program
     }
 
-    /// Whether an answer is one that may be given.
+    /// Checks an answer against the invariants.
     fn judge(&mut self, index: usize, since: Duration, answer: Answer) -> Result<(), String> {
         let is_calm = self.schedule.calm[index];
         let took = self.world().now() - since;
         let limit = match is_calm {
             false => LIMIT,
-            // Engines that wait for one that is silent serve nobody until it is given up.
+            // Engines blocked on a silent member serve no session until it is given up.
             true if self.schedule.joins => CALM_LIMIT + SILENCE,
             true => CALM_LIMIT,
         };
@@ -176,7 +174,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether an error names whom or what.
+    /// Checks that an error names its cause.
     fn judge_error(&self, index: usize, error: &ClientError) -> Result<(), String> {
         let text = error.to_string();
         let names = match error {
@@ -194,10 +192,10 @@ impl Run<'_> {
         }
     }
 
-    /// All sessions end: nothing of them may be left.
+    /// Ends all sessions, and checks that no state is left.
     fn end(mut self) -> Result<Outcome, String> {
         {
-            // A worker that comes later serves what waits.
+            // A late worker serves the queued commands.
             let mut world = self.world();
             world.planned.clear();
             world.start_worker("w7".into());
@@ -219,7 +217,7 @@ impl Run<'_> {
         self.programs.clear();
         let mut world = self.world();
         world.settle();
-        // Whoever was cut off late is given up meanwhile.
+        // Let peers that were cut off late be given up.
         let until = world.now() + SILENCE;
         while world.now() < until && world.step() {}
         let left = world.leftovers();

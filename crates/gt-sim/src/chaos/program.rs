@@ -1,7 +1,7 @@
-//! A tiny program of a session, and what its values must be.
+//! A session's small random program, with its expected values.
 //!
-//! Its numbers are whole and small enough that every sum is exact, in whatever parts and order: each
-//! value equals that of a faultless run, bit for bit.
+//! Its numbers are integers small enough that every sum is exact, in any parts and order: so each
+//! value must equal that of a faultless run.
 
 use std::sync::Once;
 
@@ -12,21 +12,21 @@ use gt_ir::signal::Shard;
 
 use crate::chance::Chance;
 
-/// Below this, sums and products of whole numbers are exact.
+/// Below this, sums and products of integers are exact.
 const EXACT: f64 = 1e15;
 
-/// The tensors that a program has at hand.
+/// The most tensors that a program keeps.
 const KEPT: usize = 6;
 
-/// The most workers that programs know.
+/// The most workers that scopes name.
 const WORKERS: u32 = 4;
 
-/// Where a program's tensors lie: on some workers, whole or in parts.
+/// The name of the signal for a placement: workers, and the axis sharded over them.
 fn scope(workers: &[u32], axis: Option<i64>) -> String {
     format!("chaos {workers:?} {axis:?}")
 }
 
-/// Registers all scopes, before any world begins: schedules depend on their seeds alone.
+/// Registers all scopes once, before any world, so that schedules depend on their seeds only.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -55,7 +55,7 @@ impl Expected {
     }
 }
 
-/// What became of a question.
+/// The result of a fetch.
 pub enum Answer {
     None,
     Right,
@@ -63,7 +63,7 @@ pub enum Answer {
     Failed(ClientError),
 }
 
-/// A session's program, step by step as chance has it.
+/// A session's random program.
 pub struct Program {
     pub session: Session,
     chance: Chance,
@@ -83,7 +83,7 @@ impl Program {
         Program { session, chance, size, workers, known: Vec::new() }
     }
 
-    /// Does something, within a scope of its own.
+    /// Makes a random step, within a random scope.
     pub fn step(&mut self) -> Answer {
         let name = self.scope();
         let body = |program: &mut Program| match program.chance.below(12) {
@@ -108,7 +108,7 @@ impl Program {
         }
     }
 
-    /// Asks for all that is at hand, and lets go of it.
+    /// Fetches and drops all tensors.
     pub fn finish(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
         while !self.known.is_empty() {
@@ -157,7 +157,7 @@ impl Program {
         Ok(())
     }
 
-    /// A loop, long enough to become a hot path.
+    /// Runs a loop that is long enough to become a hot path.
     fn repeat(&mut self) -> Result<()> {
         let (left, right) = (self.any(), self.any());
         let (first, second) = (self.chance.below(6), self.chance.below(6));
@@ -183,7 +183,7 @@ impl Program {
         Ok(())
     }
 
-    /// Asks, and does not wait for the answer.
+    /// Begins a fetch and interrupts it.
     fn give_up(&mut self) -> Answer {
         let index = self.any();
         match self.known[index].tensor.fetch_with(&mut || true) {
@@ -197,7 +197,7 @@ impl Program {
         let index = self.any();
         let Expected { tensor, values } = &self.known[index];
         match tensor.to_vec() {
-            // Equal as numbers: whether a zero is below zero depends on parts that are added.
+            // Equal as numbers, as the sign of a zero depends on the order of additions.
             Ok(got) if got == *values => Answer::Right,
             Ok(got) => Answer::Wrong { got, want: values.clone() },
             Err(error) => {
@@ -208,7 +208,7 @@ impl Program {
     }
 }
 
-/// A tensor of two others, and its values.
+/// Computes a tensor from two others, and its expected values.
 fn apply(way: u64, left: &Expected, right: &Expected, n: usize) -> Result<(Tensor, Vec<f64>)> {
     let (a, b) = (&left.values, &right.values);
     let zip = |of: fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect();

@@ -1,4 +1,4 @@
-//! What a seed makes of a world: its size, its links, its sessions and its faults.
+//! Derives a world from a seed: its size, links, sessions and faults.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use crate::Delays;
 use crate::chance::Chance;
 use crate::faults::{Fault, Notice};
 
-/// A schedule: the world of a seed, before it runs.
+/// The parameters of a world.
 #[derive(Debug)]
 pub struct Schedule {
     pub workers: usize,
     pub delays: Delays,
-    /// Whether engines join each other.
+    /// Whether engines have a fabric.
     pub joins: bool,
-    /// Whether the workers come while the first sessions begin.
+    /// Whether the worker connects only as the first sessions begin.
     pub late: bool,
-    /// How much of a session may be under way to a lane.
+    /// The weight that may be in flight to a lane.
     pub lane_window: u64,
     /// The workers that each session uses.
     pub sessions: Vec<Vec<u32>>,
-    /// How many steps all programs make together.
+    /// The number of steps of all programs together.
     pub steps: u64,
-    /// Each after so many messages.
+    /// Faults, each after so many messages.
     pub faults: Vec<(u64, Fault)>,
-    /// Sessions of which nothing is touched by any fault.
+    /// Whether each session is unaffected by all faults.
     pub calm: Vec<bool>,
 }
 
@@ -32,7 +32,7 @@ impl Schedule {
         let mut chance = Chance::new(seed ^ 0xC4A0_5000_0000_0000);
         let workers = 1 + chance.below(4) as usize;
         let most = [1, 100, 20_000][chance.below(3) as usize];
-        // Workers from here on have all the faults: whoever uses others alone is not disturbed.
+        // Faults hit workers from this index on only, so sessions that use others are unaffected.
         let spared = if chance.below(2) == 0 { chance.below(workers as u64) as usize } else { 0 };
         let count = 1 + chance.below(3) as usize;
         let mut sessions = Vec::new();

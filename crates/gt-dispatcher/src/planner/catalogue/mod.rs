@@ -163,6 +163,7 @@ impl Catalogue {
 
     /// Takes a tensor out, to be put back by [`Catalogue::lay`]. Emits no commands.
     pub fn take(&mut self, id: TensorId) -> Option<Placed> {
+        self.changes += 1;
         match self.tensors.remove(&id) {
             Some(TensorState::Placed(placed)) => Some(placed),
             _ => None,
@@ -178,6 +179,7 @@ impl Catalogue {
         provenance: Provenance,
         copies: Vec<(TensorCopy, bool)>,
     ) {
+        self.changes += 1;
         let kept = copies.iter().filter(|(_, moved)| !moved).map(|(copy, _)| copy.clone());
         let placed = Placed { meta, copies: kept.collect(), provenance };
         self.tensors.insert(id, TensorState::Placed(placed));
@@ -268,6 +270,7 @@ impl Catalogue {
             if placed.copies.len() > 1
                 && let Some(index) = placed.copies.iter().position(|copy| copy.made == made)
             {
+                self.changes += 1;
                 free_copy(&placed.copies.remove(index), streams);
             }
         }

@@ -140,7 +140,7 @@ impl Driver for EmbeddedDriver {
         if self.runtime.client.work() <= OWN_WORK
             && let Some(answer) = self.work_for(request, &mut interrupt)?
         {
-            // What is left is for the threads; to unpark one for nothing costs as much as a small
+            // The threads do the remaining work. Unparking one needlessly costs as much as a small
             // operation.
             if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
                 self.runtime.wake();

@@ -1,9 +1,8 @@
 //! The runtime of an embedded session: its cores, and the routing of messages between them.
 //!
-//! Locks are taken in this order, and no other: the session's stream, a worker's core, the
-//! dispatcher, then one of those that are held for a moment only (inboxes, answers, waiters,
-//! watchers, the list of threads). A core and the dispatcher are only tried, never waited for, but
-//! at the end and at a fork.
+//! Lock order: a worker's core, the dispatcher, the session's stream, then one of the locks that
+//! are held briefly (inboxes, answers, waiters, watchers, the list of threads). Cores and the
+//! dispatcher are locked with `try_lock` only, except in `close` and after a fork.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

@@ -1,8 +1,8 @@
-//! Keeps sessions on servers whole when their process forks.
+//! Fork safety of network sessions.
 //!
-//! The child cannot use a connection of its parent, but what it does with its copy must be told as
-//! an error. So no thread may be at a session's stream at the moment of the fork: its lock would
-//! stay taken in the child, where that thread does not exist.
+//! The child cannot use its parent's connection, but must get an error when it tries. So no thread
+//! may hold a session's stream lock at the moment of the fork: it would stay locked in the child,
+//! where that thread does not exist.
 
 use std::cell::RefCell;
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
