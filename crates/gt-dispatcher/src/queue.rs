@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::liveness::{Effects, Liveness, Verdict};
-use gt_ir::{ClientCommand, RequestId, TensorId};
+use gt_ir::{ClientCommand, Content, RequestId, TensorId};
 
 use crate::templates::Templates;
 
@@ -47,8 +47,9 @@ pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option
 }
 
 /// Removes unwanted work: instructions all of whose results are freed before a needed command
-/// reads them. Returns the weight that the client gets back.
-pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> u64 {
+/// reads them. Returns the weight that the client gets back, and the
+/// shared blocks that nothing will read.
+pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> (u64, Vec<u128>) {
     // The effects of an iteration depend on its bindings, which are replayed from the front.
     let mut templates = templates.followed();
     let mut effects: Vec<Vec<Effects>> = Vec::with_capacity(queue.len());
@@ -60,7 +61,7 @@ pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> u64 
         effects.push(of_batch.collect());
     }
     let mut liveness = Liveness::default();
-    let mut given = 0;
+    let (mut given, mut blocks) = (0, Vec::new());
     for (batch, effects) in queue.iter_mut().zip(&effects).rev() {
         let mut wanted: Vec<bool> = effects
             .iter()
@@ -77,13 +78,19 @@ pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> u64 
                 skipped.push((invocation.bases[0], invocation.part.first));
                 return true;
             }
+            if let ClientCommand::Create(create) = command
+                && let Content::Shared { block, .. } = &create.content
+                && !is_wanted
+            {
+                blocks.push(block.token);
+            }
             weight += if is_wanted { 0 } else { command.weight() };
             is_wanted
         });
         given += batch.give_up(weight);
     }
     queue.retain(|batch| !batch.commands.is_empty());
-    given
+    (given, blocks)
 }
 
 #[cfg(test)]
@@ -132,7 +139,7 @@ mod tests {
     fn a_chain_that_is_let_go_of_is_not_planned() {
         let chain = vec![add(1, 0), add(2, 1), free(1), add(3, 2), free(2)];
         let mut waiting = queue(vec![chain, vec![free(3), fetch(0)]]);
-        let given = prune(&mut waiting, &Templates::default());
+        let (given, _) = prune(&mut waiting, &Templates::default());
         assert_eq!(given, 3);
         assert_eq!(left(&waiting), [free(1), free(2), free(3), fetch(0)]);
     }
@@ -141,7 +148,7 @@ mod tests {
     fn what_somebody_wants_stays() {
         let commands = vec![add(1, 0), add(2, 1), free(1), fetch(2), free(2), add(3, 0)];
         let mut waiting = queue(vec![commands.clone()]);
-        assert_eq!(prune(&mut waiting, &Templates::default()), 0);
+        assert_eq!(prune(&mut waiting, &Templates::default()).0, 0);
         assert_eq!(left(&waiting), commands);
     }
 
@@ -150,7 +157,7 @@ mod tests {
         let mut waiting = queue(vec![vec![add(1, 0), fetch(1), free(1)]]);
         assert_eq!(cancel(&mut waiting, RequestId(7)), None);
         assert_eq!(cancel(&mut waiting, RequestId(1)), Some(1));
-        assert_eq!(prune(&mut waiting, &Templates::default()), 1);
+        assert_eq!(prune(&mut waiting, &Templates::default()).0, 1);
         assert_eq!(left(&waiting), [free(1)]);
     }
 }

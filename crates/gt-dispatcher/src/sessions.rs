@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use gt_ir::ClientCommand;
 use gt_ir::message::Message;
 
 use crate::dispatcher::{Outbox, PeerId};
@@ -43,6 +44,14 @@ impl Session {
             self.open = self.open.saturating_sub(weight);
             outbox.push(self.peer, Message::Done(weight));
         }
+    }
+
+    /// Whether what is planned is recorded, or will be by a queued command.
+    pub fn is_explained(&self) -> bool {
+        let begins =
+            |command: &ClientCommand| matches!(command, ClientCommand::Explain { begin: true, .. });
+        let mut queued = self.queue.iter().flat_map(|batch| &batch.commands);
+        self.catalogue.recorder.is_some() || queued.any(begins)
     }
 
     /// Whether its home slot is on a worker.

@@ -14,6 +14,8 @@ pub struct Known {
     pub tokens: Vec<u64>,
     /// How many slots for outside tensors, and for numbers, are bound before each step.
     slots_before: Vec<(u32, u32)>,
+    /// How many slots for outside tensors its steps bind.
+    slots: u32,
     /// When it was used last, as the detector counts tokens.
     pub used: u64,
     /// How many iterations in a row were incomplete.
@@ -39,7 +41,7 @@ impl Known {
             numbers += step.varying.as_ref().map_or(0, |varying| varying.added.len() as u32);
         }
         let instance = Instance::new(definition);
-        Known { number, instance, tokens, slots_before, used, broken: 0, odd: 0 }
+        Known { number, instance, tokens, slots_before, slots: known, used, broken: 0, odd: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -169,7 +171,14 @@ impl Following {
     #[inline]
     pub fn free(&mut self, known: &Known, id: TensorId) {
         let Instance { template, bindings, .. } = &known.instance;
-        if self.freed < template.frees.len() && template.freed(self.freed, bindings) == id {
+        // A slot that a later step binds may be another tensor then.
+        let is_bound = |name: &Name| match (name, known.slots_before.get(self.position)) {
+            (Name::Outside(slot), Some((bound, _))) => *slot < *bound || *slot >= known.slots,
+            _ => true,
+        };
+        if template.frees.get(self.freed).is_some_and(is_bound)
+            && template.freed(self.freed, bindings) == id
+        {
             self.freed += 1;
         } else {
             self.odd = true;

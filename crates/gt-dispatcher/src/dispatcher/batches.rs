@@ -62,7 +62,14 @@ impl Dispatcher {
                 given += self.cancel(peer, request);
             }
             let Some(session) = self.sessions.get_mut(peer) else { return };
-            given += queue::prune(&mut session.queue, &session.templates);
+            // What is to be explained is planned, wanted or not.
+            if !session.is_explained() {
+                let (pruned, blocks) = queue::prune(&mut session.queue, &session.templates);
+                given += pruned;
+                for token in blocks {
+                    self.outbox.push(peer, Message::Release { token });
+                }
+            }
             session.flow.ignore_window();
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };

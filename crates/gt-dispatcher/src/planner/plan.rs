@@ -5,8 +5,11 @@ use std::sync::Arc;
 use gt_ir::layout::Layout;
 use gt_ir::template::{IterationPart, Name, Start, Values};
 use gt_ir::{
-    Bindings, Definition, Invocation, Meta, Scalar, SlotId, TensorId, TransferId, WorkerCommand,
+    Bindings, Definition, Instance, Invocation, Meta, Scalar, SlotId, TensorId, TransferId,
+    WorkerCommand,
 };
+
+use smallvec::SmallVec;
 
 use super::catalogue::{Catalogue, Placed, Provenance, TensorCopy};
 use super::plans::{Iteration, Unfold};
@@ -104,6 +107,16 @@ pub(super) struct After {
     pub copies: Vec<CopyAfter>,
 }
 
+impl After {
+    /// The copies from before that it keeps.
+    fn kept(&self) -> impl Iterator<Item = usize> + '_ {
+        self.copies.iter().filter_map(|copy| match copy.name {
+            NameAfter::Kept(index) => Some(index),
+            NameAfter::Named(_) => None,
+        })
+    }
+}
+
 pub(super) struct CopyAfter {
     pub layout: Arc<Layout>,
     pub name: NameAfter,
@@ -124,6 +137,27 @@ impl IterationPlan {
     pub fn fixed_fits(&self, iteration: &Iteration) -> bool {
         let bindings = &iteration.instance.bindings;
         self.fixed.iter().all(|(slot, value)| bindings.number(*slot).as_i64() == *value)
+    }
+
+    /// Whether an iteration is the next after the plan's last one: nothing was named between them.
+    pub fn precedes(&self, iteration: &Iteration) -> bool {
+        let Instance { template, bindings, .. } = iteration.instance;
+        bindings.bases()[0] == self.bindings.bases()[0].after(u64::from(template.widths[0]))
+    }
+
+    /// Whether the tensors are placed as before the plan's iterations, and all slots are bound to
+    /// them and to the client's numbers.
+    pub fn agrees(&self, iteration: &Iteration, same: &[usize], placed: &[&Placed]) -> bool {
+        let are_placed = || self.before.iter().zip(placed).all(|(before, now)| before.fits(now));
+        let tensors_agree = || {
+            let copies = self.slots.iter().map(|&(tensor, copy)| placed[tensor].copies[copy].id);
+            (0..).zip(copies).all(|(slot, id)| self.bindings.tensor(Name::Outside(slot)) == id)
+        };
+        let client = &iteration.instance.bindings;
+        let mut numbers = (0..).zip(self.numbers.clone());
+        let numbers_agree =
+            |(slot, number)| client.number(number).same_bits(self.bindings.number(slot));
+        self.same == same && are_placed() && tensors_agree() && numbers.all(numbers_agree)
     }
 
     /// Advances the bindings to another iteration, as predicted.
@@ -231,6 +265,12 @@ impl IterationPlan {
         for (name, after) in &self.after {
             let id = names.tensor(*name);
             let before = catalogue.take(id);
+            let kept: SmallVec<[usize; 2]> = after.iter().flat_map(After::kept).collect();
+            for (index, copy) in before.iter().flat_map(|before| before.copies.iter().enumerate()) {
+                if !kept.contains(&index) {
+                    catalogue.forget_made(copy);
+                }
+            }
             if let Some(after) = after {
                 self.put(catalogue, id, after, before);
             }

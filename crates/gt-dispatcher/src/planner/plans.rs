@@ -98,13 +98,18 @@ impl Planner {
         let fits_key = |plan: &IterationPlan| plan.key == key && plan.fixed_fits(iteration);
         let goes_on = |plan: &IterationPlan| {
             let is_steady = plan.is_steady && plan.changes == catalogue.changes();
-            is_steady && iteration.invocation.tensors.is_empty() && fits_key(plan)
+            is_steady
+                && plan.is_told
+                && plan.precedes(iteration)
+                && iteration.invocation.tensors.is_empty()
+                && fits_key(plan)
         };
         let index = match plans.plans.iter().position(goes_on) {
             Some(index) => {
                 let plan = &mut plans.plans[index];
                 plan.begin(catalogue, iteration);
                 plan.bind_told(iteration);
+                debug_assert!(plans.agrees(index, catalogue, iteration), "a plan went stale");
                 index
             }
             None => {
@@ -137,7 +142,7 @@ impl Planner {
                     .iter()
                     .map(|&(tensor, copy)| placed[tensor].copies[copy].id)
                     .collect();
-                let follows = plan.changes == catalogue.changes();
+                let follows = plan.changes == catalogue.changes() && plan.precedes(iteration);
                 plan.begin(catalogue, iteration);
                 let differs = plan.bind(iteration, &copies);
                 plan.is_steady = follows && !differs && iteration.invocation.tensors.is_empty();
@@ -148,8 +153,8 @@ impl Planner {
         plan.used = plans.clock;
         plan.send(streams, unfold);
         plan.apply(catalogue, iteration);
-        catalogue.limit_copies(streams);
         plan.changes = catalogue.changes();
+        catalogue.limit_copies(streams);
         Ok(())
     }
 
@@ -215,5 +220,12 @@ impl Plans {
     /// Slots are on other workers, which lack the templates.
     pub fn slots_moved(&mut self) {
         self.plans.iter_mut().for_each(|plan| plan.is_told = false);
+    }
+
+    /// Whether a steady plan binds an iteration as a comparison of everything would.
+    fn agrees(&mut self, index: usize, catalogue: &Catalogue, iteration: &Iteration) -> bool {
+        let (touched, same) = self.touches(iteration).tensors(iteration);
+        let placed: Result<Vec<_>, _> = touched.iter().map(|(_, id)| catalogue.get(*id)).collect();
+        placed.is_ok_and(|placed| self.plans[index].agrees(iteration, &same, &placed))
     }
 }

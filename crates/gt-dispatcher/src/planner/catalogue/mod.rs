@@ -252,7 +252,7 @@ impl Catalogue {
         self.forget_made(copy);
     }
 
-    fn forget_made(&mut self, copy: &TensorCopy) {
+    pub fn forget_made(&mut self, copy: &TensorCopy) {
         if copy.made == 0 {
             return;
         }
