@@ -119,7 +119,8 @@ impl Group {
             From::Node(node) => From::Node(node + offset),
         };
         for mut node in other.nodes {
-            node.inputs[..node.arity].iter_mut().for_each(|from| *from = moved(*from));
+            // Those beyond its arity, too: a kernel is given all three.
+            node.inputs = node.inputs.map(moved);
             if let Kind::Power(exponent) = &mut node.kind {
                 *exponent = inputs[*exponent as usize];
             }

@@ -94,6 +94,9 @@ fn replaced(
 ) -> Vec<u16> {
     let writer = &group.nodes[node as usize];
     let Kind::Map(micro) = writer.kind else { return Vec::new() };
+    if writer.space != Space::Full {
+        return Vec::new();
+    }
     let may = |(index, input): (usize, &GroupInput)| {
         let Operand::Tensor(value) = input.source else { return None };
         let alike = group.inputs.iter().filter(|other| other.source == input.source).count();
