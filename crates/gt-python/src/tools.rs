@@ -123,7 +123,18 @@ const IDLE_ANSWER: Duration = Duration::from_millis(200);
 #[pyfunction]
 fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
-    let mut status = session::waiting(py, &session, |interrupt| session.status(interrupt))?;
+    let ask = || session::waiting(py, &session, |interrupt| session.status(interrupt));
+    let mut status = ask()?;
+    // A worker that has never reported may only be ending a batch whose answer came before.
+    let until = Instant::now() + IDLE_ANSWER;
+    let is_unknown = |status: &Status| {
+        let of = |worker: &WorkerStatus| worker.in_flight > 0 && worker.report.engine.is_empty();
+        status.workers.iter().any(of)
+    };
+    while is_unknown(&status) && Instant::now() < until {
+        py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+        status = ask()?;
+    }
     // Workers that are at work would answer only afterwards; another session may give them some.
     let is_idle = status.workers.iter().all(|worker| worker.in_flight == 0);
     if is_idle && !status.workers.is_empty() {

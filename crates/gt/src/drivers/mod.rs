@@ -3,6 +3,7 @@
 //! - [`embedded`]: all cores in one process; [`network`]: one process each.
 //! - [`watch`]: a watcher of either, from another process.
 
+mod answers;
 pub mod embedded;
 mod issues;
 mod log;

@@ -7,9 +7,9 @@ use std::thread::{self, Thread};
 use gt_client::driver::Outbox;
 use gt_ir::RequestId;
 use gt_ir::message::Message;
-use rustc_hash::FxHashMap;
 
 use super::lock;
+use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
 
 /// The weight of commands that may be in flight.
@@ -19,7 +19,7 @@ pub const WINDOW: u64 = 16 << 10;
 #[derive(Default)]
 pub struct ClientEnd {
     session: OnceLock<Weak<dyn Outbox>>,
-    answers: Mutex<FxHashMap<RequestId, Message>>,
+    answers: Mutex<Answers>,
     /// Why the dispatcher has ended the session.
     refused: OnceLock<String>,
     /// Threads that wait for an answer, or for room in the window.
@@ -94,7 +94,7 @@ impl ClientEnd {
             }
             message => {
                 if let Some(request) = message.answers() {
-                    lock(&self.answers).insert(request, message);
+                    lock(&self.answers).put(request, message);
                     self.wake_waiters();
                 }
             }
@@ -102,7 +102,12 @@ impl ClientEnd {
     }
 
     pub fn take_answer(&self, request: RequestId) -> Option<Message> {
-        lock(&self.answers).remove(&request)
+        lock(&self.answers).take(request)
+    }
+
+    /// The thread that waited for this answer was interrupted.
+    pub fn abandon(&self, request: RequestId) {
+        lock(&self.answers).abandon(request);
     }
 
     /// Has this thread unparked on each arrival, until [`ClientEnd::stop_waiting`].

@@ -80,6 +80,45 @@ impl EmbeddedDriver {
             }
         }
     }
+
+    /// Works, then waits, until the answer is there.
+    fn answer(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Message> {
+        if self.runtime.client.work() <= OWN_WORK
+            && let Some(answer) = self.work_for(request, interrupt)?
+        {
+            // The threads do the remaining work. Unparking one needlessly costs as much as a small
+            // operation.
+            if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
+                self.runtime.wake();
+            }
+            return Ok(answer);
+        }
+        self.runtime.wake();
+        let _waiting = Waiting::new(&self.runtime);
+        let spin_until = Instant::now() + SPIN;
+        loop {
+            if let Some(answer) = self.take_answer(request) {
+                return Ok(answer);
+            }
+            self.check_open()?;
+            if Instant::now() < spin_until {
+                std::hint::spin_loop();
+                continue;
+            }
+            // The workers' threads may all be in long operations: keep the dispatcher going.
+            let passed = {
+                let _call = self.runtime.enter();
+                self.runtime.dispatch()
+            };
+            if passed {
+                continue;
+            }
+            thread::park_timeout(SLICE);
+            if interrupt() {
+                return Err(ClientError::Interrupted);
+            }
+        }
+    }
 }
 
 /// A guard: while it lives, the thread is unparked on each arrival.
@@ -137,41 +176,12 @@ impl Driver for EmbeddedDriver {
     }
 
     fn wait(&self, request: RequestId, mut interrupt: Interrupt) -> Result<Message> {
-        if self.runtime.client.work() <= OWN_WORK
-            && let Some(answer) = self.work_for(request, &mut interrupt)?
-        {
-            // The threads do the remaining work. Unparking one needlessly costs as much as a small
-            // operation.
-            if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
-                self.runtime.wake();
-            }
-            return Ok(answer);
+        let answer = self.answer(request, &mut interrupt);
+        if matches!(answer, Err(ClientError::Interrupted)) {
+            let _call = self.runtime.enter();
+            self.runtime.client.abandon(request);
         }
-        self.runtime.wake();
-        let _waiting = Waiting::new(&self.runtime);
-        let spin_until = Instant::now() + SPIN;
-        loop {
-            if let Some(answer) = self.take_answer(request) {
-                return Ok(answer);
-            }
-            self.check_open()?;
-            if Instant::now() < spin_until {
-                std::hint::spin_loop();
-                continue;
-            }
-            // The workers' threads may all be in long operations: keep the dispatcher going.
-            let passed = {
-                let _call = self.runtime.enter();
-                self.runtime.dispatch()
-            };
-            if passed {
-                continue;
-            }
-            thread::park_timeout(SLICE);
-            if interrupt() {
-                return Err(ClientError::Interrupted);
-            }
-        }
+        answer
     }
 
     fn close(&self) {

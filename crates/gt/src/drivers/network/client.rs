@@ -15,10 +15,10 @@ use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::wake::Wake;
 use gt_net::{NetError, codec, shm};
-use rustc_hash::FxHashMap;
 
 use super::blocks::{self, Blocks};
 use super::fork;
+use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
 
 /// The interval at which a wait checks for the user's interrupt.
@@ -50,7 +50,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
     let shared = Arc::new(Shared {
         state: Mutex::new(ClientState {
             link,
-            answers: FxHashMap::default(),
+            answers: Answers::default(),
             blocks: Blocks::default(),
             shares_memory: !machine.is_empty() && machine == welcome.machine,
             ended: None,
@@ -103,7 +103,7 @@ struct Shared {
 
 struct ClientState {
     link: DealerLink,
-    answers: FxHashMap<RequestId, Message>,
+    answers: Answers,
     blocks: Blocks,
     shares_memory: bool,
     /// Why the session has ended, if it has.
@@ -198,7 +198,7 @@ impl Shared {
                         line: SourceId::default(),
                     }),
                 });
-                state.answers.insert(request, Message::Value { request, result });
+                state.answers.put(request, Message::Value { request, result });
             }
             Message::Observe { on, sent } => {
                 let here = self.started.elapsed();
@@ -215,7 +215,7 @@ impl Shared {
             }
             message => {
                 if let Some(request) = message.answers() {
-                    state.answers.insert(request, message);
+                    state.answers.put(request, message);
                 }
             }
         }
@@ -343,7 +343,11 @@ impl Driver for NetworkDriver {
     }
 
     fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
-        self.shared.wait_until(interrupt, |state| state.answers.remove(&request))
+        let answer = self.shared.wait_until(interrupt, |state| state.answers.take(request));
+        if matches!(answer, Err(ClientError::Interrupted)) {
+            self.shared.state().answers.abandon(request);
+        }
+        answer
     }
 
     fn close(&self) {

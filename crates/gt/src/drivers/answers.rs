@@ -1,0 +1,52 @@
+//! Answers that no thread has taken yet.
+
+use gt_ir::RequestId;
+use gt_ir::message::Message;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The answers of a session by request. One whose thread was interrupted is dropped on arrival: it
+/// may have been on its way when the request was cancelled.
+#[derive(Default)]
+pub struct Answers {
+    arrived: FxHashMap<RequestId, Message>,
+    abandoned: FxHashSet<RequestId>,
+}
+
+impl Answers {
+    pub fn put(&mut self, request: RequestId, answer: Message) {
+        if !self.abandoned.remove(&request) {
+            self.arrived.insert(request, answer);
+        }
+    }
+
+    pub fn take(&mut self, request: RequestId) -> Option<Message> {
+        self.arrived.remove(&request)
+    }
+
+    /// No thread waits for this answer any more.
+    pub fn abandon(&mut self, request: RequestId) {
+        if self.arrived.remove(&request).is_none() {
+            self.abandoned.insert(request);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_no_thread_waits_for_is_dropped() {
+        let answer = |request| Message::Statistics { request, workers: Vec::new() };
+        let (one, two, three) = (RequestId(1), RequestId(2), RequestId(3));
+        let mut answers = Answers::default();
+        answers.put(one, answer(one));
+        answers.abandon(one);
+        answers.abandon(two);
+        answers.put(two, answer(two));
+        answers.put(three, answer(three));
+        assert!(answers.take(one).is_none() && answers.take(two).is_none());
+        assert_eq!(answers.take(three), Some(answer(three)));
+        assert!(answers.arrived.is_empty() && answers.abandoned.is_empty());
+    }
+}
