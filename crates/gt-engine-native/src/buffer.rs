@@ -1,8 +1,8 @@
 //! The memory of tensors: aligned for the widest vectors, blocks kept for reuse.
 //!
-//! Fresh memory is dear: the system clears it page by page when it is touched first, which takes
-//! longer than many an operation on it. So small blocks are kept by the thread that drops them, and
-//! large ones, up to a limit, for all.
+//! Allocation is slow here, as each page faults and is cleared when it is first touched, which takes
+//! longer than many operations do. So blocks are reused: small ones by the thread that drops
+//! them, and large ones, up to a limit, by all.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;

@@ -161,7 +161,7 @@ fn live(
 }
 
 impl Screen {
-    /// Heeds a key. Nobody scrolls beyond the last worker.
+    /// Handles a key. Scrolling ends at the last worker.
     fn press(&mut self, key: KeyEvent) -> Action {
         let action = self.keys.press(key);
         let workers = self.model.status.as_ref().map_or(0, |status| status.workers.len());
