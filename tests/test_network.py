@@ -24,6 +24,13 @@ def client(address: str, code: str, **options):
     return run_python(CLIENT + code, address, **options)
 
 
+def start_client(address: str, code: str) -> subprocess.Popen:
+    """Start a client that reads from and writes to this process."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", CLIENT + code, address]
+    return subprocess.Popen(command, text=True, **pipes)
+
+
 @pytest.fixture(scope="module")
 def served():
     with cluster(2) as (address, processes):
@@ -110,14 +117,7 @@ def test_a_dead_worker_is_named_and_the_session_goes_on():
             "except gt.WorkerError as error: print('w0' in str(error) and 'lost' in str(error))\n"
             "print((gt.ones(2) + 1).tolist())\n"
         )
-        command = [sys.executable, "-c", CLIENT + code, address]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = start_client(address, code)
         assert process.stdout.readline() == "ready\n"
         processes[1].kill()
         processes[1].wait()
@@ -149,14 +149,7 @@ def test_the_slots_of_a_dead_worker_move_to_the_others(which):
         "print(total().tolist())\n"
     )
     with cluster(3) as (address, processes):
-        command = [sys.executable, "-c", CLIENT + code, address]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = start_client(address, code)
         first = process.stdout.readline()
         processes[1 + which].kill()
         processes[1 + which].wait()

@@ -5,6 +5,8 @@ use gt_ir::template::{IterationPart, MAX_ALL_STEPS, MAX_TEMPLATES, Step, Values,
 use gt_ir::{ClientCommand, Definition, Instance, Invocation, TemplateError};
 use rustc_hash::FxHashMap;
 
+use crate::planner::Plans;
+
 /// The templates of a session, by number.
 #[derive(Default)]
 pub(crate) struct Templates {
@@ -53,23 +55,35 @@ impl Templates {
         Ok((instance, freed))
     }
 
-    /// Applies the definitions in a list, and replaces invocations by what they stand for.
+    /// Applies the definitions in a list, and replaces invocations by what they stand for. Plans of
+    /// templates that are replaced or forgotten are dropped.
     ///
     /// # Errors
     /// A definition or invocation is not valid.
-    pub fn expand_all(&mut self, commands: &mut Vec<ClientCommand>) -> Result<(), TemplateError> {
-        let is_plain = |command: &ClientCommand| {
-            !matches!(command, ClientCommand::Define(_) | ClientCommand::Invoke(_))
-        };
-        if commands.iter().all(is_plain) {
+    pub fn expand_all(
+        &mut self,
+        commands: &mut Vec<ClientCommand>,
+        plans: &mut Plans,
+    ) -> Result<(), TemplateError> {
+        use ClientCommand::{Define, Forget, Invoke};
+        // A `Forget` left in the queue would later forget a template defined after it.
+        let is_of_template =
+            |command: &ClientCommand| matches!(command, Define(_) | Forget { .. } | Invoke(_));
+        if !commands.iter().any(is_of_template) {
             return Ok(());
         }
         let mut plain = Vec::with_capacity(commands.len());
         for command in commands.drain(..) {
             match command {
-                ClientCommand::Define(definition) => self.define(*definition)?,
-                ClientCommand::Forget { template } => self.forget(template),
-                ClientCommand::Invoke(invocation) => {
+                Define(definition) => {
+                    plans.forget(definition.number);
+                    self.define(*definition)?;
+                }
+                Forget { template } => {
+                    plans.forget(template);
+                    self.forget(template);
+                }
+                Invoke(invocation) => {
                     let (instance, freed) = self.take(&invocation)?;
                     plain.append(&mut expand(instance, &invocation, freed));
                     plain.extend(invocation.others.into_iter().map(ClientCommand::Free));
@@ -142,5 +156,17 @@ impl Followed {
         let freed: rustc_hash::FxHashSet<_> = effects.frees.iter().copied().collect();
         effects.makes.retain(|id| !freed.contains(id));
         effects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_forgotten_before_a_later_batch_defines_its_number_anew() {
+        let mut commands = vec![ClientCommand::Forget { template: 3 }];
+        Templates::default().expand_all(&mut commands, &mut Plans::default()).unwrap();
+        assert_eq!(commands, []);
     }
 }

@@ -19,14 +19,8 @@ pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u6
     let mut done = 0;
     for batch in &mut session.queue {
         // Dependencies are known between single instructions only.
-        for command in &batch.commands {
-            match command {
-                ClientCommand::Define(definition) => session.plans.forget(definition.number),
-                ClientCommand::Forget { template } => session.plans.forget(*template),
-                _ => {}
-            }
-        }
-        session.templates.expand_all(&mut batch.commands).map_err(|error| error.to_string())?;
+        let expanded = session.templates.expand_all(&mut batch.commands, &mut session.plans);
+        expanded.map_err(|error| error.to_string())?;
         let mut lost_here = 0;
         batch.commands.retain(|command| {
             let lost = match command {

@@ -77,7 +77,8 @@ impl<T> Joints<T> {
         &mut self,
         lane: LaneId,
         transfer: TransferId,
-        (sequence, result): (u64, Result<u64, Failure>),
+        sequence: u64,
+        result: Result<u64, Failure>,
     ) -> Option<(JointPart<T>, Failure)> {
         let part = self.announced.remove(&(lane, transfer))?;
         match result {

@@ -162,9 +162,11 @@ impl<E: Engine> Worker<E> {
         &mut self,
         id: LaneId,
         transfer: gt_ir::TransferId,
-        decision: (u64, Result<u64, Failure>),
+        sequence: u64,
+        result: Result<u64, Failure>,
     ) {
-        let Some((part, failure)) = self.joints.resolve(id, transfer, decision) else { return };
+        let failed = self.joints.resolve(id, transfer, sequence, result);
+        let Some((part, failure)) = failed else { return };
         if let Some(lane) = self.lanes.get_mut(&id) {
             self.device.finish_exchange(lane, &part.exchange, Err(Arc::new(failure)));
             self.wake(id);
@@ -224,7 +226,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::Work { lane, commands } => self.accept(lane, commands),
             Message::Piece { piece, .. } => self.receive(piece),
             Message::Join { lane, transfer, sequence, result } => {
-                self.resolve_joint(lane, transfer, (sequence, result));
+                self.resolve_joint(lane, transfer, sequence, result);
             }
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),
