@@ -30,7 +30,7 @@ pub(crate) struct Queue {
     weight: u64,
     /// The weight queued when it was searched last.
     looked_through: u64,
-    /// The weight of skipped commands since this was reset.
+    /// How many instructions were marked to be skipped since this was reset.
     pub skipped: u64,
 }
 
