@@ -53,7 +53,7 @@ chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
 	cargo run --release --quiet -p gt-sim --example chaos -- $(FIRST) $(COUNT) $$(nproc)
 
 $(VENV)/.compare: $(VENV)/.tools
-	$(BIN)/pip install --quiet torch jax
+	$(BIN)/pip install --quiet 'torch==2.15.*' jax expecttest scipy
 	@touch $@
 
 test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests that compare with them

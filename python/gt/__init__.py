@@ -10,7 +10,9 @@ uses a server instead; the same code then runs on its workers. `with gt.Session(
 so for a block.
 """
 
+import difflib as _difflib
 import os as _os
+from math import e, inf, nan, pi
 
 try:
     from gt import _gt
@@ -22,51 +24,44 @@ except ImportError as error:
 
 _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
-from gt import autograd, debug, nn, optim, signal  # noqa: E402
+from gt import autograd, cuda, debug, linalg, masked, nn, optim, signal, special  # noqa: E402
 from gt._gt import (  # noqa: E402
     Tensor,
     WorkerError,
     __version__,
-    arange,
-    as_tensor,
     bfloat16,
     bool,
     cat,
     connect,
     disconnect,
     dtype,
-    empty,
-    empty_like,
-    eye,
     float16,
     float32,
     float64,
     from_numpy,
-    full,
-    full_like,
     gpu_workers,
     int8,
     int16,
     int32,
     int64,
-    linspace,
     manual_seed,
-    ones,
-    ones_like,
-    rand,
-    rand_like,
-    randint,
-    randint_like,
-    randn,
-    randn_like,
     stack,
     synchronize,
-    tensor,
     uint8,
     where,
-    zeros,
-    zeros_like,
 )
+from gt._device import device  # noqa: E402
+from gt._formats import (  # noqa: E402
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from gt._generator import Generator  # noqa: E402
+from gt._limits import finfo, iinfo  # noqa: E402
 from gt._progress import progress  # noqa: E402
 from gt._session import Session, current_session  # noqa: E402
 from gt._status import Status, status  # noqa: E402
@@ -79,89 +74,104 @@ from gt.config import (  # noqa: E402
     load_config,
     register_config,
 )
-from gt.functional import *  # noqa: E402, F403
-from gt.functional import __all__ as _functional_names  # noqa: E402
+from gt.ops import *  # noqa: E402, F403
+from gt.ops import __all__ as _operations  # noqa: E402
 
 float = float32
 double = float64
 half = float16
 long = int64
 int = int32
+short = int16
+Size = tuple
+newaxis = None
 
 __all__ = [
-    "ShardConfig",
+    "Generator",
     "Session",
+    "ShardConfig",
     "SignalConfig",
+    "Size",
     "Status",
     "Tensor",
     "WorkerError",
     "__version__",
-    "arange",
     "autograd",
     "bfloat16",
     "bool",
     "cat",
+    "channels_last",
+    "channels_last_3d",
     "connect",
+    "contiguous_format",
+    "cuda",
     "current_session",
     "debug",
+    "device",
     "disconnect",
     "double",
     "dtype",
+    "e",
     "enable_grad",
-    "eye",
+    "finfo",
     "float",
     "float16",
     "float32",
     "float64",
     "from_numpy",
-    "full",
-    "full_like",
     "get_config",
     "get_signal_config",
     "gpu_workers",
     "half",
+    "iinfo",
+    "inf",
     "int",
     "int16",
     "int32",
     "int64",
     "int8",
     "is_grad_enabled",
-    "linspace",
+    "layout",
+    "linalg",
     "load_config",
     "long",
     "manual_seed",
+    "masked",
+    "memory_format",
+    "nan",
+    "newaxis",
     "nn",
     "no_grad",
-    "ones",
-    "ones_like",
     "optim",
+    "pi",
+    "preserve_format",
     "progress",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
     "register_config",
     "set_grad_enabled",
+    "short",
     "signal",
+    "special",
     "stack",
     "status",
+    "strided",
     "synchronize",
-    "tensor",
     "uint8",
     "where",
-    "as_tensor",
-    "empty",
-    "empty_like",
-    "zeros",
-    "zeros_like",
-    *_functional_names,
+    *_operations,
 ]
 
 
 def __dir__():
     return sorted(__all__)
+
+
+def __getattr__(name: str):
+    """Say what is near where something is missing."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'gt' has no attribute '{name}'")
+    near = _difflib.get_close_matches(name, __all__, n=1)
+    hint = f"\n  hint: gt.{near[0]}" if near else ""
+    raise AttributeError(f"gt has no '{name}'; if it is PyTorch's, it is not there yet{hint}")
 
 
 def _load_environment() -> None:

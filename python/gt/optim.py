@@ -174,7 +174,7 @@ class SGD(Optimizer):
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         momentum, dampening = group["momentum"], group["dampening"]
         if group["weight_decay"]:
-            grad = _gt.apply("mul_add", [grad, parameter, group["weight_decay"]])
+            grad = primitives.mul_add(grad, parameter, group["weight_decay"])
         if momentum:
             velocity = state.get("momentum_buffer")
             if velocity is None:
@@ -182,10 +182,10 @@ class SGD(Optimizer):
                 velocity = grad.detach()
             else:
                 damped = grad * (1 - dampening) if dampening else grad
-                velocity = _gt.apply("mul_add", [damped, velocity, momentum])
+                velocity = primitives.mul_add(damped, velocity, momentum)
             state["momentum_buffer"] = velocity
             nesterov = group["nesterov"]
-            grad = _gt.apply("mul_add", [grad, velocity, momentum]) if nesterov else velocity
+            grad = primitives.mul_add(grad, velocity, momentum) if nesterov else velocity
         parameter.add_scaled_(grad, -group["lr"])
 
 
@@ -216,13 +216,13 @@ class Adam(Optimizer):
         if decay and self.decoupled:
             parameter.mul_(1 - lr * decay)
         elif decay:
-            grad = _gt.apply("mul_add", [grad, parameter, decay])
+            grad = primitives.mul_add(grad, parameter, decay)
         step = state.get("step", 0) + 1
         if step == 1:
             mean, square = grad * (1 - beta1), grad * grad * (1 - beta2)
         else:
-            mean = _gt.apply("mul_add", [state["exp_avg"] * beta1, grad, 1 - beta1])
-            square = _gt.apply("mul_add", [state["exp_avg_sq"] * beta2, grad * grad, 1 - beta2])
+            mean = primitives.mul_add(state["exp_avg"] * beta1, grad, 1 - beta1)
+            square = primitives.mul_add(state["exp_avg_sq"] * beta2, grad * grad, 1 - beta2)
         state.update(step=step, exp_avg=mean, exp_avg_sq=square)
         scale = math.sqrt(1 - beta2**step)
         denominator = square.sqrt() * (1 / scale) + group["eps"]

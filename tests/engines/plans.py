@@ -3,7 +3,7 @@
 import gt
 import numpy as np
 from gt.engines.engine import Engine, Meta, Plan, Step
-from samples import inputs, to_gt
+from samples import apply, inputs, to_gt
 
 RANDOM = {"rand", "randn", "randint"}
 DTYPES = [
@@ -94,7 +94,7 @@ def one_step(operation: str, *given, output: Meta, **attributes) -> tuple[Builde
 def reference(operation: str, operands, dtypes, attributes) -> tuple[Meta, np.ndarray]:
     """Compute an operation on the native engine."""
     given = [to_gt(value, dtype) for value, dtype in zip(operands, dtypes, strict=True)]
-    result = gt._gt.apply(operation, given, **attributes)
+    result = apply(operation, given, **attributes)
     return Meta(result.dtype.name, tuple(result.shape)), result.numpy()
 
 

@@ -93,6 +93,6 @@ def test_values_come_in_and_out(engine, dtype, shape):
 
 def test_views_are_read_in_row_major_order(engine):
     x = np.arange(6.0).reshape(2, 3)
-    builder, plan = one_step("permute", x, output=Meta("float64", (3, 2)), order=[1, 0])
+    builder, plan = one_step("permute", x, output=Meta("float64", (3, 2)), dims=[1, 0])
     (out,) = engine.run(plan, builder.values(engine))
     assert get(engine, out).tolist() == x.T.tolist()

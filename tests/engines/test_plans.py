@@ -32,27 +32,27 @@ def training() -> tuple[Builder, Plan]:
     hidden = b.step("relu", b.step("add", hidden, b1, output=f32(8, 7)), output=f32(8, 7))
     logits = b.step("matmul", hidden, w2, output=f32(8, 3))
     logits = b.step("add", logits, b2, output=f32(8, 3))
-    top = b.step("amax", logits, axes=[1], keepdims=True, output=f32(8, 1))
+    top = b.step("amax", logits, dim=[1], keepdim=True, output=f32(8, 1))
     exp = b.step("exp", b.step("sub", logits, top, output=f32(8, 3)), output=f32(8, 3))
-    total = b.step("sum", exp, axes=[1], keepdims=True, output=f32(8, 1))
+    total = b.step("sum", exp, dim=[1], keepdim=True, output=f32(8, 1))
     softmax = b.step("div", exp, total, output=f32(8, 3))
-    wanted = b.step("index_select", eye, y, axis=0, output=f32(8, 3))
+    wanted = b.step("index_select", eye, y, dim=0, output=f32(8, 3))
     log = b.step("mul", b.step("log", softmax, output=f32(8, 3)), wanted, output=f32(8, 3))
-    loss = b.step("sum", log, axes=[], keepdims=False, output=f32())
+    loss = b.step("sum", log, dim=[], keepdim=False, output=f32())
     loss = b.step("mul", loss, share, output=f32())
     # The gradient, from the end.
     grad = b.step("sub", wanted, softmax, output=f32(8, 3))
     grad = b.step("mul", grad, share, output=f32(8, 3))
-    turned = b.step("permute", hidden, order=[1, 0], output=f32(7, 8))
+    turned = b.step("permute", hidden, dims=[1, 0], output=f32(7, 8))
     grads = {w2: b.step("matmul", turned, grad, output=f32(7, 3))}
-    grads[b2] = b.step("sum", grad, axes=[0], keepdims=False, output=f32(3))
-    turned = b.step("permute", w2, order=[1, 0], output=f32(3, 7))
+    grads[b2] = b.step("sum", grad, dim=[0], keepdim=False, output=f32(3))
+    turned = b.step("permute", w2, dims=[1, 0], output=f32(3, 7))
     grad = b.step("matmul", grad, turned, output=f32(8, 7))
     alive = b.step("gt", hidden, zero, output=Meta("bool", (8, 7)))
     grad = b.step("mul", grad, alive, output=f32(8, 7))
-    turned = b.step("permute", x, order=[1, 0], output=f32(5, 8))
+    turned = b.step("permute", x, dims=[1, 0], output=f32(5, 8))
     grads[w1] = b.step("matmul", turned, grad, output=f32(5, 7))
-    grads[b1] = b.step("sum", grad, axes=[0], keepdims=False, output=f32(7))
+    grads[b1] = b.step("sum", grad, dim=[0], keepdim=False, output=f32(7))
     shapes = {w1: (5, 7), b1: (7,), w2: (7, 3), b2: (3,)}
     new = [b.step("mul_add", w, grads[w], rate, output=f32(*shapes[w])) for w in shapes]
     return b, b.plan(*new, loss)
@@ -239,7 +239,7 @@ def test_views_of_inputs_are_inputs_again(engine):
     """A compiled plan takes tensors however they lie in memory."""
     x = np.arange(6, dtype="float32").reshape(2, 3)
     builder = Builder(x)
-    turned = builder.step("permute", 0, order=[1, 0], output=f32(3, 2))
+    turned = builder.step("permute", 0, dims=[1, 0], output=f32(3, 2))
     cut = dict(starts=[0, 0], sizes=[2, 2], steps=[1, 2])
     part = builder.step("slice", 0, **cut, output=f32(2, 2))
     (first,) = (builder.plan(turned, part),)
@@ -257,8 +257,8 @@ def test_assigning_leaves_the_operand_as_it_was(engine):
     region = dict(starts=[0, 1], sizes=[2, 1], steps=[1, 1])
     outputs = [
         builder.step("slice_assign", 0, 1, **region, output=f32(2, 3)),
-        builder.step("index_add", 0, 2, 3, axis=0, output=f32(2, 3)),
-        builder.step("index_copy", 0, 2, 3, axis=0, output=f32(2, 3)),
+        builder.step("index_add", 0, 2, 3, dim=0, output=f32(2, 3)),
+        builder.step("index_copy", 0, 2, 3, dim=0, output=f32(2, 3)),
     ]
     for run in ways(engine, builder.plan(0, *outputs)):
         same, assigned, added, copied = run(builder.values(engine))
@@ -317,7 +317,7 @@ def test_no_memory(engine):
     """An operation that cannot be held in memory fails, and nothing else does."""
     length = 1 << 50
     builder = Builder(np.ones(1, "float32"))
-    wide = builder.step("expand", 0, shape=[length], output=f32(length))
+    wide = builder.step("expand", 0, size=[length], output=f32(length))
     plan = builder.plan(builder.step("neg", wide, output=f32(length)))
     with pytest.raises(StepError, match=f"^out of memory: {4 * length} bytes asked for$"):
         engine.run(plan, builder.values(engine))

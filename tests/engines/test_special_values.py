@@ -40,7 +40,7 @@ def cases() -> list[tuple]:
     for dtype in DTYPES:
         x, pair = special(dtype), (special(dtype), dtype)
         found += [("cast", [pair], {"dtype": getattr(gt, to)}) for to in DTYPES]
-        found += [("any", [pair], {"axes": [], "keepdims": False})]
+        found += [("any", [pair], {"dim": [], "keepdim": False})]
         found += [("eq", [column(dtype), pair], {}), ("ge", [pair, 300], {})]
         found += [("where", [(x == x, "bool"), pair, number], {}) for number in (300, -1, 0.1)]
         found += [("full", [n], {"shape": [2], "dtype": getattr(gt, dtype)}) for n in (300, -1.5)]
@@ -54,13 +54,13 @@ def cases() -> list[tuple]:
         found += [("add", [pair, number], {}) for number in (1, 300, 0.1, True)]
         found += [("sub", [number, pair], {}) for number in (1, 300, 0.1)]
         found += [("clamp", [pair, -1, 300], {}), ("clamp", [pair, 0.1, 2], {})]
-        found += [(name, [pair], {"axes": [], "keepdims": True}) for name in ("amax", "argmin")]
-        found += [("index_copy", [(x[:3], dtype), np.array([1, 1]), (x[1:3], dtype)], {"axis": 0})]
+        found += [(name, [pair], {"dim": [], "keepdim": True}) for name in ("amax", "argmin")]
+        found += [("index_copy", [(x[:3], dtype), np.array([1, 1]), (x[1:3], dtype)], {"dim": 0})]
     for ahead, behind in [("int64", "float16"), ("uint8", "int8"), ("float16", "bfloat16")]:
         found += [("add", [column(ahead), (special(behind), behind)], {})]
         found += [("lt", [(special(ahead)[1], ahead), (special(behind), behind)], {})]
     for correction in (1, 2, 3):
-        attributes = {"axes": [0], "keepdims": False, "correction": correction}
+        attributes = {"dim": [0], "keepdim": False, "correction": correction}
         found.append(("std", [np.array([[1.0, 2.0], [3.0, 2.0]])], attributes))
     return found
 

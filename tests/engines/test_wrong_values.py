@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gt.engines.engine import Meta, StepError
 from plans import Builder, get, one_step, put
+from samples import apply
 
 X = np.arange(12).reshape(3, 4)
 GOOD = {
@@ -21,11 +22,11 @@ SOURCE, POINT = np.ones((2, 4), "int64"), np.ones((1, 4), "int64")
 INT64 = Meta("int64", (3, 4))
 #: Operations with their operands, some of them named, attributes and results.
 STEPS = [
-    ("index_select", [X, "rows"], {"axis": 0}, Meta("int64", (2, 4))),
-    ("index_add", [X, "rows", SOURCE], {"axis": 0}, INT64),
-    ("index_copy", [X, "rows", SOURCE], {"axis": 0}, INT64),
-    ("gather", [X, "points"], {"axis": 0}, Meta("int64", (1, 4))),
-    ("scatter_add", [X, "points", POINT], {"axis": 0}, INT64),
+    ("index_select", [X, "rows"], {"dim": 0}, Meta("int64", (2, 4))),
+    ("index_add", [X, "rows", SOURCE], {"dim": 0}, INT64),
+    ("index_copy", [X, "rows", SOURCE], {"dim": 0}, INT64),
+    ("gather", [X, "points"], {"dim": 0}, Meta("int64", (1, 4))),
+    ("scatter_add", [X, "points", POINT], {"dim": 0}, INT64),
     ("wrap_index", ["wrapped"], {"length": 3}, Meta("int64", (2,))),
     ("floor_divide", [X, "divisor"], {}, INT64),
     ("remainder", [X, "divisor"], {}, INT64),
@@ -72,7 +73,7 @@ def native_words(value, step: int) -> str:
     given = [value if isinstance(operand, str) else operand for operand in operands]
     given = [gt.tensor(each) if isinstance(each, np.ndarray) else each for each in given]
     with pytest.raises(gt.WorkerError) as raised:
-        gt._gt.apply(operation, given, **attributes).numpy()
+        apply(operation, given, **attributes).numpy()
     return str(raised.value)
 
 
@@ -132,7 +133,7 @@ def test_what_is_fine_is_computed(engine, compiled):
 
 def test_an_axis_without_places(engine):
     builder = Builder(np.zeros((0, 2)), np.array([0]))
-    made = builder.step("index_select", 0, 1, output=Meta("float64", (1, 2)), axis=0)
+    made = builder.step("index_select", 0, 1, output=Meta("float64", (1, 2)), dim=0)
     with pytest.raises(StepError, match="index 0 is out of range for an axis of length 0"):
         engine.run(builder.plan(made), builder.values(engine))
 

@@ -3,7 +3,7 @@
 import gt
 import numpy as np
 import pytest
-from samples import CASES, OPERATIONS, inputs, to_gt
+from samples import CASES, OPERATIONS, apply, inputs, to_gt
 
 DIFFERENTIABLE = sorted(name for name, op in OPERATIONS.items() if op["differentiable"])
 STEP = 1e-6
@@ -34,7 +34,7 @@ def check(name, operands, dtypes, attributes, index):
     for tensor, dtype in zip(tensors, dtypes, strict=True):
         if dtype == "float64":
             tensor.requires_grad_()
-    result = gt._gt.apply(name, tensors, **attributes)
+    result = apply(name, tensors, **attributes)
     if result.dtype.name != "float64":
         result = result.double() if result.requires_grad else result
     weight = np.random.default_rng(index).uniform(0.5, 1.5, result.shape)
@@ -43,7 +43,7 @@ def check(name, operands, dtypes, attributes, index):
 
     def value(arrays):
         again = [to_gt(o, d) for o, d in zip(arrays, dtypes, strict=True)]
-        return (gt._gt.apply(name, again, **attributes).double().numpy() * weight).sum()
+        return (apply(name, again, **attributes).double().numpy() * weight).sum()
 
     for number, dtype in enumerate(dtypes):
         if dtype != "float64":

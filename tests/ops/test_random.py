@@ -2,10 +2,11 @@
 
 import gt
 import numpy as np
+from samples import apply
 
 
 def numbers(name, shape, seed=1, counter=2, *extra, dtype="float64", part=()):
-    return gt._gt.apply(name, [seed, counter, *extra], shape=shape, dtype=dtype, part=part).numpy()
+    return apply(name, [seed, counter, *extra], size=shape, dtype=dtype, part=part).numpy()
 
 
 def test_numbers_follow_from_seed_and_counter():

@@ -192,7 +192,7 @@ static POWER: ByDType = numbers::<Power>();
 static SQUARE: ByDType = numbers::<Square>();
 static CUBE: ByDType = numbers::<Cube>();
 
-fn compute(
+pub fn compute(
     threads: &mut Threads,
     kernels: &ByDType,
     mut operands: Operands<Tensor>,
@@ -204,7 +204,7 @@ fn compute(
 }
 
 /// Integers have no result for a divisor of zero.
-fn check_divisor(
+pub fn check_divisor(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
     output: Meta,

@@ -15,7 +15,7 @@ use crate::threads::Threads;
 use crate::uninit::Uninit;
 
 /// An index tensor, contiguous int64, all of whose entries are below `length`.
-fn index_below(threads: &mut Threads, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
+pub fn index_below(threads: &mut Threads, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
     let index = cast::to(threads, index, DType::I64)?.contiguous()?;
     // As unsigned numbers the negative ones are beyond any length.
     match index.as_slice::<i64>().iter().find(|&&at| at as u64 >= length as u64) {
@@ -24,14 +24,14 @@ fn index_below(threads: &mut Threads, index: Tensor, length: usize) -> Result<Te
     }
 }
 
-fn axis_of(attributes: &Attributes, shape: &Shape) -> Result<usize, EngineError> {
+pub fn axis_of(attributes: &Attributes, shape: &Shape) -> Result<usize, EngineError> {
     axis(int(attributes, 0), shape.rank(), "index")
         .map_err(|error| EngineError::Other(error.to_string()))
 }
 
 /// Calls `body` with an element's number within the index, and its place along `along`'s axis
 /// in a tensor of these strides.
-fn for_each_place(
+pub fn for_each_place(
     index: &Tensor,
     strides: &[isize; 8],
     along: usize,
@@ -88,7 +88,7 @@ pub fn gather(
 
 /// Sees to it that every place an index names is one of the tensor: the entries are in range along
 /// its axis; along all others the index may be no longer than the tensor.
-fn check_places(index: &Shape, shape: &Shape, along: usize) {
+pub fn check_places(index: &Shape, shape: &Shape, along: usize) {
     let mut axes = index.dims().iter().zip(shape.dims()).enumerate();
     let fits = axes.all(|(axis, (entries, length))| axis == along || entries <= length);
     assert!(index.rank() == shape.rank() && fits, "an index beyond its tensor");

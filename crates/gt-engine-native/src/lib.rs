@@ -6,6 +6,7 @@
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
+//! - [`wide`] and [`parts`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
 //!   [`create`]: the other families.
 //! - [`program`]: many operations as one.
@@ -31,11 +32,14 @@ mod fold;
 mod halves;
 mod index;
 mod kernel;
+mod lines;
 mod math;
 mod matmul;
+mod parts;
 pub mod processor;
 mod program;
 mod reduce;
+mod scatter;
 mod shape;
 pub mod simd;
 mod softmax;
@@ -45,6 +49,7 @@ mod ternary;
 mod threads;
 mod unary;
 mod uninit;
+mod wide;
 
 use std::time::{Duration, Instant};
 
@@ -136,7 +141,20 @@ impl Engine for NativeEngine {
                 elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
             }
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
-            None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
+            Some(Lowering::Several(_)) | None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
+        }
+    }
+
+    fn run_several(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Tensor>,
+        attributes: &Attributes,
+        outputs: &[Meta],
+    ) -> Result<Vec<Tensor>, EngineError> {
+        match table::lowering(operation) {
+            Some(Lowering::Several(run)) => run(&mut self.threads, operands, attributes, outputs),
+            _ => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
         }
     }
 

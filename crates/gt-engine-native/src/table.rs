@@ -2,6 +2,7 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r};
+use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, trigonometry as trig};
 use gt_ir::ops::{shape as s, slice, ternary as t, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
@@ -9,7 +10,8 @@ use gt_worker::EngineError;
 use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
-use crate::{binary, cast, create, index, matmul, reduce, shape, softmax, ternary, unary};
+use crate::{binary, cast, create, index, lines, matmul, parts, reduce, scatter, shape, softmax};
+use crate::{ternary, unary, wide};
 
 /// How an operation is computed.
 pub enum Lowering {
@@ -21,12 +23,18 @@ pub enum Lowering {
     Question(ByDType),
     /// By a function of its own.
     Own(Own),
+    /// Likewise, with several results.
+    Several(ComputesSeveral),
 }
+
+/// A function that computes an operation with several results.
+pub type ComputesSeveral =
+    fn(&mut Threads, Operands<Tensor>, &Attributes, &[Meta]) -> Result<Vec<Tensor>, EngineError>;
 
 /// A function that computes an operation.
 pub type Own = fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<Tensor, EngineError>;
 
-use Lowering::{Function, Own as By, Question, Same};
+use Lowering::{Function, Own as By, Question, Same, Several};
 
 /// Every operation that the engine computes itself. The others are composites and are expanded:
 /// var, std, logsumexp.
@@ -100,6 +108,47 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&r::ANY, By(reduce::any)),
     (&r::ALL, By(reduce::all)),
     (&r::CUMSUM, By(reduce::cumsum)),
+    // trigonometry
+    (&trig::TAN, Function(unary::floats::<wide::Tan>())),
+    (&trig::ASIN, Function(unary::floats::<wide::Asin>())),
+    (&trig::ACOS, Function(unary::floats::<wide::Acos>())),
+    (&trig::ATAN, Function(unary::floats::<wide::Atan>())),
+    (&trig::SINH, Function(unary::floats::<wide::Sinh>())),
+    (&trig::COSH, Function(unary::floats::<wide::Cosh>())),
+    (&trig::ASINH, Function(unary::floats::<wide::Asinh>())),
+    (&trig::ACOSH, Function(unary::floats::<wide::Acosh>())),
+    (&trig::ATANH, Function(unary::floats::<wide::Atanh>())),
+    (&trig::LOG2, Function(unary::floats::<wide::Log2>())),
+    (&trig::LOG10, Function(unary::floats::<wide::Log10>())),
+    (&trig::EXP2, Function(unary::floats::<wide::Exp2>())),
+    (&trig::ATAN2, Function(binary::floats::<wide::Atan2>())),
+    (&trig::HYPOT, Function(binary::floats::<wide::Hypot>())),
+    // parts
+    (&p::TRUNC, Same(unary::roundings::<parts::Trunc>())),
+    (&p::SIGNBIT, Question(unary::questions::<parts::SignBit>())),
+    (&p::FMOD, By(parts::fmod)),
+    (&p::COPYSIGN, Same(binary::floats::<parts::CopySign>())),
+    (&p::NEXTAFTER, Same(binary::floats::<parts::NextAfter>())),
+    (&p::GCD, Same(binary::whole::<parts::Gcd>())),
+    (&p::LCM, Same(binary::whole::<parts::Lcm>())),
+    (&p::BITWISE_LEFT_SHIFT, Same(binary::whole::<parts::ShiftLeft>())),
+    (&p::BITWISE_RIGHT_SHIFT, Same(binary::whole::<parts::ShiftRight>())),
+    (&p::FMAX, Same(binary::numbers::<parts::Fmax>())),
+    (&p::FMIN, Same(binary::numbers::<parts::Fmin>())),
+    (&p::FREXP, Several(parts::frexp)),
+    // order
+    (&o::SORT, Several(lines::sort)),
+    (&o::TOPK, Several(lines::topk)),
+    (&o::MAX_ALONG, Several(lines::max_along)),
+    (&o::MIN_ALONG, Several(lines::min_along)),
+    (&o::CUMMAX, Several(lines::cummax)),
+    (&o::CUMMIN, Several(lines::cummin)),
+    // scatter
+    (&sc::SCATTER, By(scatter::scatter)),
+    (&sc::SCATTER_REDUCE, By(scatter::scatter_reduce)),
+    // cumulative
+    (&cu::CUMPROD, By(lines::cumprod)),
+    (&cu::LOGCUMSUMEXP, By(lines::logcumsumexp)),
     // matmul
     (&m::MATMUL, By(matmul::matmul)),
     // shape
@@ -128,8 +177,8 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
 ];
 
 /// [`LOWERINGS`] by the operations' ids.
-static BY_ID: [Option<&'static Lowering>; 128] = {
-    let mut table = [None; 128];
+static BY_ID: [Option<&'static Lowering>; gt_ir::ops::MOST] = {
+    let mut table = [None; gt_ir::ops::MOST];
     let mut index = 0;
     while index < LOWERINGS.len() {
         let (operation, lowering) = &LOWERINGS[index];

@@ -260,7 +260,7 @@ pub fn gelu(
     attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let kernels = gelu_kernels(gt_ir::operation::bool(attributes, 0));
+    let kernels = gelu_kernels(gt_ir::operation::int(attributes, 0) == 1);
     let dtype = compute_dtype(output.dtype);
     let kernel = kernels[dtype as usize].as_ref().expect("inference gives a float dtype");
     elementwise::run(threads, &mut operands, kernel, PARALLEL_FUNCTIONS, output)

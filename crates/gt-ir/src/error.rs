@@ -65,6 +65,14 @@ pub enum Error {
         expected: &'static str,
     },
 
+    #[error("{operation}: {parameter} is '{given}', expected one of {}", .words.join(", "))]
+    BadWord {
+        operation: &'static str,
+        parameter: &'static str,
+        given: String,
+        words: &'static [&'static str],
+    },
+
     #[error("{operation}: cannot reduce an empty axis of a tensor of shape {shape}")]
     EmptyReduction { operation: &'static str, shape: Shape },
 

@@ -162,7 +162,29 @@ impl Instruction {
         names.zip(self.results.iter().copied())
     }
 
-    /// Shape and dtype of the only tensor it makes.
+    /// Checks it with its operands' metas: what inference gives must equal what is declared.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self, metas: &[Operand<Meta>]) -> Result<(), String> {
+        let results = self.operation.results(metas, &self.attributes);
+        let results = results.map_err(|error| error.to_string())?;
+        if results == self.results {
+            return Ok(());
+        }
+        let (count, declared) = (results.len(), self.results.len());
+        if count != declared {
+            return Err(format!("{declared} results are declared, and it has {count}"));
+        }
+        let mut pairs = self.results.iter().zip(&results);
+        let (declared, meta) = pairs.find(|(one, other)| one != other).expect("they differ");
+        Err(format!(
+            "its result is declared as {} {}, and is {} {}",
+            declared.dtype, declared.shape, meta.dtype, meta.shape
+        ))
+    }
+
+    /// Shape and dtype of the first tensor it makes.
     pub fn meta(&self) -> Meta {
         self.results[0]
     }
@@ -210,9 +232,9 @@ impl fmt::Display for Instruction {
                 Operand::Scalar(scalar) => write!(f, " {scalar}")?,
             }
         }
-        for (spec, attribute) in self.operation.attributes.iter().zip(&self.attributes) {
+        for (of, attribute) in self.operation.named(&self.attributes) {
             if *attribute != Attribute::None {
-                write!(f, " {}={attribute}", spec.name)?;
+                write!(f, " {}={}", of.name, of.shown(attribute))?;
             }
         }
         Ok(())

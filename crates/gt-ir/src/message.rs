@@ -344,9 +344,9 @@ pub fn schema() -> u64 {
     for operation in crate::ops::ALL {
         eat(&operation.id.to_le_bytes());
         eat(operation.name.as_bytes());
-        for attribute in operation.attributes {
-            eat(attribute.name.as_bytes());
-            eat(format!("{:?}", attribute.kind).as_bytes());
+        for parameter in operation.parameters {
+            eat(parameter.name.as_bytes());
+            eat(format!("{:?}", parameter.kind).as_bytes());
         }
     }
     hash

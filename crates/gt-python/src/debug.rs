@@ -3,16 +3,14 @@
 use gt::ir::explain::PlacedTensor;
 use gt::ir::message::{CompilationStats, WorkerStats};
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
-use gt::ir::{Attribute, Operand, Operation, ops};
-use gt::{Tensor, tape};
-use pyo3::exceptions::PyValueError;
+use gt::ir::{Attribute, Operation, ops};
+use gt::tape;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::error::IntoPython;
 use crate::session::PySession;
-use crate::tensor::{PyTensor, Value};
-use crate::{convert, dtype, session, source};
+use crate::tensor::PyTensor;
+use crate::{convert, dtype, session};
 
 /// The recorded operations that can still be reached, oldest first, as dicts.
 #[pyfunction]
@@ -183,8 +181,12 @@ fn operations(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
         dict.set_item("family", format!("{:?}", operation.family))?;
         dict.set_item("doc", operation.doc)?;
         dict.set_item("differentiable", !matches!(operation.gradient, Gradient::None))?;
-        let names: Vec<_> = operation.attributes.iter().map(|attribute| attribute.name).collect();
+        let names: Vec<_> = operation.attributes().map(|(of, _)| of.name).collect();
         dict.set_item("attributes", names)?;
+        let operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
+        dict.set_item("operands", operands.map(|of| of.name).collect::<Vec<_>>())?;
+        dict.set_item("face", operation.face)?;
+        dict.set_item("example", operation.example)?;
         let samples = (operation.samples)();
         let samples: PyResult<Vec<_>> =
             samples.iter().map(|given| sample(py, operation, given)).collect();
@@ -214,8 +216,11 @@ fn sample<'py>(
         }
     }
     let attributes = PyDict::new(py);
-    for (spec, value) in operation.attributes.iter().zip(&sample.attributes) {
-        attributes.set_item(spec.name, attribute_to_python(py, value)?)?;
+    for (of, value) in operation.named(&sample.attributes) {
+        match of.word(value) {
+            Some(word) => attributes.set_item(of.name, word)?,
+            None => attributes.set_item(of.name, attribute_to_python(py, value)?)?,
+        }
     }
     let dict = PyDict::new(py);
     dict.set_item("operands", operands)?;
@@ -234,56 +239,6 @@ fn attribute_to_python(py: Python<'_>, attribute: &Attribute) -> PyResult<Py<PyA
     })
 }
 
-fn attribute_from_python(
-    given: &Bound<'_, PyAny>,
-    kind: gt::ir::operation::AttributeKind,
-) -> PyResult<Attribute> {
-    use gt::ir::operation::AttributeKind;
-    Ok(match kind {
-        AttributeKind::Int => Attribute::Int(given.extract()?),
-        AttributeKind::Float => Attribute::Float(given.extract()?),
-        AttributeKind::Bool => Attribute::Bool(given.extract()?),
-        AttributeKind::OptionalDType if given.is_none() => Attribute::None,
-        AttributeKind::DType | AttributeKind::OptionalDType => {
-            Attribute::DType(dtype::parse(given)?)
-        }
-        AttributeKind::Ints => Attribute::ints(&convert::ints(given, "the attribute")?),
-    })
-}
-
-/// Issues one operation by its name, in the session of its first tensor.
-#[pyfunction]
-#[pyo3(signature = (name, operands, **attributes))]
-fn apply(
-    py: Python<'_>,
-    name: &str,
-    operands: Vec<Bound<'_, PyAny>>,
-    attributes: Option<&Bound<'_, PyDict>>,
-) -> PyResult<PyTensor> {
-    let operation = Operation::from_name(name)
-        .ok_or_else(|| PyValueError::new_err(format!("there is no operation '{name}'")))?;
-    let first = operands.iter().find_map(|operand| operand.cast::<PyTensor>().ok());
-    let session = match first {
-        Some(tensor) => session::ready_session(py, &tensor.get().0)?,
-        None => session::ready_current(py)?,
-    };
-    source::note(py);
-    let values: Vec<Value> = operands
-        .iter()
-        .map(|operand| Value::parse_in(|| Ok(session.clone()), operand))
-        .collect::<PyResult<_>>()?;
-    let operands: Vec<Operand<&Tensor>> = values.iter().map(Value::operand).collect();
-    let mut parsed = gt::ir::Attributes::new();
-    for spec in operation.attributes {
-        let given = attributes.and_then(|given| given.get_item(spec.name).ok().flatten());
-        let given = given.ok_or_else(|| {
-            PyValueError::new_err(format!("{name}: attribute '{}' is missing", spec.name))
-        })?;
-        parsed.push(attribute_from_python(&given, spec.kind)?);
-    }
-    Ok(PyTensor(Tensor::apply(&session, operation, &operands, parsed).py()?))
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_tape, module)?)?;
     module.add_function(wrap_pyfunction!(begin_explaining, module)?)?;
@@ -291,6 +246,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(placements, module)?)?;
     module.add_function(wrap_pyfunction!(set_strict, module)?)?;
     module.add_function(wrap_pyfunction!(get_worker_stats, module)?)?;
-    module.add_function(wrap_pyfunction!(operations, module)?)?;
-    module.add_function(wrap_pyfunction!(apply, module)?)
+    module.add_function(wrap_pyfunction!(operations, module)?)
 }

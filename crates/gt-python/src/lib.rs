@@ -2,6 +2,7 @@
 //! nothing.
 //!
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
+//! - [`operation`]: operations as functions and methods, from their declarations.
 //! - [`convert`]: Python numbers, lists, arrays, axes and shapes.
 //! - [`session`]: sessions, which one a thread uses, connecting, waiting.
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
@@ -22,6 +23,7 @@ mod engine;
 mod error;
 mod network;
 mod notice;
+mod operation;
 mod session;
 mod signal;
 mod source;
@@ -36,6 +38,8 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<tensor::PyTensor>()?;
     dtype::register(module)?;
+    operation::register(module)?;
+    engine::native::register(module)?;
     create::register(module)?;
     session::register(module)?;
     network::register(module)?;

@@ -159,7 +159,7 @@ fn block_step(session: &Session, hybrid: bool) -> Vec<f64> {
             let scores = parts[0].matmul(&parts[1].transpose(-2, -1).unwrap()).unwrap();
             let mixed = scores.mul(0.25).unwrap().softmax(-1).unwrap().matmul(&parts[2]).unwrap();
             let x = x.add(&mixed.matmul(&out).unwrap()).unwrap();
-            let hidden = x.matmul(&up).unwrap().gelu(false).unwrap();
+            let hidden = x.matmul(&up).unwrap().gelu("none").unwrap();
             mean_square(&x.add(&hidden.matmul(&down).unwrap()).unwrap())
         });
         losses.push(loss.item().unwrap().as_f64());

@@ -41,6 +41,25 @@ pub fn run<E: Engine>(
     tensor.ok_or_else(|| EngineError::Other(format!("{} gave nothing", operation.name)))
 }
 
+/// Runs an operation with several results.
+///
+/// # Errors
+/// The engine's.
+pub fn run_several<E: Engine>(
+    engine: &mut E,
+    operation: &'static Operation,
+    operands: Operands<E::Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+) -> Result<Vec<E::Tensor>, EngineError> {
+    let made = engine.run_several(operation, operands, attributes, outputs)?;
+    if made.len() == outputs.len() {
+        return Ok(made);
+    }
+    let (name, count, expected) = (operation.name, made.len(), outputs.len());
+    Err(EngineError::Other(format!("{name} gave {count} results, expected {expected}")))
+}
+
 /// The values so far. After an error only shapes are inferred.
 struct Steps<'a, E: Engine> {
     engine: &'a mut E,
@@ -55,6 +74,17 @@ impl<E: Engine> Steps<'_, E> {
     }
 }
 
+impl<E: Engine> Steps<'_, E> {
+    /// Adds the results of one operation; gives the first.
+    fn push_all(&mut self, made: Vec<Option<E::Tensor>>, metas: &[Meta]) -> Var {
+        let first = Var(self.values.len() as u32);
+        for (tensor, meta) in made.into_iter().zip(metas) {
+            self.push(tensor, *meta);
+        }
+        first
+    }
+}
+
 impl<E: Engine> Graph for Steps<'_, E> {
     fn emit(
         &mut self,
@@ -64,9 +94,10 @@ impl<E: Engine> Graph for Steps<'_, E> {
     ) -> Var {
         let metas: Vec<_> =
             operands.iter().map(|operand| operand.map(|&var| self.meta(var))).collect();
-        let meta = operation.check(&metas, &attributes).expect("bodies build valid operations");
+        let results = operation.results(&metas, &attributes).expect("bodies build valid operations");
+        let meta = results[0];
         if self.error.is_some() {
-            return self.push(None, meta);
+            return self.push_all(vec![None; results.len()], &results);
         }
         let inputs: Operands<E::Tensor> = operands
             .iter()
@@ -74,11 +105,16 @@ impl<E: Engine> Graph for Steps<'_, E> {
                 operand.map(|var| self.values[var.0 as usize].0.clone().expect("no error so far"))
             })
             .collect();
-        match run(self.engine, operation, inputs, &metas, &attributes, meta) {
-            Ok(tensor) => self.push(Some(tensor), meta),
+        let made = if operation.further.is_some() {
+            run_several(self.engine, operation, inputs, &attributes, &results)
+        } else {
+            run(self.engine, operation, inputs, &metas, &attributes, meta).map(|made| vec![made])
+        };
+        match made {
+            Ok(made) => self.push_all(made.into_iter().map(Some).collect(), &results),
             Err(error) => {
                 self.error = Some(error);
-                self.push(None, meta)
+                self.push_all(vec![None; results.len()], &results)
             }
         }
     }

@@ -96,9 +96,11 @@ impl<E: Engine> Device<E> {
             metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
         }
         match self.compute(lane, instruction, operands, &metas) {
-            Ok((tensor, meta)) => {
-                self.keep(lane, instruction.output, tensor, meta);
-                instruction.operation.work(&metas, meta)
+            Ok(made) => {
+                for ((id, meta), tensor) in instruction.outputs().zip(made) {
+                    self.keep(lane, id, tensor, meta);
+                }
+                instruction.operation.work(&metas, instruction.meta())
             }
             Err(reason) => {
                 let failure = self.failure(instruction, &metas, reason);
@@ -118,31 +120,26 @@ impl<E: Engine> Device<E> {
         instruction: &Instruction,
         operands: Operands<E::Tensor>,
         metas: &Metas,
-    ) -> Result<(E::Tensor, Meta), String> {
+    ) -> Result<SmallVec<[E::Tensor; 1]>, String> {
         let (operation, attributes) = (instruction.operation, &instruction.attributes);
-        let meta = operation.check(metas, attributes).map_err(|error| error.to_string())?;
-        match instruction.results.as_slice() {
-            [declared] if *declared == meta => {}
-            [declared] => {
-                return Err(format!(
-                    "its result is declared as {} {}, and is {} {}",
-                    declared.dtype, declared.shape, meta.dtype, meta.shape
-                ));
-            }
-            declared => {
-                return Err(format!("{} results are declared, and it has 1", declared.len()));
-            }
-        }
+        instruction.check(metas)?;
+        let meta = instruction.meta();
         let given = if self.options.check_nan { Some(operands.clone()) } else { None };
         let engine = &mut self.engine;
         let result = catch_unwind(AssertUnwindSafe(|| {
-            composite::run(engine, operation, operands, metas, attributes, meta)
+            if operation.further.is_some() {
+                let results = &instruction.results;
+                let made = composite::run_several(engine, operation, operands, attributes, results);
+                return made.map(SmallVec::from_vec);
+            }
+            let made = composite::run(engine, operation, operands, metas, attributes, meta);
+            made.map(|made| SmallVec::from_buf([made]))
         }));
         let result = result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))));
-        let tensor = result.map_err(|error| self.explain(lane, &error))?;
-        match given.and_then(|given| self.new_nan(&given, &tensor, meta)) {
+        let made = result.map_err(|error| self.explain(lane, &error))?;
+        match given.and_then(|given| self.new_nan(&given, &made[0], meta)) {
             Some(reason) => Err(reason),
-            None => Ok((tensor, meta)),
+            None => Ok(made),
         }
     }
 

@@ -52,6 +52,19 @@ pub trait Engine: Send {
         output: Meta,
     ) -> Result<Self::Tensor, EngineError>;
 
+    /// Computes one operation that has several results, in their order; otherwise as
+    /// [`Engine::run`].
+    fn run_several(
+        &mut self,
+        operation: &'static Operation,
+        _operands: Operands<Self::Tensor>,
+        _attributes: &Attributes,
+        _outputs: &[Meta],
+    ) -> Result<Vec<Self::Tensor>, EngineError> {
+        let (name, engine) = (operation.name, self.name());
+        Err(EngineError::Other(format!("{name} has several results, which '{engine}' lacks")))
+    }
+
     /// Prepares (compiles) a plan; all of its steps are needed for its outputs.
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
@@ -160,6 +173,9 @@ pub fn launch_plainly<E: Engine>(
     let mut values: Vec<Option<E::Tensor>> = vec![None; plan.steps.len()];
     let kept = |value: usize| plan.outputs.contains(&(value as u32));
     for (index, step) in plan.steps.iter().enumerate() {
+        if step.is_further() {
+            continue; // It was made with the step that it belongs to.
+        }
         let mut operands = Operands::new();
         for (place, source) in step.operands.iter().enumerate() {
             operands.push(match source {
@@ -183,6 +199,16 @@ pub fn launch_plainly<E: Engine>(
             });
         }
         let attributes = attributes(step, inputs);
+        if step.operation.further.is_some() {
+            let outputs = plan.results(index);
+            let made = engine.run_several(step.operation, operands, &attributes, &outputs)?;
+            for (place, tensor) in plan.places(index).into_iter().zip(made) {
+                if let Some(place) = place {
+                    values[place] = Some(tensor);
+                }
+            }
+            continue;
+        }
         let made = engine.run(step.operation, operands, &attributes, step.output)?;
         values[index] = Some(made);
     }

@@ -177,11 +177,14 @@ impl<E: Engine> Device<E> {
             let varying = varying.into_iter().map(|number| first_number + number).collect();
             let attributes = step.attributes(bound);
             let value = plan.push(&lowers, step.operation, operands, attributes, varying).ok()?;
-            // A wrong declaration fails when the instruction is run by itself.
-            if step.results.as_slice() != [*plan.meta(value).tensor()?] {
-                return None;
+            for (index, (name, meta)) in made_by(step).enumerate() {
+                let value = value + index as u32;
+                // A wrong declaration fails when the instruction is run by itself.
+                if (value as usize) >= plan.values() || *plan.meta(value).tensor()? != meta {
+                    return None;
+                }
+                values.insert(name, value);
             }
-            values.insert(step.output, value);
         }
         for (name, _) in &part.kept {
             plan.outputs.push(*values.get(name)?);
@@ -233,7 +236,7 @@ impl<E: Engine> Device<E> {
 
     /// Runs instructions and frees as one plan; returns whether that was possible.
     fn run_as_plan(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) -> bool {
-        let names = || commands.iter().filter_map(made);
+        let names = || commands.iter().filter_map(made).flatten();
         let (Some(first), Some(last)) = (names().min(), names().max()) else { return false };
         let Ok(width) = u32::try_from(last - first + 1) else { return false };
         let base = gt_ir::TensorId(first);
@@ -265,12 +268,25 @@ pub(crate) fn dying(rest: &[WorkerCommand]) -> &[WorkerCommand] {
     &rest[..count]
 }
 
-/// The tensor that a command makes.
-fn made(command: &WorkerCommand) -> Option<u64> {
+/// The tensors that a command makes: the first and the last.
+fn made(command: &WorkerCommand) -> Option<[u64; 2]> {
     match command {
-        WorkerCommand::Run(instruction) => Some(instruction.output.0),
+        WorkerCommand::Run(instruction) => {
+            let further = instruction.results.len().saturating_sub(1) as u64;
+            Some([instruction.output.0, instruction.output.after(further).0])
+        }
         _ => None,
     }
+}
+
+/// The tensors that a step makes.
+fn made_by(step: &RunStep) -> impl Iterator<Item = (Name, Meta)> {
+    let name = |index: u32| match step.output {
+        Name::Own(first) => Name::Own(first + index),
+        Name::Made(first) => Name::Made(first + index),
+        outside @ Name::Outside(_) => outside,
+    };
+    (0..).map(name).zip(step.results.iter().copied())
 }
 
 /// The indices of the steps that the kept results depend on.
@@ -278,8 +294,8 @@ fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     let mut needed: FxHashSet<Name> = part.kept.iter().map(|(name, _)| *name).collect();
     let mut wanted = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate().rev() {
-        let Step::Run(RunStep { output, .. }) = step else { continue };
-        if needed.contains(output) {
+        let Step::Run(run) = step else { continue };
+        if made_by(run).any(|(name, _)| needed.contains(&name)) {
             needed.extend(step.reads());
             wanted.push(index);
         }

@@ -22,12 +22,12 @@ impl Plan {
     pub fn line(&self, index: usize) -> String {
         let Step { operation, operands, attributes, varying, output } = &self.steps[index];
         let mut given: Vec<String> = operands.iter().map(source).collect();
-        for (spec, attribute) in operation.attributes.iter().zip(attributes) {
-            if spec.varies && !varying.is_empty() {
+        for (of, attribute) in operation.named(attributes) {
+            if of.varies && !varying.is_empty() {
                 let values: Vec<String> = varying.iter().map(|value| format!("%{value}")).collect();
-                given.push(format!("{}=[{}]", spec.name, values.join(",")));
+                given.push(format!("{}=[{}]", of.name, values.join(",")));
             } else {
-                given.push(format!("{}={attribute}", spec.name));
+                given.push(format!("{}={}", of.name, of.shown(attribute)));
             }
         }
         let value = self.inputs.len() + index;

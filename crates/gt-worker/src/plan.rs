@@ -1,9 +1,11 @@
 //! Plans: sequences of operations that an engine prepares and runs as one.
 
 use gt_ir::event::{Activity, Mix};
-use gt_ir::operation::Body;
+use gt_ir::instruction::{Attribute, Results};
+use gt_ir::operation::{Body, int};
+use gt_ir::ops::further::FURTHER;
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Scalar, Var};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Operations to run in order. Values are numbered: the inputs first, then one for each step.
 #[derive(Clone, Debug)]
@@ -41,6 +43,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether it stands for a further result of the step before.
+    pub fn is_further(&self) -> bool {
+        self.operation.id == FURTHER.id
+    }
+
     /// The values that it reads.
     pub fn reads(&self) -> impl Iterator<Item = u32> {
         self.operands.iter().filter_map(Operand::tensor).chain(&self.varying).copied()
@@ -145,7 +152,7 @@ impl Plan {
         varying: SmallVec<[u32; 2]>,
     ) -> gt_ir::Result<u32> {
         let metas = self.metas(&operands);
-        let output = operation.check(&metas, &attributes)?;
+        let results = operation.results(&metas, &attributes)?;
         if let Body::Composite(body) = operation.body
             && !lowers(operation)
         {
@@ -154,8 +161,47 @@ impl Plan {
             let mut expansion = Expansion { plan: self, lowers };
             return Ok(body(&mut expansion, &inputs, &attributes).0);
         }
+        let output = results[0];
         self.steps.push(Step { operation, operands, attributes, varying, output });
-        Ok(self.values() as u32 - 1)
+        let first = self.values() as u32 - 1;
+        for (index, &output) in results.iter().enumerate().skip(1) {
+            self.steps.push(Step {
+                operation: &FURTHER,
+                operands: smallvec![Operand::Tensor(first)],
+                attributes: smallvec![Attribute::Int(index as i64)],
+                varying: SmallVec::new(),
+                output,
+            });
+        }
+        Ok(first)
+    }
+
+    /// The steps that follow a step and are further results of it, with their places among its
+    /// results.
+    fn further(&self, step: usize) -> impl Iterator<Item = (usize, &Step)> {
+        let first = Operand::Tensor((self.inputs.len() + step) as u32);
+        self.steps[step + 1..]
+            .iter()
+            .take_while(move |of| of.operation.id == FURTHER.id && of.operands[0] == first)
+            .map(|of| (int(&of.attributes, 0) as usize, of))
+    }
+
+    /// The metas of all results of a step, from inference.
+    pub fn results(&self, step: usize) -> Results {
+        let of = &self.steps[step];
+        let results = of.operation.results(&self.metas(&of.operands), &of.attributes);
+        results.expect("it was checked when the plan was built")
+    }
+
+    /// For each result of a step the index of the step that stands for it; `None` for one that is
+    /// not needed.
+    pub fn places(&self, step: usize) -> Vec<Option<usize>> {
+        let mut places = vec![None; self.results(step).len()];
+        places[0] = Some(step);
+        for (offset, (index, _)) in self.further(step).enumerate() {
+            places[index] = Some(step + 1 + offset);
+        }
+        places
     }
 }
 

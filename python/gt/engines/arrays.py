@@ -20,6 +20,31 @@ from gt.engines.engine import (
     out_of_range,
 )
 
+#: Elementwise operations by what NumPy calls them.
+_NAMESAKES = {
+    "tan": "tan",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "log2": "log2",
+    "log10": "log10",
+    "exp2": "exp2",
+    "atan2": "arctan2",
+    "hypot": "hypot",
+    "copysign": "copysign",
+    "signbit": "signbit",
+    "fmax": "fmax",
+    "fmin": "fmin",
+    "gcd": "gcd",
+    "lcm": "lcm",
+    "trunc": "trunc",
+}
+
 #: `require(fine, error)`: unless all values of `fine` hold, the step fails with `error()`.
 Require = Callable[[Any, Callable[[], Exception]], None]
 
@@ -76,8 +101,8 @@ def lowerings(xp: Any, require: Require, whole_power: Function) -> dict[str, Fun
 
 
 def _create(xp: Any) -> dict[str, Function]:
-    def full(value: Any, shape: Sequence[int]) -> Any:
-        return xp.broadcast_to(value.reshape(()), tuple(shape))
+    def full(value: Any, size: Sequence[int]) -> Any:
+        return xp.broadcast_to(value.reshape(()), tuple(size))
 
     def arange(start: Any, step: Any, length: int) -> Any:
         return start.reshape(()) + step.reshape(()) * xp.arange(length)
@@ -92,7 +117,7 @@ def _create(xp: Any) -> dict[str, Function]:
         "full": full,
         "arange": arange,
         "linspace": linspace,
-        "eye": lambda rows, columns: xp.eye(rows, columns),
+        "eye": lambda n, m: xp.eye(n, m),
     }
 
 
@@ -102,6 +127,7 @@ def _elementwise(xp: Any) -> dict[str, Function]:
 
     return {
         "cast": lambda x: x,
+        "further": lambda results, index: results[index],
         "neg": xp.negative,
         "abs": xp.abs,
         # NaN has no sign.
@@ -116,6 +142,7 @@ def _elementwise(xp: Any) -> dict[str, Function]:
         "cos": xp.cos,
         "sigmoid": lambda x: 1 / (1 + xp.exp(-x)),
         "tanh": xp.tanh,
+        **{name: getattr(xp, own) for name, own in _NAMESAKES.items()},
         # NaN is not at most 0, and stays.
         "relu": lambda x: xp.where(x <= 0, xp.zeros_like(x), x),
         "floor": rounding(xp.floor),
@@ -180,17 +207,17 @@ def _whole_numbers(xp: Any, require: Require, whole_power: Function) -> dict[str
 
 def _reduce(xp: Any) -> dict[str, Function]:
     def reduction(function: Function) -> Function:
-        return lambda x, axes, keepdims: function(x, axis=over(axes, x), keepdims=keepdims)
+        return lambda x, dim, keepdim: function(x, axis=over(dim, x), keepdims=keepdim)
 
-    def mean(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    def mean(x: Any, dim: Sequence[int], keepdim: bool) -> Any:
         # That of nothing is NaN, without a word.
-        given = over(axes, x)
+        given = over(dim, x)
         count = math.prod(x.shape[axis] for axis in given)
-        return x.sum(axis=given, keepdims=keepdims) / x.dtype.type(count)
+        return x.sum(axis=given, keepdims=keepdim) / x.dtype.type(count)
 
     def place_of(function: Function) -> Function:
-        def find(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-            return function(x, axis=axes[0] if axes and x.ndim else None, keepdims=keepdims)
+        def find(x: Any, dim: Sequence[int], keepdim: bool) -> Any:
+            return function(x, axis=dim[0] if dim and x.ndim else None, keepdims=keepdim)
 
         return find
 
@@ -204,7 +231,7 @@ def _reduce(xp: Any) -> dict[str, Function]:
         "argmin": place_of(xp.argmin),
         "any": reduction(xp.any),
         "all": reduction(xp.all),
-        "cumsum": lambda x, axis: xp.cumsum(x, axis=axis) if x.ndim else x,
+        "cumsum": lambda x, dim: xp.cumsum(x, axis=dim) if x.ndim else x,
         "matmul": xp.matmul,
     }
 
@@ -220,27 +247,27 @@ def _rearrange(xp: Any) -> dict[str, Function]:
 
     return {
         "reshape": lambda x, shape: x.reshape(tuple(shape)),
-        "permute": lambda x, order: xp.transpose(x, tuple(order)),
-        "expand": lambda x, shape: xp.broadcast_to(x, tuple(shape)),
+        "permute": lambda x, dims: xp.transpose(x, tuple(dims)),
+        "expand": lambda x, size: xp.broadcast_to(x, tuple(size)),
         "place": lambda x: x,
-        "flip": lambda x, axes: xp.flip(x, axis=over(axes, x)),
+        "flip": lambda x, dims: xp.flip(x, axis=over(dims, x)),
         "slice": lambda x, *varying, sizes, steps, starts=(): x[
             region(varying or starts, sizes, steps)
         ],
-        "cat": lambda *tensors, axis: xp.concatenate(tensors, axis=axis),
+        "cat": lambda *tensors, dim: xp.concatenate(tensors, axis=dim),
         "tril": triangle(xp.tril),
         "triu": triangle(xp.triu),
     }
 
 
 def _index(xp: Any, require: Require) -> dict[str, Function]:
-    def gather(x: Any, index: Any, axis: int) -> Any:
-        below(require, index, x.shape[axis] if x.ndim else 1)
-        return x[places(xp, index, axis)]
+    def gather(x: Any, index: Any, dim: int) -> Any:
+        below(require, index, x.shape[dim] if x.ndim else 1)
+        return x[places(xp, index, dim)]
 
-    def index_select(x: Any, index: Any, axis: int) -> Any:
-        below(require, index, x.shape[axis])
-        return xp.take(x, index, axis=axis)
+    def index_select(x: Any, index: Any, dim: int) -> Any:
+        below(require, index, x.shape[dim])
+        return xp.take(x, index, axis=dim)
 
     def wrap_index(index: Any, length: int) -> Any:
         fine = (index >= -length) & (index < length)

@@ -136,8 +136,21 @@ class Engine:
         """Say whether steps may have this operation.
 
         A composite that does not is expanded by the worker, which also makes random numbers.
+        Primitives that an engine has no lowering for go by `natively`.
         """
         return operation in self.lowerings
+
+    def natively(self, step: Step) -> Function:
+        """Give what computes a step on the native engine, by way of the host's memory."""
+        from gt.engines import native
+
+        def read(value: Any) -> Any:
+            if isinstance(value, bool | int | float):
+                return value
+            meta = self.describe(value)
+            return meta.dtype, list(meta.shape), bytes(self.read(value))
+
+        return native.computes(step, read, self.create)
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
         """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.

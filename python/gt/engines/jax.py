@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gt.engines import arrays
+from gt.engines import arrays, native
 from gt.engines.engine import Engine, Function, Meta, Operand, Plan, Step, out_of_memory
 from gt.engines.promotion import is_whole, taken_as
 
@@ -81,6 +81,8 @@ def _one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) 
 
 def converted(value: Any, dtype: str) -> jax.Array:
     """Give an array or a number in a dtype, by the rules of the cast operation."""
+    if isinstance(value, tuple):
+        return value  # its results are taken out of it, and converted, one by one
     x = jnp.asarray(value)
     if is_whole(dtype) and x.dtype.kind not in "iub":
         # Floats are cut to the range of int64 first, whatever the integer.
@@ -130,34 +132,34 @@ def _add(x: jax.Array, place: tuple, source: jax.Array) -> jax.Array:
     return x.at[place].max(source) if x.dtype == "bool" else x.at[place].add(source)
 
 
-def scatter_add(x: jax.Array, index: jax.Array, source: jax.Array, axis: int) -> jax.Array:
+def scatter_add(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> jax.Array:
     """Add entry by entry."""
-    arrays.below(require, index, x.shape[axis] if x.ndim else 1)
-    return _add(x, arrays.places(jnp, index, axis), source)
+    arrays.below(require, index, x.shape[dim] if x.ndim else 1)
+    return _add(x, arrays.places(jnp, index, dim), source)
 
 
-def index_add(x: jax.Array, index: jax.Array, source: jax.Array, axis: int) -> jax.Array:
+def index_add(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> jax.Array:
     """Add row by row."""
-    arrays.below(require, index, x.shape[axis])
-    return _add(x, arrays.rows(x, index, axis), source)
+    arrays.below(require, index, x.shape[dim])
+    return _add(x, arrays.rows(x, index, dim), source)
 
 
-def index_copy(x: jax.Array, index: jax.Array, source: jax.Array, axis: int) -> jax.Array:
+def index_copy(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> jax.Array:
     """Replace rows; of equal indices the last counts, for which XLA needs to be told."""
-    arrays.below(require, index, x.shape[axis])
+    arrays.below(require, index, x.shape[dim])
     if index.size == 0:
         return x
-    last = jnp.full(x.shape[axis], -1).at[index].max(jnp.arange(index.size))
-    chosen = jnp.take(source, jnp.maximum(last, 0), axis=axis)
-    replaced = (last >= 0).reshape([-1 if at == axis % x.ndim else 1 for at in range(x.ndim)])
+    last = jnp.full(x.shape[dim], -1).at[index].max(jnp.arange(index.size))
+    chosen = jnp.take(source, jnp.maximum(last, 0), axis=dim)
+    replaced = (last >= 0).reshape([-1 if at == dim % x.ndim else 1 for at in range(x.ndim)])
     return jnp.where(replaced, chosen, x)
 
 
 def along(function: Function) -> Function:
     """Let a function of an axis take a scalar, too."""
 
-    def compute(x: jax.Array, axis: int) -> jax.Array:
-        return function(x, axis=axis) if x.ndim else function(x[None], axis=0)[0]
+    def compute(x: jax.Array, dim: int) -> jax.Array:
+        return function(x, axis=dim) if x.ndim else function(x[None], axis=0)[0]
 
     return compute
 
@@ -178,7 +180,7 @@ class JAXEngine(Engine):
         "index_copy": index_copy,
         "softmax": along(jax.nn.softmax),
         "log_softmax": along(jax.nn.log_softmax),
-        "gelu": lambda x, tanh: jax.nn.gelu(x, approximate=tanh),
+        "gelu": lambda x, approximate: jax.nn.gelu(x, approximate=approximate == "tanh"),
         "silu": jax.nn.silu,
         "softplus": jax.nn.softplus,
     }
@@ -203,6 +205,8 @@ class JAXEngine(Engine):
 
     def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
         """Give what computes a step, compiled when it is first called."""
+        if step.operation not in self.lowerings:
+            return self._natively(step, operands)
         arguments = arrays.arguments(step, operands)
         frozen = tuple(
             (name, tuple(value) if isinstance(value, list) else value)
@@ -210,6 +214,35 @@ class JAXEngine(Engine):
         )
         function = self.lowerings[step.operation]
         return _one_step(function, frozen, taken_as(step, operands), step.output.dtype)
+
+    def _natively(self, step: Step, operands: tuple[Operand, ...]) -> Function:
+        """Give what computes a step on the native engine, also within compiled code."""
+        results = [
+            jax.ShapeDtypeStruct(meta.shape, jnp.dtype(meta.dtype))
+            for meta in native.results(step, operands)
+        ]
+
+        def read(value: Any) -> Any:
+            if isinstance(value, bool | int | float):
+                return value
+            array = np.ascontiguousarray(value)
+            return array.dtype.name, list(array.shape), array.tobytes()
+
+        def create(data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+            return np.frombuffer(data, jnp.dtype(dtype)).reshape(shape)
+
+        compute = native.computes(step, read, create)
+        wanted = results[0] if len(results) == 1 else tuple(results)
+        numbers = [not isinstance(operand, Meta) for operand in operands]
+
+        def call(*values: Any) -> Any:
+            given = [
+                kind(value) if is_number else np.asarray(value)
+                for value, is_number, kind in zip(values, numbers, operands, strict=True)
+            ]
+            return compute(*given)
+
+        return lambda *values: jax.pure_callback(call, wanted, *values)
 
     def run(self, plan: Plan, values: list) -> list:
         """Run a plan step by step on this engine's device."""

@@ -37,6 +37,8 @@ def whole(x: np.ndarray) -> np.ndarray:
 
 def converted(value: Any, dtype: str) -> np.ndarray:
     """Give an array or a number in a dtype, by the rules of the cast operation."""
+    if isinstance(value, tuple):
+        return value  # its results are taken out of it, and converted, one by one
     x = np.asarray(value)
     if x.dtype == (BFLOAT16 if dtype == "bfloat16" else dtype):
         return x
@@ -64,27 +66,27 @@ def slice_assign(
     return out
 
 
-def scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
+def scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> np.ndarray:
     """Add to a copy, entry by entry."""
-    arrays.below(require, index, x.shape[axis] if x.ndim else 1)
+    arrays.below(require, index, x.shape[dim] if x.ndim else 1)
     out = x.copy()
-    np.add.at(out, arrays.places(np, index, axis), source)
+    np.add.at(out, arrays.places(np, index, dim), source)
     return out
 
 
-def index_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
+def index_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> np.ndarray:
     """Add to a copy, row by row."""
-    arrays.below(require, index, x.shape[axis])
+    arrays.below(require, index, x.shape[dim])
     out = x.copy()
-    np.add.at(out, arrays.rows(x, index, axis), source)
+    np.add.at(out, arrays.rows(x, index, dim), source)
     return out
 
 
-def index_copy(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
+def index_copy(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> np.ndarray:
     """Replace rows of a copy; of equal indices the last counts."""
-    arrays.below(require, index, x.shape[axis])
+    arrays.below(require, index, x.shape[dim])
     out = x.copy()
-    out[arrays.rows(x, index, axis)] = source
+    out[arrays.rows(x, index, dim)] = source
     return out
 
 
@@ -117,12 +119,14 @@ class NumPyEngine(Engine):
 
     def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
         """Give what converts the operands, computes, and converts the result."""
+        if step.operation not in self.lowerings:
+            return self.natively(step)
         function = partial(self.lowerings[step.operation], **arrays.arguments(step, operands))
         dtypes, result = taken_as(step, operands), step.output.dtype
 
         def compute(*values: Any) -> np.ndarray:
             taken = [
-                np.asarray(value) if dtype is None else converted(value, dtype)
+                value if dtype is None else converted(value, dtype)
                 for value, dtype in zip(values, dtypes, strict=True)
             ]
             return converted(function(*taken), result)

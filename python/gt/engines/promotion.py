@@ -18,15 +18,17 @@ _BETWEEN = {
 
 #: These ask something of values in the dtype that all operands are promoted to.
 QUESTIONS = frozenset(
-    "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor".split()
+    "logical_not isnan signbit eq ne lt le gt ge logical_and logical_or logical_xor".split()
 )
 #: These give values as they were, in the dtype of the result.
 _MOVES = frozenset(
     """full reshape permute expand place flip cat tril triu
-    gather index_select index_copy""".split()
+    gather index_select index_copy sort topk max_along min_along cummax cummin""".split()
 )
 #: Here the second operand is an index.
-_INDEXED = frozenset("gather scatter_add index_select index_add index_copy".split())
+_INDEXED = frozenset(
+    "gather scatter_add index_select index_add index_copy scatter scatter_reduce".split()
+)
 
 
 def is_float(dtype: str) -> bool:
@@ -76,7 +78,7 @@ def promote(operands: tuple[Operand, ...]) -> str:
 def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...]:
     """Give for each operand the dtype it is converted to first; None leaves it as it is."""
     name, output = step.operation, step.output.dtype
-    if name == "cast":
+    if name in ("cast", "further"):
         return (None,)
     if name in QUESTIONS:
         return (compute_dtype(promote(operands)),) * len(operands)

@@ -16,7 +16,7 @@ class _Loss(Module):
 
     def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Give the loss of a prediction."""
-        return type(self).function(prediction, target, self.reduction, **self.options)
+        return type(self).function(prediction, target, reduction=self.reduction, **self.options)
 
 
 class MSELoss(_Loss):

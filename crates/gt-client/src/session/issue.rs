@@ -28,29 +28,32 @@ impl Drop for Value {
 }
 
 impl Session {
-    /// Appends an instruction whose result has the shape and dtype `meta`. `work` estimates its
-    /// cost, as [`Driver::submit`](crate::Driver::submit) takes it.
+    /// Appends an instruction with these results, and returns the id of the first. `work` estimates
+    /// its cost, as [`Driver::submit`](crate::Driver::submit) takes it.
     pub(crate) fn issue(
         &self,
         operation: &'static Operation,
         operands: Operands,
         attributes: Attributes,
-        meta: Meta,
+        results: Results,
         work: u64,
         source: SourceId,
-    ) -> Arc<Value> {
+    ) -> TensorId {
         let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();
         if signal != 0 {
             self.0.define_signal(&mut stream, signal);
         }
-        let output = stream.new_tensor();
-        let results = Results::from_buf([meta]);
+        let output = stream.new_tensors(results.len());
         let instruction =
             Instruction { operation, output, results, operands, attributes, source, signal };
         self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
-        drop(stream);
-        Arc::new(Value { id: output, meta, source, session: self.clone() })
+        output
+    }
+
+    /// A reference to a tensor that has just been issued.
+    pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<Value> {
+        Arc::new(Value { id, meta, source, session: self.clone() })
     }
 
     /// Appends a tensor's data.
@@ -61,11 +64,11 @@ impl Session {
         if signal != 0 {
             self.0.define_signal(&mut stream, signal);
         }
-        let output = stream.new_tensor();
+        let output = stream.new_tensors(1);
         let create = Create { output, content: Content::Data(data), signal };
         let work = meta.bytes() as u64;
         self.0.append(&mut stream, ClientCommand::Create(create), region, work);
         drop(stream);
-        Arc::new(Value { id: output, meta, source: SourceId::default(), session: self.clone() })
+        self.value(output, meta, SourceId::default())
     }
 }

@@ -44,9 +44,10 @@ impl Stream {
     }
 
     #[inline]
-    pub(super) fn new_tensor(&mut self) -> TensorId {
+    /// The first of `count` new ids, which follow each other.
+    pub(super) fn new_tensors(&mut self, count: usize) -> TensorId {
         let id = TensorId(self.next_tensor);
-        self.next_tensor += 1;
+        self.next_tensor += count as u64;
         id
     }
 

@@ -151,14 +151,9 @@ fn walk(
     let mut pass = Pass { ways: ways(&start, wanted), ..Pass::default() };
     pass.add(&start, seed)?;
     while let Some(Latest(node)) = pass.queue.pop() {
-        if let NodeKind::Function(record) = &node.kind {
-            let Some(grads) = pass.outputs.remove(&node.number) else { continue };
-            if !pass.goes_on(&node) {
-                continue;
-            }
-            let retain = options.retain_graph || options.create_graph;
-            for (index, grad) in record.gradients(&grads, retain)? {
-                pass.add_to(&record.parents[index], grad)?;
+        if let Some(grads) = pass.outputs.remove(&node.number) {
+            if pass.goes_on(&node) {
+                pass.through_several(&node, grads, options)?;
             }
             continue;
         }
@@ -172,7 +167,7 @@ fn walk(
             NodeKind::Leaf { .. } => reached.leaves.push((Arc::clone(&node), grad)),
             _ if !pass.goes_on(&node) => {}
             NodeKind::Operation(record) => {
-                for (index, grad) in record.gradients(&node, grad, options)? {
+                for (index, grad) in record.gradients(&node, &[Some(grad)], options)? {
                     pass.add_to(&record.parents[index], grad)?;
                 }
             }
@@ -182,7 +177,7 @@ fn walk(
                 outputs[*index] = Some(grad);
                 pass.queue.push(Latest(Arc::clone(of)));
             }
-            NodeKind::Function(_) => unreachable!("handled above"),
+            NodeKind::Function(_) => unreachable!("its gradients are those of its outputs"),
         }
     }
     Ok(reached)
@@ -193,7 +188,7 @@ fn walk(
 struct Pass {
     queue: BinaryHeap<Latest>,
     grads: FxHashMap<u64, Tensor>,
-    /// Of functions: by output.
+    /// Of functions, and operations with several results: by output.
     outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
     /// The nodes on the way to those that are wanted, and these; all, where none is named.
     ways: Option<FxHashSet<u64>>,
@@ -229,6 +224,32 @@ impl Pass {
         };
         self.grads.insert(node.number, sum);
         self.queue.push(Latest(Arc::clone(node)));
+        Ok(())
+    }
+
+    /// Takes the gradients of several results through what made them.
+    fn through_several(
+        &mut self,
+        node: &Arc<Node>,
+        mut grads: Vec<Option<Tensor>>,
+        options: BackwardOptions,
+    ) -> Result<()> {
+        let (parents, gradients) = match &node.kind {
+            NodeKind::Function(record) => {
+                let retain = options.retain_graph || options.create_graph;
+                (&record.parents, record.gradients(&grads, retain)?)
+            }
+            NodeKind::Operation(record) => {
+                grads.resize(record.results.len(), None);
+                (&record.parents, record.gradients(node, &grads, options)?)
+            }
+            NodeKind::Leaf { .. } | NodeKind::Output { .. } => {
+                unreachable!("these give one tensor")
+            }
+        };
+        for (index, grad) in gradients {
+            self.add_to(&parents[index], grad)?;
+        }
         Ok(())
     }
 

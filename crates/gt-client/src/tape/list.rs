@@ -55,7 +55,7 @@ fn entry(node: &Node) -> Option<TapeEntry> {
                     Operand::Scalar(scalar) => scalar.to_string(),
                 })
                 .collect(),
-            output: record.output_meta,
+            output: record.results[0],
             signal: signal::name(record.scope.signal),
         }),
         NodeKind::Function(record) => Some(TapeEntry {

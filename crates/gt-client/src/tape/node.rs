@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+use gt_ir::instruction::Results;
 use gt_ir::operation::{OUTPUT, ints};
 use gt_ir::ops;
 use gt_ir::{Attributes, Meta, Operand, Operation};
@@ -30,7 +31,7 @@ pub(super) enum NodeKind {
     },
     Operation(Box<Record>),
     Function(Box<FunctionRecord>),
-    /// One of the tensors that a function gave.
+    /// One of the tensors that a function, or an operation with several results, gave.
     Output {
         of: Arc<Node>,
         index: usize,
@@ -41,7 +42,8 @@ pub(super) struct Record {
     pub(super) operation: &'static Operation,
     pub(super) attributes: Attributes,
     pub(super) scope: Scope,
-    pub(super) output_meta: Meta,
+    /// Shape and dtype of each result.
+    pub(super) results: Results,
     pub(super) metas: SmallVec<[Operand<Meta>; 3]>,
     /// The nodes of the operands, where they have any.
     pub(super) parents: SmallVec<[Option<Arc<Node>>; 3]>,
@@ -51,7 +53,8 @@ pub(super) struct Record {
 
 pub(super) struct SavedValues {
     pub(super) operands: SmallVec<[Option<Operand<Arc<Value>>>; 3]>,
-    pub(super) output: Option<Arc<Value>>,
+    /// All results, or none.
+    pub(super) outputs: SmallVec<[Arc<Value>; 1]>,
 }
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -72,7 +75,7 @@ impl Node {
         operation: &'static Operation,
         attributes: Attributes,
         operands: &[Operand<(Arc<Value>, Option<Arc<Node>>)>],
-        output: &Arc<Value>,
+        outputs: &[Arc<Value>],
     ) -> Arc<Node> {
         let save = |index: usize| operation.saves & 1 << index != 0;
         let saved = operands.iter().enumerate().map(|(index, operand)| {
@@ -80,13 +83,17 @@ impl Node {
         });
         let saved = SavedValues {
             operands: saved.collect(),
-            output: (operation.saves & OUTPUT != 0).then(|| Arc::clone(output)),
+            outputs: if operation.saves & OUTPUT != 0 {
+                SmallVec::from(outputs)
+            } else {
+                SmallVec::new()
+            },
         };
         let record = Record {
             operation,
             attributes,
             scope: signal::current(),
-            output_meta: output.meta,
+            results: outputs.iter().map(|output| output.meta).collect(),
             metas: operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect(),
             parents: operands
                 .iter()
@@ -97,6 +104,11 @@ impl Node {
         let node = Node::new(NodeKind::Operation(Box::new(record)));
         list::add(&node);
         node
+    }
+
+    /// The node of one of the results of an operation that has several.
+    pub fn output(of: &Arc<Node>, index: usize) -> Arc<Node> {
+        Node::new(NodeKind::Output { of: Arc::clone(of), index })
     }
 
     pub fn is_leaf(&self) -> bool {

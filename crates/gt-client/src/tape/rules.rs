@@ -19,15 +19,25 @@ impl Record {
     pub fn gradients(
         &self,
         node: &Arc<Node>,
-        grad: Tensor,
+        grads: &[Option<Tensor>],
         options: BackwardOptions,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         let mut guard = lock(&self.saved);
         let Some(saved) = guard.as_ref() else {
             return Err(given_up(self.operation.name));
         };
-        let mut graph = Recording { session: grad.session(), vars: Vec::with_capacity(12) };
-        let grad = graph.push(grad);
+        let given = grads.iter().flatten().next().expect("a gradient has arrived");
+        let mut graph = Recording { session: given.session(), vars: Vec::with_capacity(12) };
+        let first = match &grads[0] {
+            Some(grad) => grad.clone(),
+            None => {
+                let Meta { shape, dtype } = self.results[0];
+                Tensor::full(&graph.session, shape, 0.0, dtype)?
+            }
+        };
+        let grad = graph.push(first);
+        let further_grads: SmallVec<[Option<Var>; 2]> =
+            grads[1..].iter().map(|grad| Some(graph.push(grad.clone()?))).collect();
         let mut operands: SmallVec<[Option<Operand<Var>>; 3]> = SmallVec::new();
         for (index, operand) in saved.operands.iter().enumerate() {
             let parent = &self.parents[index];
@@ -35,10 +45,13 @@ impl Record {
                 operand.map(|value| graph.push(Tensor::from_parts(value.clone(), parent.clone())))
             }));
         }
-        let output = saved
-            .output
-            .as_ref()
-            .map(|value| graph.push(Tensor::from_parts(value.clone(), Some(node.clone()))));
+        let several = self.results.len() > 1;
+        let outputs = saved.outputs.iter().enumerate().map(|(index, value)| {
+            let on_tape = value.meta.dtype.is_float();
+            let own = if several { Node::output(node, index) } else { Arc::clone(node) };
+            graph.push(Tensor::from_parts(Arc::clone(value), on_tape.then_some(own)))
+        });
+        let outputs: SmallVec<[Var; 2]> = outputs.collect();
         if options.retain_graph || options.create_graph {
             drop(guard);
         } else {
@@ -49,8 +62,10 @@ impl Record {
             grad,
             operands: &operands,
             metas: &self.metas,
-            output,
-            output_meta: self.output_meta,
+            further_grads: &further_grads,
+            output: outputs.first().copied(),
+            further: outputs.get(1..).unwrap_or_default(),
+            output_meta: self.results[0],
             attributes: &self.attributes,
         };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use gt_ir::instruction::{Operands, Results};
 use gt_ir::operation::Gradient;
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use smallvec::SmallVec;
@@ -27,6 +28,20 @@ impl Tensor {
     ) -> Result<Tensor> {
         let call = Call::gather(operation, operands);
         call.issue(session, operation, attributes)
+    }
+
+    /// As [`Tensor::apply`], for an operation with several results.
+    ///
+    /// # Errors
+    /// As for [`Tensor::apply`].
+    #[track_caller]
+    pub fn apply_several(
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Vec<Tensor>> {
+        Call::gather(operation, operands).issue_several(session, operation, attributes)
     }
 
     /// As [`Tensor::apply`], in the session of the first tensor, and only if there is room.
@@ -101,8 +116,59 @@ impl Call {
         attributes: Attributes,
     ) -> Result<Tensor> {
         let source = source::current();
+        let (metas, ids) = self.named(session, operation)?;
+        let meta = operation.check(&metas, &attributes)?;
+        let wants_grad = self.wants_grad && meta.dtype.is_float();
+        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
+        let work = operation.work(&metas, meta);
+        let results = Results::from_buf([meta]);
+        let id = session.issue(operation, ids, attributes, results, work, source);
+        let value = session.value(id, meta, source);
+        let node = wants_grad
+            .then(|| Node::record(operation, kept, &self.operands, std::slice::from_ref(&value)));
+        Ok(Tensor::from_parts(value, node))
+    }
+
+    /// As [`Call::issue`], for an operation with several results.
+    #[track_caller]
+    fn issue_several(
+        self,
+        session: &Session,
+        operation: &'static Operation,
+        attributes: Attributes,
+    ) -> Result<Vec<Tensor>> {
+        let source = source::current();
+        let (metas, ids) = self.named(session, operation)?;
+        let results = operation.results(&metas, &attributes)?;
+        let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.is_float());
+        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
+        let work = results.iter().map(|meta| operation.work(&metas, *meta)).sum();
+        let first = session.issue(operation, ids, attributes, results.clone(), work, source);
+        let values = results.iter().enumerate().map(|(index, meta)| {
+            session.value(first.after(index as u64), *meta, source)
+        });
+        let values: Vec<Arc<Value>> = values.collect();
+        if !wants_grad {
+            return Ok(values.into_iter().map(|value| Tensor::from_parts(value, None)).collect());
+        }
+        let node = Node::record(operation, kept, &self.operands, &values);
+        let outputs = values.into_iter().enumerate().map(|(index, value)| {
+            let on_tape = value.meta.dtype.is_float();
+            let node = on_tape.then(|| Node::output(&node, index));
+            Tensor::from_parts(value, node)
+        });
+        Ok(outputs.collect())
+    }
+
+    /// The operands' metas and ids.
+    #[inline]
+    fn named(
+        &self,
+        session: &Session,
+        operation: &'static Operation,
+    ) -> Result<(SmallVec<[Operand<Meta>; 3]>, Operands)> {
         let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
-        let mut ids = SmallVec::new();
+        let mut ids = Operands::new();
         for operand in &self.operands {
             if let Operand::Tensor((value, _)) = operand
                 && !value.session.is(session)
@@ -112,13 +178,7 @@ impl Call {
             metas.push(operand.map(|(value, _)| value.meta));
             ids.push(operand.map(|(value, _)| value.id));
         }
-        let meta = operation.check(&metas, &attributes)?;
-        let wants_grad = self.wants_grad && meta.dtype.is_float();
-        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
-        let work = operation.work(&metas, meta);
-        let value = session.issue(operation, ids, attributes, meta, work, source);
-        let node = wants_grad.then(|| Node::record(operation, kept, &self.operands, &value));
-        Ok(Tensor::from_parts(value, node))
+        Ok((metas, ids))
     }
 }
 

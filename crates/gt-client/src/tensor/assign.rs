@@ -1,6 +1,7 @@
 //! Changes in place, copies, and views without history. Values never change: a change in place
 //! gives a tensor another value (and node).
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use super::Tensor;
@@ -15,7 +16,7 @@ impl Tensor {
     /// A leaf that requires gradients, outside of no_grad; another shape or session; a dtype
     /// that this tensor's cannot hold.
     #[track_caller]
-    pub fn assign(&self, other: &Tensor, operation: &'static str) -> Result<()> {
+    pub fn assign(&self, other: &Tensor, operation: impl Display) -> Result<()> {
         let dtype = self.dtype();
         if !other.dtype().can_cast(dtype) {
             return Err(ClientError::usage(format!(
@@ -24,18 +25,17 @@ impl Tensor {
             )));
         }
         if other.shape() != self.shape() {
-            return Err(gt_ir::Error::ShapeMismatch {
-                operation,
-                given: other.shape(),
-                expected: format!("the tensor's own shape {}", self.shape()),
-            }
-            .into());
+            return Err(ClientError::usage(format!(
+                "{operation}: shape {} does not fit, expected the tensor's own shape {}",
+                other.shape(),
+                self.shape()
+            )));
         }
         let other = other.cast(dtype)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
         if !value.session.is(&state.value.session) {
-            return Err(two_sessions(operation, &state.value.session, &value.session));
+            return Err(two_sessions(&operation.to_string(), &state.value.session, &value.session));
         }
         let keeps_history = grad_enabled() && !self.bare;
         if keeps_history && state.node.as_ref().is_some_and(|node| node.is_leaf()) {

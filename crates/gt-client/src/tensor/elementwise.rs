@@ -1,7 +1,7 @@
 //! Elementwise operations.
 
 use gt_ir::instruction::Attribute;
-use gt_ir::ops::{binary, compare, nn, ternary, unary};
+use gt_ir::ops::{ternary, unary};
 use gt_ir::{DType, Operand, Scalar};
 use smallvec::smallvec;
 
@@ -25,55 +25,7 @@ impl<S: Into<Scalar>> From<S> for Value<'_> {
 #[derive(Clone, Copy)]
 pub struct Value<'a>(pub Operand<&'a Tensor>);
 
-macro_rules! unary_methods {
-    ($($name:ident => $operation:path),* $(,)?) => {
-        $(#[doc = concat!("`", stringify!($name), "` of each element.")]
-        #[track_caller]
-        pub fn $name(&self) -> Result<Tensor> {
-            self.apply_unary(&$operation, smallvec![])
-        })*
-    };
-}
-
-macro_rules! binary_methods {
-    ($($name:ident => $operation:path),* $(,)?) => {
-        $(#[doc = concat!("`", stringify!($name), "` of each pair of elements, broadcast.")]
-        #[track_caller]
-        pub fn $name<'a>(&self, other: impl Into<Value<'a>>) -> Result<Tensor> {
-            let operands = [Operand::Tensor(self), other.into().0];
-            Tensor::apply(&self.session(), &$operation, &operands, smallvec![])
-        })*
-    };
-}
-
 impl Tensor {
-    unary_methods! {
-        neg => unary::NEG, abs => unary::ABS, sign => unary::SIGN, exp => unary::EXP,
-        log => unary::LOG, log1p => unary::LOG1P, expm1 => unary::EXPM1, sqrt => unary::SQRT,
-        rsqrt => unary::RSQRT, sin => unary::SIN, cos => unary::COS, erf => unary::ERF,
-        sigmoid => unary::SIGMOID, tanh => unary::TANH, relu => unary::RELU,
-        floor => unary::FLOOR, ceil => unary::CEIL, round => unary::ROUND,
-        logical_not => unary::LOGICAL_NOT, bitwise_not => unary::BITWISE_NOT,
-        isnan => unary::ISNAN, silu => nn::SILU, softplus => nn::SOFTPLUS,
-    }
-
-    binary_methods! {
-        add => binary::ADD, sub => binary::SUB, mul => binary::MUL, div => binary::DIV,
-        floor_divide => binary::FLOOR_DIVIDE, remainder => binary::REMAINDER,
-        pow => binary::POW, maximum => binary::MAXIMUM, minimum => binary::MINIMUM,
-        bitwise_and => binary::BITWISE_AND, bitwise_or => binary::BITWISE_OR,
-        bitwise_xor => binary::BITWISE_XOR, eq => compare::EQ, ne => compare::NE,
-        lt => compare::LT, le => compare::LE, gt => compare::GT, ge => compare::GE,
-        logical_and => compare::LOGICAL_AND, logical_or => compare::LOGICAL_OR,
-        logical_xor => compare::LOGICAL_XOR,
-    }
-
-    /// x times the normal distribution function of x; `tanh` takes the approximate form.
-    #[track_caller]
-    pub fn gelu(&self, tanh: bool) -> Result<Tensor> {
-        self.apply_unary(&nn::GELU, smallvec![Attribute::Bool(tanh)])
-    }
-
     /// The values in another dtype; the tensor itself where it has that dtype already.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {

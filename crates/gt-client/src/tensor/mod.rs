@@ -2,6 +2,7 @@
 //!
 //! - [`create`]: from data, numbers, nothing, random numbers.
 //! - [`apply`]: issuing an operation and recording it on the tape.
+//! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
 //! - [`index`]: reading and writing parts.
 //! - [`assign`]: changes in place, copies, and views without history.
@@ -16,6 +17,7 @@ mod fetch;
 mod gradient;
 pub mod index;
 pub mod matmul;
+mod methods;
 mod placement;
 pub mod reduce;
 pub mod shape;

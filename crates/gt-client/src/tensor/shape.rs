@@ -54,12 +54,6 @@ impl Tensor {
         self.reshape(&dims)
     }
 
-    /// The axes in another order.
-    #[track_caller]
-    pub fn permute(&self, order: &[i64]) -> Result<Tensor> {
-        self.apply_unary(&ops::PERMUTE, smallvec![Attribute::ints(order)])
-    }
-
     /// Two axes exchanged.
     #[track_caller]
     pub fn transpose(&self, first: i64, second: i64) -> Result<Tensor> {
@@ -114,21 +108,6 @@ impl Tensor {
             })?;
         }
         self.apply_unary(&ops::EXPAND, smallvec![Attribute::ints(&target)])
-    }
-
-    #[track_caller]
-    pub fn flip(&self, over: &[i64]) -> Result<Tensor> {
-        self.apply_unary(&ops::FLIP, smallvec![Attribute::ints(over)])
-    }
-
-    #[track_caller]
-    pub fn tril(&self, diagonal: i64) -> Result<Tensor> {
-        self.apply_unary(&ops::TRIL, smallvec![Attribute::Int(diagonal)])
-    }
-
-    #[track_caller]
-    pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
-        self.apply_unary(&ops::TRIU, smallvec![Attribute::Int(diagonal)])
     }
 
     /// Tensors one after another along an axis.

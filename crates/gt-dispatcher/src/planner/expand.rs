@@ -85,16 +85,24 @@ impl Graph for Expansion<'_> {
         let output = self.catalogue.name();
         let value = |var: &Var| self.values[var.0 as usize];
         let metas: Metas = operands.iter().map(|operand| operand.map(|var| value(var).1)).collect();
-        let meta = operation.check(&metas, &attributes).expect("composites build valid operations");
+        let results = operation.results(&metas, &attributes);
+        let results = results.expect("composites build valid operations");
         let operands: Operands =
             operands.iter().map(|operand| operand.map(|var| value(var).0)).collect();
         let (source, signal) = (self.instruction.source, self.instruction.signal);
-        let results = smallvec![meta];
+        for _ in 1..results.len() {
+            self.catalogue.name();
+        }
+        let made = results.clone();
         let step = Instruction { operation, output, results, operands, attributes, source, signal };
         if let Err(error) = self.planner.run(self.catalogue, self.streams, step) {
             self.error = Some(error);
         }
-        self.push(output, meta)
+        let first = Var(self.values.len() as u32);
+        for (index, meta) in made.into_iter().enumerate() {
+            self.push(output.after(index as u64), meta);
+        }
+        first
     }
 
     fn meta(&self, var: Var) -> Meta {

@@ -108,7 +108,9 @@ impl Local<'_> {
         };
         let operation = self.instruction.operation;
         let run = |operation, output, operands, attributes| {
-            let results = smallvec![part_meta];
+            let block = |meta: &Meta| self.strategy.output.block(meta.shape, rank).shape;
+            let part = |meta: &Meta| Meta::new(meta.dtype, block(meta));
+            let results = self.instruction.results.iter().map(part).collect();
             emit::part(self.instruction, operation, output, results, operands, attributes)
         };
         let Some(average) = average else {

@@ -85,7 +85,8 @@ impl Planner {
     ) -> Result<(Wants, Operands), Arc<Failure>> {
         let metas = operand_metas(catalogue, instruction)?;
         let fail = |reason| failure(instruction, reason);
-        let meta = check(instruction, &metas).map_err(fail)?;
+        instruction.check(&metas).map_err(fail)?;
+        let meta = instruction.meta();
         let from_nothing = instruction.reads().next().is_none();
         let wanted = match self.wanted(catalogue, instruction.signal).map_err(fail)? {
             None if from_nothing => self.automatic(catalogue, meta),
@@ -158,8 +159,11 @@ impl Planner {
             && wanted.is_some_and(|wanted| wanted == strategy.output);
         let stays = stays_at.is_some_and(|layout| *layout == strategy.output);
         let combined = adds_up(catalogue, instruction, &strategy);
-        catalogue.put(name, meta, Arc::new(strategy.output), name);
-        catalogue.set_provenance(name, Provenance { placed: asked || stays, combined });
+        let layout = Arc::new(strategy.output);
+        for (name, meta) in instruction.outputs() {
+            catalogue.put(name, meta, Arc::clone(&layout), name);
+            catalogue.set_provenance(name, Provenance { placed: asked || stays, combined });
+        }
         for operand in instruction.operands.iter().filter_map(Operand::tensor) {
             catalogue.drop_combined(*operand, streams);
         }
@@ -315,22 +319,6 @@ fn choose(
         .collect();
     let (operation, operands) = (instruction.operation, &operands[..]);
     Candidates { operation, rule, operands, output, mesh, wanted, placed: stays_at }.best()
-}
-
-/// Infers an instruction's result, which must equal the declared one.
-fn check(instruction: &Instruction, metas: &Metas) -> Result<Meta, String> {
-    let meta = instruction
-        .operation
-        .check(metas, &instruction.attributes)
-        .map_err(|error| error.to_string())?;
-    match instruction.results.as_slice() {
-        [declared] if *declared == meta => Ok(meta),
-        [declared] => Err(format!(
-            "its result is declared as {} {}, and is {} {}",
-            declared.dtype, declared.shape, meta.dtype, meta.shape
-        )),
-        declared => Err(format!("{} results are declared, and it has 1", declared.len())),
-    }
 }
 
 /// Records an instruction, if an explanation is being recorded.

@@ -35,12 +35,22 @@ impl Program {
         let mut values = Values { program: self, inputs, made };
         for (index, unit) in self.units.iter().enumerate() {
             match unit {
+                // Made with the step that it belongs to.
+                Unit::Single(step) if self.plan.steps[*step as usize].is_further() => {}
                 Unit::Single(step) => {
                     let of = &self.plan.steps[*step as usize];
                     let operands = values.operands(of, index);
                     let attributes = attributes(of, values.inputs);
-                    let made = engine.run(of.operation, operands, &attributes, of.output)?;
-                    values.keep_step(*step, made);
+                    if of.operation.further.is_some() {
+                        let outputs = self.plan.results(*step as usize);
+                        let made = engine.run_several(of.operation, operands, &attributes, &outputs)?;
+                        for (place, made) in self.plan.places(*step as usize).into_iter().zip(made) {
+                            place.into_iter().for_each(|place| values.made[place] = Some(made.clone()));
+                        }
+                    } else {
+                        let made = engine.run(of.operation, operands, &attributes, of.output)?;
+                        values.keep_step(*step, made);
+                    }
                 }
                 Unit::Group(group) => values.run_group(engine, group, index)?,
             }

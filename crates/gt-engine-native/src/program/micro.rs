@@ -1,6 +1,6 @@
 //! What an elementwise operation does to a tile.
 
-use gt_ir::operation::{Family, bool};
+use gt_ir::operation::{Family, int};
 use gt_ir::ops::{binary as b, nn, ternary as t, unary as u};
 use gt_ir::{DType, Meta, Operand};
 use gt_worker::plan::{Plan, Step};
@@ -49,14 +49,14 @@ pub fn micro(plan: &Plan, step: &Step) -> Option<Micro> {
         }
         Lowering::Own(_) if id == t::WHERE.id => Some(Micro::new(ternary::choosing(output), 1)),
         Lowering::Own(_) if id == nn::GELU.id => {
-            same(unary::gelu_kernels(bool(&step.attributes, 0)), 16)
+            same(unary::gelu_kernels(int(&step.attributes, 0) == 1), 16)
         }
         // Integers may have no result, which is told before anything is computed.
         Lowering::Own(_) if !output.is_float() => None,
         Lowering::Own(_) if id == b::FLOOR_DIVIDE.id => same(&binary::FLOOR_DIVIDE, 4),
         Lowering::Own(_) if id == b::REMAINDER.id => same(&binary::REMAINDER, 4),
         Lowering::Own(_) if id == b::POW.id => same(binary::power_kernels(None), 16),
-        Lowering::Own(_) => None,
+        Lowering::Own(_) | Lowering::Several(_) => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gt_engine_native::NativeEngine;
+use gt_ir::instruction::Results;
 use gt_ir::message::{Failure, Message};
 use gt_ir::{
     Attribute, Attributes, Content, Create, DType, Instruction, LaneId, Meta, Operand, Operation,
@@ -84,13 +85,18 @@ impl Machine {
         let metas: Vec<Operand<Meta>> =
             operands.iter().map(|operand| operand.map(|id| self.metas[id])).collect();
         // What is not valid is declared as anything.
-        let result = operation.check(&metas, attributes);
-        let result = result.unwrap_or(Meta::new(DType::F32, Shape::SCALAR));
-        self.metas.insert(output, result);
+        let results = operation.results(&metas, attributes);
+        let anything = || [Meta::new(DType::F32, Shape::SCALAR)].into_iter().collect();
+        let results: Results = results.unwrap_or_else(|_| anything());
+        self.metas.insert(output, results[0]);
+        for meta in &results[1..] {
+            let further = self.id();
+            self.metas.insert(further, *meta);
+        }
         self.handle(WorkerCommand::Run(Arc::new(Instruction {
             operation,
             output,
-            results: [result].into_iter().collect(),
+            results,
             operands: operands.iter().copied().collect(),
             attributes: attributes.clone(),
             source: SourceId::default(),

@@ -86,6 +86,7 @@ fn every_operation_equals_the_reference() {
             let output = operation.check(&metas, &sample.attributes).unwrap();
             let context = format!("{operation:?} {sample:?}");
             let want = reference::compute(operation, &inputs, &sample.attributes, output);
+            let Some(want) = want else { continue };
             for layout in Layout::ALL {
                 let got = compute(&mut machine, operation, &inputs, &sample, layout);
                 assert_eq!(Meta::new(got.dtype, got.shape), output, "{context}");
@@ -179,6 +180,7 @@ fn large_tensors_equal_on_any_number_of_threads() {
             inputs.iter().map(|x| x.map(|data| Meta::new(data.dtype, data.shape))).collect();
         let output = operation.check(&metas, &sample.attributes).unwrap();
         let want = reference::compute(operation, &inputs, &sample.attributes, output);
+        let want = want.expect("these have references");
         for threads in [1, 2, 5] {
             let mut machine = Machine::new(threads);
             for layout in [Layout::Contiguous, Layout::Permuted] {

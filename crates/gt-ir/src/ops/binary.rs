@@ -6,14 +6,13 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Operand;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    Arity, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var,
-};
+use crate::operation::{Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, takes, face};
 use crate::sharding::{self, Sharding};
 
-const BINARY: Operation = Operation {
+pub(super) const BINARY: Operation = Operation {
     family: Family::Binary,
-    arity: Arity::Exactly(2),
+    parameters: &[takes::value("input"), takes::value("other")],
+    face: face::ELEMENTWISE,
     sharding: sharding::elementwise,
     ..Operation::base()
 };
@@ -23,15 +22,15 @@ const SUMS: Sharding = |call, output| {
     sharding::elementwise(call, output).linear_in(linear)
 };
 
-const NUMBERS: &[DType] =
+pub(super) const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
-const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
 
 fn wrong_dtype(call: &Call, given: DType, expected: &'static str) -> Error {
     Error::DTypeMismatch { operation: call.operation, given, expected }
 }
 
-fn no_bool(call: &Call) -> Result<Meta> {
+pub(super) fn no_bool(call: &Call) -> Result<Meta> {
     let meta = elementwise(call)?;
     if meta.dtype == DType::Bool {
         return Err(wrong_dtype(call, meta.dtype, "a number; for bool use |, & and ^"));
@@ -48,7 +47,7 @@ fn no_mask(call: &Call) -> Result<Meta> {
     elementwise(call)
 }
 
-fn whole(call: &Call) -> Result<Meta> {
+pub(super) fn whole(call: &Call) -> Result<Meta> {
     let meta = elementwise(call)?;
     if meta.dtype.category() == Category::Float {
         return Err(wrong_dtype(call, meta.dtype, "bool or an integer dtype"));

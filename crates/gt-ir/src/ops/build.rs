@@ -43,6 +43,11 @@ impl dyn Graph + '_ {
         matmul => matmul::MATMUL,
     }
 
+    /// An operation without attributes.
+    pub fn call(&mut self, operation: &'static Operation, operands: &[Value]) -> Var {
+        self.emit(operation, operands, smallvec![])
+    }
+
     pub fn shape(&self, a: Var) -> Shape {
         self.meta(a).shape
     }

@@ -3,13 +3,14 @@
 use super::infer::elementwise_bool;
 use super::sample::binary;
 use crate::dtype::DType;
-use crate::operation::{Arity, Family, Operation};
+use crate::operation::{Family, Operation, takes, face};
 use crate::sharding;
 
 /// Operands are compared in their promoted dtype.
 const COMPARE: Operation = Operation {
     family: Family::Binary,
-    arity: Arity::Exactly(2),
+    parameters: &[takes::value("input"), takes::value("other")],
+    face: face::ELEMENTWISE,
     infer: elementwise_bool,
     sharding: sharding::elementwise,
     samples: || {

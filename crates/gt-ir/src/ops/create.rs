@@ -5,12 +5,12 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::instruction::Attributes;
-use crate::operation::{Arity, AttributeKind, Call, Family, Meta, Operation, attribute};
+use crate::operation::{Call, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{LocalPart, created, localize_shape};
 
 const CREATE: Operation =
-    Operation { family: Family::Create, arity: Arity::Exactly(0), ..Operation::base() };
+    Operation { family: Family::Create, ..Operation::base() };
 
 /// The shape in attribute `index`.
 fn shape_attribute(call: &Call, index: usize) -> Result<Shape> {
@@ -57,11 +57,7 @@ pub static FULL: Operation = Operation {
     id: 1,
     name: "full",
     doc: "A tensor of `shape` filled with a number.",
-    arity: Arity::Exactly(1),
-    attributes: &[
-        attribute("shape", AttributeKind::Ints),
-        attribute("dtype", AttributeKind::DType),
-    ],
+    parameters: &[takes::value("fill_value"), takes::ints("size"), takes::dtype("dtype")],
     infer: infer_shaped,
     samples: || {
         DType::ALL
@@ -80,10 +76,11 @@ pub static ARANGE: Operation = Operation {
     id: 2,
     name: "arange",
     doc: "`length` numbers from `start` in steps of `step`: element i is start + i * step.",
-    arity: Arity::Exactly(2),
-    attributes: &[
-        attribute("length", AttributeKind::Int),
-        attribute("dtype", AttributeKind::DType),
+    parameters: &[
+        takes::value("start"),
+        takes::value("step"),
+        takes::int("length"),
+        takes::dtype("dtype"),
     ],
     infer: |call| {
         Ok(Meta::new(
@@ -110,10 +107,11 @@ pub static LINSPACE: Operation = Operation {
     id: 3,
     name: "linspace",
     doc: "`length` numbers evenly from `start` to `end`, both included.",
-    arity: Arity::Exactly(2),
-    attributes: &[
-        attribute("length", AttributeKind::Int),
-        attribute("dtype", AttributeKind::DType),
+    parameters: &[
+        takes::value("start"),
+        takes::value("end"),
+        takes::int("length"),
+        takes::dtype("dtype"),
     ],
     infer: |call| {
         Ok(Meta::new(
@@ -139,11 +137,7 @@ pub static EYE: Operation = Operation {
     id: 4,
     name: "eye",
     doc: "Ones on the main diagonal of `rows` x `columns`, zeros elsewhere.",
-    attributes: &[
-        attribute("rows", AttributeKind::Int),
-        attribute("columns", AttributeKind::Int),
-        attribute("dtype", AttributeKind::DType),
-    ],
+    parameters: &[takes::int("n"), takes::int("m"), takes::dtype("dtype")],
     infer: |call| {
         let shape = Shape::new(&[length_attribute(call, 0)?, length_attribute(call, 1)?])?;
         Ok(Meta::new(call.dtype(2).unwrap_or(DType::F32), shape))
@@ -207,11 +201,12 @@ fn localize_random(attributes: &Attributes, part: &LocalPart) -> Attributes {
 /// The seed and the instruction's number are operands, so that neither is part of a program's
 /// structure.
 const RANDOM: Operation = Operation {
-    arity: Arity::Exactly(2),
-    attributes: &[
-        attribute("shape", AttributeKind::Ints),
-        attribute("dtype", AttributeKind::DType),
-        attribute("part", AttributeKind::Ints),
+    parameters: &[
+        takes::value("seed"),
+        takes::value("instruction"),
+        takes::ints("size"),
+        takes::dtype("dtype"),
+        takes::ints("part"),
     ],
     sharding: created,
     localize: Some(localize_random),
@@ -252,7 +247,15 @@ pub static RANDINT: Operation = Operation {
     id: 7,
     name: "randint",
     doc: "Whole numbers, uniform on low..high, from (seed, instruction number, element, low, high).",
-    arity: Arity::Exactly(4),
+    parameters: &[
+        takes::value("seed"),
+        takes::value("instruction"),
+        takes::value("low"),
+        takes::value("high"),
+        takes::ints("size"),
+        takes::dtype("dtype"),
+        takes::ints("part"),
+    ],
     infer: |call| {
         let meta = infer_shaped(call)?;
         check_part(call, meta.shape)?;

@@ -5,17 +5,13 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    Arity, AttributeKind, Call, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand,
-    attribute,
-};
+use crate::operation::{Call, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, takes, face};
 use crate::shape::axis;
 use crate::sharding::{Reduction, Rule, elementwise, shape_of};
 
 /// Indices out of range are errors on the worker, where their values are known.
 const INDEX: Operation = Operation {
     family: Family::Index,
-    attributes: &[attribute("axis", AttributeKind::Int)],
     ..Operation::base()
 };
 
@@ -39,11 +35,11 @@ fn index_operand(call: &Call) -> Result<Meta> {
     Err(Error::DTypeMismatch { operation: call.operation, given: index.dtype, expected })
 }
 
-fn mismatch(call: &Call, meta: Meta, expected: String) -> Error {
+pub(super) fn mismatch(call: &Call, meta: Meta, expected: String) -> Error {
     Error::ShapeMismatch { operation: call.operation, given: meta.shape, expected }
 }
 
-fn same_dtype(call: &Call, meta: Meta, source: Meta) -> Result<()> {
+pub(super) fn same_dtype(call: &Call, meta: Meta, source: Meta) -> Result<()> {
     if meta.dtype == source.dtype {
         return Ok(());
     }
@@ -52,7 +48,7 @@ fn same_dtype(call: &Call, meta: Meta, source: Meta) -> Result<()> {
 }
 
 /// gather and scatter: the index has the tensor's rank, and may be longer only along the axis.
-fn check_pointwise(call: &Call) -> Result<(Meta, Meta)> {
+pub(super) fn check_pointwise(call: &Call) -> Result<(Meta, Meta)> {
     let (meta, index) = (call.tensor(0)?, index_operand(call)?);
     let along = axis(call.int(0), meta.shape.rank(), call.operation)?;
     let fits = index.shape.rank() == meta.shape.rank()
@@ -90,7 +86,8 @@ pub static GATHER: Operation = Operation {
     id: 95,
     name: "gather",
     doc: "the values at an index along an axis: `out[i][j] = x[index[i][j]][j]` for axis 0",
-    arity: Arity::Exactly(2),
+    parameters: &[takes::tensor("input"), takes::dim("dim"), takes::tensor("index")],
+    face: face::BOTH,
     infer: |call| {
         let (meta, index) = check_pointwise(call)?;
         Ok(Meta::new(meta.dtype, index.shape))
@@ -134,7 +131,12 @@ pub static SCATTER_ADD: Operation = Operation {
     id: 96,
     name: "scatter_add",
     doc: "values added at an index along an axis: `x[index[i][j]][j] += source[i][j]` for axis 0",
-    arity: Arity::Exactly(3),
+    parameters: &[
+        takes::tensor("input"),
+        takes::dim("dim"),
+        takes::tensor("index"),
+        takes::tensor("src"),
+    ],
     infer: |call| {
         let (meta, index) = check_pointwise(call)?;
         let source = call.tensor(2)?;
@@ -180,7 +182,8 @@ pub static INDEX_SELECT: Operation = Operation {
     id: 97,
     name: "index_select",
     doc: "whole rows (or slices along an axis) in the order an index names",
-    arity: Arity::Exactly(2),
+    parameters: &[takes::tensor("input"), takes::dim("dim"), takes::tensor("index")],
+    face: face::BOTH,
     infer: |call| {
         let (meta, index, along) = check_rows(call)?;
         Ok(Meta::new(meta.dtype, meta.shape.with(along, index.shape[0])))
@@ -217,7 +220,12 @@ pub static INDEX_ADD: Operation = Operation {
     id: 98,
     name: "index_add",
     doc: "rows added at an index along an axis",
-    arity: Arity::Exactly(3),
+    parameters: &[
+        takes::tensor("input"),
+        takes::dim("dim"),
+        takes::tensor("index"),
+        takes::tensor("source"),
+    ],
     infer: infer_rows_from,
     gradient: Each(&[
         |_, s| s.grad,
@@ -250,7 +258,13 @@ pub static INDEX_COPY: Operation = Operation {
     id: 99,
     name: "index_copy",
     doc: "rows replaced at an index along an axis; of equal indices the last counts",
-    arity: Arity::Exactly(3),
+    parameters: &[
+        takes::tensor("input"),
+        takes::dim("dim"),
+        takes::tensor("index"),
+        takes::tensor("source"),
+    ],
+    face: face::ELEMENTWISE,
     infer: infer_rows_from,
     gradient: Each(&[
         |g, s| {
@@ -281,7 +295,7 @@ pub static WRAP_INDEX: Operation = Operation {
     id: 100,
     name: "wrap_index",
     doc: "indices counted from the front (negative ones count from the back), or an error",
-    attributes: &[attribute("length", AttributeKind::Int)],
+    parameters: &[takes::tensor("input"), takes::int("length")],
     infer: |call| {
         let meta = call.tensor(0)?;
         if meta.dtype.is_float() || meta.dtype == DType::Bool {
@@ -306,7 +320,7 @@ pub static WRAP_INDEX: Operation = Operation {
     ..INDEX
 };
 
-fn the_axis(call: &Call) -> usize {
+pub(super) fn the_axis(call: &Call) -> usize {
     axis(call.int(0), shape_of(call, 0).rank(), call.operation).expect("checked by infer")
 }
 

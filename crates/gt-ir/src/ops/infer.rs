@@ -62,6 +62,16 @@ pub fn elementwise_bool(call: &Call) -> Result<Meta> {
     Ok(Meta::new(DType::Bool, broadcast(call)?))
 }
 
+/// Elementwise on floats alone, in the promoted dtype.
+pub fn number(call: &Call) -> Result<Meta> {
+    let meta = elementwise(call)?;
+    if meta.dtype.is_float() {
+        return Ok(meta);
+    }
+    let expected = "a float dtype; cast with .to(gt.float32)";
+    Err(crate::Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected })
+}
+
 /// The float dtype in which values of `dtype` are computed.
 pub fn to_float(dtype: DType) -> DType {
     if dtype.category() == Category::Float { dtype } else { DType::F32 }

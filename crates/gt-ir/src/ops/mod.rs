@@ -7,15 +7,21 @@ pub mod binary;
 pub mod build;
 pub mod compare;
 pub mod create;
+pub mod cumulative;
+pub mod further;
 pub mod index;
 pub mod infer;
 pub mod matmul;
 pub mod nn;
+pub mod order;
+pub mod parts;
 pub mod reduce;
 pub mod sample;
+pub mod scatter;
 pub mod shape;
 pub mod slice;
 pub mod ternary;
+pub mod trigonometry;
 pub mod unary;
 
 use crate::operation::Operation;
@@ -93,6 +99,49 @@ pub const ALL: &[&Operation] = &[
     &reduce::ANY,
     &reduce::ALL,
     &reduce::CUMSUM,
+    // trigonometry
+    &trigonometry::TAN,
+    &trigonometry::ASIN,
+    &trigonometry::ACOS,
+    &trigonometry::ATAN,
+    &trigonometry::SINH,
+    &trigonometry::COSH,
+    &trigonometry::ASINH,
+    &trigonometry::ACOSH,
+    &trigonometry::ATANH,
+    &trigonometry::LOG2,
+    &trigonometry::LOG10,
+    &trigonometry::EXP2,
+    &trigonometry::ATAN2,
+    &trigonometry::HYPOT,
+    // parts
+    &parts::TRUNC,
+    &parts::SIGNBIT,
+    &parts::FMOD,
+    &parts::COPYSIGN,
+    &parts::NEXTAFTER,
+    &parts::GCD,
+    &parts::LCM,
+    &parts::BITWISE_LEFT_SHIFT,
+    &parts::BITWISE_RIGHT_SHIFT,
+    &parts::FMAX,
+    &parts::FMIN,
+    &parts::FREXP,
+    // order
+    &order::SORT,
+    &order::TOPK,
+    &order::MAX_ALONG,
+    &order::MIN_ALONG,
+    &order::CUMMAX,
+    &order::CUMMIN,
+    // scatter
+    &scatter::SCATTER,
+    &scatter::SCATTER_REDUCE,
+    // cumulative
+    &cumulative::CUMPROD,
+    &cumulative::LOGCUMSUMEXP,
+    // further
+    &further::FURTHER,
     // matmul
     &matmul::MATMUL,
     // shape
@@ -122,9 +171,12 @@ pub const ALL: &[&Operation] = &[
     &nn::SOFTPLUS,
 ];
 
+/// Ids are below this.
+pub const MOST: usize = 512;
+
 /// [`ALL`] by id.
-pub(crate) static BY_ID: [Option<&'static Operation>; 128] = {
-    let mut table: [Option<&'static Operation>; 128] = [None; 128];
+pub(crate) static BY_ID: [Option<&'static Operation>; MOST] = {
+    let mut table: [Option<&'static Operation>; MOST] = [None; MOST];
     let mut index = 0;
     while index < ALL.len() {
         let id = ALL[index].id as usize;

@@ -1,6 +1,7 @@
 //! Composite operations of neural networks: one instruction each, so that an engine may fuse them;
 //! expanded for engines that do not lower them.
 
+use super::reduce::OVER;
 use super::infer::{elementwise_float, to_float};
 use super::sample::{sample, tensor, unary};
 use crate::dtype::DType;
@@ -8,10 +9,7 @@ use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    AttributeKind, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, attribute,
-    int, ints,
-};
+use crate::operation::{Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, int, ints, takes, face, Default};
 use crate::shape::{axes, axis};
 use crate::sharding;
 
@@ -32,7 +30,8 @@ fn float_tensor(call: &Call) -> Result<Meta> {
 
 const ALONG: Operation = Operation {
     family: Family::Reduce,
-    attributes: &[attribute("axis", AttributeKind::Int)],
+    parameters: &[takes::tensor("input"), takes::dim("dim")],
+    face: face::BOTH | face::FUNCTIONAL,
     infer: |call| {
         let meta = float_tensor(call)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;
@@ -121,10 +120,8 @@ pub static LOGSUMEXP: Operation = Operation {
     name: "logsumexp",
     family: Family::Reduce,
     doc: "the logarithm of the sum of exp(x), over axes",
-    attributes: &[
-        attribute("axes", AttributeKind::Ints),
-        attribute("keepdims", AttributeKind::Bool),
-    ],
+    parameters: OVER,
+    face: face::BOTH,
     infer: |call| {
         let meta = float_tensor(call)?;
         let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
@@ -182,6 +179,8 @@ pub static LOGSUMEXP: Operation = Operation {
 
 const ACTIVATION: Operation = Operation {
     family: Family::Unary,
+    parameters: &[takes::tensor("input")],
+    face: face::ELEMENTWISE | face::FUNCTIONAL,
     infer: elementwise_float,
     sharding: sharding::elementwise,
     ..Operation::base()
@@ -195,16 +194,19 @@ pub static GELU: Operation = Operation {
     id: 108,
     name: "gelu",
     doc: "x times the normal distribution function of x, exact or in its tanh form",
-    attributes: &[attribute("tanh", AttributeKind::Bool)],
+    parameters: &[
+        takes::tensor("input"),
+        takes::choice("approximate", &["none", "tanh"]).or(Default::Word("none")),
+    ],
     gradient: Each(&[|g, s| {
         let slope =
-            if s.bool(0) { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };
+            if s.int(0) == 1 { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };
         g.mul(s.grad, slope)
     }]),
     saves: FIRST,
     body: Composite(|g, operands, attributes| {
         let x = the_tensor(operands);
-        let share = if crate::operation::bool(attributes, 0) {
+        let share = if int(attributes, 0) == 1 {
             let (tanh, _) = gelu_tanh(g, x);
             tanh
         } else {
@@ -218,9 +220,9 @@ pub static GELU: Operation = Operation {
     samples: || {
         let mut samples = Vec::new();
         for &dtype in FLOATS {
-            for form in [false, true] {
+            for form in [0, 1] {
                 samples
-                    .push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Bool(form)]));
+                    .push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Int(form)]));
             }
         }
         samples

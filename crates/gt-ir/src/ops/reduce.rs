@@ -5,20 +5,22 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    AttributeKind, Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var,
-    attribute,
-};
+use crate::operation::{Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, takes, face, Default, Parameter};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduction};
 
-/// `axes` empty means all of them.
+/// A tensor, the axes that are reduced (none for all), and whether they stay with length 1.
+pub(super) const OVER: &[Parameter] = &[
+    takes::tensor("input"),
+    takes::dims("dim").or(Default::None),
+    takes::flag("keepdim").or(Default::Bool(false)),
+];
+
+/// `dim` empty means all axes.
 const REDUCE: Operation = Operation {
     family: Family::Reduce,
-    attributes: &[
-        attribute("axes", AttributeKind::Ints),
-        attribute("keepdims", AttributeKind::Bool),
-    ],
+    parameters: OVER,
+    face: face::BOTH,
     ..Operation::base()
 };
 
@@ -40,7 +42,7 @@ fn reduced_shape(call: &Call, may_be_empty: bool) -> Result<(Meta, Shape)> {
 }
 
 /// Sums of bool and integers are int64.
-fn widened(dtype: DType) -> DType {
+pub(super) fn widened(dtype: DType) -> DType {
     if dtype.is_exact() { DType::I64 } else { dtype }
 }
 
@@ -237,10 +239,11 @@ pub static ARGMIN: Operation = Operation {
 };
 
 const SPREAD: Operation = Operation {
-    attributes: &[
-        attribute("axes", AttributeKind::Ints),
-        attribute("keepdims", AttributeKind::Bool),
-        attribute("correction", AttributeKind::Int),
+    parameters: &[
+        takes::tensor("input"),
+        takes::dims("dim").or(Default::None),
+        takes::flag("keepdim").or(Default::Bool(false)),
+        takes::int("correction").or(Default::Int(1)),
     ],
     infer: infer_float,
     samples: || {
@@ -350,7 +353,7 @@ pub static CUMSUM: Operation = Operation {
     id: 76,
     name: "cumsum",
     doc: "sums of all values up to each, along an axis; int64 for bool and integers",
-    attributes: &[attribute("axis", AttributeKind::Int)],
+    parameters: &[takes::tensor("input"), takes::dim("dim")],
     infer: |call| {
         let meta = call.tensor(0)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;

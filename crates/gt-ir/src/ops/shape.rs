@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Arity, AttributeKind, Body, Call, Family, Meta, Operation, attribute};
+use crate::operation::{Body, Call, Family, Meta, Operation, takes, face, Default};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{LocalPart, Rule, Run, elementwise, localize_shape, shape_of};
 
@@ -38,7 +38,7 @@ pub static RESHAPE: Operation = Operation {
     id: 85,
     name: "reshape",
     doc: "the same values in row-major order under another shape",
-    attributes: &[attribute("shape", AttributeKind::Ints)],
+    parameters: &[takes::tensor("input"), takes::size("shape")],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
         if meta.shape.numel() != to.numel() {
@@ -66,7 +66,8 @@ pub static PERMUTE: Operation = Operation {
     id: 86,
     name: "permute",
     doc: "the axes in another order",
-    attributes: &[attribute("order", AttributeKind::Ints)],
+    parameters: &[takes::tensor("input"), takes::size("dims")],
+    face: face::BOTH,
     infer: |call| {
         let meta = call.tensor(0)?;
         let rank = meta.shape.rank();
@@ -122,7 +123,7 @@ pub static EXPAND: Operation = Operation {
     id: 87,
     name: "expand",
     doc: "axes of length 1 repeated, new ones put in front",
-    attributes: &[attribute("shape", AttributeKind::Ints)],
+    parameters: &[takes::tensor("input"), takes::size("size")],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
         if !meta.shape.expands_to(&to) {
@@ -151,6 +152,7 @@ pub static PLACE: Operation = Operation {
     id: 94,
     name: "place",
     doc: "the same values, placed as the scope's signal says",
+    parameters: &[takes::tensor("input")],
     infer: |call| call.tensor(0),
     gradient: Each(&[|g, s| g.emit(&PLACE, &[s.grad.into()], s.attributes.clone())]),
     sharding: |call, output| elementwise(call, output).linear_in(&[1]),
@@ -163,7 +165,8 @@ pub static FLIP: Operation = Operation {
     id: 88,
     name: "flip",
     doc: "the values in reverse along axes",
-    attributes: &[attribute("axes", AttributeKind::Ints)],
+    parameters: &[takes::tensor("input"), takes::size("dims")],
+    face: face::BOTH,
     infer: |call| {
         let meta = call.tensor(0)?;
         axes(call.ints(0), meta.shape.rank(), "flip")?;
@@ -191,8 +194,7 @@ pub static CAT: Operation = Operation {
     name: "cat",
     family: Family::Concat,
     doc: "tensors one after another along an axis",
-    arity: Arity::AtLeast(1),
-    attributes: &[attribute("axis", AttributeKind::Int)],
+    parameters: &[takes::tensors("tensors"), takes::dim("dim").or(Default::Int(0))],
     infer: |call| {
         let first = call.tensor(0)?;
         let along = axis(call.int(0), first.shape.rank(), "cat")?;
@@ -252,7 +254,8 @@ pub static CAT: Operation = Operation {
 
 const TRIANGLE: Operation = Operation {
     family: Family::Index,
-    attributes: &[attribute("diagonal", AttributeKind::Int)],
+    parameters: &[takes::tensor("input"), takes::int("diagonal").or(Default::Int(0))],
+    face: face::ELEMENTWISE,
     infer: |call| {
         let meta = call.tensor(0)?;
         if meta.shape.rank() < 2 {

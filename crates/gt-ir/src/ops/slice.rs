@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Arity, AttributeKind, Call, Family, Meta, Operation, attribute, varying};
+use crate::operation::{Call, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{LocalPart, shape_of};
 
@@ -49,10 +49,11 @@ fn region(call: &Call, meta: &Meta) -> Result<Shape> {
 
 const SLICING: Operation = Operation {
     family: Family::Slice,
-    attributes: &[
-        varying("starts", AttributeKind::Ints),
-        attribute("sizes", AttributeKind::Ints),
-        attribute("steps", AttributeKind::Ints),
+    parameters: &[
+        takes::tensor("input"),
+        takes::ints("starts").varying(),
+        takes::ints("sizes"),
+        takes::ints("steps"),
     ],
     ..Operation::base()
 };
@@ -98,7 +99,13 @@ pub static SLICE_ASSIGN: Operation = Operation {
     id: 90,
     name: "slice_assign",
     doc: "the first tensor with a region of it replaced by the second, which broadcasts",
-    arity: Arity::Exactly(2),
+    parameters: &[
+        takes::tensor("input"),
+        takes::tensor("src"),
+        takes::ints("starts").varying(),
+        takes::ints("sizes"),
+        takes::ints("steps"),
+    ],
     infer: |call| {
         let meta = call.tensor(0)?;
         let shape = region(call, &meta)?;

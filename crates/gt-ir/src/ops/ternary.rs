@@ -5,12 +5,12 @@ use super::sample::{number, sample, tensor};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
-use crate::operation::{Arity, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD};
+use crate::operation::{FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, takes};
 use crate::sharding;
 
 const TERNARY: Operation = Operation {
     family: Family::Ternary,
-    arity: Arity::Exactly(3),
+    parameters: &[takes::value("input"), takes::value("a"), takes::value("b")],
     sharding: sharding::elementwise,
     ..Operation::base()
 };

@@ -6,19 +6,23 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    AttributeKind, Call, FIRST, Family, Meta, OUTPUT, Operation, attribute, dtype,
-};
+use crate::operation::{Call, FIRST, Family, Meta, OUTPUT, Operation, dtype, takes, face};
 use crate::sharding::{self, Sharding};
 
-const UNARY: Operation =
-    Operation { family: Family::Unary, sharding: sharding::elementwise, ..Operation::base() };
+pub(super) const UNARY: Operation =
+    Operation {
+    family: Family::Unary,
+    parameters: &[takes::tensor("input")],
+    face: face::ELEMENTWISE,
+    sharding: sharding::elementwise,
+    ..Operation::base()
+};
 
 /// Elementwise, and linear.
 const LINEAR: Sharding = |call, output| sharding::elementwise(call, output).linear_in(&[1]);
 
-const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
-const NUMBERS: &[DType] = &[
+pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+pub(super) const NUMBERS: &[DType] = &[
     DType::F32,
     DType::F64,
     DType::F16,
@@ -28,7 +32,7 @@ const NUMBERS: &[DType] = &[
     DType::I16,
     DType::I8,
 ];
-const MIXED: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::Bool];
+pub(super) const MIXED: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::Bool];
 
 fn not_bool(call: &Call) -> Result<Meta> {
     let meta = elementwise(call)?;
@@ -46,7 +50,8 @@ pub static CAST: Operation = Operation {
     id: 10,
     name: "cast",
     doc: "The values in another dtype; floats are cut towards zero for integers.",
-    attributes: &[attribute("dtype", AttributeKind::DType)],
+    parameters: &[takes::tensor("input"), takes::dtype("dtype")],
+    face: face::HIDDEN,
     infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
     gradient: Each(&[|g, s| g.cast(s.grad, s.meta(0).dtype)]),
     sharding: |call, output| {
@@ -246,6 +251,7 @@ pub static SIGMOID: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, -4.0, 4.0),
+    face: face::ELEMENTWISE | face::FUNCTIONAL,
     ..UNARY
 };
 
@@ -261,6 +267,7 @@ pub static TANH: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, -2.0, 2.0),
+    face: face::ELEMENTWISE | face::FUNCTIONAL,
     ..UNARY
 };
 
@@ -275,6 +282,7 @@ pub static RELU: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(NUMBERS, -3.0, 3.0),
+    face: face::ELEMENTWISE | face::FUNCTIONAL,
     ..UNARY
 };
 

@@ -304,7 +304,7 @@ impl Template {
 /// all others are part of the structure.
 #[inline]
 pub fn varying_attribute(operation: &Operation) -> Option<usize> {
-    operation.attributes.iter().position(|attribute| attribute.varies)
+    operation.varying_attribute()
 }
 
 /// The elements of the varying attribute.

@@ -7,6 +7,7 @@
 
 mod collectives;
 mod compiler;
+pub mod native;
 mod plan;
 mod program;
 mod watch;
@@ -222,27 +223,28 @@ impl Engine for PythonEngine {
         let mut plan = Plan::new(metas.collect());
         plan.outputs.push(plan.inputs.len() as u32);
         plan.steps.push(step);
-        let key = plan.key();
-        let mut given: SmallVec<[Given<Held>; 4]> = operands
-            .into_iter()
-            .map(|operand| match operand {
-                Operand::Tensor(tensor) => Given::Tensor(tensor),
-                Operand::Scalar(scalar) => Given::Number(scalar),
-            })
-            .collect();
-        if self.singles.len() >= SINGLES {
-            self.singles.clear();
-        }
-        let mut program = match self.singles.remove(&key) {
-            Some(program) => program,
-            None => Program::new(&self.classes, &self.name, &self.tally, &plan, Settings::plain())
-                .map_err(explain)?,
-        };
-        let at_work = self.watch.begin();
-        let made = program.launch(&self.object, &self.classes, &mut given);
-        drop(at_work);
-        self.singles.insert(key, program);
-        made?.pop().ok_or_else(|| EngineError::Other("the engine gave nothing".into()))
+        let made = self.run_single(&plan, operands)?.pop();
+        made.ok_or_else(|| EngineError::Other("the engine gave nothing".into()))
+    }
+
+    fn run_several(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Held>,
+        attributes: &Attributes,
+        outputs: &[Meta],
+    ) -> Result<Vec<Held>, EngineError> {
+        let metas = operands.iter().map(|operand| match operand {
+            Operand::Scalar(scalar) => Input::Number(*scalar),
+            Operand::Tensor(tensor) => Input::Tensor { meta: tensor.meta, dies: false },
+        });
+        let sources = (0..operands.len() as u32).map(Operand::Tensor).collect();
+        let mut plan = Plan::new(metas.collect());
+        let (lowers, varying) = (|_: &'static Operation| true, SmallVec::new());
+        let first = plan.push(&lowers, operation, sources, attributes.clone(), varying);
+        let first = first.map_err(|error| EngineError::Other(error.to_string()))?;
+        plan.outputs.extend(first..first + outputs.len() as u32);
+        self.run_single(&plan, operands)
     }
 
     fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
@@ -308,6 +310,37 @@ impl Engine for PythonEngine {
         if let Some(collectives) = &self.collectives {
             Python::attach(|py| collectives.leave(py, worker));
         }
+    }
+}
+
+impl PythonEngine {
+    /// Runs a plan of one operation, which is kept for the next time.
+    fn run_single(
+        &mut self,
+        plan: &Plan,
+        operands: Operands<Held>,
+    ) -> Result<Vec<Held>, EngineError> {
+        let key = plan.key();
+        let mut given: SmallVec<[Given<Held>; 4]> = operands
+            .into_iter()
+            .map(|operand| match operand {
+                Operand::Tensor(tensor) => Given::Tensor(tensor),
+                Operand::Scalar(scalar) => Given::Number(scalar),
+            })
+            .collect();
+        if self.singles.len() >= SINGLES {
+            self.singles.clear();
+        }
+        let mut program = match self.singles.remove(&key) {
+            Some(program) => program,
+            None => Program::new(&self.classes, &self.name, &self.tally, plan, Settings::plain())
+                .map_err(explain)?,
+        };
+        let at_work = self.watch.begin();
+        let made = program.launch(&self.object, &self.classes, &mut given);
+        drop(at_work);
+        self.singles.insert(key, program);
+        made
     }
 }
 

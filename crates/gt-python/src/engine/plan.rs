@@ -1,11 +1,13 @@
 //! Plans as Python objects.
 
+use gt::ir::ops::further::FURTHER;
 use gt::ir::template::varying_attribute;
 use gt::ir::{Attribute, DType, Meta, Operand, Scalar, Shape};
 use gt::worker::plan::{Input, Plan, Step};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use rustc_hash::FxHashMap;
 
 /// The classes of `gt.engines.engine`.
 pub struct Classes {
@@ -66,8 +68,15 @@ impl Classes {
         let given = plan.inputs.len();
         let mut numbers: Vec<usize> = (0..given).collect();
         let mut next = given + constants.len() + random.len();
-        for (index, _) in steps() {
+        // What an operation with several results gives is one value there, a tuple; each result is
+        // taken out of it by a step of its own.
+        let mut tuples: FxHashMap<usize, usize> = FxHashMap::default();
+        for (index, step) in steps() {
             let place = random.iter().position(|&other| other == index);
+            if step.operation.further.is_some() {
+                tuples.insert(given + index, next);
+                next += 1;
+            }
             numbers.push(match place {
                 Some(place) => given + constants.len() + place,
                 None => {
@@ -89,8 +98,9 @@ impl Classes {
         }
         let mut made = Vec::new();
         let mut constant = given;
-        for step in plan.steps.iter().filter(|step| !is_random(step)) {
+        for (index, step) in steps().filter(|(_, step)| !is_random(step)) {
             let operands = step.operands.iter().map(|source| match source {
+                Operand::Tensor(value) if step.is_further() => tuples[&(*value as usize)],
                 Operand::Tensor(value) => numbers[*value as usize],
                 Operand::Scalar(_) => {
                     constant += 1;
@@ -102,8 +112,14 @@ impl Classes {
             let operands = PyTuple::new(py, operands)?;
             let attributes = self.attributes(py, step)?;
             let output = self.to_meta(py, &step.output)?;
-            let given = (step.operation.name, operands, attributes, output);
-            made.push(self.step.bind(py).call1(given)?);
+            let arguments = (step.operation.name, operands, attributes, &output);
+            made.push(self.step.bind(py).call1(arguments)?);
+            if let Some(tuple) = tuples.get(&(given + index)) {
+                let place = PyDict::new(py);
+                place.set_item("index", 0)?;
+                let arguments = (FURTHER.name, (*tuple,), place, output);
+                made.push(self.step.bind(py).call1(arguments)?);
+            }
         }
         let outputs = plan.outputs.iter().map(|value| numbers[*value as usize]);
         let outputs = PyTuple::new(py, outputs.collect::<Vec<_>>())?;
@@ -117,19 +133,22 @@ impl Classes {
     fn attributes<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyDict>> {
         let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
         let dict = PyDict::new(py);
-        let specs = step.operation.attributes.iter().zip(&step.attributes).enumerate();
-        for (index, (spec, attribute)) in specs {
+        for (index, (of, attribute)) in step.operation.named(&step.attributes).enumerate() {
             if varies == Some(index) {
                 continue;
             }
+            if let Some(word) = of.word(attribute) {
+                dict.set_item(of.name, word)?;
+                continue;
+            }
             match attribute {
-                Attribute::None => dict.set_item(spec.name, py.None())?,
-                Attribute::Int(value) => dict.set_item(spec.name, value)?,
-                Attribute::Float(value) => dict.set_item(spec.name, value)?,
-                Attribute::Bool(value) => dict.set_item(spec.name, value)?,
-                Attribute::DType(dtype) => dict.set_item(spec.name, dtype.name())?,
+                Attribute::None => dict.set_item(of.name, py.None())?,
+                Attribute::Int(value) => dict.set_item(of.name, value)?,
+                Attribute::Float(value) => dict.set_item(of.name, value)?,
+                Attribute::Bool(value) => dict.set_item(of.name, value)?,
+                Attribute::DType(dtype) => dict.set_item(of.name, dtype.name())?,
                 Attribute::Ints(values) => {
-                    dict.set_item(spec.name, PyTuple::new(py, values.iter())?)?;
+                    dict.set_item(of.name, PyTuple::new(py, values.iter())?)?;
                 }
             }
         }

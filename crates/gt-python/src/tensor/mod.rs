@@ -1,14 +1,13 @@
 //! The class `Tensor`.
 //!
 //! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
-//! - [`elementwise`]: elementwise methods; [`reduce`]: reductions; [`shape`]: rearranging.
+//! - [`shape`]: rearranging; [`assign`]: changes in place.
 //! - [`values`]: getting values out; [`index`]: `x[...]`; [`gradient`]: autograd.
 
-mod elementwise;
+mod assign;
 mod gradient;
 mod index;
 mod operators;
-mod reduce;
 mod shape;
 mod values;
 

@@ -1,7 +1,7 @@
 //! Rearranging.
 
-use gt::{DType, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use gt::Tensor;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -74,27 +74,21 @@ impl PyTensor {
         on(py, self, |tensor| tensor.transpose(-2, -1))
     }
 
-    #[pyo3(signature = (*dims))]
-    fn permute(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let order = convert::ints_from_args(dims, "the order of axes")?;
-        on(py, self, |tensor| tensor.permute(&order))
-    }
-
     /// Without axes of length 1: all of them, or those that are given.
-    #[pyo3(signature = (axis=None, *, dim=None))]
+    #[pyo3(signature = (dim=None, *, axis=None))]
     fn squeeze(
         &self,
         py: Python<'_>,
-        axis: Option<&Bound<'_, PyAny>>,
         dim: Option<&Bound<'_, PyAny>>,
+        axis: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTensor> {
         let axes = convert::axes(axis, dim)?;
         on(py, self, |tensor| tensor.squeeze(&axes))
     }
 
     /// With an axis of length 1 put in at a place.
-    #[pyo3(signature = (axis=None, *, dim=None))]
-    fn unsqueeze(&self, py: Python<'_>, axis: Option<i64>, dim: Option<i64>) -> PyResult<PyTensor> {
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    fn unsqueeze(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
         let axis = convert::axis(axis, dim, None)?;
         on(py, self, |tensor| tensor.unsqueeze(axis))
     }
@@ -115,31 +109,6 @@ impl PyTensor {
     #[pyo3(signature = (*shape))]
     fn broadcast_to(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         self.expand(py, shape)
-    }
-
-    /// In reverse along axes, given one by one, as a tuple, or as `dims`.
-    #[pyo3(signature = (*axes, dims=None))]
-    fn flip(
-        &self,
-        py: Python<'_>,
-        axes: &Bound<'_, PyTuple>,
-        dims: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTensor> {
-        let axes = match dims {
-            Some(dims) => convert::ints(dims, "the axes")?,
-            None => convert::ints_from_args(axes, "the axes")?,
-        };
-        on(py, self, |tensor| tensor.flip(&axes))
-    }
-
-    #[pyo3(signature = (diagonal=0))]
-    fn tril(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.tril(diagonal))
-    }
-
-    #[pyo3(signature = (diagonal=0))]
-    fn triu(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.triu(diagonal))
     }
 
     /// Parts of one length, or of the lengths in a list, along an axis.
@@ -188,83 +157,27 @@ impl PyTensor {
         Ok(self.0.chunk(chunks, along).py()?.into_iter().map(PyTensor).collect())
     }
 
-    fn gather(&self, py: Python<'_>, dim: i64, index: &PyTensor) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.gather(dim, &index.0))
+    /// `length` elements along an axis from `start`.
+    #[pyo3(signature = (dim, start, length))]
+    fn narrow(&self, py: Python<'_>, dim: i64, start: i64, length: i64) -> PyResult<PyTensor> {
+        let size = self.0.shape().get(gt::ir::shape::axis(dim, self.0.rank(), "narrow").map_err(gt::ClientError::from).py()?).copied();
+        let size = size.unwrap_or(0) as i64;
+        let from = if start < 0 { start + size } else { start };
+        if from < 0 || length < 0 || from + length > size {
+            return Err(PyIndexError::new_err(format!(
+                "narrow: {length} elements from {start} on are not within axis {dim} of shape {}",
+                self.0.shape()
+            )));
+        }
+        on(py, self, |tensor| tensor.narrow(dim, from as usize, length as usize))
     }
 
-    /// Adds `src[i][j]` to `x[index[i][j]][j]` (for dim 0), wherever there is an index.
-    fn scatter_add(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &PyTensor,
-        src: &PyTensor,
-    ) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.scatter_add(dim, &index.0, &src.0))
-    }
-
-    fn scatter_add_(
-        slf: &Bound<'_, Self>,
-        dim: i64,
-        index: &PyTensor,
-        src: &PyTensor,
-    ) -> PyResult<Py<PyTensor>> {
-        let sum = slf.get().scatter_add(slf.py(), dim, index, src)?;
-        super::elementwise::assigned(slf, &sum, "scatter_add_")
-    }
-
-    fn index_add(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &PyTensor,
-        source: &PyTensor,
-    ) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.index_add(dim, &index.0, &source.0))
-    }
-
-    fn index_select(&self, py: Python<'_>, dim: i64, index: &PyTensor) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.index_select(dim, &index.0))
-    }
-
-    /// The values in another dtype.
-    fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    /// The values in another dtype; the tensor itself if it has it.
+    fn _cast(slf: &Bound<'_, Self>, dtype: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
         let dtype = dtype::parse(dtype)?;
-        on(py, self, |tensor| tensor.cast(dtype))
-    }
-
-    /// The values as float32.
-    fn float(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::F32))
-    }
-
-    /// The values as float64.
-    fn double(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::F64))
-    }
-
-    /// The values as float16.
-    fn half(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::F16))
-    }
-
-    /// The values as bfloat16.
-    fn bfloat16(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::BF16))
-    }
-
-    /// The values as int64.
-    fn long(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::I64))
-    }
-
-    /// The values as int32.
-    fn int(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::I32))
-    }
-
-    /// The values as bool: whether they are not zero.
-    fn bool(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        on(py, self, |tensor| tensor.cast(DType::Bool))
+        if slf.get().0.dtype() == dtype {
+            return Ok(slf.clone().unbind());
+        }
+        Py::new(slf.py(), on(slf.py(), slf.get(), |tensor| tensor.cast(dtype))?)
     }
 }

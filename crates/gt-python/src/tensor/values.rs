@@ -219,11 +219,6 @@ impl PyTensor {
         slf.clone().unbind()
     }
 
-    /// This tensor; all memory of the workers is theirs to place.
-    fn cpu(slf: &Bound<'_, Self>) -> Py<PyTensor> {
-        slf.clone().unbind()
-    }
-
     /// The tensor's number in the instruction stream, as the log shows it.
     #[getter]
     fn id(&self) -> u64 {

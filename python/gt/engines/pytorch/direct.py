@@ -178,7 +178,7 @@ def _at_index(function: Function) -> Any:
     adds = function in (torch.scatter_add, torch.index_add)
 
     def chosen(output: str, operands: tuple[Operand, ...], attributes: dict) -> Function | None:
-        axis, (x, index, *rest) = attributes["axis"], operands
+        axis, (x, index, *rest) = attributes["dim"], operands
         if not _is(index, "int64") or not all(_is(operand, output) for operand in [x, *rest]):
             return None
         if adds and output in _HALVES:  # the sum of many would be rounded many times

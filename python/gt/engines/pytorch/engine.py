@@ -22,7 +22,7 @@ from gt.engines.engine import (
 )
 from gt.engines.promotion import is_float, taken_as
 from gt.engines.pytorch.direct import direct
-from gt.engines.pytorch.lowerings import LOWERINGS
+from gt.engines.pytorch.lowerings import LOWERINGS, namesake
 from gt.engines.pytorch.values import (
     DTYPES,
     NAMES,
@@ -35,7 +35,7 @@ from gt.engines.pytorch.values import (
 #: Operations that fail for some values.
 _LOOKING = frozenset(
     """gather scatter_add index_select index_add index_copy wrap_index
-    floor_divide remainder pow""".split()
+    scatter scatter_reduce floor_divide remainder fmod pow""".split()
 )
 
 
@@ -117,14 +117,16 @@ class PyTorchEngine(Engine):
             (name in _LOOKING and not self.finds_errors)
             or (name == "matmul" and self.autocast is not None)
             # A subclass has its own.
-            or self.lowerings[name] is not LOWERINGS.get(name)
+            or self.lowerings.get(name) is not LOWERINGS.get(name)
         )
         function = None if exact else direct(step, operands, self._arguments(step, operands))
         return function or self.exact(step, operands)
 
     def exact(self, step: Step, operands: tuple[Operand, ...]) -> Function:
         """Give what computes a step by GT's rules to the letter, and can be compiled."""
-        function = self.lowerings[step.operation]
+        function = self.lowerings.get(step.operation) or namesake(step.operation)
+        if function is None:
+            return self.natively(step)
         if given := self._arguments(step, operands):
             function = partial(function, **given)
         taken = taken_as(step, operands)
@@ -150,7 +152,7 @@ class PyTorchEngine(Engine):
     def _arguments(self, step: Step, operands: tuple[Operand, ...]) -> dict[str, Any]:
         given = arguments(step, operands)
         if step.operation == "eye":
-            return {"n": given["rows"], "m": given["columns"], "device": self.device}
+            return {**given, "device": self.device}
         return given
 
     def _into(self, name: str | None) -> Function:

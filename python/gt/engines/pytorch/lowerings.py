@@ -13,12 +13,13 @@ from torch.nn import functional
 
 from gt.engines.arrays import over, region
 from gt.engines.engine import Function, division_by_zero, negative_power
+from gt.engines.native import OPERANDS
 from gt.engines.pytorch.values import below, culprit, require
 
 
-def full(value: Tensor, shape: Sequence[int]) -> Tensor:
+def full(value: Tensor, size: Sequence[int]) -> Tensor:
     """Repeat a number."""
-    return value.reshape(()).expand(tuple(shape))
+    return value.reshape(()).expand(tuple(size))
 
 
 def arange(start: Tensor, step: Tensor, length: int) -> Tensor:
@@ -49,6 +50,14 @@ def remainder(a: Tensor, b: Tensor) -> Tensor:
         return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
     fits, _ = _divisor(a, b)
     return torch.remainder(a, fits)
+
+
+def fmod(a: Tensor, b: Tensor) -> Tensor:
+    """Give what is left, with the sign of a; integers must not be divided by zero."""
+    if a.dtype.is_floating_point:
+        return torch.fmod(a, b)
+    fits, _ = _divisor(a, b)
+    return torch.fmod(a, fits)
 
 
 def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
@@ -82,23 +91,23 @@ def power(base: Tensor, exponent: Tensor, by_number: bool) -> Tensor:
 
 def reduction(function: Function) -> Function:
     """Let a reduction of PyTorch's take axes as GT names them."""
-    return lambda x, axes, keepdims: function(x, over(axes, x), keepdim=keepdims)
+    return lambda x, dim, keepdim: function(x, over(dim, x), keepdim=keepdim)
 
 
 def place_of(function: Function) -> Function:
     """Let a search of PyTorch's take an axis as GT names it."""
 
-    def find(x: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
+    def find(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
         x = x.to(torch.uint8) if x.dtype is torch.bool else x
-        return function(x, axes[0] if axes and x.ndim else None, keepdim=keepdims)
+        return function(x, dim[0] if dim and x.ndim else None, keepdim=keepdim)
 
     return find
 
 
-def product(x: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
+def product(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
     """Multiply along one axis after another."""
-    for axis in sorted((axis % x.ndim for axis in over(axes, x)), reverse=True):
-        x = torch.prod(x, axis, keepdim=keepdims)
+    for axis in sorted((axis % x.ndim for axis in over(dim, x)), reverse=True):
+        x = torch.prod(x, axis, keepdim=keepdim)
     return x
 
 
@@ -106,21 +115,21 @@ def spread(root: bool) -> Function:
     """Give the function of the variance, or of its square root."""
     function = torch.std if root else torch.var
 
-    def compute(x: Tensor, axes: Sequence[int], keepdims: bool, correction: int) -> Tensor:
-        along = over(axes, x)
+    def compute(x: Tensor, dim: Sequence[int], keepdim: bool, correction: int) -> Tensor:
+        along = over(dim, x)
         count = math.prod(x.shape[axis] for axis in along)
         if count > correction:
-            return function(x, along, correction=correction, keepdim=keepdims)
+            return function(x, along, correction=correction, keepdim=keepdim)
         # Nothing is left to divide by, of which PyTorch would warn.
-        total = torch.square(x - x.mean(along, keepdim=True)).sum(along, keepdim=keepdims)
+        total = torch.square(x - x.mean(along, keepdim=True)).sum(along, keepdim=keepdim)
         return (total * math.inf).sqrt() if root else total * math.inf
 
     return compute
 
 
-def logsumexp(x: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
+def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
     """Take the logarithm of the sum of exponentials."""
-    return torch.logsumexp(x, over(axes, x), keepdim=keepdims) if x.ndim else x
+    return torch.logsumexp(x, over(dim, x), keepdim=keepdim) if x.ndim else x
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -189,36 +198,52 @@ def triangle(function: Function) -> Function:
     return cut
 
 
-def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
+def gather(x: Tensor, index: Tensor, dim: int) -> Tensor:
     """Give the values at an index."""
-    return torch.gather(x, axis, below(index, x.shape[axis] if x.ndim else 1))
+    return torch.gather(x, dim, below(index, x.shape[dim] if x.ndim else 1))
 
 
-def scatter_add(x: Tensor, index: Tensor, source: Tensor, axis: int) -> Tensor:
+def scatter_add(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     """Add values at an index."""
-    return torch.scatter_add(x, axis, below(index, x.shape[axis] if x.ndim else 1), source)
+    return torch.scatter_add(x, dim, below(index, x.shape[dim] if x.ndim else 1), source)
 
 
-def index_select(x: Tensor, index: Tensor, axis: int) -> Tensor:
+def scatter(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
+    """Put values at an index."""
+    index = below(index, x.shape[dim] if x.ndim else 1)
+    # A number stands for as many.
+    source = source if source.ndim == x.ndim else source.expand(index.shape)
+    return torch.scatter(x, dim, index, source)
+
+
+def scatter_reduce(
+    x: Tensor, index: Tensor, source: Tensor, dim: int, reduce: str, include_self: bool
+) -> Tensor:
+    """Combine values at an index."""
+    index = below(index, x.shape[dim] if x.ndim else 1)
+    return torch.scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
+
+
+def index_select(x: Tensor, index: Tensor, dim: int) -> Tensor:
     """Give rows."""
-    return torch.index_select(x, axis, below(index, x.shape[axis]))
+    return torch.index_select(x, dim, below(index, x.shape[dim]))
 
 
-def index_add(x: Tensor, index: Tensor, source: Tensor, axis: int) -> Tensor:
+def index_add(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     """Add rows."""
-    return torch.index_add(x, axis, below(index, x.shape[axis]), source)
+    return torch.index_add(x, dim, below(index, x.shape[dim]), source)
 
 
-def index_copy(x: Tensor, index: Tensor, source: Tensor, axis: int) -> Tensor:
+def index_copy(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     """Replace rows; of equal indices the last counts, which GPUs need to be told."""
-    index = below(index, x.shape[axis])
+    index = below(index, x.shape[dim])
     if len(index) == 0:
         return x
     number = torch.arange(len(index), device=index.device)
-    last = torch.full((x.shape[axis],), -1, device=index.device)
+    last = torch.full((x.shape[dim],), -1, device=index.device)
     last = torch.scatter_reduce(last, 0, index, number, "amax")
-    chosen = torch.index_select(source, axis, last.clamp(min=0))
-    row = [-1 if at == axis % x.ndim else 1 for at in range(x.ndim)]
+    chosen = torch.index_select(source, dim, last.clamp(min=0))
+    row = [-1 if at == dim % x.ndim else 1 for at in range(x.ndim)]
     return torch.where((last >= 0).reshape(row), chosen, x)
 
 
@@ -292,16 +317,16 @@ LOWERINGS: dict[str, Callable[..., Tensor]] = {
     "std": spread(root=True),
     "any": reduction(torch.any),
     "all": reduction(torch.all),
-    "cumsum": lambda x, axis: torch.cumsum(x, axis),
+    "cumsum": torch.cumsum,
     "matmul": matmul,
     "reshape": lambda x, shape: torch.reshape(x, tuple(shape)),
-    "permute": lambda x, order: torch.permute(x, tuple(order)),
-    "expand": lambda x, shape: x.expand(tuple(shape)),
+    "permute": lambda x, dims: torch.permute(x, tuple(dims)),
+    "expand": lambda x, size: x.expand(tuple(size)),
     "place": lambda x: x,
-    "flip": lambda x, axes: torch.flip(x, over(axes, x)),
+    "flip": lambda x, dims: torch.flip(x, over(dims, x)),
     "slice": cut,
     "slice_assign": slice_assign,
-    "cat": lambda *tensors, axis: torch.cat(tensors, axis),
+    "cat": lambda *tensors, dim: torch.cat(tensors, dim),
     "tril": triangle(torch.tril),
     "triu": triangle(torch.triu),
     "gather": gather,
@@ -310,11 +335,31 @@ LOWERINGS: dict[str, Callable[..., Tensor]] = {
     "index_add": index_add,
     "index_copy": index_copy,
     "wrap_index": wrap_index,
-    "softmax": lambda x, axis: torch.softmax(x, axis),
-    "log_softmax": lambda x, axis: torch.log_softmax(x, axis),
+    "softmax": torch.softmax,
+    "log_softmax": torch.log_softmax,
     "logsumexp": logsumexp,
-    "gelu": lambda x, tanh: functional.gelu(x, approximate="tanh" if tanh else "none"),
+    "gelu": functional.gelu,
     "silu": functional.silu,
     # Above the threshold x itself is taken, which then is the result to all digits.
     "softplus": lambda x: functional.softplus(x, threshold=40),
+    "further": lambda results, index: results[index],
+    "fmod": fmod,
+    "sort": lambda x, dim, descending: torch.sort(x, dim=dim, descending=descending, stable=True),
+    "topk": lambda x, dim, k, largest: torch.topk(x, k, dim, largest),
+    "max_along": lambda x, dim: torch.max(x, dim, keepdim=True),
+    "min_along": lambda x, dim: torch.min(x, dim, keepdim=True),
+    "scatter": scatter,
+    "scatter_reduce": scatter_reduce,
 }
+
+
+def namesake(name: str) -> Callable[..., Tensor] | None:
+    """Give PyTorch's operation of the same name; None if there is none."""
+    function = getattr(torch, name, None) or getattr(torch.special, name, None)
+    if function is None or name not in OPERANDS:
+        return None
+
+    def call(*operands: Tensor, **attributes: object) -> Tensor:
+        return function(**dict(zip(OPERANDS[name], operands, strict=True)), **attributes)
+
+    return call

@@ -21,6 +21,8 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Give a tensor in a dtype, by the rules of the cast operation."""
+    if isinstance(x, tuple):
+        return x  # its results are taken out of it, and converted, one by one
     if x.dtype is dtype:
         return x
     if x.dtype.is_floating_point and not (dtype.is_floating_point or dtype is torch.bool):

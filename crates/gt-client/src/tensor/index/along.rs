@@ -9,13 +9,6 @@ use super::{Index, Tensor};
 use crate::error::Result;
 
 impl Tensor {
-    /// Picks values along an axis, as `torch.gather`; the index has the tensor's rank.
-    #[track_caller]
-    pub fn gather(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
-        let operands = [Operand::Tensor(self), Operand::Tensor(index)];
-        Tensor::apply(&self.session(), &ops::GATHER, &operands, smallvec![Attribute::Int(axis)])
-    }
-
     /// Adds the values of `source` at the places that an index names along an axis, as
     /// `torch.scatter_add`. Where the index is shorter than `source`, the rest is ignored.
     #[track_caller]
@@ -40,14 +33,6 @@ impl Tensor {
     #[track_caller]
     pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         self.write_at(&ops::INDEX_ADD, axis, index, source)
-    }
-
-    /// Picks slices along an axis, as `torch.index_select`.
-    #[track_caller]
-    pub fn index_select(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
-        let operands = [Operand::Tensor(self), Operand::Tensor(index)];
-        let attributes = smallvec![Attribute::Int(axis)];
-        Tensor::apply(&self.session(), &ops::INDEX_SELECT, &operands, attributes)
     }
 
     /// An operation on this tensor that writes `source` at the places of an index along an axis.

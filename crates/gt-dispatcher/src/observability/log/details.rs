@@ -54,8 +54,8 @@ fn instruction_details(f: &mut Formatter, instruction: &Instruction) -> Result {
             Operand::Scalar(scalar) => write!(f, " {name}=scalar({scalar})")?,
         }
     }
-    for (spec, value) in instruction.operation.attributes.iter().zip(&instruction.attributes) {
-        write!(f, " {}={value}", spec.name)?;
+    for (of, value) in instruction.operation.named(&instruction.attributes) {
+        write!(f, " {}={}", of.name, of.shown(value))?;
     }
     signal_details(f, instruction.signal)
 }

@@ -1,6 +1,6 @@
 //! Elementwise operations: a function of one element of each operand.
 
-use gt_ir::operation::bool;
+use gt_ir::operation::int;
 use gt_ir::{Attributes, DType};
 
 use super::Function;
@@ -19,7 +19,7 @@ pub fn elementwise(
     let one = |f: fn(f64) -> f64| -> Function { Box::new(move |x: &[f64]| f(x[0])) };
     let two = |f: fn(f64, f64) -> f64| -> Function { Box::new(move |x: &[f64]| f(x[0], x[1])) };
     Some(match name {
-        "cast" | "place" => one(|x| x),
+        "cast" | "place" | "further" => one(|x| x),
         "neg" => one(|x| -x),
         "abs" => one(f64::abs),
         "sign" => one(|x| if x == 0.0 { 0.0 } else { x.signum() }),
@@ -43,7 +43,7 @@ pub fn elementwise(
         "bitwise_not" if output == DType::Bool => one(|x| 1.0 - x),
         "bitwise_not" => one(|x| !(x as i64) as f64),
         "isnan" => Box::new(move |x| number(x[0].is_nan())),
-        "gelu" if bool(attributes, 0) => one(|x| {
+        "gelu" if int(attributes, 0) == 1 => one(|x| {
             0.5 * x
                 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
         }),

@@ -1,6 +1,6 @@
 //! The operands and attributes of a random operation.
 
-use gt_ir::operation::{Arity, Family};
+use gt_ir::operation::{Family, Kind};
 use gt_ir::{Attribute, Attributes, DType, Operation, Scalar, Shape};
 use smallvec::smallvec;
 
@@ -25,9 +25,10 @@ impl Writer {
             "where" => self.pick(|known| known.dtype == DType::Bool)?,
             _ => self.pick(|known| known.dtype != DType::Bool || known.name.is_multiple_of(3))?,
         };
-        let count = match operation.arity {
-            Arity::Exactly(count) => usize::from(count),
-            Arity::AtLeast(_) => 1 + self.chance.below(3),
+        let mut operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
+        let count = match operation.parameters.first().map(|of| of.kind) {
+            Some(Kind::Tensors) => 1 + self.chance.below(3),
+            _ => operands.by_ref().count(),
         };
         let mut operands = vec![(first.clone(), None)];
         for _ in 1..count {
@@ -147,8 +148,8 @@ impl Writer {
                     Attribute::ints(&steps)
                 ]
             }
-            "gelu" => smallvec![Attribute::Bool(chance.flag())],
-            _ if operation.attributes.is_empty() => smallvec![],
+            "gelu" => smallvec![Attribute::Int(chance.flag().into())],
+            _ if operation.attributes().next().is_none() => smallvec![],
             _ => return None,
         })
     }

@@ -2,12 +2,23 @@
 
 use smallvec::SmallVec;
 
+mod parameter;
+
 use crate::error::{Error, Result};
-use crate::instruction::{Attribute, Attributes, Operand};
+use crate::instruction::{Attribute, Attributes, Operand, Results};
 use crate::ops;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use crate::sharding::{self, Localize, Sharding};
+
+pub use parameter::{Default, Kind, Parameter, face};
+/// Constructors of parameters.
+pub mod takes {
+    pub use super::parameter::{
+        choice, dim, dims, dtype, flag, float, int, ints, optional_dtype, size, tensor, tensors,
+        value,
+    };
+}
 
 pub use crate::call::{Call, Meta, bool, dtype, float, int, ints};
 
@@ -55,31 +66,6 @@ pub enum AttributeKind {
     Ints,
 }
 
-/// An attribute as an operation declares it.
-#[derive(Clone, Copy, Debug)]
-pub struct AttributeSpec {
-    pub name: &'static str,
-    pub kind: AttributeKind,
-    /// Whether its values may change between iterations of a loop, so that they are not part of a
-    /// template's structure.
-    pub varies: bool,
-}
-
-pub const fn attribute(name: &'static str, kind: AttributeKind) -> AttributeSpec {
-    AttributeSpec { name, kind, varies: false }
-}
-
-pub const fn varying(name: &'static str, kind: AttributeKind) -> AttributeSpec {
-    AttributeSpec { name, kind, varies: true }
-}
-
-/// How many operands an operation takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arity {
-    Exactly(u8),
-    AtLeast(u8),
-}
-
 /// The gradient of an operation with respect to each of its operands.
 ///
 /// A rule gives the gradient for the broadcast shape and the promoted dtype; its caller sums over
@@ -121,10 +107,19 @@ pub struct Operation {
     pub family: Family,
     /// One line of what it computes.
     pub doc: &'static str,
-    pub arity: Arity,
-    pub attributes: &'static [AttributeSpec],
+    /// What it takes, as users write it.
+    pub parameters: &'static [Parameter],
+    /// Where users find it: a sum of the constants in [`face`].
+    pub face: u8,
+    /// Other names for the same.
+    pub aliases: &'static [&'static str],
+    /// A use of it and what that prints, as Python's prompt shows it.
+    pub example: &'static str,
     /// Infers shape and dtype of the result, or an error.
     pub infer: fn(&Call) -> Result<Meta>,
+    /// Infers the results beyond the first, given that one, of an operation that has several. They
+    /// are sharded as the first one is.
+    pub further: Option<fn(&Call, Meta) -> Results>,
     pub gradient: Gradient,
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,
@@ -145,9 +140,12 @@ impl Operation {
             name: "",
             family: Family::Unary,
             doc: "",
-            arity: Arity::Exactly(1),
-            attributes: &[],
+            parameters: &[],
+            face: face::HIDDEN,
+            aliases: &[],
+            example: "",
             infer: |_| unreachable!("every operation has its own rule"),
+            further: None,
             gradient: Gradient::None,
             saves: 0,
             body: Body::Primitive,
@@ -184,44 +182,96 @@ impl Operation {
         operands: &[Operand<Meta>],
         attributes: &Attributes,
     ) -> Result<Meta> {
-        let fits = match self.arity {
-            Arity::Exactly(n) => operands.len() == usize::from(n),
-            Arity::AtLeast(n) => operands.len() >= usize::from(n),
-        };
-        if !fits {
-            return Err(Error::OperandCount {
-                operation: self.name,
-                given: operands.len(),
-                expected: match self.arity {
-                    Arity::Exactly(n) => n.to_string(),
-                    Arity::AtLeast(n) => format!("at least {n}"),
-                },
-            });
-        }
-        let kinds_fit = attributes.len() == self.attributes.len()
-            && attributes.iter().zip(self.attributes).all(|(given, spec)| {
-                matches!(
-                    (spec.kind, given),
-                    (AttributeKind::Int, Attribute::Int(_))
-                        | (AttributeKind::Float, Attribute::Float(_))
-                        | (AttributeKind::Bool, Attribute::Bool(_))
-                        | (
-                            AttributeKind::DType | AttributeKind::OptionalDType,
-                            Attribute::DType(_)
-                        )
-                        | (AttributeKind::OptionalDType, Attribute::None)
-                        | (AttributeKind::Ints, Attribute::Ints(_))
-                )
-            });
-        if !kinds_fit {
-            return Err(Error::BadAttribute {
-                operation: self.name,
-                attribute: "list",
-                given: format!("{attributes:?}"),
-                expected: "what the operation declares",
-            });
-        }
+        self.check_operands(operands)?;
+        self.check_attributes(attributes)?;
         (self.infer)(&Call { operation: self.name, operands, attributes })
+    }
+
+    /// Checks a call, and infers shape and dtype of every result.
+    ///
+    /// # Errors
+    /// As for [`Operation::check`].
+    pub fn results(
+        &'static self,
+        operands: &[Operand<Meta>],
+        attributes: &Attributes,
+    ) -> Result<Results> {
+        let first = self.check(operands, attributes)?;
+        let mut results = Results::from_buf([first]);
+        if let Some(further) = self.further {
+            let call = Call { operation: self.name, operands, attributes };
+            results.extend(further(&call, first));
+        }
+        Ok(results)
+    }
+
+    /// The parameters that become attributes, in their order.
+    pub fn attributes(&self) -> impl Iterator<Item = (&'static Parameter, AttributeKind)> {
+        self.parameters.iter().filter_map(|of| Some((of, of.attribute()?)))
+    }
+
+    /// The attributes of an instruction with what declares them.
+    pub fn named<'a>(
+        &self,
+        attributes: &'a [Attribute],
+    ) -> impl Iterator<Item = (&'static Parameter, &'a Attribute)> {
+        self.attributes().map(|(of, _)| of).zip(attributes)
+    }
+
+    /// The place of the attribute whose values may change between iterations, if there is one.
+    pub fn varying_attribute(&self) -> Option<usize> {
+        self.attributes().position(|(of, _)| of.varies)
+    }
+
+    fn check_operands(&self, operands: &[Operand<Meta>]) -> Result<()> {
+        let wanted = self.parameters.iter().filter(|of| of.attribute().is_none());
+        if let [Parameter { kind: Kind::Tensors, .. }, ..] = self.parameters {
+            if operands.is_empty() {
+                return Err(self.wrong_count(0, "at least 1".to_string()));
+            }
+            return Ok(());
+        }
+        let count = wanted.count();
+        if operands.len() != count {
+            return Err(self.wrong_count(operands.len(), count.to_string()));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wrong_count(&self, given: usize, expected: String) -> Error {
+        Error::OperandCount { operation: self.name, given, expected }
+    }
+
+    fn check_attributes(&self, attributes: &Attributes) -> Result<()> {
+        let mut given = attributes.iter();
+        let kinds_fit = self.attributes().all(|(of, kind)| {
+            let given = given.next();
+            match (kind, given) {
+                (AttributeKind::Int, Some(&Attribute::Int(value))) => match of.kind {
+                    Kind::Choice(words) => (0..words.len() as i64).contains(&value),
+                    _ => true,
+                },
+                (AttributeKind::Float, Some(Attribute::Float(_)))
+                | (AttributeKind::Bool, Some(Attribute::Bool(_)))
+                | (
+                    AttributeKind::DType | AttributeKind::OptionalDType,
+                    Some(Attribute::DType(_)),
+                )
+                | (AttributeKind::OptionalDType, Some(Attribute::None))
+                | (AttributeKind::Ints, Some(Attribute::Ints(_))) => true,
+                _ => false,
+            }
+        });
+        if kinds_fit && given.next().is_none() {
+            return Ok(());
+        }
+        Err(Error::BadAttribute {
+            operation: self.name,
+            attribute: "list",
+            given: format!("{attributes:?}"),
+            expected: "what the operation declares",
+        })
     }
 }
 
@@ -241,6 +291,14 @@ impl std::fmt::Debug for Operation {
 /// A value in a [`Graph`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Var(pub u32);
+
+impl Var {
+    /// A result of the operation whose first result this is.
+    #[must_use]
+    pub fn result(self, index: u32) -> Var {
+        Var(self.0 + index)
+    }
+}
 
 impl From<Var> for Operand<Var> {
     fn from(var: Var) -> Operand<Var> {
@@ -269,7 +327,8 @@ impl From<bool> for Operand<Var> {
 /// The builder that gradient rules and composite bodies emit operations to. The client turns each
 /// into an instruction, a worker into a step of a plan.
 pub trait Graph {
-    /// Adds an operation, which must be valid.
+    /// Adds an operation, which must be valid. Of several results this is the first; the others
+    /// have the numbers that follow.
     fn emit(
         &mut self,
         operation: &'static Operation,
@@ -288,12 +347,16 @@ pub trait Graph {
 
 /// The inputs of a gradient rule.
 pub struct Saved<'a> {
-    /// The gradient of the result.
+    /// The gradient of the first result.
     pub grad: Var,
+    /// The gradients of the other results; `None` where none has arrived.
+    pub further_grads: &'a [Option<Var>],
     /// The saved operands; `None` for those that the operation does not save.
     pub operands: &'a [Option<Operand<Var>>],
     pub metas: &'a [Operand<Meta>],
     pub output: Option<Var>,
+    /// The results beyond the first, saved along with it.
+    pub further: &'a [Var],
     pub output_meta: Meta,
     pub attributes: &'a Attributes,
 }

@@ -5,6 +5,8 @@
 
 What a name means stands in a configuration (`gt.load_config`, `gt.register_config`). A name
 without one is ignored, so the same code runs anywhere. Each thread has its own scopes.
+
+`gt.signal.windows` is `torch.signal.windows`, which has nothing to do with these.
 """
 
 import sys
@@ -13,8 +15,17 @@ from contextlib import contextmanager
 
 from gt import _gt
 from gt._gt import Tensor
+from gt.signal import windows
 
-__all__ = ["context", "current_backward_signal", "current_signal", "enter", "exit", "tensor"]
+__all__ = [
+    "context",
+    "current_backward_signal",
+    "current_signal",
+    "enter",
+    "exit",
+    "tensor",
+    "windows",
+]
 
 
 @contextmanager

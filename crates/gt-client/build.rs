@@ -1,0 +1,89 @@
+//! Writes the methods of `Tensor` that follow from the operations' declarations: one for each
+//! operation that users find as a method.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use gt_ir::operation::{AttributeKind, Kind, Parameter, face};
+use gt_ir::{Operation, ops};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut code = String::from("impl Tensor {\n");
+    for operation in ops::ALL.iter().filter(|operation| operation.face & face::METHOD != 0) {
+        code += &method(operation);
+    }
+    code += "}\n";
+    let folder = std::env::var("OUT_DIR").expect("cargo sets it for build scripts");
+    std::fs::write(Path::new(&folder).join("methods.rs"), code).expect("the folder is writable");
+}
+
+/// The method of an operation: its first operand is the tensor itself.
+fn method(operation: &Operation) -> String {
+    let mut takes = String::new();
+    let (mut operands, mut attributes) = (Vec::new(), Vec::new());
+    let mut generic = "";
+    for (index, parameter) in operation.parameters.iter().enumerate() {
+        let name = argument(parameter);
+        match parameter.attribute() {
+            None if index == 0 => operands.push("Operand::Tensor(self)".to_string()),
+            None if parameter.kind == Kind::Tensor => {
+                operands.push(format!("Operand::Tensor({name})"));
+                write!(takes, ", {name}: &Tensor").unwrap();
+            }
+            None => {
+                generic = "<'a>";
+                operands.push(format!("{name}.into().0"));
+                write!(takes, ", {name}: impl Into<Value<'a>>").unwrap();
+            }
+            Some(kind) => {
+                let (of, value) = attribute(operation, parameter, kind, &name);
+                write!(takes, ", {name}: {of}").unwrap();
+                attributes.push(value);
+            }
+        }
+    }
+    let documentation: String =
+        operation.doc.lines().map(|line| format!("    /// {line}\n")).collect();
+    format!(
+        "{documentation}    #[track_caller]\n    \
+         pub fn {name}{generic}(&self{takes}) -> Result<Tensor> {{\n        \
+         let operands = [{operands}];\n        \
+         Tensor::apply(&self.session(), by_id({id}), &operands, smallvec![{attributes}])\n    }}\n\n",
+        name = operation.name,
+        operands = operands.join(", "),
+        id = operation.id,
+        attributes = attributes.join(", "),
+    )
+}
+
+/// The type of a parameter that becomes an attribute, and the expression of that attribute.
+fn attribute(
+    operation: &Operation,
+    parameter: &Parameter,
+    kind: AttributeKind,
+    name: &str,
+) -> (&'static str, String) {
+    if let Kind::Choice(words) = parameter.kind {
+        let place = format!("word({:?}, {name:?}, {name}, &{words:?})?", operation.name);
+        return ("&str", format!("Attribute::Int({place})"));
+    }
+    match kind {
+        AttributeKind::Int => ("i64", format!("Attribute::Int({name})")),
+        AttributeKind::Float => ("f64", format!("Attribute::Float({name})")),
+        AttributeKind::Bool => ("bool", format!("Attribute::Bool({name})")),
+        AttributeKind::DType => ("DType", format!("Attribute::DType({name})")),
+        AttributeKind::OptionalDType => {
+            ("Option<DType>", format!("{name}.map_or(Attribute::None, Attribute::DType)"))
+        }
+        AttributeKind::Ints => ("&[i64]", format!("Attribute::ints({name})")),
+    }
+}
+
+/// A parameter's name, unless Rust has another use for it.
+fn argument(parameter: &Parameter) -> String {
+    match parameter.name {
+        "self" | "where" | "type" => format!("{}_", parameter.name),
+        name => name.to_string(),
+    }
+}

@@ -1,0 +1,35 @@
+//! The methods that follow from the operations' declarations, written by `build.rs`.
+
+use gt_ir::instruction::Attribute;
+use gt_ir::{Error, Operand, Operation};
+use smallvec::smallvec;
+
+use super::Tensor;
+use super::elementwise::Value;
+use crate::error::Result;
+
+include!(concat!(env!("OUT_DIR"), "/methods.rs"));
+
+#[inline]
+fn by_id(id: u16) -> &'static Operation {
+    Operation::from_id(id).expect("the build script names operations of this instruction set")
+}
+
+/// The place of a word among those that a parameter takes.
+fn word(
+    operation: &'static str,
+    parameter: &'static str,
+    given: &str,
+    words: &'static [&'static str],
+) -> Result<i64> {
+    match words.iter().position(|word| *word == given) {
+        Some(place) => Ok(place as i64),
+        None => Err(Error::BadWord {
+            operation,
+            parameter,
+            given: given.to_string(),
+            words,
+        }
+        .into()),
+    }
+}

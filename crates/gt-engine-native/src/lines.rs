@@ -1,0 +1,353 @@
+//! What goes along one axis, line by line: sorting, the largest values, running extremes, products.
+
+use std::mem::MaybeUninit;
+
+use gt_ir::instruction::Operands;
+use gt_ir::operation::{bool, int};
+use gt_ir::shape::axis;
+use gt_ir::{Attributes, DType, Meta};
+use gt_worker::EngineError;
+use smallvec::SmallVec;
+
+use crate::cast;
+use crate::element::{Bool, Number, compute_dtype, with_number};
+use crate::math::Float;
+use crate::table::tensor;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+use crate::uninit::Uninit;
+
+/// Elements that one thread takes at a time.
+const PIECE: usize = 1 << 14;
+
+/// A tensor with the axis of its lines at the end, contiguous, in a dtype that is computed in.
+struct Lines {
+    tensor: Tensor,
+    length: usize,
+    /// How the axes stand; its own inverse.
+    order: SmallVec<[usize; 8]>,
+}
+
+impl Lines {
+    fn new(
+        threads: &mut Threads,
+        x: Tensor,
+        attributes: &Attributes,
+        dtype: DType,
+    ) -> Result<Lines, EngineError> {
+        let rank = x.shape().rank();
+        let along = axis(int(attributes, 0), rank, "along")
+            .map_err(|error| EngineError::Other(error.to_string()))?;
+        let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
+        if rank > 0 {
+            order.swap(along, rank - 1);
+        }
+        let x = cast::to(threads, x, dtype)?.permute(&order).contiguous_with(threads)?;
+        let length = x.shape().dims().last().copied().unwrap_or(1);
+        Ok(Lines { tensor: x, length, order })
+    }
+
+    /// A tensor for results with lines of another length.
+    fn results(&self, dtype: DType, length: usize) -> Result<Uninit, EngineError> {
+        let shape = *self.tensor.shape();
+        let shape = match shape.rank() {
+            0 => shape,
+            rank => shape.with(rank - 1, length),
+        };
+        Uninit::new(Meta::new(dtype, shape))
+    }
+
+    /// Results with their axes as they were, in the dtype they are to have.
+    fn back(&self, threads: &mut Threads, out: Tensor, dtype: DType) -> Result<Tensor, EngineError> {
+        cast::to(threads, out.permute(&self.order), dtype)
+    }
+
+    /// Calls `line` with each line and its slots for values and places.
+    fn each<T: Number>(
+        &self,
+        threads: &mut Threads,
+        values: &mut Uninit,
+        places: &mut Uninit,
+        length: usize,
+        line: impl Fn(&[T], &mut [MaybeUninit<T>], &mut [MaybeUninit<i64>]) + Sync,
+    ) {
+        let given = self.tensor.as_slice::<T>();
+        if given.is_empty() || length == 0 {
+            return;
+        }
+        let (values, places) = (values.slots::<T>(), places.slots::<i64>());
+        let lines = given.len() / self.length;
+        assert!(values.len() == lines * length && places.len() == lines * length);
+        let step = (PIECE / self.length).max(1);
+        let mut both: Vec<_> =
+            values.chunks_mut(step * length).zip(places.chunks_mut(step * length)).collect();
+        threads.for_each_part(&mut both, 1, |piece, both| {
+            let (values, places) = &mut both[0];
+            let given = &given[piece * step * self.length..];
+            let lines = given.chunks_exact(self.length);
+            let slots = values.chunks_exact_mut(length).zip(places.chunks_exact_mut(length));
+            for (given, (values, places)) in lines.zip(slots) {
+                line(given, values, places);
+            }
+        });
+    }
+}
+
+/// A number as an unsigned one of the same order, NaN above all others.
+trait Key: Number {
+    fn key(self) -> u64;
+}
+
+macro_rules! keys {
+    ($($T:ty => |$x:ident| $key:expr;)*) => { $(
+        impl Key for $T {
+            #[inline(always)]
+            fn key(self) -> u64 {
+                let $x = self;
+                $key
+            }
+        }
+    )* };
+}
+
+keys! {
+    Bool => |x| u64::from(crate::element::Element::truth(x));
+    u8 => |x| u64::from(x);
+    i8 => |x| (i64::from(x) as u64) ^ (1 << 63);
+    i16 => |x| (i64::from(x) as u64) ^ (1 << 63);
+    i32 => |x| (i64::from(x) as u64) ^ (1 << 63);
+    i64 => |x| (x as u64) ^ (1 << 63);
+    f32 => |x| float_key(u64::from(if x.is_nan() { 0x7fff_ffff } else { (x + 0.0).to_bits() }), 32);
+    f64 => |x| float_key(if x.is_nan() { i64::MAX as u64 } else { (x + 0.0).to_bits() }, 64);
+}
+
+/// The bits of a float in an order: those of negative numbers turned, of others above them.
+#[inline(always)]
+fn float_key(bits: u64, width: u32) -> u64 {
+    let sign = 1u64 << (width - 1);
+    if bits & sign == 0 { bits | sign } else { !bits & (u64::MAX >> (64 - width)) }
+}
+
+/// Whether keys of a dtype fit into 32 bits, beside an index of 32.
+fn is_narrow(dtype: DType, length: usize) -> bool {
+    let narrow = matches!(dtype, DType::Bool | DType::U8 | DType::F32);
+    narrow && u32::try_from(length).is_ok()
+}
+
+/// The places of the first `count` of a line in order. Equal ones stay in their order.
+fn ordered<T: Key>(line: &[T], count: usize, descending: bool, mut put: impl FnMut(usize, usize)) {
+    let flip = if descending { u64::MAX } else { 0 };
+    if is_narrow(T::DTYPE, line.len()) {
+        let flip = flip & 0xffff_ffff;
+        let pack = |(at, x): (usize, &T)| (x.key() ^ flip) << 32 | at as u64;
+        let mut packed: Vec<u64> = line.iter().enumerate().map(pack).collect();
+        first(&mut packed, count);
+        packed[..count].iter().enumerate().for_each(|(to, of)| put(to, (of & 0xffff_ffff) as usize));
+    } else {
+        let pack = |(at, x): (usize, &T)| (x.key() ^ flip, at);
+        let mut packed: Vec<(u64, usize)> = line.iter().enumerate().map(pack).collect();
+        first(&mut packed, count);
+        packed[..count].iter().enumerate().for_each(|(to, of)| put(to, of.1));
+    }
+}
+
+/// Puts the smallest `count` first, in order.
+fn first<T: Ord>(values: &mut [T], count: usize) {
+    if count == 0 {
+        return;
+    }
+    if count < values.len() / 4 {
+        values.select_nth_unstable(count - 1);
+        values[..count].sort_unstable();
+    } else {
+        values.sort_unstable();
+    }
+}
+
+fn in_order(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+    descending: bool,
+    count: Option<usize>,
+) -> Result<Vec<Tensor>, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let dtype = compute_dtype(x.dtype());
+    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let count = count.unwrap_or(lines.length);
+    let mut values = lines.results(dtype, count)?;
+    let mut places = lines.results(DType::I64, count)?;
+    with_number!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
+        ordered(line, count, descending, |to, from| {
+            values[to].write(line[from]);
+            places[to].write(from as i64);
+        });
+    }));
+    // SAFETY: `each` visits every line, and `ordered` gives each of its `count` slots once.
+    let (values, places) = unsafe { (values.finish(), places.finish()) };
+    Ok(vec![
+        lines.back(threads, values, outputs[0].dtype)?,
+        lines.back(threads, places, DType::I64)?,
+    ])
+}
+
+pub fn sort(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+) -> Result<Vec<Tensor>, EngineError> {
+    in_order(threads, operands, attributes, outputs, bool(attributes, 1), None)
+}
+
+pub fn topk(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+) -> Result<Vec<Tensor>, EngineError> {
+    let count = if outputs[0].shape.rank() == 0 { 1 } else { int(attributes, 1) as usize };
+    let largest = bool(attributes, 2);
+    in_order(threads, operands, attributes, outputs, largest, Some(count))
+}
+
+/// Whether a value takes the place of the best so far. NaN is better than any number.
+#[inline(always)]
+fn better<T: Number, const LARGEST: bool, const LAST: bool>(x: T, best: T) -> bool {
+    if best.is_nan() {
+        return LAST && x.is_nan();
+    }
+    let beats = if LARGEST { x > best } else { x < best };
+    beats || x.is_nan() || (LAST && x == best)
+}
+
+fn extremes<const LARGEST: bool, const RUNNING: bool>(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+) -> Result<Vec<Tensor>, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let dtype = compute_dtype(x.dtype());
+    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let count = if RUNNING { lines.length } else { 1 };
+    let mut values = lines.results(dtype, count)?;
+    let mut places = lines.results(DType::I64, count)?;
+    with_number!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
+        let mut best = 0;
+        for (at, &x) in line.iter().enumerate() {
+            if better::<T, LARGEST, RUNNING>(x, line[best]) {
+                best = at;
+            }
+            if RUNNING {
+                values[at].write(line[best]);
+                places[at].write(best as i64);
+            }
+        }
+        if !RUNNING {
+            values[0].write(line[best]);
+            places[0].write(best as i64);
+        }
+    }));
+    // SAFETY: `each` visits every line, and all of its slots have been written.
+    let (values, places) = unsafe { (values.finish(), places.finish()) };
+    Ok(vec![
+        lines.back(threads, values, outputs[0].dtype)?,
+        lines.back(threads, places, DType::I64)?,
+    ])
+}
+
+macro_rules! extremes {
+    ($($name:ident, $largest:literal, $running:literal;)*) => { $(
+        pub fn $name(
+            threads: &mut Threads,
+            operands: Operands<Tensor>,
+            attributes: &Attributes,
+            outputs: &[Meta],
+        ) -> Result<Vec<Tensor>, EngineError> {
+            extremes::<$largest, $running>(threads, operands, attributes, outputs)
+        }
+    )* };
+}
+
+extremes! {
+    max_along, true, false;
+    min_along, false, false;
+    cummax, true, true;
+    cummin, false, true;
+}
+
+/// What a line becomes if each element is combined with all before it.
+fn running<T: Number>(
+    threads: &mut Threads,
+    lines: &Lines,
+    out: &mut Uninit,
+    line: impl Fn(&[T], &mut [MaybeUninit<T>]) + Sync,
+) {
+    let given = lines.tensor.as_slice::<T>();
+    if given.is_empty() {
+        return;
+    }
+    let step = (PIECE / lines.length).max(1) * lines.length;
+    threads.for_each_part(out.slots::<T>(), step, |piece, out| {
+        let given = &given[piece * step..][..out.len()];
+        for (given, out) in given.chunks_exact(lines.length).zip(out.chunks_exact_mut(lines.length)) {
+            line(given, out);
+        }
+    });
+}
+
+pub fn cumprod(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let dtype = compute_dtype(output.dtype);
+    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let mut out = lines.results(dtype, lines.length)?;
+    with_number!(dtype, T => running::<T>(threads, &lines, &mut out, |line, out| {
+        let mut product = T::ONE;
+        for (x, out) in line.iter().zip(out) {
+            product = product.times(*x);
+            out.write(product);
+        }
+    }));
+    // SAFETY: `running` visits every line, which is written whole.
+    lines.back(threads, unsafe { out.finish() }, output.dtype)
+}
+
+pub fn logcumsumexp(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let x = tensor(&mut operands, 0)?;
+    let dtype = compute_dtype(output.dtype);
+    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let mut out = lines.results(dtype, lines.length)?;
+    match dtype {
+        DType::F64 => running::<f64>(threads, &lines, &mut out, log_sums),
+        _ => running::<f32>(threads, &lines, &mut out, log_sums),
+    }
+    // SAFETY: `running` visits every line, which `log_sums` writes whole.
+    lines.back(threads, unsafe { out.finish() }, output.dtype)
+}
+
+/// log(exp(a) + exp(b)) = max + log1p(exp(min - max)), from one element to the next.
+fn log_sums<T: Float>(line: &[T], out: &mut [MaybeUninit<T>]) {
+    let mut sum = T::from_f64(f64::NEG_INFINITY);
+    for (&x, out) in line.iter().zip(out) {
+        let (low, high) = (sum.smaller(x), sum.larger(x));
+        // Where both are the same infinity their difference says nothing.
+        sum = if low == high && low.minus(high).is_nan() {
+            high
+        } else {
+            high.plus(low.minus(high).exp().log1p())
+        };
+        out.write(sum);
+    }
+}

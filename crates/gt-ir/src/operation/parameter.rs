@@ -1,0 +1,164 @@
+//! The parameters of an operation, as users write them: names, kinds and defaults.
+//!
+//! Tensors and numbers become an instruction's operands, everything else its attributes, each in
+//! the order of declaration. Names are PyTorch's.
+
+use super::AttributeKind;
+use crate::instruction::Attribute;
+
+/// One parameter of an operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The value where none is given; `None` for a parameter that is required.
+    pub default: Option<Default>,
+    /// Whether its values may change between iterations of a loop, so that they are not part of a
+    /// template's structure.
+    pub varies: bool,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A tensor.
+    Tensor,
+    /// A tensor or a number.
+    Value,
+    /// A list of tensors; must be the only operand.
+    Tensors,
+    Int,
+    Float,
+    Bool,
+    DType,
+    /// A dtype, or none for the operation's own choice.
+    OptionalDType,
+    /// A list of ints.
+    Ints,
+    /// An axis.
+    Dim,
+    /// Axes: one, several, or none given for all.
+    Dims,
+    /// A shape or an order of axes, given as one list or one number after another.
+    Size,
+    /// One of these words; the instruction carries its place in the list.
+    Choice(&'static [&'static str]),
+}
+
+/// The default of a parameter.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Default {
+    None,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// One of the words of a choice.
+    Word(&'static str),
+}
+
+impl Parameter {
+    const fn new(name: &'static str, kind: Kind) -> Parameter {
+        Parameter { name, kind, default: None, varies: false }
+    }
+
+    /// The same parameter with a default.
+    #[must_use]
+    pub const fn or(self, default: Default) -> Parameter {
+        Parameter { default: Some(default), ..self }
+    }
+
+    /// The same parameter, whose values are no part of a template's structure.
+    #[must_use]
+    pub const fn varying(self) -> Parameter {
+        Parameter { varies: true, ..self }
+    }
+
+    /// The word that an attribute stands for, if this is a choice.
+    pub fn word(&self, attribute: &Attribute) -> Option<&'static str> {
+        match (self.kind, attribute) {
+            (Kind::Choice(words), Attribute::Int(at)) => words.get(*at as usize).copied(),
+            _ => None,
+        }
+    }
+
+    /// An attribute as the log shows it.
+    pub fn shown<'a>(&self, attribute: &'a Attribute) -> Shown<'a> {
+        Shown { word: self.word(attribute), attribute }
+    }
+
+    /// The kind of attribute that it becomes; `None` for an operand.
+    pub const fn attribute(&self) -> Option<AttributeKind> {
+        Some(match self.kind {
+            Kind::Tensor | Kind::Value | Kind::Tensors => return None,
+            Kind::Int | Kind::Dim | Kind::Choice(_) => AttributeKind::Int,
+            Kind::Float => AttributeKind::Float,
+            Kind::Bool => AttributeKind::Bool,
+            Kind::DType => AttributeKind::DType,
+            Kind::OptionalDType => AttributeKind::OptionalDType,
+            Kind::Ints | Kind::Dims | Kind::Size => AttributeKind::Ints,
+        })
+    }
+}
+
+/// An attribute to be written out.
+pub struct Shown<'a> {
+    word: Option<&'static str>,
+    attribute: &'a Attribute,
+}
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.word {
+            Some(word) => f.write_str(word),
+            None => self.attribute.fmt(f),
+        }
+    }
+}
+
+macro_rules! constructors {
+    ($($name:ident => $kind:ident, $doc:literal;)*) => {
+        $(#[doc = $doc]
+        pub const fn $name(name: &'static str) -> Parameter {
+            Parameter::new(name, Kind::$kind)
+        })*
+    };
+}
+
+constructors! {
+    tensor => Tensor, "A parameter that takes a tensor.";
+    value => Value, "A parameter that takes a tensor or a number.";
+    tensors => Tensors, "A parameter that takes a list of tensors.";
+    int => Int, "A parameter that takes an int.";
+    float => Float, "A parameter that takes a float.";
+    flag => Bool, "A parameter that takes a bool.";
+    dtype => DType, "A parameter that takes a dtype.";
+    optional_dtype => OptionalDType, "A parameter that takes a dtype or none.";
+    ints => Ints, "A parameter that takes a list of ints.";
+    dim => Dim, "A parameter that takes an axis.";
+    dims => Dims, "A parameter that takes one axis or several.";
+    size => Size, "A parameter that takes lengths, in a list or one by one.";
+}
+
+/// A parameter that takes one of a few words.
+pub const fn choice(name: &'static str, words: &'static [&'static str]) -> Parameter {
+    Parameter::new(name, Kind::Choice(words))
+}
+
+/// Where users find an operation: a sum of these.
+pub mod face {
+    /// Only among the primitives, for composites to call.
+    pub const HIDDEN: u8 = 0;
+    /// `gt.name(x)`
+    pub const FUNCTION: u8 = 1;
+    /// `x.name()`
+    pub const METHOD: u8 = 2;
+    /// `x.name_()`
+    pub const IN_PLACE: u8 = 4;
+    /// `gt.nn.functional.name(x)`
+    pub const FUNCTIONAL: u8 = 8;
+    /// `gt.special.name(x)`
+    pub const SPECIAL: u8 = 16;
+
+    pub const BOTH: u8 = FUNCTION | METHOD;
+    pub const ELEMENTWISE: u8 = FUNCTION | METHOD | IN_PLACE;
+}

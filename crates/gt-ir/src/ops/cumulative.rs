@@ -1,0 +1,125 @@
+//! What combines all values up to each along an axis.
+
+use super::infer::number;
+use super::reduce::widened;
+use super::sample::{sample, tensor};
+use crate::dtype::DType;
+use crate::instruction::Attribute;
+use crate::operation::Gradient::Each;
+use crate::operation::{
+    FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
+};
+use crate::shape::axis;
+use crate::sharding::along_other_axes;
+use smallvec::smallvec;
+
+const RUNNING: Operation = Operation {
+    family: Family::Reduce,
+    parameters: &[takes::tensor("input"), takes::dim("dim")],
+    sharding: along_other_axes,
+    saves: FIRST | OUTPUT,
+    ..Operation::base()
+};
+
+fn samples(dtypes: &[DType]) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for &dtype in dtypes {
+        for dim in [0, -1] {
+            samples.push(sample(&[tensor(dtype, &[3, 4], 0.5, 2.5)], &[Attribute::Int(dim)]));
+        }
+    }
+    samples.push(sample(&[tensor(DType::F32, &[], 0.0, 1.0)], &[Attribute::Int(0)]));
+    samples.push(sample(&[tensor(DType::F32, &[0, 2], 0.0, 1.0)], &[Attribute::Int(0)]));
+    samples
+}
+
+/// The sums of all values from each to the end.
+fn sums_from(g: &mut dyn Graph, x: Var, dim: i64) -> Var {
+    let turned = g.flip(x, dim);
+    let summed = g.cumsum(turned, dim);
+    g.flip(summed, dim)
+}
+
+pub static CUMPROD: Operation = Operation {
+    id: 146,
+    name: "cumprod",
+    doc: "products of all values up to each, along an axis; int64 for bool and integers",
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        axis(call.int(0), meta.shape.rank(), call.operation)?;
+        Ok(Meta::new(widened(meta.dtype), meta.shape))
+    },
+    gradient: Each(&[|g, s| {
+        if s.shape(0).rank() == 0 {
+            return s.grad;
+        }
+        of_products(g, s)
+    }]),
+    samples: || samples(&[DType::F32, DType::F64, DType::F16, DType::I64, DType::I32]),
+    ..RUNNING
+};
+
+/// The sum over later products of grad * product / x. At the first 0 the products without it are
+/// taken; beyond it all products are 0.
+fn of_products(g: &mut dyn Graph, s: &Saved) -> Var {
+    let (x, dim) = (s.tensor(0), s.int(0));
+    let dtype = s.output_meta.dtype;
+    let is_zero = g.eq(x, 0.0);
+    let ones = g.cast(is_zero, dtype);
+    let zeros_before = g.cumsum(ones, dim);
+    let beyond = g.sub(zeros_before, ones);
+    let before_any = g.eq(zeros_before, 0.0);
+    let at_first = g.eq(beyond, 0.0);
+    let at_first = g.logical_and(is_zero, at_first);
+    let weighted = g.mul(s.grad, s.output());
+    let sums = sums_from(g, weighted, dim);
+    let divisor = g.select(is_zero, 1.0, x);
+    let plain = g.div(sums, divisor);
+    // Without the first zero, up to the second.
+    let without = g.select(at_first, 1.0, x);
+    let products = g.emit(&CUMPROD, &[without.into()], smallvec![Attribute::Int(dim)]);
+    let between = g.eq(zeros_before, 1.0);
+    let products = g.mul(s.grad, products);
+    let products = g.select(between, products, 0.0);
+    let at_zero = sums_from(g, products, dim);
+    let rest = g.select(at_first, at_zero, 0.0);
+    g.select(before_any, plain, rest)
+}
+
+pub static LOGCUMSUMEXP: Operation = Operation {
+    id: 147,
+    name: "logcumsumexp",
+    doc: "logarithms of the sums of the exponentials of all values up to each, along an axis",
+    face: face::BOTH,
+    infer: |call| {
+        let meta = number(call)?;
+        axis(call.int(0), meta.shape.rank(), call.operation)?;
+        Ok(meta)
+    },
+    gradient: Each(&[|g, s| {
+        // exp(x) times the sum over later places of grad / exp(out), each kept in range.
+        if s.shape(0).rank() == 0 {
+            return s.grad;
+        }
+        let dim = s.int(0);
+        let part = |g: &mut dyn Graph, sign: f64| {
+            let signed = g.mul(s.grad, sign);
+            let positive = g.gt(signed, 0.0);
+            let size = g.select(positive, signed, 1.0);
+            let log = g.log(size);
+            let log = g.select(positive, log, f64::NEG_INFINITY);
+            let exponent = g.sub(log, s.output());
+            let turned = g.flip(exponent, dim);
+            let axis = smallvec![Attribute::Int(dim)];
+            let summed = g.emit(&LOGCUMSUMEXP, &[turned.into()], axis);
+            let summed = g.flip(summed, dim);
+            let whole = g.add(summed, s.tensor(0));
+            g.exp(whole)
+        };
+        let positive = part(g, 1.0);
+        let negative = part(g, -1.0);
+        g.sub(positive, negative)
+    }]),
+    samples: || samples(&[DType::F32, DType::F64, DType::F16]),
+    ..RUNNING
+};

@@ -1,0 +1,128 @@
+//! The native engine as a helper of engines in Python: it computes what they have no function for.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use gt::NativeEngine;
+use gt::ir::instruction::{Operands, Results};
+use gt::ir::{Attributes, Meta, Operand, Operation, TensorData, ops};
+use gt::worker::Engine;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::operation::attributes;
+use crate::{convert, dtype};
+
+thread_local! {
+    static NATIVE: RefCell<NativeEngine> = RefCell::new(NativeEngine::new(1));
+}
+
+/// A tensor outside of engines: its dtype, shape and bytes.
+type Plain<'py> = (String, Vec<i64>, Bound<'py, PyBytes>);
+
+fn operation(name: &str) -> PyResult<&'static Operation> {
+    Operation::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no operation '{name}'")))
+}
+
+fn meta(given: &Bound<'_, PyAny>) -> PyResult<Meta> {
+    let (name, dims): (String, Vec<i64>) = given.extract()?;
+    let dtype = dtype::parse(&pyo3::types::PyString::new(given.py(), &name))?;
+    Ok(Meta::new(dtype, convert::shape(&dims)?))
+}
+
+/// Shape and dtype of an operation's results; operands are `(dtype, shape)` or numbers.
+#[pyfunction]
+fn infer(
+    name: &str,
+    operands: Vec<Bound<'_, PyAny>>,
+    given: &Bound<'_, PyDict>,
+) -> PyResult<Vec<(String, Vec<usize>)>> {
+    let operation = operation(name)?;
+    let metas: PyResult<Vec<_>> = operands
+        .iter()
+        .map(|operand| match convert::scalar(operand)? {
+            Some(scalar) => Ok(Operand::Scalar(scalar)),
+            None => Ok(Operand::Tensor(meta(operand)?)),
+        })
+        .collect();
+    let results = results(operation, &metas?, &attributes(operation, given)?)?;
+    Ok(results
+        .iter()
+        .map(|meta| (meta.dtype.name().to_string(), meta.shape.dims().to_vec()))
+        .collect())
+}
+
+fn results(
+    operation: &'static Operation,
+    metas: &[Operand<Meta>],
+    attributes: &Attributes,
+) -> PyResult<Results> {
+    operation.results(metas, attributes).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Computes an operation on the native engine; operands are `(dtype, shape, bytes)` or numbers.
+#[pyfunction]
+fn compute<'py>(
+    py: Python<'py>,
+    name: &str,
+    operands: Vec<Bound<'py, PyAny>>,
+    given: &Bound<'py, PyDict>,
+) -> PyResult<Vec<Plain<'py>>> {
+    let operation = operation(name)?;
+    let attributes = attributes(operation, given)?;
+    let failed = |error: gt::worker::EngineError| PyRuntimeError::new_err(error.to_string());
+    NATIVE.with_borrow_mut(|native| {
+        let mut metas = Vec::new();
+        let mut tensors = Operands::new();
+        for operand in &operands {
+            if let Some(scalar) = convert::scalar(operand)? {
+                metas.push(Operand::Scalar(scalar));
+                tensors.push(Operand::Scalar(scalar));
+                continue;
+            }
+            let parts = operand.cast::<PyTuple>()?;
+            let meta = meta(parts.get_slice(0, 2).as_any())?;
+            let bytes = parts.get_item(2)?.extract::<Vec<u8>>()?;
+            let data = TensorData::new(meta.dtype, meta.shape, Bytes::from(bytes));
+            let data = data.ok_or_else(|| PyValueError::new_err("bytes that do not fit"))?;
+            metas.push(Operand::Tensor(meta));
+            tensors.push(Operand::Tensor(native.create(data).map_err(failed)?));
+        }
+        let results = results(operation, &metas, &attributes)?;
+        let made = if operation.further.is_some() {
+            native.run_several(operation, tensors, &attributes, &results)
+        } else {
+            native.run(operation, tensors, &attributes, results[0]).map(|made| vec![made])
+        };
+        let made = made.map_err(failed)?;
+        made.iter()
+            .map(|tensor| {
+                let data = native.read(tensor).map_err(failed)?;
+                let dims = data.shape.iter().map(|&dim| dim as i64).collect();
+                Ok((data.dtype.name().to_string(), dims, PyBytes::new(py, &data.bytes)))
+            })
+            .collect()
+    })
+}
+
+/// The names of each operation's operands, in their order.
+#[pyfunction]
+fn operand_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let names = PyDict::new(py);
+    for operation in ops::ALL {
+        let operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
+        let own: Vec<_> = operands.map(|of| of.name).collect();
+        names.set_item(operation.name, PyTuple::new(py, own)?)?;
+    }
+    Ok(names)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let native = PyModule::new(module.py(), "native")?;
+    native.add_function(wrap_pyfunction!(infer, &native)?)?;
+    native.add_function(wrap_pyfunction!(compute, &native)?)?;
+    native.add_function(wrap_pyfunction!(operand_names, &native)?)?;
+    module.add_submodule(&native)
+}

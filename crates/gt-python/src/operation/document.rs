@@ -1,0 +1,100 @@
+//! Signatures and docstrings of operations.
+
+use gt::ir::Operation;
+use gt::ir::operation::{Default, Kind, Parameter};
+
+use super::Form;
+
+/// What a parameter takes, in words.
+pub fn takes(of: &Parameter) -> String {
+    let kind = match of.kind {
+        Kind::Tensor => "a tensor",
+        Kind::Value => "a tensor or a number",
+        Kind::Tensors => "a list of tensors",
+        Kind::Int => "an int",
+        Kind::Float => "a float",
+        Kind::Bool => "True or False",
+        Kind::DType => "a dtype",
+        Kind::OptionalDType => "a dtype or None",
+        Kind::Ints => "a list of ints",
+        Kind::Dim => "an axis (an int)",
+        Kind::Dims => "an axis or a tuple of axes",
+        Kind::Size => "a tuple of ints, or ints one by one",
+        Kind::Choice(words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+            return words.join(" or ");
+        }
+    };
+    kind.to_string()
+}
+
+/// A parameter with its default, as in a signature.
+fn parameter(of: &Parameter) -> String {
+    match of.default {
+        None => of.name.to_string(),
+        Some(Default::None) => format!("{}=None", of.name),
+        Some(Default::Int(value)) => format!("{}={value}", of.name),
+        Some(Default::Float(value)) => format!("{}={value:?}", of.name),
+        Some(Default::Bool(value)) => {
+            format!("{}={}", of.name, if value { "True" } else { "False" })
+        }
+        Some(Default::Word(word)) => format!("{}='{word}'", of.name),
+    }
+}
+
+/// The parameters of an operation in brackets.
+fn parameters(operation: &Operation, form: Form) -> String {
+    let mut names: Vec<_> = operation.parameters.iter().map(parameter).collect();
+    if form != Form::Function {
+        names[0] = "$self".to_string();
+        names.insert(1, "/".to_string());
+    }
+    format!("({})", names.join(", "))
+}
+
+/// How an operation is called, for errors.
+pub fn signature(operation: &Operation, form: Form) -> String {
+    let names: Vec<_> = operation.parameters.iter().map(parameter).collect();
+    match form {
+        Form::Function => format!("gt.{}({})", operation.name, names.join(", ")),
+        Form::Method => format!("x.{}({})", operation.name, names[1..].join(", ")),
+        Form::InPlace => format!("x.{}_({})", operation.name, names[1..].join(", ")),
+    }
+}
+
+/// The docstring of an operation, headed by its signature as Python's `inspect` reads it.
+pub fn document(operation: &Operation, name: &str, form: Form) -> String {
+    let mut text = format!("{name}{}\n--\n\n", parameters(operation, form));
+    if form == Form::InPlace {
+        text += "In place: ";
+        text += operation.doc;
+    } else {
+        text += &sentence(operation.doc);
+    }
+    let skipped = usize::from(form != Form::Function);
+    let described = &operation.parameters[skipped.min(operation.parameters.len())..];
+    if !described.is_empty() {
+        text += "\n\nArgs:";
+        for of in described {
+            text += &format!("\n    {}: {}", of.name, takes(of));
+        }
+    }
+    if !operation.example.is_empty() {
+        text += "\n\n";
+        text += operation.example;
+    }
+    text
+}
+
+/// Documentation as a sentence of its own.
+fn sentence(doc: &str) -> String {
+    let mut letters = doc.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let rest = letters.as_str();
+    let end = if rest.ends_with('.') { "" } else { "." };
+    match doc.chars().nth(1) {
+        // Names and formulas keep their letters: `-x`, `x / y`.
+        Some(second) if second.is_alphabetic() => format!("{first}{rest}{end}"),
+        _ => format!("{doc}{end}"),
+    }
+}

@@ -1,0 +1,7 @@
+"""Linear algebra, as `torch.linalg` has it."""
+
+from gt.ops import namespace as _namespace
+
+globals().update(_namespace("gt.linalg"))
+
+__all__ = sorted(_namespace("gt.linalg"))

@@ -1,0 +1,134 @@
+"""What the functions of `gt.nn.functional` share: precision, writing in place, reductions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from gt._gt import Tensor, tensor_beside
+from gt.ops.registry import COMPOSITES, function
+
+#: The namespace of all functions here.
+NN = "gt.nn.functional"
+
+
+def wide(name: str, input: Tensor) -> Tensor:
+    """Give floats in the dtype that they are computed in: float32 for those of 16 bits."""
+    if not input.dtype.is_floating_point:
+        raise TypeError(
+            f"{name}: input must hold floats, this is {input.dtype.name}\n  hint: input.float()"
+        )
+    return input.float() if input.dtype.itemsize == 2 else input
+
+
+def given(input: Tensor, result: Tensor, inplace: bool, name: str) -> Tensor:
+    """Give a result in the input's dtype, stored in the input if that is asked for."""
+    result = result._cast(input.dtype)
+    return input._assign(result, name) if inplace else result
+
+
+def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute in float32 what is given as floats of 16 bits, and round the result alone."""
+
+    @functools.wraps(of)
+    def widened(*args: Any, **kwargs: Any) -> Any:
+        dtypes = {
+            value.dtype
+            for value in (*args, *kwargs.values())
+            if isinstance(value, Tensor) and value.dtype.is_floating_point
+        }
+        if not any(dtype.itemsize == 2 for dtype in dtypes):
+            return of(*args, **kwargs)
+        result = of(*map(_widened, args), **{k: _widened(v) for k, v in kwargs.items()})
+        return result._cast(dtypes.pop()) if len(dtypes) == 1 else result
+
+    return widened
+
+
+def _widened(value: Any) -> Any:
+    is_half = isinstance(value, Tensor) and value.dtype.is_floating_point
+    return value.float() if is_half and value.dtype.itemsize == 2 else value
+
+
+def also_in_place(*functions: Callable[..., Tensor]) -> None:
+    """Make `relu_(x)` of `relu(x, inplace=True)`."""
+    for of in functions:
+        function(namespace=NN)(_in_place(of))
+
+
+def _in_place(of: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    signature = inspect.signature(of)
+    parameters = [p for p in signature.parameters.values() if p.name != "inplace"]
+
+    @functools.wraps(of)
+    def in_place(*args: Any, **kwargs: Any) -> Tensor:
+        return of(*args, **kwargs, inplace=True)
+
+    in_place.__name__ = in_place.__qualname__ = f"{of.__name__}_"
+    in_place.__doc__ = f"In place: {of.__doc__}"
+    in_place.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return in_place
+
+
+def also_here(*functions: Callable[..., Any]) -> None:
+    """Let users find functions of other namespaces here, too."""
+    COMPOSITES.update({f"{NN}.{of.__name__}": of for of in functions})
+
+
+def as_target(target: Any, input: Tensor) -> Tensor:
+    """Give a target; one that is a list or an array becomes a tensor of the input's dtype."""
+    if isinstance(target, Tensor):
+        return target
+    return tensor_beside(input, target, dtype=input.dtype)
+
+
+def check_alike(name: str, input: Tensor, target: Tensor) -> None:
+    """Reject a target that would be broadcast."""
+    if input.shape != target.shape:
+        raise ValueError(
+            f"{name}: input of shape {input.shape} and target of shape {target.shape} "
+            "must be alike\n  hint: broadcasting would compare every pair; reshape one of them"
+        )
+
+
+def weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+    """Multiply losses with weights, if there are any."""
+    return loss if weight is None else loss * weight
+
+
+def reduced(
+    name: str, loss: Tensor, reduction: str, size_average: Any = None, reduce: bool | None = None
+) -> Tensor:
+    """Average or add up the losses of all elements, or give each."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    check_reduction(name, reduction)
+    return loss
+
+
+def check_reduction(name: str, reduction: str) -> None:
+    """Reject reductions that there are not."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{name}: reduction is '{reduction}', expected 'mean', 'sum' or 'none'")
+
+
+def reduction_of(reduction: str, size_average: Any = None, reduce: bool | None = None) -> str:
+    """Say which reduction is asked for where the two parameters that it replaces are given.
+
+    A string in the first of these is a reduction: losses of GT take it as their third argument.
+    """
+    if size_average is None and reduce is None:
+        return reduction
+    if isinstance(size_average, str):
+        return size_average
+    meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce are deprecated: give reduction='{meant}' instead", stacklevel=4
+    )
+    return meant

@@ -1,0 +1,67 @@
+"""Other names for operations, as PyTorch has them."""
+
+from __future__ import annotations
+
+from gt._gt import Tensor, faces
+from gt.ops.registry import COMPOSITES
+
+#: By the name in `gt`, the other names there; the methods have them, too.
+_NAMES = {
+    "abs": "absolute",
+    "div": "true_divide",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "lt": "less",
+    "mul": "multiply",
+    "ne": "not_equal",
+    "neg": "negative",
+    "trunc": "fix",
+}
+#: By the name in `gt`, the name in `gt.special`.
+_SPECIAL = {
+    "digamma": "digamma psi",
+    "erf": "erf",
+    "erfc": "erfc",
+    "erfinv": "erfinv",
+    "exp2": "exp2",
+    "expm1": "expm1",
+    "i0": "i0",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
+    "lgamma": "gammaln",
+    "log1p": "log1p",
+    "log_softmax": "log_softmax",
+    "logit": "logit",
+    "logsumexp": "logsumexp",
+    "mvlgamma": "multigammaln",
+    "polygamma": "polygamma",
+    "round": "round",
+    "sigmoid": "expit",
+    "sinc": "sinc",
+    "softmax": "softmax",
+    "xlogy": "xlogy",
+}
+
+
+def declare() -> None:
+    """Give the operations that there are by now their other names."""
+    for name, others in _NAMES.items():
+        for other in others.split():
+            _declare(f"gt.{other}", name)
+            for end in ("", "_"):
+                if hasattr(Tensor, name + end):
+                    setattr(Tensor, other + end, getattr(Tensor, name + end))
+    for name, others in _SPECIAL.items():
+        for other in others.split():
+            _declare(f"gt.special.{other}", name)
+
+
+def _declare(alias: str, name: str) -> None:
+    known = COMPOSITES.get(f"gt.{name}") or faces["gt"].get(name)
+    if known is not None:
+        COMPOSITES.setdefault(alias, known)
+
+
+#: What Python 2 called division; PyTorch still has it.
+Tensor.__rdiv__ = Tensor.__rtruediv__

@@ -1,0 +1,20 @@
+"""The types that parameters of operations take, by the names that signatures use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from gt._device import device
+from gt._gt import dtype
+
+#: A Python number.
+Number: TypeAlias = bool | int | float
+#: One axis or several; None for all.
+Dims: TypeAlias = int | Sequence[int] | None
+#: The length of each axis.
+Size: TypeAlias = int | Sequence[int]
+#: A dtype, its name, or a type of NumPy's, PyTorch's or Python's.
+DType: TypeAlias = dtype | str | type[Any]
+#: A device or its name; it changes nothing.
+Device: TypeAlias = device | str | int | None

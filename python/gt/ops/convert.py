@@ -1,0 +1,127 @@
+"""Other dtypes and devices, and what a tensor is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt._device import CLUSTER, is_device
+from gt._gt import Tensor, parse_dtype
+from gt.ops.registry import function
+
+#: The methods that cast, and what to.
+_CASTS = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+}
+
+
+def _cast_to(name: str, dtype: str) -> None:
+    """Make the method that casts to one dtype."""
+    wanted = parse_dtype(dtype)
+
+    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
+        return self._cast(wanted)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"Give the values as {dtype}; the tensor itself if it has that dtype."
+    setattr(Tensor, name, cast)
+
+
+for _name, _dtype in _CASTS.items():
+    _cast_to(_name, _dtype)
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Give the values in another dtype: that of `to(dtype)`, of `to(device, dtype)` or `to(other)`.
+
+    All tensors are on the cluster: a device is accepted, as in PyTorch's programs, and changes
+    nothing. Where the dtype is the tensor's own, the tensor itself is the result, unless `copy`.
+
+    >>> gt.ones(2).to(gt.int64)
+    tensor([1, 1], dtype=int64)
+    """
+    given = [
+        *args,
+        kwargs.pop("device", None),
+        kwargs.pop("dtype", None),
+        kwargs.pop("other", None),
+    ]
+    copy = kwargs.pop("copy", False)
+    for ignored in ("non_blocking", "memory_format"):
+        kwargs.pop(ignored, None)
+    if kwargs:
+        raise TypeError(f"to: there is no parameter '{next(iter(kwargs))}'")
+    dtype = None
+    for value in given:
+        if isinstance(value, Tensor):
+            dtype = value.dtype
+        elif isinstance(value, bool):  # non_blocking and copy may stand behind the others
+            continue
+        elif value is not None and not isinstance(value, int) and not is_device(value):
+            dtype = parse_dtype(value)
+    result = self if dtype is None else self._cast(dtype)
+    return result.clone() if copy and result is self else result
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """Give the tensor itself: its values are where the dispatcher keeps them.
+
+    >>> x = gt.ones(2)
+    >>> x.cpu() is x
+    True
+    """
+    return self
+
+
+def cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
+    """Give the tensor itself: which GPU computes is up to the dispatcher.
+
+    >>> x = gt.ones(2)
+    >>> x.cuda() is x
+    True
+    """
+    return self
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """Give the values in the dtype of another tensor.
+
+    >>> gt.ones(2).type_as(gt.zeros(1, dtype=gt.int64)).dtype
+    gt.int64
+    """
+    return self._cast(other.dtype)
+
+
+for _method in (to, cpu, cuda, type_as):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.device = property(lambda self: CLUSTER, doc="The device of all tensors: the cluster.")
+
+
+@function
+def numel(input: Tensor) -> int:
+    """Count the elements.
+
+    >>> gt.numel(gt.ones(2, 3))
+    6
+    """
+    return input.numel()
+
+
+@function
+def is_tensor(obj: object) -> bool:
+    """Say whether something is a tensor.
+
+    >>> gt.is_tensor(gt.ones(2)), gt.is_tensor(2)
+    (True, False)
+    """
+    return isinstance(obj, Tensor)

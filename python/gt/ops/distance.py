@@ -1,0 +1,133 @@
+"""Distances and angles between vectors."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.create import beside
+from gt.ops.linalg_norms import power, vector_norm
+from gt.ops.registry import function, operation
+from gt.ops.sizes import need_axes
+
+#: From how many rows on products of matrices give the distances of Euclid faster.
+_MANY = 25
+
+
+@operation
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Give the norm of order p of the difference of two tensors, which broadcast.
+
+    >>> gt.dist(gt.tensor([1.0, 2.0]), gt.tensor([4.0, 6.0]))
+    tensor(5., dtype=gt.float32)
+    """
+    return vector_norm(input - other, p)
+
+
+@function
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """Give the distance of each row of one matrix from each row of another.
+
+    Args:
+        x1: a tensor of shape (..., P, M).
+        x2: a tensor of shape (..., R, M); the axes before the matrices broadcast.
+        p: the order of the norm of the difference, 0 or more.
+        compute_mode: "use_mm_for_euclid_dist" for p = 2 by a product of matrices, which is fast
+            and less exact; "donot_use_mm_for_euclid_dist" by P * R * M differences; by default
+            the product where P or R is above 25.
+
+    >>> gt.cdist(gt.tensor([[0.0, 0.0]]), gt.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]], dtype=gt.float32)
+    """
+    need_axes("cdist", x1, 2)
+    need_axes("cdist", x2, 2)
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"cdist: rows of {x1.shape[-1]} and {x2.shape[-1]} values do not fit")
+    if p < 0:
+        raise ValueError(f"cdist: p is {p}, expected 0 or more")
+    if p == 2 and _by_product(compute_mode, max(x1.shape[-2], x2.shape[-2])):
+        return _euclid(x1, x2)
+    differences = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    return vector_norm(differences, p if x1.shape[-1] else 1, -1)
+
+
+def _by_product(compute_mode: str, rows: int) -> bool:
+    modes = {
+        "use_mm_for_euclid_dist_if_necessary": rows > _MANY,
+        "use_mm_for_euclid_dist": True,
+        "donot_use_mm_for_euclid_dist": False,
+    }
+    if compute_mode not in modes:
+        raise ValueError(f"cdist: compute_mode is {compute_mode!r}, expected one of {[*modes]}")
+    return modes[compute_mode]
+
+
+def _euclid(x1: Tensor, x2: Tensor) -> Tensor:
+    """Give the root of |a|^2 + |b|^2 - 2 a b: one product of the rows (-2a, |a|^2, 1), (b, 1, |b|^2).
+
+    PyTorch's formula, with the same errors where distances are much smaller than the vectors.
+    """
+    a, b = (x.float() if x.dtype.itemsize == 2 else x for x in (x1, x2))
+    of_a, of_b = ((x * x).sum(-1, keepdim=True) for x in (a, b))
+    left = primitives.cat([a * -2, of_a, gt.ones_like(of_a)], -1)
+    right = primitives.cat([b, gt.ones_like(of_b), of_b], -1)
+    return power((left @ right.mT).relu(), 0.5)._cast(x1.dtype)
+
+
+@function(namespace="gt.nn.functional")
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """Give the distance of each row of a matrix from each later row.
+
+    The distances stand in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
+
+    >>> gt.nn.functional.pdist(gt.tensor([[0.0], [1.0], [3.0]]))
+    tensor([1., 3., 2.], dtype=gt.float32)
+    """
+    need_axes("pdist", input, 2, 2)
+    if p < 0:
+        raise ValueError(f"pdist: p is {p}, expected 0 or more")
+    (rows, columns), pairs = input.shape, _later_pairs(input)
+    differences = input.index_select(0, pairs[0]) - input.index_select(0, pairs[1])
+    return vector_norm(differences, p if columns else 1, -1)
+
+
+def _later_pairs(input: Tensor) -> Tensor:
+    """Give all pairs of a row and a later one, as the two rows of a matrix."""
+    with beside(input):
+        return gt.triu_indices(input.shape[0], input.shape[0], 1)
+
+
+@function(namespace="gt.nn.functional")
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Give the norm of `x1 - x2 + eps` along the last axis.
+
+    >>> gt.nn.functional.pairwise_distance(gt.tensor([[0.0, 0.0]]), gt.tensor([[3.0, 4.0]]))
+    tensor([5.0000], dtype=gt.float32)
+    """
+    return vector_norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+@function(namespace="gt.nn.functional")
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Give the cosine of the angle between vectors along an axis: their product over their norms.
+
+    Norms below `eps` count as `eps`, and have the gradients of norms.
+
+    >>> gt.nn.functional.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[1.0, 1.0]]))
+    tensor([0.7071], dtype=gt.float32)
+    """
+    common = gt.result_type(x1, x2)
+    one, other = gt.broadcast_tensors(x1._cast(common), x2._cast(common))
+    return (_unit(one, dim, eps) * _unit(other, dim, eps)).sum(dim)._cast(common)
+
+
+def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    norm = vector_norm(wide, 2, dim, True)
+    return wide / (norm + (primitives.maximum(norm, eps) - norm).detach())

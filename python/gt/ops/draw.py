@@ -1,0 +1,151 @@
+"""Random numbers that take a tensor's place, a method for each distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.create import beside
+from gt.ops.random import Source, decided, exponential, gaussian, integers, uniform
+from gt.ops.sizes import method
+
+
+@method
+def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source = None) -> Tensor:
+    """Draw numbers from a limit up to but without another, all as likely.
+
+    >>> gt.zeros(2).uniform_(5, 6).floor()
+    tensor([5., 5.], dtype=gt.float32)
+    """
+    _need("uniform_", from_ <= to, f"from is {from_}, expected no more than to, {to}")
+    return _fill("uniform_", self, uniform, generator, lambda u: u * (to - from_) + from_)
+
+
+@method
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Source = None) -> Tensor:
+    """Draw numbers of a normal distribution.
+
+    >>> gt.zeros(2).normal_(3, 0)
+    tensor([3., 3.], dtype=gt.float32)
+    """
+    _need("normal_", std >= 0, f"std is {std}, expected 0 or more")
+    return _fill("normal_", self, gaussian, generator, lambda z: z * std + mean)
+
+
+@method
+def log_normal_(
+    self: Tensor, mean: float = 1, std: float = 2, *, generator: Source = None
+) -> Tensor:
+    """Draw numbers whose logarithms are of a normal distribution.
+
+    >>> gt.zeros(2).log_normal_(0, 1e-9)
+    tensor([1., 1.], dtype=gt.float32)
+    """
+    _need("log_normal_", std > 0, f"std is {std}, expected more than 0")
+    return _fill("log_normal_", self, gaussian, generator, lambda z: (z * std + mean).exp())
+
+
+@method
+def exponential_(self: Tensor, lambd: float = 1, *, generator: Source = None) -> Tensor:
+    """Draw numbers of an exponential distribution, whose mean is 1 / lambd.
+
+    >>> (gt.zeros(2).exponential_() > 0).all()
+    tensor(True, dtype=gt.bool)
+    """
+    _need("exponential_", lambd > 0, f"lambd is {lambd}, expected more than 0")
+    return _fill("exponential_", self, exponential, generator, lambda drawn: drawn / lambd)
+
+
+@method
+def cauchy_(
+    self: Tensor, median: float = 0, sigma: float = 1, *, generator: Source = None
+) -> Tensor:
+    """Draw numbers of a Cauchy distribution: median + sigma tan(pi (u - 1/2)) of uniform numbers.
+
+    >>> gt.zeros(2).cauchy_(3, 1e-9).round()
+    tensor([3., 3.], dtype=gt.float32)
+    """
+    _need("cauchy_", sigma > 0, f"sigma is {sigma}, expected more than 0")
+    return _fill(
+        "cauchy_", self, uniform, generator, lambda u: gt.tan((u - 0.5) * math.pi) * sigma + median
+    )
+
+
+@method
+def geometric_(self: Tensor, p: float, *, generator: Source = None) -> Tensor:
+    """Draw how many trials it takes until one succeeds, each with probability p.
+
+    It is log(u) / log(1 - p), rounded up, of uniform numbers.
+
+    >>> gt.zeros(2).geometric_(0.9999999)
+    tensor([1., 1.], dtype=gt.float32)
+    """
+    _need("geometric_", 0 < p < 1, f"p is {p}, expected between 0 and 1")
+    with beside(self):
+        drawn = uniform(self.shape, _wide(self), generator)
+    trials = primitives.log1p(-drawn) / math.log1p(-p)
+    return self._assign(gt.clamp(trials.ceil(), min=1)._cast(self.dtype), "geometric_")
+
+
+@method
+def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Source = None) -> Tensor:
+    """Draw 1 with probability p, and else 0.
+
+    >>> gt.zeros(2).bernoulli_(1.0)
+    tensor([1., 1.], dtype=gt.float32)
+    """
+    return self._assign(decided(self, p, generator), "bernoulli_")
+
+
+@method
+def random_(
+    self: Tensor, from_: int = 0, to: int | None = None, *, generator: Source = None
+) -> Tensor:
+    """Draw whole numbers from a limit up to but without another; `random_(to)` starts at 0.
+
+    Without limits, all that the dtype has from 0 on; of floats, those that none is left out between.
+
+    >>> gt.zeros(2).random_(3, 4)
+    tensor([3., 3.], dtype=gt.float32)
+    """
+    if to is None:
+        from_, to = 0, from_ or _most(self)
+    with beside(self):
+        drawn = integers(from_, to, self.shape, gt.int64, generator)
+    return self._assign(drawn._cast(self.dtype), "random_")
+
+
+def _most(input: Tensor) -> int:
+    """Give the end of the whole numbers that a tensor can hold without gaps."""
+    if input.dtype == gt.bool:
+        return 2
+    if input.dtype.is_floating_point:
+        return int(2 / gt.finfo(input.dtype).eps) + 1
+    return min(gt.iinfo(input.dtype).max + 1, 2**63 - 1)
+
+
+def _need(name: str, fits: bool, wrong: str) -> None:
+    if not fits:
+        raise ValueError(f"{name}: {wrong}")
+
+
+def _fill(
+    name: str,
+    self: Tensor,
+    draw: Callable[..., Tensor],
+    generator: Source,
+    of_drawn: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """Store a function of drawn floats in a tensor of floats."""
+    if not self.dtype.is_floating_point:
+        raise TypeError(f"{name}: dtype {self.dtype.name} does not fit, expected floats")
+    with beside(self):
+        drawn = draw(self.shape, _wide(self), generator)
+    return self._assign(of_drawn(drawn)._cast(self.dtype), name)
+
+
+def _wide(input: Tensor) -> object:
+    """Give the dtype to compute a tensor's numbers in: float64 for its own, else float32."""
+    return gt.float64 if input.dtype == gt.float64 else gt.float32

@@ -1,0 +1,114 @@
+"""Which dtype operands lead to, and what a dtype is."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor, dtype, parse_dtype
+from gt.engines.engine import Meta
+from gt.engines.promotion import promote
+from gt.ops.annotations import DType, Number
+from gt.ops.precision import common_dtype
+from gt.ops.registry import function, operation
+
+_COMPLEX = ("complex32", "complex64", "complex128")
+_UNSIGNED = ("bool", "uint8", "uint16", "uint32", "uint64")
+
+dtype.is_complex = property(lambda self: self.name in _COMPLEX, doc="Whether it is complex.")
+dtype.is_signed = property(
+    lambda self: self.name not in _UNSIGNED, doc="Whether it has negative numbers."
+)
+
+
+@function
+def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dtype:
+    """Give the dtype of arithmetic with two operands, tensors or numbers.
+
+    Tensors with axes decide; those without axes, and then numbers, count only where they are of a
+    higher kind: bool, integer, float.
+
+    >>> gt.result_type(gt.ones(2, dtype=gt.int32), 1.0)
+    gt.float32
+    """
+    return common_dtype(tensor1, tensor2)
+
+
+@function
+def promote_types(type1: DType, type2: DType) -> dtype:
+    """Give the smallest dtype that two dtypes can be cast to without loss of range.
+
+    >>> gt.promote_types(gt.int64, gt.float16)
+    gt.float16
+    """
+    both = (Meta(parse_dtype(of).name, (1,)) for of in (type1, type2))
+    return parse_dtype(promote(tuple(both)))
+
+
+@function
+def can_cast(from_: DType, to: DType) -> bool:
+    """Say whether a cast keeps the kind: floats to no integer, numbers to no bool.
+
+    >>> gt.can_cast(gt.float64, gt.float32), gt.can_cast(gt.float32, gt.int64)
+    (True, False)
+    """
+    return _rank(parse_dtype(from_)) <= _rank(parse_dtype(to))
+
+
+def _rank(of: dtype) -> int:
+    """Give the rank of a dtype's kind: bool, integers, floats, complex numbers."""
+    if of.is_complex:
+        return 3
+    return 2 if of.is_floating_point else int(of != gt.bool)
+
+
+@operation
+def is_floating_point(input: Tensor) -> bool:
+    """Say whether the values are floats.
+
+    >>> gt.is_floating_point(gt.ones(2))
+    True
+    """
+    return input.dtype.is_floating_point
+
+
+@operation
+def is_complex(input: Tensor) -> bool:
+    """Say whether the values are complex numbers.
+
+    >>> gt.is_complex(gt.ones(2))
+    False
+    """
+    return input.dtype.is_complex
+
+
+@operation
+def is_signed(input: Tensor) -> bool:
+    """Say whether the dtype has negative numbers.
+
+    >>> gt.is_signed(gt.ones(2, dtype=gt.uint8))
+    False
+    """
+    return input.dtype.is_signed
+
+
+@function
+def get_default_dtype() -> dtype:
+    """Give the dtype of new tensors of floats: float32.
+
+    >>> gt.get_default_dtype()
+    gt.float32
+    """
+    return gt.float32
+
+
+@function
+def set_default_dtype(d: DType) -> None:
+    """Set the dtype of new tensors of floats; float32 is the one that there is.
+
+    Raises:
+        NotImplementedError: another dtype is given.
+    """
+    if parse_dtype(d) != gt.float32:
+        raise NotImplementedError(
+            f"set_default_dtype: {parse_dtype(d).name} is given, but new tensors are float32\n"
+            "  hint: say dtype= where tensors are made"
+        )

@@ -1,0 +1,144 @@
+"""Elementwise operations in terms of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Number
+from gt.ops.flat import flat
+from gt.ops.precision import common_dtype
+from gt.ops.registry import operation
+
+
+@operation(in_place=True)
+def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """Add two tensors: `input + alpha * other`, broadcast; for bool, or.
+
+    >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.], dtype=gt.float32)
+    """
+    return primitives.add(input, _scaled(other, alpha))
+
+
+def _scaled(other: Tensor | Number, alpha: Number) -> Tensor | Number:
+    return other if isinstance(alpha, int) and alpha == 1 else other * alpha
+
+
+@operation(in_place=True, aliases=("subtract",))
+def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """Subtract: `input - alpha * other`, broadcast.
+
+    >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
+    tensor([0., 1.], dtype=gt.float32)
+    """
+    return primitives.sub(input, _scaled(other, alpha))
+
+
+@operation(in_place=True, aliases=("divide",))
+def div(
+    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = None
+) -> Tensor:
+    """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+    >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+    tensor([ 3., -3.], dtype=gt.float32)
+    """
+    if rounding_mode is None:
+        return primitives.div(input, other)
+    if rounding_mode == "floor":
+        return flat(primitives.floor_divide, input, other)
+    if rounding_mode != "trunc":
+        raise ValueError(
+            f"div: rounding_mode is '{rounding_mode}', expected None, 'trunc' or 'floor'"
+        )
+    if common_dtype(input, other).is_floating_point:
+        return gt.trunc(primitives.div(input, other))
+    # Below 0, the quotient of integers is rounded down too far where there is a remainder.
+    down = primitives.floor_divide(input, other)
+    return down + ((down < 0) & (primitives.remainder(input, other) != 0))
+
+
+@operation(in_place=True)
+def square(input: Tensor) -> Tensor:
+    """Multiply each value with itself; bool counts as a number.
+
+    >>> gt.square(gt.tensor([3.0]))
+    tensor([9.], dtype=gt.float32)
+    """
+    return input * input if input.dtype != gt.bool else input.long() * input
+
+
+@operation
+def isinf(input: Tensor) -> Tensor:
+    """Say whether each value is plus or minus infinity.
+
+    >>> gt.isinf(gt.tensor([1.0, float("inf")]))
+    tensor([False,  True], dtype=gt.bool)
+    """
+    return _size(input) == float("inf")
+
+
+@operation
+def isfinite(input: Tensor) -> Tensor:
+    """Say whether each value is neither infinite nor not a number.
+
+    >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
+    tensor([ True, False], dtype=gt.bool)
+    """
+    return _size(input) < float("inf")
+
+
+def _size(input: Tensor) -> Tensor:
+    return input.abs() if input.dtype != gt.bool else input.long()
+
+
+@operation(in_place=True)
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
+    """Take `value` where the mask is True.
+
+    >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
+    tensor([0., 2.], dtype=gt.float32)
+    """
+    return primitives.where(mask, value, input)._cast(input.dtype)
+
+
+@operation(in_place=True, aliases=("clip",))
+def clamp(
+    input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
+) -> Tensor:
+    """Limit the values: no less than min and no more than max.
+
+    Where a limit is given as a tensor, gradients flow to it for the values beyond it.
+
+    >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
+    tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+    """
+    if min is None and max is None:
+        raise ValueError("clamp: give min, max or both")
+    low, high = _range(input.dtype)
+    return primitives.clamp(input, low if min is None else min, high if max is None else max)
+
+
+def _range(dtype: Any) -> tuple[Number, Number]:
+    """Give the numbers that nothing of a dtype is beyond."""
+    if dtype.is_floating_point:
+        return float("-inf"), float("inf")
+    if dtype == gt.bool:
+        return False, True
+    bits = 8 * dtype.itemsize
+    return (0, 2**bits - 1) if dtype == gt.uint8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+@operation(in_place=True)
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
+
+    >>> gt.softplus(gt.tensor([0.0]))
+    tensor([0.6931], dtype=gt.float32)
+    """
+    if beta == 1 and threshold == 20:
+        return primitives.softplus(input)
+    smooth = primitives.softplus(input * beta) / beta
+    return primitives.where(input * beta > threshold, input, smooth)

@@ -1,0 +1,27 @@
+"""Functions without slope: their gradients are zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gt._gt import Tensor, zeros_like
+from gt.autograd import Function
+
+
+def flat(function: Callable[..., Tensor], *operands: Any) -> Tensor:
+    """Call a function, and have gradients of zero for its operands."""
+    return _Flat.apply(function, *operands)
+
+
+class _Flat(Function):
+    """A function whose gradients are zero wherever it has some."""
+
+    @staticmethod
+    def forward(ctx, function, *operands):
+        ctx.save_for_backward(*(one if isinstance(one, Tensor) else None for one in operands))
+        return function(*operands)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, *(one if one is None else zeros_like(one) for one in ctx.saved_tensors)

@@ -1,0 +1,178 @@
+"""Tensors made of data, and tensors of another one's shape or dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gt
+from gt import _gt
+from gt._gt import Tensor
+from gt.ops.annotations import Device, DType, Number, Size
+from gt.ops.create import beside, creation, lengths
+from gt.ops.registry import function
+from gt.ops.sizes import method
+
+
+@function
+@creation
+def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
+    """Make a tensor of a number, nested lists of numbers, or an array; of a tensor, a copy.
+
+    >>> gt.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
+    (2, 2)
+    """
+    return _gt.tensor(data, dtype=dtype)
+
+
+@function
+@creation
+def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Give a tensor itself where its dtype fits, and else make one as `tensor` does.
+
+    >>> x = gt.ones(2)
+    >>> gt.as_tensor(x) is x
+    True
+    """
+    return _gt.as_tensor(data, dtype=dtype)
+
+
+@function
+@creation
+def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -> Tensor:
+    """Give a tensor itself where its dtype fits and no copy is asked for, and else make one.
+
+    >>> gt.asarray([1.0, 2.0])
+    tensor([1., 2.], dtype=gt.float32)
+    """
+    return (_gt.tensor if copy else _gt.as_tensor)(obj, dtype=dtype)
+
+
+@function
+@creation
+def zeros_like(input: Tensor, *, dtype: DType | None = None, memory_format: Any = None) -> Tensor:
+    """Make zeros of a tensor's shape, and of its dtype unless another is given.
+
+    >>> gt.zeros_like(gt.ones(2))
+    tensor([0., 0.], dtype=gt.float32)
+    """
+    return _gt.zeros_like(input, dtype=dtype)
+
+
+@function
+@creation
+def ones_like(input: Tensor, *, dtype: DType | None = None, memory_format: Any = None) -> Tensor:
+    """Make ones of a tensor's shape, and of its dtype unless another is given.
+
+    >>> gt.ones_like(gt.zeros(2))
+    tensor([1., 1.], dtype=gt.float32)
+    """
+    return _gt.ones_like(input, dtype=dtype)
+
+
+@function
+@creation
+def empty_like(input: Tensor, *, dtype: DType | None = None, memory_format: Any = None) -> Tensor:
+    """Make a tensor of another one's shape and dtype, whose values do not matter.
+
+    >>> gt.empty_like(gt.ones(2)).shape
+    (2,)
+    """
+    return _gt.empty_like(input, dtype=dtype)
+
+
+@function
+@creation
+def full_like(
+    input: Tensor,
+    fill_value: Tensor | Number,
+    *,
+    dtype: DType | None = None,
+    memory_format: Any = None,
+) -> Tensor:
+    """Fill a tensor's shape with one number, in its dtype unless another is given.
+
+    >>> gt.full_like(gt.zeros(2), 7)
+    tensor([7., 7.], dtype=gt.float32)
+    """
+    wanted = input.dtype if dtype is None else dtype
+    if isinstance(fill_value, Tensor):
+        return gt.full(input.shape, fill_value, dtype=wanted)
+    return _gt.full_like(input, fill_value, dtype=wanted)
+
+
+@method
+@creation
+def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None) -> Tensor:
+    """Make a tensor of numbers, in this one's dtype unless another is given.
+
+    >>> gt.zeros(1).new_tensor([1, 2])
+    tensor([1., 2.], dtype=gt.float32)
+    """
+    with beside(self):
+        return _gt.tensor(data, dtype=self.dtype if dtype is None else dtype)
+
+
+@method
+@creation
+def new_zeros(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
+    """Make zeros in this tensor's dtype, unless another is given.
+
+    >>> gt.ones(1).new_zeros(2)
+    tensor([0., 0.], dtype=gt.float32)
+    """
+    return _new(self, lengths(size), 0, dtype)
+
+
+@method
+@creation
+def new_ones(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
+    """Make ones in this tensor's dtype, unless another is given.
+
+    >>> gt.zeros(1).new_ones(2)
+    tensor([1., 1.], dtype=gt.float32)
+    """
+    return _new(self, lengths(size), 1, dtype)
+
+
+@method
+@creation
+def new_empty(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
+    """Make a tensor of this one's dtype, whose values do not matter.
+
+    >>> gt.ones(1).new_empty(2, 3).shape
+    (2, 3)
+    """
+    return _new(self, lengths(size), 0, dtype)
+
+
+@method
+@creation
+def new_full(
+    self: Tensor, size: Size, fill_value: Tensor | Number, *, dtype: DType | None = None
+) -> Tensor:
+    """Make a tensor filled with one number, in this one's dtype unless another is given.
+
+    >>> gt.zeros(1).new_full((2,), 7)
+    tensor([7., 7.], dtype=gt.float32)
+    """
+    return _new(self, size, fill_value, dtype)
+
+
+@method
+@creation
+def new_empty_strided(
+    self: Tensor, size: Size, stride: Size, *, dtype: DType | None = None
+) -> Tensor:
+    """Make a tensor of this one's dtype, whose values do not matter; strides change nothing.
+
+    >>> gt.ones(1).new_empty_strided((2, 3), (1, 2)).shape
+    (2, 3)
+    """
+    with beside(self):
+        return gt.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype)
+
+
+def _new(like: Tensor, size: Size, value: Tensor | Number, dtype: DType | None) -> Tensor:
+    """Fill a shape with a number, in the session of a tensor and in its dtype."""
+    with beside(like):
+        return gt.full(size, value, dtype=like.dtype if dtype is None else dtype)

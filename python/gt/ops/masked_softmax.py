@@ -1,0 +1,64 @@
+"""Normalizations along an axis of the elements where a mask is True; see `masked`."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor
+from gt.ops.annotations import DType
+from gt.ops.masked import NAMESPACE, _highest, _kept, _lowest, norm
+from gt.ops.registry import function
+
+
+@function(namespace=NAMESPACE)
+def softmax(
+    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Give exp(x) over its sum along an axis, both where the mask is True; 0 elsewhere.
+
+    >>> gt.masked.softmax(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
+    tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
+    """
+    return gt.softmax(_kept(input, mask, _lowest(input)), dim, dtype=dtype)
+
+
+@function(namespace=NAMESPACE)
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Give the logarithm of softmax where the mask is True; minus infinity elsewhere.
+
+    >>> gt.masked.log_softmax(gt.zeros(2), 0, mask=gt.tensor([True, False]))
+    tensor([0., -inf], dtype=gt.float32)
+    """
+    return gt.log_softmax(_kept(input, mask, _lowest(input)), dim, dtype=dtype)
+
+
+@function(namespace=NAMESPACE)
+def softmin(
+    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Give softmax of -x where the mask is True; 0 elsewhere.
+
+    >>> gt.masked.softmin(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
+    tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
+    """
+    return gt.softmax(-_kept(input, mask, _highest(input)), dim, dtype=dtype)
+
+
+@function(namespace=NAMESPACE)
+def normalize(
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Divide by the norm along an axis where the mask is True, eps at least; 0 elsewhere.
+
+    >>> gt.masked.normalize(gt.tensor([3.0, 4.0, 9.0]), 2, 0, mask=gt.tensor([True, True, False]))
+    tensor([0.6000, 0.8000, 0.0000], dtype=gt.float32)
+    """
+    size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return _kept(input, mask, 0) / gt.maximum(size, gt.full_like(size, eps))

@@ -1,0 +1,259 @@
+"""Elementwise mathematics in terms of simpler functions."""
+
+from __future__ import annotations
+
+import math
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Number
+from gt.ops.precision import in_floats
+from gt.ops.registry import function, operation
+
+
+@operation(in_place=True)
+def reciprocal(input: Tensor) -> Tensor:
+    """Give 1 / x.
+
+    >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500], dtype=gt.float32)
+    """
+    return primitives.div(1, input)
+
+
+@operation
+def positive(input: Tensor) -> Tensor:
+    """Give the tensor itself, as `+x` does; bool has no sign.
+
+    >>> gt.positive(gt.tensor([-1.0]))
+    tensor([-1.], dtype=gt.float32)
+    """
+    if input.dtype == gt.bool:
+        raise TypeError("positive: dtype bool does not fit, expected a number")
+    return input
+
+
+@operation(in_place=True)
+def sgn(input: Tensor) -> Tensor:
+    """Give the sign: -1, 0 or 1.
+
+    >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
+    tensor([-1.,  0.,  1.], dtype=gt.float32)
+    """
+    return input if input.dtype == gt.bool else gt.sign(input)
+
+
+@operation(in_place=True)
+def deg2rad(input: Tensor) -> Tensor:
+    """Convert degrees to radians: x * pi / 180.
+
+    >>> gt.deg2rad(gt.tensor([180.0]))
+    tensor([3.1416], dtype=gt.float32)
+    """
+    return primitives.mul(input, math.pi / 180)
+
+
+@operation(in_place=True)
+def rad2deg(input: Tensor) -> Tensor:
+    """Convert radians to degrees: x * 180 / pi.
+
+    >>> gt.rad2deg(gt.tensor([0.5]))
+    tensor([28.6479], dtype=gt.float32)
+    """
+    return primitives.mul(input, 180 / math.pi)
+
+
+@function
+def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """Subtract from the other: `other - alpha * input`.
+
+    >>> gt.rsub(gt.tensor([1.0, 2.0]), 10)
+    tensor([9., 8.], dtype=gt.float32)
+    """
+    return gt.sub(other, input, alpha=alpha)
+
+
+@operation(in_place=True)
+def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """Raise to a power in float64.
+
+    >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
+    tensor([4., 9.], dtype=gt.float64)
+    """
+    return primitives.pow(_double(input), _double(exponent))
+
+
+def _double(operand: Tensor | Number) -> Tensor | Number:
+    if not isinstance(operand, Tensor):
+        return float(operand)
+    return operand._cast(gt.complex128 if operand.dtype.is_complex else gt.float64)
+
+
+@operation(in_place=True)
+@in_floats
+def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Give x log y, and 0 where x is 0, whatever y is.
+
+    >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
+    tensor([0., 0.], dtype=gt.float32)
+    """
+    nothing = primitives.logical_and(primitives.eq(input, 0), primitives.le(other, 0))
+    return primitives.mul(input, primitives.log(primitives.where(nothing, 1, other)))
+
+
+@operation(in_place=True)
+@in_floats
+def sinc(input: Tensor) -> Tensor:
+    """Give sin(pi x) / (pi x), and 1 at 0.
+
+    >>> gt.sinc(gt.tensor([0.0, 0.5]))
+    tensor([1.0000, 0.6366], dtype=gt.float32)
+    """
+    angle = primitives.where(input == 0, 1, input * math.pi)
+    return primitives.where(input == 0, 1, primitives.sin(angle) / angle)
+
+
+@operation
+@in_floats
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """Give log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
+
+    >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
+    tensor([1000.6931], dtype=gt.float32)
+    """
+    apart = primitives.where(input == other, 0, input - other)
+    return primitives.maximum(input, other) + primitives.log1p(primitives.exp(-apart.abs()))
+
+
+@operation(in_place=True)
+@in_floats
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
+
+    >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
+    tensor([ 0.0000, -1.0986], dtype=gt.float32)
+    """
+    if eps is not None:
+        below = primitives.where(input > 1 - eps, 1 - eps, input)
+        input = primitives.where(input < eps, eps, below)
+    return primitives.log(input) - primitives.log1p(-input)
+
+
+@operation(in_place=True)
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
+
+    >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+    """
+    if input.dtype != values.dtype:
+        raise TypeError(
+            f"heaviside: values are {values.dtype.name}, expected the dtype of the input, "
+            f"{input.dtype.name}"
+        )
+    return primitives.where(input == 0, values, primitives.gt(input, 0)._cast(input.dtype))
+
+
+@operation(in_place=True)
+def nan_to_num(
+    input: Tensor,
+    nan: Number | None = 0.0,
+    posinf: Number | None = None,
+    neginf: Number | None = None,
+) -> Tensor:
+    """Replace what is not a number, and what is infinite, by numbers.
+
+    Args:
+        input: the tensor.
+        nan: what takes the place of what is not a number.
+        posinf: what takes the place of infinity; the largest number where none is given.
+        neginf: what takes the place of minus infinity; the smallest where none is given.
+
+    >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
+    tensor([0., 9.], dtype=gt.float32)
+    """
+    if not input.dtype.is_floating_point:
+        return input.clone()
+    limits = gt.finfo(input.dtype)
+    result = primitives.where(primitives.isnan(input), 0.0 if nan is None else nan, input)
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    result = primitives.where(input == math.inf, high, result)
+    return primitives.where(input == -math.inf, low, result)
+
+
+@operation
+def isposinf(input: Tensor) -> Tensor:
+    """Say whether each value is plus infinity.
+
+    >>> gt.isposinf(gt.tensor([float("inf"), float("-inf")]))
+    tensor([ True, False], dtype=gt.bool)
+    """
+    return input == math.inf
+
+
+@operation
+def isneginf(input: Tensor) -> Tensor:
+    """Say whether each value is minus infinity.
+
+    >>> gt.isneginf(gt.tensor([float("inf"), float("-inf")]))
+    tensor([False,  True], dtype=gt.bool)
+    """
+    return input == -math.inf
+
+
+@operation
+def isreal(input: Tensor) -> Tensor:
+    """Say whether each value has no imaginary part; what is not complex has none.
+
+    >>> gt.isreal(gt.tensor([1.0, float("nan")]))
+    tensor([True, True], dtype=gt.bool)
+    """
+    return input.imag == 0 if input.dtype.is_complex else gt.ones_like(input, dtype=gt.bool)
+
+
+@function
+def isin(
+    elements: Tensor | Number,
+    test_elements: Tensor | Number,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Tensor:
+    """Say whether each element is among the test elements. Compares every pair.
+
+    Args:
+        elements: what is looked for; a tensor or a number.
+        test_elements: where it is looked for; a tensor or a number.
+        assume_unique: accepted for PyTorch's programs; it changes nothing.
+        invert: say where it is not among them.
+
+    >>> gt.isin(gt.tensor([1.0, 2.0, 3.0]), gt.tensor([1.0, 3.0]))
+    tensor([ True, False,  True], dtype=gt.bool)
+    """
+    if isinstance(elements, Tensor):
+        elements = elements.unsqueeze(-1)
+    if isinstance(test_elements, Tensor):
+        test_elements = test_elements.reshape(-1)
+    pairs = primitives.eq(elements, test_elements)
+    found = pairs.any(-1) if pairs.ndim else pairs
+    return ~found if invert else found
+
+
+@operation(in_place=True)
+def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
+    """Limit the values: no less than min.
+
+    >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
+    tensor([0., 3.], dtype=gt.float32)
+    """
+    return gt.clamp(input, min=min)
+
+
+@operation(in_place=True)
+def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
+    """Limit the values: no more than max.
+
+    >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
+    tensor([-2.,  0.], dtype=gt.float32)
+    """
+    return gt.clamp(input, max=max)

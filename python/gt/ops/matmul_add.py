@@ -1,0 +1,112 @@
+"""Products of matrices and vectors, added to a tensor: `beta * input + alpha * product`.
+
+The input broadcasts to the product. With `beta` 0 it does not count, whatever its values.
+"""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Number
+from gt.ops.matmul import _check_axes, _check_batches
+from gt.ops.registry import operation
+
+
+@operation(in_place=True)
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """Give `beta * input + alpha * (mat1 @ mat2)`.
+
+    >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
+    tensor([[7., 7.]], dtype=gt.float32)
+    """
+    _check_axes("addmm", 2, mat1, mat2)
+    return _added("addmm", input, mat1 @ mat2, beta, alpha)
+
+
+@operation(in_place=True)
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """Give `beta * input + alpha * (mat @ vec)`.
+
+    >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
+    tensor([13., 13.], dtype=gt.float32)
+    """
+    _check_axes("addmv", 2, mat)
+    _check_axes("addmv", 1, vec)
+    return _added("addmv", input, mat @ vec, beta, alpha)
+
+
+@operation(in_place=True)
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """Give `beta * input + alpha * outer(vec1, vec2)`.
+
+    >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+    tensor([[4., 5.],
+            [7., 9.]], dtype=gt.float32)
+    """
+    _check_axes("addr", 1, vec1, vec2)
+    return _added("addr", input, vec1.unsqueeze(1) * vec2, beta, alpha)
+
+
+@operation(in_place=True)
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """Give `beta * input + alpha * (batch1 @ batch2)` for batches of as many matrices.
+
+    >>> gt.baddbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2)).shape
+    (3, 1, 2)
+    """
+    _check_axes("baddbmm", 3, batch1, batch2)
+    _check_batches("baddbmm", batch1, batch2)
+    return _added("baddbmm", input, batch1 @ batch2, beta, alpha)
+
+
+@operation(in_place=True)
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
+
+    The sum over the batch is one product: of all matrices side by side and all below each other.
+
+    >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
+    tensor([[13., 13.]], dtype=gt.float32)
+    """
+    _check_axes("addbmm", 3, batch1, batch2)
+    _check_batches("addbmm", batch1, batch2)
+    (batch, rows, inner), (_, length, columns) = batch1.shape, batch2.shape
+    if inner != length:
+        raise ValueError(f"addbmm: matrices of {inner} columns and of {length} rows do not fit")
+    beside = batch1.permute(1, 0, 2).reshape(rows, batch * inner)
+    return _added("addbmm", input, beside @ batch2.reshape(batch * inner, columns), beta, alpha)
+
+
+def _added(name: str, input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
+    """Give `beta * input + alpha * product`, which has the product's shape."""
+    if not product.dtype.is_floating_point and (_is_float(beta) or _is_float(alpha)):
+        raise TypeError(
+            f"{name}: beta and alpha must be ints for tensors of dtype {product.dtype.name}, "
+            f"not {beta!r} and {alpha!r}"
+        )
+    if product.dtype.is_floating_point and product.dtype.itemsize == 2:
+        wide = _added(name, input.float(), product.float(), beta, alpha)
+        return wide._cast(gt.result_type(input, product))
+    added = input.expand(product.shape)
+    scaled = _times(product, alpha)
+    return scaled if beta == 0 else primitives.add(_times(added, beta), scaled)
+
+
+def _is_float(number: Number) -> bool:
+    return isinstance(number, float)
+
+
+def _times(values: Tensor, factor: Number) -> Tensor:
+    if values.dtype == gt.bool:
+        factor = factor != 0
+    return values if factor == 1 else values * factor

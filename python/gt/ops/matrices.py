@@ -1,0 +1,97 @@
+"""Products of several matrices and of vectors of three elements, powers, traces."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor
+from gt.ops.create import beside
+from gt.ops.linalg_products import LINALG, chain, powers_of
+from gt.ops.registry import function, operation
+from gt.ops.sizes import need_axes
+
+
+@function
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Multiply matrices in the order that takes the fewest multiplications.
+
+    >>> gt.chain_matmul(gt.ones(2, 3), gt.ones(3, 4), gt.ones(4, 1)).shape
+    (2, 1)
+    """
+    if not matrices:
+        raise ValueError("chain_matmul: a matrix or more is needed")
+    for matrix in matrices:
+        need_axes("chain_matmul", matrix, 2, 2)
+    return chain([*matrices])
+
+
+@operation
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """Multiply square matrices n times with themselves, by squaring; for n < 0 their inverses.
+
+    >>> gt.matrix_power(gt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+    tensor([[1., 3.],
+            [0., 1.]], dtype=gt.float32)
+    """
+    need_square("matrix_power", input)
+    if n < 0:
+        return matrix_power(gt.linalg.inv(input), -n)
+    if n == 0:
+        return identity(input).expand(input.shape)
+    if n == 1:
+        return input.clone()
+    half = matrix_power(input, n // 2) if n > 3 else input
+    return half @ half @ input if n % 2 else half @ half
+
+
+def need_square(name: str, input: Tensor) -> None:
+    """Raise unless the last two axes are square matrices."""
+    need_axes(name, input, 2)
+    if input.shape[-1] != input.shape[-2]:
+        raise ValueError(f"{name}: square matrices are expected, not of shape {input.shape}")
+
+
+def identity(input: Tensor) -> Tensor:
+    """Give the identity for square matrices, in their dtype and session."""
+    with beside(input):
+        return gt.eye(input.shape[-1], dtype=input.dtype)
+
+
+function(matrix_power, namespace=LINALG)
+
+
+@operation
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Give the vectors that are orthogonal to two of three elements each; see `gt.linalg.cross`.
+
+    Without `dim`, it is the first axis of 3 elements.
+
+    >>> gt.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.], dtype=gt.float32)
+    """
+    if dim is None and 3 not in input.shape:
+        raise ValueError(f"cross: no axis of shape {input.shape} has 3 elements")
+    return gt.linalg.cross(input, other, dim=input.shape.index(3) if dim is None else dim)
+
+
+@operation
+def trace(input: Tensor) -> Tensor:
+    """Add up the diagonal of a matrix.
+
+    >>> gt.trace(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5., dtype=gt.float32)
+    """
+    need_axes("trace", input, 2, 2)
+    return gt.diagonal(input).sum()
+
+
+@function
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Give the powers N - 1 to 0 of each element, or 0 to N - 1; N is the length.
+
+    >>> gt.vander(gt.tensor([2.0, 3.0]), 3)
+    tensor([[4., 2., 1.],
+            [9., 3., 1.]], dtype=gt.float32)
+    """
+    need_axes("vander", x, 1, 1)
+    found = powers_of(x, x.shape[0] if N is None else N)
+    return found if increasing else found.flip((1,))

@@ -1,0 +1,65 @@
+"""The exponential of matrices."""
+
+from __future__ import annotations
+
+import math
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.linalg_products import LINALG
+from gt.ops.matrices import identity, need_square
+from gt.ops.registry import function, operation
+
+#: The last term of the series of matrices whose norm is at most 1: 1 / 20! is below any rounding.
+_DEGREE = 19
+#: How often matrices are halved at most. Those with a larger norm than 2 ** 32 give NaN.
+_HALVINGS = 32
+
+
+@operation
+def matrix_exp(input: Tensor) -> Tensor:
+    """Give the exponential of square matrices: the sum of `A ** k / k!` for all k.
+
+    A is halved until its norm is at most 1, and the result squared as often: scaling and squaring
+    (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). Values
+    are not waited for, so that 39 products are computed, whatever the norm; above 2 ** 32 the
+    result is NaN.
+
+    >>> gt.matrix_exp(gt.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]], dtype=gt.float32)
+    """
+    need_square("matrix_exp", input)
+    if not input.dtype.is_floating_point:
+        raise TypeError(
+            f"matrix_exp: floats are expected, not {input.dtype.name}\n  hint: input.float()"
+        )
+    if input.numel() == 0:
+        return input.clone()
+    wide = input.float() if input.dtype.itemsize == 2 else input
+    return _scaled_and_squared(wide)._cast(input.dtype)
+
+
+function(matrix_exp, namespace=LINALG)
+
+
+def _scaled_and_squared(a: Tensor) -> Tensor:
+    norm = a.detach().abs().sum(-2).amax(-1).unsqueeze(-1).unsqueeze(-1)
+    halvings = primitives.ceil(primitives.log(norm) / math.log(2)).clamp(0, _HALVINGS)
+    power = _series(a * primitives.pow(2.0, -halvings))
+    for done in range(_HALVINGS):
+        power = primitives.where(halvings > done, power @ power, power)
+    return primitives.where(norm > 2.0**_HALVINGS, math.nan, power)
+
+
+def _series(a: Tensor) -> Tensor:
+    """Give the sum of a ** k / k!, in blocks of four terms (Paterson and Stockmeyer, 1973)."""
+    second = a @ a
+    powers = [identity(a), a, second, second @ a]
+    fourth = second @ second
+    total = None
+    for first in range(_DEGREE - 3, -1, -4):
+        block = [power / math.factorial(first + k) for k, power in enumerate(powers)]
+        rest = block[0] + block[1] + block[2] + block[3]
+        total = rest if total is None else total @ fourth + rest
+    return total

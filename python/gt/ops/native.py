@@ -1,0 +1,221 @@
+"""Operations that PyTorch has under its kernels' names: normalizations with their statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.ops.annotations import DType, Size
+from gt.ops.registry import function
+
+
+def _wide(input: Tensor) -> Tensor:
+    """Give floats in the dtype to compute in: squares of 16-bit floats soon leave their range."""
+    return input.float() if input.dtype.itemsize == 2 else input
+
+
+def moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """Give x - mean, the mean and the variance over axes, which stay with length 1."""
+    mean = x.mean(axes, keepdim=True)
+    centered = x - mean
+    return centered, mean, (centered * centered).mean(axes, keepdim=True)
+
+
+def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Give weight * x + bias, as far as these are given."""
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+@function
+def native_layer_norm(
+    input: Tensor, normalized_shape: Size, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize the last axes; give the result, the means and 1 / sqrt(var + eps).
+
+    >>> gt.native_layer_norm(gt.tensor([1.0, 3.0]), [2], None, None, 0.0)[0]
+    tensor([-1.,  1.], dtype=gt.float32)
+    """
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or input.shape[max(input.ndim - len(shape), 0) :] != shape:
+        raise ValueError(f"layer_norm: the last axes of shape {input.shape} are not {shape}")
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and given.shape != shape:
+            raise ValueError(f"layer_norm: {name} has shape {given.shape}, expected {shape}")
+    axes = tuple(range(-len(shape), 0))
+    centered, mean, var = moments(_wide(input), axes)
+    scale = (var + eps).rsqrt()
+    kept = input.dtype if weight is None else weight.dtype
+    result = affine(centered * scale, weight, bias)
+    return result._cast(input.dtype), mean._cast(kept), scale._cast(kept)
+
+
+@function
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize groups of channels; give the result, the means and 1 / sqrt(var + eps).
+
+    >>> gt.native_group_norm(gt.tensor([[1.0, 3.0]]), None, None, 1, 2, 1, 1, 0.0)[0]
+    tensor([[-1.,  1.]], dtype=gt.float32)
+    """
+    if group < 1 or C % group:
+        raise ValueError(f"group_norm: {C} channels do not make {group} groups of one length")
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and given.shape != (C,):
+            raise ValueError(f"group_norm: {name} has shape {given.shape}, expected ({C},)")
+    grouped = _wide(input).reshape(N, group, C // group * HxW)
+    centered, mean, var = moments(grouped, (2,))
+    scale = (var + eps).rsqrt()
+    normal = (centered * scale).reshape(input.shape)
+    weight, bias = (t if t is None else by_channel(t, input) for t in (weight, bias))
+    kept = input.dtype if weight is None else weight.dtype
+    mean, scale = (t.reshape(N, group)._cast(kept) for t in (mean, scale))
+    return affine(normal, weight, bias)._cast(input.dtype), mean, scale
+
+
+def by_channel(values: Tensor, input: Tensor) -> Tensor:
+    """Give one value for each channel in a shape that broadcasts to the input's."""
+    return values.reshape([-1] + [1] * (input.ndim - 2))
+
+
+@function
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel, which axis 1 has; give the result, means and 1 / sqrt(var + eps).
+
+    While training, the statistics are the batch's, and the running ones move towards them by a
+    share of `momentum`, where var is over n - 1. Else they are the running ones, and nothing
+    stands in place of the second and third result.
+
+    >>> gt.native_batch_norm(gt.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[0]
+    tensor([[-1.],
+            [ 1.]], dtype=gt.float32)
+    """
+    _check_channels(
+        input, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var
+    )
+    x = _wide(input)
+    if training:
+        axes = (0, *range(2, input.ndim))
+        centered, mean, var = moments(x, axes)
+        follow(running_mean, mean.reshape(-1), momentum)
+        count = math.prod(input.shape[axis] for axis in axes)
+        follow(running_var, var.reshape(-1) * count / (count - 1 or math.nan), momentum)
+        scale = (var + eps).rsqrt()
+        dtype = input.dtype if weight is None else weight.dtype
+        kept = mean.reshape(-1)._cast(dtype), scale.reshape(-1)._cast(dtype)
+    elif running_mean is None or running_var is None:
+        raise ValueError("batch_norm: give running_mean and running_var, or training=True")
+    else:
+        centered = x - by_channel(running_mean, x)
+        scale = (by_channel(running_var, x) + eps).rsqrt()
+        kept = x.reshape(-1)[:0], x.reshape(-1)[:0]
+    weight, bias = (t if t is None else by_channel(t, x) for t in (weight, bias))
+    return affine(centered * scale, weight, bias)._cast(input.dtype), *kept
+
+
+@function
+def _native_batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *args: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute `native_batch_norm`; running_mean and running_var may be missing, too.
+
+    >>> x = gt.tensor([[1.0], [3.0]])
+    >>> gt._native_batch_norm_legit(x, None, None, True, 0.1, 0.0)[1]
+    tensor([2.], dtype=gt.float32)
+    """
+    running = args[:-3] or (None, None)
+    return gt.native_batch_norm(input, weight, bias, *running, *args[-3:])
+
+
+@function
+def _batch_norm_with_update(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Compute `native_batch_norm` while training; the fourth result holds nothing.
+
+    >>> x, zero, one = gt.tensor([[1.0], [3.0]]), gt.zeros(1), gt.ones(1)
+    >>> gt._batch_norm_with_update(x, None, None, zero, one, 0.1, 0.0)[1]
+    tensor([2.], dtype=gt.float32)
+    """
+    results = gt.native_batch_norm(
+        input, weight, bias, running_mean, running_var, True, momentum, eps
+    )
+    return *results, input.detach().reshape(-1)[:0]._cast(gt.uint8)
+
+
+def _check_channels(input: Tensor, **given: Tensor | None) -> None:
+    if input.ndim < 2:
+        raise ValueError(f"batch_norm: input has shape {input.shape}, expected 2 axes or more")
+    for name, values in given.items():
+        if values is not None and values.shape != input.shape[1:2]:
+            raise ValueError(
+                f"batch_norm: {name} has shape {values.shape}, expected ({input.shape[1]},)"
+            )
+
+
+def follow(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    """Move a running statistic towards that of a batch by a share of the way, in place."""
+    if running is not None:
+        with gt.no_grad():
+            moved = running * (1 - momentum) + value.detach() * momentum
+            running._assign(moved._cast(running.dtype), "batch_norm")
+
+
+@function
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Give the gradient of dropout: that of the output where the mask is True, scaled.
+
+    >>> gt.native_dropout_backward(gt.ones(2), gt.tensor([True, False]), 2.0)
+    tensor([2., 0.], dtype=gt.float32)
+    """
+    return grad_output * (mask * scale)
+
+
+@function
+def _softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
+) -> Tensor:
+    """Give the gradient of softmax from its output y and the gradient g of that: y (g - sum(g y)).
+
+    >>> gt._softmax_backward_data(gt.tensor([1.0, 0.0]), gt.tensor([0.5, 0.5]), 0, gt.float32)
+    tensor([ 0.2500, -0.2500], dtype=gt.float32)
+    """
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True))._cast(input_dtype)
+
+
+@function
+def _safe_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """Give softmax along an axis, and 0 where all along it is -inf.
+
+    >>> gt._safe_softmax(gt.full((2,), float("-inf")), 0)
+    tensor([0., 0.], dtype=gt.float32)
+    """
+    nothing = (self == float("-inf")).all(dim, keepdim=True)
+    chosen = gt.softmax(gt.where(nothing, 0, self), dim, dtype=dtype)
+    return gt.where(nothing, 0, chosen)

@@ -1,0 +1,62 @@
+"""Lengths of vectors, and tensors scaled by them."""
+
+from __future__ import annotations
+
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Dims, DType
+from gt.ops.linalg_norms import matrix_norm, vector_norm
+from gt.ops.registry import function, operation
+from gt.ops.sizes import axis_of, need_axes
+
+
+@operation
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Tensor:
+    """Give the length of vectors: `sum(|x| ** p) ** (1 / p)`, over axes or over all.
+
+    "fro" is the same as 2, and "nuc" the sum of the singular values of a matrix. See
+    `gt.linalg.vector_norm` and `gt.linalg.matrix_norm`.
+
+    >>> gt.norm(gt.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
+    tensor([ 5., 10.], dtype=gt.float32)
+    """
+    whole = dim is None or isinstance(dim, int) or len(dim) <= 2
+    if not isinstance(p, str) or (p == "fro" and whole):
+        order = 2 if p is None or p == "fro" else p
+        return vector_norm(input, order, dim, keepdim, dtype=dtype)
+    axes = tuple(range(input.ndim)) if dim is None else dim
+    return matrix_norm(input, p, axes, keepdim, dtype=dtype)
+
+
+@operation(in_place=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
+
+    >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]], dtype=gt.float32)
+    """
+    need_axes("renorm", input, 2)
+    if p <= 0 or maxnorm < 0:
+        raise ValueError(f"renorm: p is {p} and maxnorm {maxnorm}, expected above 0 and 0 or more")
+    kept = axis_of("renorm", dim, input.ndim)
+    others = tuple(axis for axis in range(input.ndim) if axis != kept)
+    wide = input.float() if input.dtype.itemsize == 2 else input
+    norms = vector_norm(wide, p, others, True)
+    scale = primitives.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return (wide * scale)._cast(input.dtype)
+
+
+@function(namespace="gt.nn.functional")
+def normalize(input: Tensor, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12) -> Tensor:
+    """Divide vectors by their norm of order p, or by `eps` where the norm is smaller.
+
+    >>> gt.nn.functional.normalize(gt.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]], dtype=gt.float32)
+    """
+    return input / primitives.maximum(vector_norm(input, p, dim, True), eps)

@@ -1,0 +1,92 @@
+"""Windows by PyTorch's older names, which are periodic unless asked otherwise."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import gt
+from gt._gt import Tensor, parse_dtype
+from gt.ops import windows
+from gt.ops.annotations import DType
+from gt.ops.create import creation
+from gt.ops.registry import function
+
+
+def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Check the length of a window, and compute it in float32 for 16-bit floats."""
+
+    @functools.wraps(shape)
+    def checked(window_length: int, *args: object, dtype: DType | None = None, **kwargs: object):
+        wanted = gt.float32 if dtype is None else parse_dtype(dtype)
+        if not wanted.is_floating_point:
+            raise TypeError(f"{shape.__name__}: dtype is {wanted.name}, expected a float dtype")
+        wide = gt.float64 if wanted == gt.float64 else gt.float32
+        return shape(window_length, *args, dtype=wide, **kwargs)._cast(wanted)
+
+    return function(creation(checked))
+
+
+@window
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: DType | None = None
+) -> Tensor:
+    """Give (1 - cos(2 pi n / N)) / 2; N is the length, less one if it is not periodic.
+
+    >>> gt.hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    """
+    return windows.hann(window_length, sym=not periodic, dtype=dtype)
+
+
+@window
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: DType | None = None,
+) -> Tensor:
+    """Give alpha - beta cos(2 pi n / N); N is the length, less one if it is not periodic.
+
+    >>> gt.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400], dtype=gt.float32)
+    """
+    return windows.general_cosine(window_length, a=[alpha, beta], sym=not periodic, dtype=dtype)
+
+
+@window
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: DType | None = None
+) -> Tensor:
+    """Give 1 - |2 n / N - 1|; N is the length, less one if it is not periodic.
+
+    >>> gt.bartlett_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    """
+    return windows.bartlett(window_length, sym=not periodic, dtype=dtype)
+
+
+@window
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: DType | None = None
+) -> Tensor:
+    """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / N, N as for `hann_window`.
+
+    >>> gt.blackman_window(4)[1:]
+    tensor([0.3400, 1.0000, 0.3400], dtype=gt.float32)
+    """
+    return windows.blackman(window_length, sym=not periodic, dtype=dtype)
+
+
+@window
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DType | None = None
+) -> Tensor:
+    """Give I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), N as for `hann_window`.
+
+    >>> gt.kaiser_window(3, beta=0.0)
+    tensor([1., 1., 1.], dtype=gt.float32)
+    """
+    return windows.kaiser(window_length, beta=beta, sym=not periodic, dtype=dtype)

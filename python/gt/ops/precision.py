@@ -1,0 +1,52 @@
+"""In which dtype a function of floats is computed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gt
+from gt._gt import Tensor, dtype, parse_dtype
+from gt.engines.engine import Meta
+from gt.engines.promotion import promote
+
+
+def meta(operand: Any) -> Meta | type:
+    """Give what counts of an operand for promotion: dtype and shape, or the type of a number."""
+    if isinstance(operand, Tensor):
+        return Meta(operand.dtype.name, operand.shape)
+    return type(operand)
+
+
+def common_dtype(*operands: Any) -> dtype:
+    """Give the dtype that tensors and numbers are promoted to; what else there is does not count."""
+    counting = (one for one in operands if isinstance(one, Tensor | int | float))
+    return parse_dtype(promote(tuple(meta(one) for one in counting)))
+
+
+def float_dtype(*operands: Any) -> dtype:
+    """Give the dtype of a function of floats: that of the operands, or float32 for integers."""
+    found = common_dtype(*operands)
+    return found if found.is_floating_point or found.is_complex else gt.float32
+
+
+def in_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Have a function get its operands in one float dtype, as PyTorch's kernels do.
+
+    16-bit floats are computed in float32, and the result is rounded once.
+    """
+
+    @functools.wraps(function)
+    def promoted(*args: Any, **kwargs: Any) -> Tensor:
+        result = float_dtype(*args, *kwargs.values())
+        wide = gt.float32 if result.itemsize == 2 else result
+        args = tuple(_cast(one, wide) for one in args)
+        kwargs = {name: _cast(one, wide) for name, one in kwargs.items()}
+        return function(*args, **kwargs)._cast(result)
+
+    return promoted
+
+
+def _cast(operand: Any, wanted: dtype) -> Any:
+    return operand._cast(wanted) if isinstance(operand, Tensor) else operand

@@ -1,0 +1,164 @@
+"""Slices along an axis: viewed and replaced; and all values replaced by one."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+from gt import _gt
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Number, Size
+from gt.ops.registry import function, operation
+from gt.ops.repeat import constant_pad_nd
+from gt.ops.sizes import (
+    axis_of,
+    fill_region,
+    ints,
+    method,
+    need_axes,
+    need_index,
+    region,
+    take_region,
+    whole_region,
+)
+
+
+@operation
+def select(input: Tensor, dim: int, index: int | Tensor) -> Tensor:
+    """Give a view of one slice along an axis, which the result does not have.
+
+    An index in a tensor stays where it is, and the slice is a copy.
+
+    >>> gt.select(gt.arange(4).reshape(2, 2), 1, 0)
+    tensor([0, 2], dtype=int64)
+    """
+    need_axes("select", input, 1)
+    at = axis_of("select", dim, input.ndim)
+    if isinstance(index, Tensor):
+        need_index("select", index)
+        place = primitives.wrap_index(index.reshape(1), input.shape[at])
+        return primitives.index_select(input, at, place).squeeze(at)
+    return take_region(input, at, _place("select", input, at, index), 1).squeeze(at)
+
+
+@operation
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """Replace one slice along an axis.
+
+    >>> gt.select_scatter(gt.zeros(2, 2), gt.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]], dtype=float32)
+    """
+    need_axes("select_scatter", input, 1)
+    at = axis_of("select_scatter", dim, input.ndim)
+    place = _place("select_scatter", input, at, index)
+    _need_shape("select_scatter", src, (*input.shape[:at], *input.shape[at + 1 :]))
+    return fill_region(input, src.unsqueeze(at), at, place, 1)
+
+
+def _place(name: str, input: Tensor, axis: int, index: int) -> int:
+    """Count an index from the front."""
+    length = input.shape[axis]
+    if not -length <= index < length:
+        raise IndexError(
+            f"{name}: index {index} is out of range for axis {axis} of shape {input.shape}"
+        )
+    return index % length
+
+
+def _need_shape(name: str, src: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise unless what replaces a slice has its shape."""
+    if src.shape != shape:
+        raise ValueError(f"{name}: src is of shape {src.shape}, the slice of {shape}")
+
+
+@function
+def slice(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """Give a view of the slices from `start` to `end` along an axis, as Python slices a list.
+
+    >>> gt.slice(gt.arange(5), 0, 1, -1)
+    tensor([1, 2, 3], dtype=int64)
+    """
+    return primitives.slice(input, *_sliced("slice", input, dim, start, end, step))
+
+
+@operation
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """Replace the slices from `start` to `end` along an axis.
+
+    >>> gt.slice_scatter(gt.zeros(4), gt.ones(2), step=2)
+    tensor([1., 0., 1., 0.], dtype=float32)
+    """
+    starts, sizes, steps = _sliced("slice_scatter", input, dim, start, end, step)
+    _need_shape("slice_scatter", src, tuple(sizes))
+    return primitives.slice_assign(input, src, starts, sizes, steps)
+
+
+def _sliced(name: str, input: Tensor, dim: int, start: int | None, end: int | None, step: int):
+    """Describe a slice as Python does: ends count from the back where they are less than 0."""
+    need_axes(name, input, 1)
+    if step < 1:
+        raise ValueError(f"{name}: step is {step}, expected 1 or more")
+    at = axis_of(name, dim, input.ndim)
+    places = range(input.shape[at])[builtins.slice(start, end, step)]
+    return region(input, at, places.start, len(places), step)
+
+
+@operation(method=False, in_place=True)
+def fill(input: Tensor, value: Tensor | Number) -> Tensor:
+    """Give a tensor of the same shape and dtype with one value everywhere.
+
+    >>> gt.fill(gt.zeros(2), 3)
+    tensor([3., 3.], dtype=float32)
+    """
+    if not isinstance(value, Tensor) and not input.requires_grad:
+        return _gt.full_like(input, value)
+    if not isinstance(value, Tensor):
+        value = _gt.tensor_beside(input, value, dtype=input.dtype)
+    need_axes("fill", value, 0, 0)
+    return primitives.slice_assign(input, value, *whole_region(input))
+
+
+@method
+def resize_(input: Tensor, *size: Size, memory_format: Any = None) -> Tensor:
+    """Give the tensor another shape, in place: the first values stay, what is new is zero.
+
+    >>> gt.ones(3).resize_(1, 3)
+    tensor([[1., 1., 1.]], dtype=float32)
+    """
+    if input.requires_grad:
+        raise RuntimeError("resize_: the tensor requires gradients, which need its old shape")
+    size = ints(size[0]) if len(size) == 1 else size
+    missing = math.prod(size) - input.numel()
+    flat = constant_pad_nd(input.ravel(), (0, missing)) if missing else input
+    return input._assign(flat.reshape(size), "resize_")
+
+
+@operation
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Give the tensor the shape of another one, in place: the first values stay.
+
+    >>> gt.ones(3).resize_as_(gt.ones(1, 3))
+    tensor([[1., 1., 1.]], dtype=float32)
+    """
+    return resize_(input, the_template.shape)
+
+
+@operation
+def zero_(input: Tensor) -> Tensor:
+    """Set all values to zero, in place.
+
+    >>> gt.ones(2).zero_()
+    tensor([0., 0.], dtype=float32)
+    """
+    return input.fill_(0)

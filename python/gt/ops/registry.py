@@ -1,0 +1,172 @@
+"""How a function in terms of other operations becomes an operation of its own.
+
+    @operation(in_place=True)
+    def log2(input: Tensor) -> Tensor:
+        ...
+
+makes `gt.log2(x)`, `x.log2()` and `x.log2_()`. The signature and docstring are all that there is to
+declare: stubs, the reference and the tests follow from them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gt._gt import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Every composite by its qualified name, as `gt.log2` or `gt.linalg.norm`.
+COMPOSITES: dict[str, Callable[..., Any]] = {}
+
+#: What NumPy calls a parameter that PyTorch calls otherwise; and what Python has as a keyword.
+_SYNONYMS = {
+    "axis": ("dim", "dims"),
+    "from": ("from_",),
+    "keepdims": ("keepdim",),
+    "x": ("input",),
+    "x2": ("other",),
+}
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "Tensor": (Tensor,),
+    "int": (int, Tensor),
+    "float": (int, float, Tensor),
+    "Number": (bool, int, float, complex, Tensor),
+    "bool": (bool,),
+    "str": (str,),
+    "None": (type(None),),
+}
+_WORDS = {
+    "Tensor": "a tensor",
+    "int": "an int",
+    "float": "a number",
+    "Number": "a number",
+    "bool": "True or False",
+    "str": "a string",
+    "None": "None",
+}
+
+
+def operation(
+    function: F | None = None,
+    *,
+    namespace: str = "gt",
+    method: bool = True,
+    in_place: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> Any:
+    """Make a function an operation.
+
+    Args:
+        function: the function; its first parameter is the tensor that it is a method of.
+        namespace: the module that users find it in.
+        method: whether `Tensor` has it as a method.
+        in_place: whether `Tensor` also has a method with `_` after its name that stores the result.
+        aliases: other names for the same.
+    """
+    if function is None:
+        return functools.partial(
+            operation, namespace=namespace, method=method, in_place=in_place, aliases=aliases
+        )
+    checked = _checked(function)
+    for name in (function.__name__, *aliases):
+        COMPOSITES[f"{namespace}.{name}"] = checked
+        if method:
+            setattr(Tensor, name, checked)
+        if in_place:
+            setattr(Tensor, f"{name}_", _in_place(checked, f"{name}_"))
+    return checked
+
+
+def function(function: F | None = None, *, namespace: str = "gt", **options: Any) -> Any:
+    """Make a function an operation that is no method."""
+    if function is None:
+        return functools.partial(operation, namespace=namespace, method=False, **options)
+    return operation(function, namespace=namespace, method=False, **options)
+
+
+def exported(namespace: str) -> dict[str, Callable[..., Any]]:
+    """Give the composites that users find in a namespace, by name."""
+    start = namespace + "."
+    within = {name[len(start) :]: of for name, of in COMPOSITES.items() if name.startswith(start)}
+    return {name: of for name, of in within.items() if "." not in name}
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Take NumPy's names for parameters, and say what is wrong with an argument."""
+
+    @functools.wraps(function)
+    def operation(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, AttributeError) as error:
+            renamed = _renamed(function, kwargs)
+            if renamed is not None:
+                return operation(*args, **renamed)
+            wrong = _misfit(function, args, kwargs)
+            raise error if wrong is None else wrong from None
+
+    return operation
+
+
+def _renamed(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any] | None:
+    """Give arguments by PyTorch's names, or None where they have these already."""
+    parameters = inspect.signature(function).parameters
+    if any(of.kind is of.VAR_KEYWORD for of in parameters.values()):
+        return None
+    twice = next((name for name in given if set(_SYNONYMS.get(name, ())) & given.keys()), None)
+    if twice is not None:
+        own = _SYNONYMS[twice][0]
+        raise TypeError(f"{function.__name__}: give {twice} or {own}, which are the same, not both")
+    names = {
+        name: own
+        for name in given.keys() - parameters.keys()
+        for own in _SYNONYMS.get(name, ())
+        if own in parameters and own not in given
+    }
+    if not names:
+        return None
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+def _misfit(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> TypeError | None:
+    """Say which argument is not of the kind that its parameter takes, if one is not."""
+    name, signature = function.__name__, inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return TypeError(f"{name}: {error}\n  hint: {name}{plain(signature)}")
+    for parameter, given in bound.arguments.items():
+        kinds = str(signature.parameters[parameter].annotation).split(" | ")
+        if not all(kind in _KINDS for kind in kinds):
+            continue
+        fitting = tuple(one for kind in kinds for one in _KINDS[kind])
+        if not isinstance(given, fitting) and not hasattr(given, "__index__"):
+            expected = " or ".join(_WORDS[kind] for kind in kinds)
+            kind = type(given).__name__
+            shown = f" {given!r}" if len(repr(given)) <= 40 else ""
+            return TypeError(f"{name}: {parameter} must be {expected}, not {kind}{shown}")
+    return None
+
+
+def plain(signature: inspect.Signature) -> str:
+    """Write a signature without types."""
+    parameters = [of.replace(annotation=of.empty) for of in signature.parameters.values()]
+    bare = signature.replace(parameters=parameters, return_annotation=signature.empty)
+    return str(bare)
+
+
+def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Tensor]:
+    """Store what a function gives in its first argument."""
+
+    @functools.wraps(function)
+    def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self._assign(function(self, *args, **kwargs), name)
+
+    in_place.__name__ = name
+    in_place.__doc__ = f"In place: {function.__doc__}"
+    return in_place

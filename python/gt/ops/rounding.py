@@ -1,0 +1,40 @@
+"""Rounding in terms of other operations."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.registry import operation
+
+
+@operation(in_place=True)
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Round to the nearest number with that many decimals, halves to even.
+
+    Args:
+        input: the tensor.
+        decimals: how many decimal places stay; -2 rounds to hundreds.
+
+    >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
+    tensor([0.5000, 1.3000], dtype=gt.float32)
+    """
+    if decimals == 0:
+        return primitives.round(input)
+    if not input.dtype.is_floating_point:
+        raise TypeError(f"round: decimals are for floats, not for {input.dtype.name}")
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return primitives.round(input * scale) / scale
+    return primitives.round(input / scale) * scale
+
+
+@operation(in_place=True)
+def frac(input: Tensor) -> Tensor:
+    """Give the part behind the point, with the sign of the number: x - trunc(x).
+
+    >>> gt.frac(gt.tensor([1.5, -2.5]))
+    tensor([ 0.5000, -0.5000], dtype=gt.float32)
+    """
+    if not input.dtype.is_floating_point:
+        raise TypeError(f"frac: dtype {input.dtype.name} does not fit, expected floats")
+    return input - gt.trunc(input)

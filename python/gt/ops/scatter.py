@@ -1,0 +1,215 @@
+"""Writing at places that an index of the tensor's rank, or of its values, names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gt
+from gt._gt import Tensor, arange_beside, primitives
+from gt.ops.annotations import DType, Number
+from gt.ops.elementwise import _range
+from gt.ops.registry import operation
+from gt.ops.sizes import axis_of, filled, need_index
+
+
+@operation(in_place=True)
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Add values at an index along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
+
+    Where the index is shorter than `src`, the rest of `src` is not used.
+
+    >>> gt.scatter_add(gt.zeros(3), 0, gt.tensor([0, 2, 2], dtype=gt.int64), gt.ones(3))
+    tensor([1., 0., 2.], dtype=float32)
+    """
+    if index.numel() == 0:
+        return input.clone()
+    at, whole, index, src = _aligned("scatter_add", input, dim, index, src)
+    return primitives.scatter_add(whole, at, index, src).reshape(input.shape)
+
+
+def _aligned(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tuple[Any, ...]:
+    """Give axis, tensor, index and source with an axis at least, the last two of one shape."""
+    need_index(name, index)
+    at, whole = axis_of(name, dim, input.ndim), input.reshape(input.shape or 1)
+    if not isinstance(src, Tensor):
+        src = filled(input, index.shape, src)
+    index, src = index.reshape(index.shape or 1), src.reshape(src.shape or 1)
+    if index.ndim != src.ndim or any(n > m for n, m in zip(index.shape, src.shape, strict=True)):
+        raise ValueError(f"{name}: an index of shape {index.shape} does not fit src's {src.shape}")
+    return at, whole, index, src[tuple(slice(length) for length in index.shape)]
+
+
+@operation(in_place=True)
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | Number | None = None,
+    *,
+    value: Number | None = None,
+    reduce: str | None = None,
+) -> Tensor:
+    """Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
+
+    Args:
+        input: the tensor.
+        dim: the axis that the index names places of.
+        index: int64 or int32; of several that are the same the last counts.
+        src: the values, at least as long as the index along each axis.
+        value: a number instead of `src`.
+        reduce: "add" or "multiply" to do so instead of replacing.
+
+    >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.], dtype=float32)
+    """
+    if (src is None) == (value is None):
+        raise TypeError("scatter: give src or value")
+    if reduce not in (None, "add", "multiply"):
+        raise ValueError(f"scatter: reduce is '{reduce}', expected 'add' or 'multiply'")
+    if index.numel() == 0:
+        return input.clone()
+    at, whole, index, src = _aligned("scatter", input, dim, index, value if src is None else src)
+    if reduce is not None:
+        reduce = "sum" if reduce == "add" else "prod"
+        return scatter_reduce(whole, at, index, src, reduce).reshape(input.shape)
+    places = _flat_places(whole, at, index)
+    return primitives.index_copy(whole.ravel(), 0, places, src.ravel()).reshape(input.shape)
+
+
+def _flat_places(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Give the places among all values, in row-major order, that an index along an axis names."""
+    places = _in_range(index, input.shape[dim]) * math.prod(input.shape[dim + 1 :])
+    for at, length in enumerate(index.shape):
+        if at != dim:
+            along = arange_beside(input, length) * math.prod(input.shape[at + 1 :])
+            places = places + along.reshape((length,) + (1,) * (index.ndim - at - 1))
+    return places.ravel()
+
+
+def _in_range(index: Tensor, length: int) -> Tensor:
+    """Give an index that may not count from the back, or an error on the worker."""
+    return primitives.wrap_index(gt.where(index < 0, length, index), length)
+
+
+@operation(in_place=True)
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Combine all values that an index along an axis sends to the same place.
+
+    For "prod", "amax" and "amin" each place is compared with each entry of the index: that takes
+    memory for the length of the axis times that of the index.
+
+    Args:
+        input: the tensor.
+        dim: the axis that the index names places of.
+        index: int64 or int32.
+        src: the values, at least as long as the index along each axis.
+        reduce: "sum", "prod", "mean", "amax" or "amin".
+        include_self: whether the tensor's own value counts where there are others.
+
+    >>> index = gt.tensor([0, 0], dtype=gt.int64)
+    >>> gt.scatter_reduce(gt.zeros(2), 0, index, gt.tensor([3.0, 5.0]), "amax")
+    tensor([5., 0.], dtype=float32)
+    """
+    if reduce not in _REDUCTIONS:
+        known = "', '".join(_REDUCTIONS)
+        raise ValueError(f"scatter_reduce: reduce is '{reduce}', expected one of '{known}'")
+    if index.numel() == 0:
+        return input.clone()
+    at, whole, index, src = _aligned("scatter_reduce", input, dim, index, src)
+    ones = filled(whole, index.shape, 1, gt.int64)
+    counts = primitives.scatter_add(filled(whole, whole.shape, 0, gt.int64), at, index, ones)
+    if not include_self:
+        whole = gt.where(counts > 0, _neutral(reduce, input.dtype), whole)._cast(input.dtype)
+    return _REDUCTIONS[reduce](whole, at, index, src, counts + include_self).reshape(input.shape)
+
+
+def _neutral(reduce: str, dtype: DType) -> Number:
+    """Give the number that a reduction with another one leaves as it is."""
+    low, high = _range(dtype)
+    return {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}[reduce]
+
+
+def _sum(whole: Tensor, dim: int, index: Tensor, src: Tensor, counts: Tensor) -> Tensor:
+    return primitives.scatter_add(whole, dim, index, src)
+
+
+def _mean(whole: Tensor, dim: int, index: Tensor, src: Tensor, counts: Tensor) -> Tensor:
+    sums, counts = primitives.scatter_add(whole, dim, index, src), counts.clamp(min=1)
+    if whole.dtype.is_floating_point:
+        return sums / counts._cast(whole.dtype)
+    return sums // counts._cast(whole.dtype)
+
+
+def _among_all(reduce: str, of_all: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Make a reduction over all entries of the index; those of other places count for nothing."""
+
+    def reduced(whole: Tensor, dim: int, index: Tensor, src: Tensor, counts: Tensor) -> Tensor:
+        sizes = [whole.shape[dim] if at == dim else n for at, n in enumerate(index.shape)]
+        region = [0] * whole.ndim, sizes, [1] * whole.ndim
+        place = arange_beside(whole, sizes[dim]).reshape((-1,) + (1,) * (whole.ndim - dim))
+        index = _in_range(index, sizes[dim])
+        sent = gt.where(
+            index.unsqueeze(dim) == place, src.unsqueeze(dim), _neutral(reduce, src.dtype)
+        )
+        own = primitives.slice(whole, *region).unsqueeze(dim + 1)
+        found = of_all(primitives.cat([own, sent], dim + 1), dim + 1)._cast(whole.dtype)
+        return primitives.slice_assign(whole, found, *region)
+
+    return reduced
+
+
+_REDUCTIONS = {
+    "sum": _sum,
+    "prod": _among_all("prod", primitives.prod),
+    "mean": _mean,
+    "amax": _among_all("amax", primitives.amax),
+    "amin": _among_all("amin", primitives.amin),
+}
+
+
+@operation(in_place=True)
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Replace values at places among all values, in row-major order.
+
+    Args:
+        input: the tensor.
+        index: int64 or int32; of several that are the same the last counts.
+        source: as many values as the index has.
+        accumulate: whether to add instead of replacing.
+
+    >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
+    tensor([[0., 0.],
+            [0., 1.]], dtype=float32)
+    """
+    need_index("put", index)
+    if index.numel() != source.numel():
+        raise IndexError(
+            f"put: index has {index.numel()} elements and source {source.numel()}, expected as many"
+        )
+    places = primitives.wrap_index(index.ravel(), input.numel())
+    write = primitives.index_add if accumulate else primitives.index_copy
+    return write(input.ravel(), 0, places, source.ravel()).reshape(input.shape)
+
+
+@operation(in_place=True)
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Replace the values where a mask is True by those of `source`, one after another.
+
+    >>> gt.masked_scatter(gt.zeros(3), gt.tensor([True, False, True]), gt.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.], dtype=float32)
+    """
+    if mask.dtype != gt.bool:
+        raise TypeError(f"masked_scatter: mask is of dtype {mask.dtype}, expected bool")
+    if source.dtype != input.dtype:
+        raise TypeError(
+            f"masked_scatter: source is of dtype {source.dtype}, expected {input.dtype}, input's"
+        )
+    input, mask = gt.broadcast_tensors(input, mask)
+    place = gt.where(mask, mask.ravel().cumsum(0).reshape(mask.shape), 0)
+    values = primitives.cat([filled(source, (1,), 0), source.ravel()], 0)
+    taken = primitives.index_select(values, 0, place.ravel()).reshape(input.shape)
+    return gt.where(mask, taken, input)

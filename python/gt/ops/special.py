@@ -1,0 +1,64 @@
+"""Functions of statistics and physics in terms of simpler ones."""
+
+from __future__ import annotations
+
+import math
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Number
+from gt.ops.precision import in_floats
+from gt.ops.registry import function, operation
+
+
+@function(namespace="gt.special")
+@in_floats
+def entr(input: Tensor) -> Tensor:
+    """Give the entropy -x log x of each value: 0 at 0, and minus infinity below.
+
+    >>> gt.special.entr(gt.tensor([0.0, 1.0]))
+    tensor([0., 0.], dtype=gt.float32)
+    """
+    inside = primitives.where(input > 0, input, 1)
+    outside = primitives.where(input == 0, 0.0, primitives.where(input < 0, -math.inf, input))
+    return primitives.where(input > 0, -inside * primitives.log(inside), outside)
+
+
+@function(namespace="gt.special")
+@in_floats
+def ndtr(input: Tensor) -> Tensor:
+    """Give the share of a normal distribution that is below x: erfc(-x / sqrt(2)) / 2.
+
+    >>> gt.special.ndtr(gt.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.9772], dtype=gt.float32)
+    """
+    return gt.erfc(input * -math.sqrt(0.5)) * 0.5
+
+
+@function(namespace="gt.special")
+@in_floats
+def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Give x log(1 + y), and 0 where x is 0, whatever y is.
+
+    >>> gt.special.xlog1py(gt.tensor([0.0, 2.0]), gt.tensor([-1.0, 0.0]))
+    tensor([0., 0.], dtype=gt.float32)
+    """
+    nothing = primitives.logical_and(primitives.eq(input, 0), primitives.le(other, -1))
+    return primitives.mul(input, primitives.log1p(primitives.where(nothing, 0, other)))
+
+
+@operation(in_place=True)
+@in_floats
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
+
+    It is p (p - 1) / 4 log(pi) + the sum of lgamma(x - j / 2) for j from 0 to p - 1
+    (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
+
+    >>> gt.mvlgamma(gt.tensor([1.5]), 2)
+    tensor([0.4516], dtype=gt.float32)
+    """
+    if p < 1:
+        raise ValueError(f"mvlgamma: p is {p}, expected 1 or more")
+    terms = (gt.lgamma(input - j / 2) for j in range(p))
+    return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)

@@ -1,0 +1,159 @@
+"""Parts of a tensor along an axis: views, one after another."""
+
+from __future__ import annotations
+
+from gt._gt import Tensor
+from gt.ops.annotations import Size
+from gt.ops.registry import function, operation
+from gt.ops.sizes import axis_of, ints, method, need_axes, take_region
+
+
+@function
+def split(tensor: Tensor, split_size_or_sections: int | Size, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along an axis into parts of one length, the last perhaps shorter, or of given lengths.
+
+    >>> gt.split(gt.arange(5), 3)
+    (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+    """
+    need_axes("split", tensor, 1)
+    if isinstance(split_size_or_sections, tuple | list):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    size, length = split_size_or_sections, tensor.shape[axis_of("split", dim, tensor.ndim)]
+    if size < 0 or (size == 0 and length > 0):
+        raise ValueError(f"split: the length of a part is {size}, expected 1 or more")
+    starts = range(0, length, size) if length else (0,)
+    return split_with_sizes(tensor, [min(size, length - start) for start in starts], dim)
+
+
+def _split(self: Tensor, split_size: int | Size, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along an axis into parts of one length, the last perhaps shorter, or of given lengths.
+
+    >>> gt.arange(5).split([1, 4])
+    (tensor([0], dtype=int64), tensor([1, 2, 3, 4], dtype=int64))
+    """
+    return split(self, split_size, dim)
+
+
+_split.__name__ = "split"
+method(_split)
+
+
+@operation
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along an axis into parts of one length: the same as `split`.
+
+    >>> gt.unsafe_split(gt.arange(3), 2)
+    (tensor([0, 1], dtype=int64), tensor([2], dtype=int64))
+    """
+    return split(tensor, split_size, dim)
+
+
+@operation(aliases=("unsafe_split_with_sizes",))
+def split_with_sizes(input: Tensor, split_sizes: Size, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along an axis into parts of given lengths, which add up to the axis.
+
+    >>> gt.split_with_sizes(gt.arange(3), [1, 2])
+    (tensor([0], dtype=int64), tensor([1, 2], dtype=int64))
+    """
+    need_axes("split_with_sizes", input, 1)
+    at, sizes = axis_of("split_with_sizes", dim, input.ndim), ints(split_sizes)
+    if sum(sizes) != input.shape[at] or min(sizes, default=0) < 0:
+        raise RuntimeError(
+            f"split_with_sizes: lengths {sizes} do not add up to axis {dim} of shape {input.shape}"
+        )
+    starts = [sum(sizes[:part]) for part in range(len(sizes))]
+    return tuple(take_region(input, at, *part) for part in zip(starts, sizes, strict=True))
+
+
+@operation(aliases=("unsafe_chunk",))
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along an axis into at most so many parts of one length, the last perhaps shorter.
+
+    >>> gt.chunk(gt.arange(5), 2)
+    (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+    """
+    need_axes("chunk", input, 1)
+    if chunks < 1:
+        raise RuntimeError(f"chunk: {chunks} chunks are asked for, expected 1 or more")
+    length = input.shape[axis_of("chunk", dim, input.ndim)]
+    size = -(-length // chunks)
+    return split(input, size, dim) if size else split_with_sizes(input, [0] * chunks, dim)
+
+
+@operation
+def tensor_split(
+    input: Tensor, indices_or_sections: int | Size | Tensor, dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Split along an axis before each index, or into so many parts, the first ones perhaps longer.
+
+    Indices in a tensor are fetched: the shapes of the parts depend on them.
+
+    >>> gt.tensor_split(gt.arange(5), 2)
+    (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+    """
+    need_axes("tensor_split", input, 1)
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    at = axis_of("tensor_split", dim, input.ndim)
+    if isinstance(indices_or_sections, tuple | list):
+        cuts = [None, *indices_or_sections, None]
+        parts = zip(cuts[:-1], cuts[1:], strict=True)
+        return tuple(input[(slice(None),) * at + (slice(*part),)] for part in parts)
+    sections = indices_or_sections
+    if sections < 1:
+        raise RuntimeError(f"tensor_split: {sections} parts are asked for, expected 1 or more")
+    size, longer = divmod(input.shape[at], sections)
+    return split_with_sizes(input, [size + (part < longer) for part in range(sections)], at)
+
+
+@operation
+def hsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
+    """Split the columns, or a vector, before each index or into so many equal parts.
+
+    >>> gt.hsplit(gt.arange(4), 2)
+    (tensor([0, 1], dtype=int64), tensor([2, 3], dtype=int64))
+    """
+    need_axes("hsplit", input, 1)
+    return _split_equally("hsplit", input, indices_or_sections, min(input.ndim - 1, 1))
+
+
+@operation
+def vsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
+    """Split the rows before each index or into so many equal parts.
+
+    >>> gt.vsplit(gt.eye(2), 2)[1]
+    tensor([[0., 1.]], dtype=float32)
+    """
+    need_axes("vsplit", input, 2)
+    return _split_equally("vsplit", input, indices_or_sections, 0)
+
+
+@operation
+def dsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
+    """Split axis 2 before each index or into so many equal parts.
+
+    >>> gt.dsplit(gt.ones(1, 2, 4), 2)[0].shape
+    (1, 2, 2)
+    """
+    need_axes("dsplit", input, 3)
+    return _split_equally("dsplit", input, indices_or_sections, 2)
+
+
+def _split_equally(name: str, input: Tensor, parts: int | Size, dim: int) -> tuple[Tensor, ...]:
+    if isinstance(parts, int) and (parts < 1 or input.shape[dim] % parts):
+        raise RuntimeError(
+            f"{name}: axis {dim} of shape {input.shape} is not divisible into {parts} parts"
+        )
+    return tensor_split(input, parts, dim)
+
+
+@operation
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Give the slices along an axis, which they do not have.
+
+    >>> gt.unbind(gt.eye(2))
+    (tensor([1., 0.], dtype=float32), tensor([0., 1.], dtype=float32))
+    """
+    need_axes("unbind", input, 1)
+    at = axis_of("unbind", dim, input.ndim)
+    return tuple(input[(slice(None),) * at + (place,)] for place in range(input.shape[at]))

@@ -1,0 +1,44 @@
+"""Which values there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gt
+from gt._gt import Tensor, arange_beside
+from gt.ops.registry import operation
+from gt.ops.sizes import axis_of, filled, need_axes
+
+
+@operation
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Leave out values that are equal to the one before. Waits for where they are.
+
+    Args:
+        input: the tensor.
+        return_inverse: whether to say, too, where in the result each value is.
+        return_counts: whether to say, too, how many each value of the result stands for.
+        dim: the axis whose slices are compared; all values along one axis where none is given.
+
+    >>> gt.unique_consecutive(gt.tensor([1.0, 1.0, 2.0, 1.0]))
+    tensor([1., 2., 1.], dtype=float32)
+    """
+    need_axes("unique_consecutive", input, 0 if dim is None else 1)
+    at = 0 if dim is None else axis_of("unique_consecutive", dim, input.ndim)
+    slices = input.ravel() if dim is None else input.movedim(at, 0)
+    length = slices.shape[0]
+    changes = slices[1:] != slices[:-1]
+    changes = changes.flatten(1).any(1) if changes.ndim > 1 else changes
+    starts = gt.cat([filled(slices, (min(length, 1),), True, gt.bool), changes])
+    places = starts.nonzero().reshape(-1)
+    values = slices.index_select(0, places).movedim(0, at)
+    results = [values]
+    if return_inverse:
+        inverse = starts.cumsum(0) - 1
+        results.append(inverse.reshape(input.shape) if dim is None else inverse)
+    if return_counts:
+        ends = gt.cat([places, arange_beside(input, length + 1)[-1:]])
+        results.append(ends[1:] - ends[:-1])
+    return tuple(results) if len(results) > 1 else results[0]

@@ -1,0 +1,204 @@
+"""Windows: factors that fade the ends of a signal out.
+
+Formulas: https://en.wikipedia.org/wiki/Window_function. A symmetric window of length M is 1 in its
+middle; a periodic one is a symmetric one of length M + 1 without its end.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor, parse_dtype
+from gt.ops.annotations import DType
+from gt.ops.create import creation
+from gt.ops.registry import function
+
+NAMESPACE = "gt.signal.windows"
+
+
+def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Check the length and dtype of a window; one of length 1 is 1, whatever its shape."""
+
+    @functools.wraps(shape)
+    def checked(M: int, *, dtype: DType | None = None, **options: Any) -> Tensor:
+        name = shape.__name__
+        if M < 0:
+            raise ValueError(f"{name}: M is {M}, expected 0 or more")
+        wanted = gt.float32 if dtype is None else parse_dtype(dtype)
+        if wanted not in (gt.float32, gt.float64):
+            raise ValueError(f"{name}: dtype is {wanted.name}, expected float32 or float64")
+        return shape(M, dtype=wanted, **options)
+
+    return function(creation(checked), namespace=NAMESPACE)
+
+
+def _steps(M: int, start: float, step: float, dtype: DType) -> Tensor:
+    """Give start, start + step, ...: M numbers."""
+    return gt.linspace(start, start + (M - 1) * step, M, dtype=dtype)
+
+
+def _parts(M: int, sym: bool) -> int:
+    """Count the steps from one end of a window to the other."""
+    return max(M - 1 if sym else M, 1)
+
+
+@window
+def general_cosine(
+    M: int, *, a: Sequence[float], sym: bool = True, dtype: DType | None = None
+) -> Tensor:
+    """Give a sum of cosines: a[0] - a[1] cos(z) + a[2] cos(2 z) - ... for z = 2 pi n / (M - 1).
+
+    >>> gt.signal.windows.general_cosine(3, a=[0.5, 0.5])
+    tensor([0., 1., 0.], dtype=gt.float32)
+    """
+    if not a:
+        raise ValueError("general_cosine: a is empty, expected one coefficient or more")
+    if M == 1:
+        return gt.ones(1, dtype=dtype)
+    angle = _steps(M, 0, 2 * math.pi / _parts(M, sym), dtype)
+    return sum((-1) ** i * factor * gt.cos(angle * i) for i, factor in enumerate(a))
+
+
+@window
+def general_hamming(
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DType | None = None
+) -> Tensor:
+    """Give alpha - (1 - alpha) cos(2 pi n / (M - 1)).
+
+    >>> gt.signal.windows.general_hamming(3, alpha=0.5)
+    tensor([0., 1., 0.], dtype=gt.float32)
+    """
+    return general_cosine(M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype)
+
+
+@window
+def hamming(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
+    """Give 0.54 - 0.46 cos(2 pi n / (M - 1)).
+
+    >>> gt.signal.windows.hamming(3)
+    tensor([0.0800, 1.0000, 0.0800], dtype=gt.float32)
+    """
+    return general_cosine(M, a=[0.54, 0.46], sym=sym, dtype=dtype)
+
+
+@window
+def hann(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
+    """Give (1 - cos(2 pi n / (M - 1))) / 2.
+
+    >>> gt.signal.windows.hann(3)
+    tensor([0., 1., 0.], dtype=gt.float32)
+    """
+    return general_cosine(M, a=[0.5, 0.5], sym=sym, dtype=dtype)
+
+
+@window
+def blackman(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
+    """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / (M - 1).
+
+    >>> gt.signal.windows.blackman(5)[1:4]
+    tensor([0.3400, 1.0000, 0.3400], dtype=gt.float32)
+    """
+    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype)
+
+
+@window
+def nuttall(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
+    """Give Nuttall's sum of four cosines (https://doi.org/10.1109/TASSP.1981.1163506).
+
+    >>> gt.signal.windows.nuttall(5)[1:4]
+    tensor([0.2270, 1.0000, 0.2270], dtype=gt.float32)
+    """
+    coefficients = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
+    return general_cosine(M, a=coefficients, sym=sym, dtype=dtype)
+
+
+@window
+def bartlett(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
+    """Give a triangle: 1 - |2 n / (M - 1) - 1|.
+
+    >>> gt.signal.windows.bartlett(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000], dtype=gt.float32)
+    """
+    if M == 1:
+        return gt.ones(1, dtype=dtype)
+    return 1 - _steps(M, -1, 2 / _parts(M, sym), dtype).abs()
+
+
+@window
+def cosine(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
+    """Give half a wave: sin(pi (n + 1/2) / M).
+
+    >>> gt.signal.windows.cosine(3)
+    tensor([0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    """
+    step = math.pi / (M if sym or M == 1 else M + 1) if M else 0
+    return gt.sin(_steps(M, step / 2, step, dtype))
+
+
+@window
+def exponential(
+    M: int,
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: DType | None = None,
+) -> Tensor:
+    """Give exp(-|n - center| / tau).
+
+    Args:
+        M: the length.
+        center: where it is 1; the middle where none is given, as a symmetric window needs it.
+        tau: how far it takes to fall to 1 / e.
+        sym: whether it is symmetric, or else periodic.
+        dtype: float32, as without it, or float64.
+
+    >>> gt.signal.windows.exponential(3)
+    tensor([0.3679, 1.0000, 0.3679], dtype=gt.float32)
+    """
+    if tau <= 0:
+        raise ValueError(f"exponential: tau is {tau}, expected more than 0")
+    if sym and center is not None:
+        raise ValueError("exponential: center is for windows that are not symmetric: sym=False")
+    middle = _middle(M, sym) if center is None else center
+    return gt.exp(-_steps(M, -middle / tau, 1 / tau, dtype).abs())
+
+
+@window
+def gaussian(
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: DType | None = None
+) -> Tensor:
+    """Give a bell: exp(-(n - center)^2 / (2 std^2)).
+
+    >>> gt.signal.windows.gaussian(3)
+    tensor([0.6065, 1.0000, 0.6065], dtype=gt.float32)
+    """
+    if std <= 0:
+        raise ValueError(f"gaussian: std is {std}, expected more than 0")
+    step = 1 / (std * math.sqrt(2))
+    return gt.exp(-_steps(M, -_middle(M, sym) * step, step, dtype).square())
+
+
+def _middle(M: int, sym: bool) -> float:
+    return (M - 1 if sym or M == 1 else M) / 2
+
+
+@window
+def kaiser(
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType | None = None
+) -> Tensor:
+    """Give I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), of the Bessel function I0.
+
+    >>> gt.signal.windows.kaiser(3, beta=0.0)
+    tensor([1., 1., 1.], dtype=gt.float32)
+    """
+    if beta < 0:
+        raise ValueError(f"kaiser: beta is {beta}, expected 0 or more")
+    if M == 1:
+        return gt.ones(1, dtype=dtype)
+    place = gt.clamp(_steps(M, -beta, 2 * beta / _parts(M, sym), dtype), max=beta)
+    return gt.i0((beta * beta - place.square()).sqrt()) / gt.i0(gt.full_like(place, beta))

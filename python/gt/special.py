@@ -1,0 +1,7 @@
+"""Special functions of mathematics, as `torch.special` has them."""
+
+from gt.ops import namespace as _namespace
+
+globals().update(_namespace("gt.special"))
+
+__all__ = sorted(_namespace("gt.special"))

@@ -1,0 +1,208 @@
+"""Check one entry of the operator database: values, dtypes, shapes and gradients."""
+
+import time
+import warnings
+from dataclasses import dataclass, field
+
+import chance
+import counterpart
+import entries
+import gt
+import torch
+from compare import Tolerance, compare
+from convert import ToGt, copy, dtype_name, tensors_in
+from gradients import check_gradients
+from reasons import limit, reason, said
+
+# Time for one entry.
+SECONDS = 60
+
+
+@dataclass
+class Result:
+    """What came of an entry; no reasons if it passed."""
+
+    name: str
+    group: str
+    dtype: str
+    samples: int = 0
+    seconds: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not self.reasons
+
+
+@dataclass
+class Face:
+    """One of the forms of an operation, in PyTorch and in GT: a function, a method, in place."""
+
+    label: str
+    torch: object
+    gt: object
+    in_place: bool = False
+
+
+def check_entry(name: str, asked=torch.float32, faces: bool = True, all_reasons: bool = False):
+    """Check an entry, and give its result. Stops at the first reason, unless all are asked for."""
+    op = entries.entries()[name]
+    dtype = entries.dtype_of(op, asked)
+    result = Result(name, entries.group(op), dtype_name(dtype))
+    begin = time.monotonic()
+    try:
+        with limit(SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check(op, dtype, faces, all_reasons, result)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of GT is no Exception
+        result.reasons.append(reason(error))
+    result.seconds = round(time.monotonic() - begin, 2)
+    if result.reasons and (why := entries.not_intended(name)):
+        result.reasons[:0] = [why]
+    return result
+
+
+def _check(op, dtype, faces: bool, all_reasons: bool, result: Result) -> None:
+    for seed in (torch.manual_seed, gt.manual_seed):
+        seed(0)
+    forms = [Face("", counterpart.in_torch(op.op), counterpart.function_of(op))]
+    forms += _other_forms(op, result) if faces else ()
+    if result.reasons and not all_reasons:
+        return
+    grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    checker = _Checker(op, forms)
+    for place, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=grad)):
+        try:
+            result.samples += checker.check(sample)
+        except Exception as error:
+            result.reasons.append(f"sample {place}: {reason(error)}")
+            if not all_reasons:
+                return
+    if not result.samples and not result.reasons:
+        result.reasons.append("PyTorch runs none of its samples")
+
+
+def _other_forms(op, result: Result) -> list[Face]:
+    """Give the method and the form in place, as far as PyTorch has them."""
+    forms = []
+    for label, variant in (("method", op.method_variant), ("in place", op.inplace_variant)):
+        if variant is None:
+            continue
+        try:
+            found = counterpart.face_of(variant)
+        except counterpart.Missing as error:
+            result.reasons.append(str(error))
+        else:
+            known = counterpart.in_torch(variant)
+            forms.append(Face(label, known, found, label == "in place"))
+    return forms
+
+
+class _Checker:
+    """Checks the samples of one entry."""
+
+    def __init__(self, op, forms: list[Face]):
+        name = entries.key(op)
+        self.forms = forms
+        self.tolerance = Tolerance(op)
+        self.values = name not in entries.EMPTY
+        self.random = name in entries.RANDOM
+        self.may_be_random = self.values and "wrapper_set_seed" in getattr(
+            getattr(op.op, "__code__", None), "co_names", ()
+        )
+        self.several_answers = name in entries.SEVERAL_ANSWERS
+
+    def check(self, sample) -> bool:
+        """Check all forms with a sample; give whether PyTorch takes it."""
+        if "out" in sample.kwargs:
+            return False
+        function, *others = self.forms
+        if not self._check_form(function, sample):
+            return False
+        for form in others:
+            with said(form.label):
+                self._check_form(form, sample)
+        return True
+
+    def _check_form(self, form: Face, sample) -> bool:
+        """Check one form with a sample; give whether PyTorch takes it."""
+        main = not form.label
+        given = (sample.input, sample.args, sample.kwargs)
+        if not main and not _applies(form, sample):
+            return False
+        given = copy(given, grad=main)
+        want = _run_torch(form, given)
+        if want is None or (form.in_place and not _fits_in_place(want[0], sample.input)):
+            return False
+        if self._is_random(form, given, sample):
+            self._check_random(form, given, main)
+        else:
+            self._check_values(form, sample, copy(given), main)
+        return True
+
+    def _is_random(self, form: Face, given, sample) -> bool:
+        if self.random or not self.may_be_random:
+            return self.random
+        return chance.is_random(
+            lambda: sample.output_process_fn_grad(_call(form.torch, copy(given))), self.tolerance
+        )
+
+    def _check_random(self, form: Face, given, gradients: bool) -> None:
+        chance.compare_random(
+            lambda: _call(form.gt, ToGt()(given)),
+            lambda: _call(form.torch, copy(given)),
+            self.tolerance,
+        )
+        convert = ToGt()
+        results = _call(form.gt, convert(given)), _call(form.torch, given)
+        if gradients and convert.needing_grad():
+            check_gradients(*results, convert, self.tolerance, values=False)
+
+    def _check_values(self, form: Face, sample, given, gradients: bool) -> None:
+        convert = ToGt()
+        for_gt = convert(given)
+        versions = [tensor._version for tensor in tensors_in(given)]
+        want = _call(form.torch, given)
+        got = _call(form.gt, for_gt)
+        process = sample.output_process_fn_grad
+        for_gradients = (counterpart.in_gt(process)(got), process(want)) if gradients else None
+        shown = for_gradients if self.several_answers and for_gradients else (got, want)
+        compare(*shown, self.tolerance, self.values)
+        self._check_written(convert, versions, given)
+        if gradients and convert.needing_grad():
+            check_gradients(*for_gradients, convert, self.tolerance.for_gradients())
+
+    def _check_written(self, convert: ToGt, versions: list[int], given) -> None:
+        """Compare the arguments that PyTorch has written to."""
+        for version, tensor in zip(versions, tensors_in(given), strict=True):
+            if tensor._version != version:
+                with said("written argument"):
+                    compare(convert(tensor), tensor, self.tolerance, self.values)
+
+
+def _applies(form: Face, sample) -> bool:
+    """Whether a method can be called with a sample."""
+    if not isinstance(sample.input, torch.Tensor):
+        return False
+    return not (form.in_place and sample.broadcasts_input)
+
+
+def _fits_in_place(want, given: torch.Tensor) -> bool:
+    if not isinstance(want, torch.Tensor):
+        return False
+    return want.dtype == given.dtype and want.shape == given.shape
+
+
+def _call(function, given):
+    input, args, kwargs = given
+    return function(input, *args, **kwargs)
+
+
+def _run_torch(form: Face, given):
+    """Give PyTorch's result in a tuple, or None if it raises."""
+    try:
+        return (_call(form.torch, copy(given)),)
+    except Exception:
+        return None

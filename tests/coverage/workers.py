@@ -1,0 +1,122 @@
+"""Check entries in processes beside this one: one that dies costs its entry, not the run."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+# Time for one entry, beyond the limit that it keeps to by itself, and for a process to start.
+SECONDS = 90
+START = 180
+HERE = Path(__file__)
+
+
+class Worker:
+    """A process that checks one entry after the other."""
+
+    def __init__(self, options: dict):
+        self.options = options
+        self.process = None
+
+    def check(self, name: str) -> dict:
+        """Give the result of an entry; if the process dies or hangs, a result that says so."""
+        if self.process is None:
+            self._start()
+        timer = threading.Timer(SECONDS, self.process.kill)
+        timer.start()
+        try:
+            print(json.dumps({"name": name, **self.options}), file=self.process.stdin, flush=True)
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        finally:
+            timer.cancel()
+        return json.loads(answer) if answer else self._died(name)
+
+    def _start(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+        timer = threading.Timer(START, self.process.kill)
+        timer.start()
+        ready = self.process.stdout.readline()
+        timer.cancel()
+        if not ready:
+            raise RuntimeError("a process for checks does not start: is gt built?")
+
+    def _died(self, name: str) -> dict:
+        status = self.process.wait()
+        self.process = None
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return {"name": name, "reasons": [f"the process dies: {how}"]}
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+def check_all(names: list[str], jobs: int, options: dict, done) -> list[dict]:
+    """Check all entries, `jobs` at a time; call `done` with each result."""
+    waiting = queue.SimpleQueue()
+    for name in names:
+        waiting.put(name)
+    results, errors = [], []
+    threads = [
+        threading.Thread(target=_serve, args=(waiting, Worker(options), results, errors, done))
+        for _ in range(max(1, min(jobs, len(names))))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return sorted(results, key=lambda result: result["name"])
+
+
+def _serve(waiting, worker: Worker, results: list, errors: list, done) -> None:
+    """Let one process check what waits, until nothing does."""
+    try:
+        while not errors:
+            try:
+                name = waiting.get_nowait()
+            except queue.Empty:
+                break
+            results.append(worker.check(name))
+            done(results[-1])
+    except Exception as error:
+        errors.append(error)
+    finally:
+        worker.close()
+
+
+def main() -> None:
+    """Read names of entries from the standard input, and write their results."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what others print is no answer
+    import torch
+    from check import check_entry
+
+    torch.set_num_threads(1)
+    print("{}", file=answers)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        asked["asked"] = getattr(torch, asked.pop("dtype"))
+        print(json.dumps(asdict(check_entry(**asked))), file=answers)
+
+
+if __name__ == "__main__":
+    main()
