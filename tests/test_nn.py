@@ -85,14 +85,18 @@ def test_states_round_trip():
     assert all(p.requires_grad and p.is_leaf for p in second.parameters())
 
 
-def test_a_state_is_taken_before_later_steps():
+def test_a_state_shares_the_memory_of_its_parameters():
     layer = nn.Linear(2, 2)
     state, before = layer.state_dict(), layer.weight.tolist()
+    kept = {name: value.clone() for name, value in state.items()}
+    for value in state.values():
+        value.mul_(0.5)
+    np.testing.assert_allclose(layer.weight.tolist(), np.array(before) * 0.5, rtol=1e-6)
     with gt.no_grad():
         layer.weight += 1
-    assert state["weight"].tolist() == before
-    layer.load_state_dict(state)
-    assert layer.weight.tolist() == before
+    assert state["weight"].tolist() == layer.weight.tolist()
+    layer.load_state_dict(kept)
+    assert layer.weight.tolist() == before == state["weight"].tolist()
 
 
 def test_states_load_from_arrays():

@@ -25,6 +25,17 @@ except ImportError as error:
 _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
 from gt import autograd, cuda, debug, linalg, masked, nn, optim, signal, special  # noqa: E402
+from gt._device import device  # noqa: E402
+from gt._formats import (  # noqa: E402
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from gt._generator import Generator  # noqa: E402
 from gt._gt import (  # noqa: E402
     Tensor,
     WorkerError,
@@ -50,17 +61,6 @@ from gt._gt import (  # noqa: E402
     uint8,
     where,
 )
-from gt._device import device  # noqa: E402
-from gt._formats import (  # noqa: E402
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    layout,
-    memory_format,
-    preserve_format,
-    strided,
-)
-from gt._generator import Generator  # noqa: E402
 from gt._limits import finfo, iinfo  # noqa: E402
 from gt._progress import progress  # noqa: E402
 from gt._session import Session, current_session  # noqa: E402

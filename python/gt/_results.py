@@ -10,3 +10,17 @@ class ValuesIndices(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+
+class MinMax(NamedTuple):
+    """The smallest and the largest value, as `aminmax` gives them."""
+
+    min: Tensor
+    max: Tensor
+
+
+class Histogram(NamedTuple):
+    """Counts and the ends of the intervals, as `histogram` and `histogramdd` give them."""
+
+    hist: Tensor
+    bin_edges: Tensor | tuple[Tensor, ...]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gt import _gt
-from gt._gt import Tensor
+from gt._gt import Tensor, primitives
 from gt.autograd import enable_grad, no_grad
 from gt.nn.module import forget_grad
 

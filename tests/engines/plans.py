@@ -3,7 +3,7 @@
 import gt
 import numpy as np
 from gt.engines.engine import Engine, Meta, Plan, Step
-from samples import apply, inputs, to_gt
+from samples import OPERATIONS, apply, inputs, to_gt
 
 RANDOM = {"rand", "randn", "randint"}
 DTYPES = [
@@ -71,6 +71,13 @@ class Builder:
         self.steps.append(Step(operation, operands, attributes, output))
         return len(self.given) + len(self.steps) - 1
 
+    def first(self, operation: str, *operands: int, output: Meta, **attributes) -> int:
+        """Add a step; give the number of its result, of several of the first."""
+        made = self.step(operation, *operands, output=output, **attributes)
+        if not OPERATIONS[operation]["several"]:
+            return made
+        return self.step("further", made, output=output, index=0)
+
     def plan(self, *outputs: int, constants: bool = False) -> Plan:
         """Give the plan; with `constants`, its numbers are always these."""
         metas = tuple(
@@ -87,14 +94,14 @@ class Builder:
 def one_step(operation: str, *given, output: Meta, **attributes) -> tuple[Builder, Plan]:
     """Plan a single step on all inputs."""
     builder = Builder(*given)
-    made = builder.step(operation, *range(len(given)), output=output, **attributes)
-    return builder, builder.plan(made)
+    return builder, builder.plan(builder.first(operation, *range(len(given)), output=output, **attributes))
 
 
 def reference(operation: str, operands, dtypes, attributes) -> tuple[Meta, np.ndarray]:
     """Compute an operation on the native engine."""
     given = [to_gt(value, dtype) for value, dtype in zip(operands, dtypes, strict=True)]
     result = apply(operation, given, **attributes)
+    result = result[0] if isinstance(result, tuple) else result
     return Meta(result.dtype.name, tuple(result.shape)), result.numpy()
 
 

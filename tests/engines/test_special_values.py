@@ -43,7 +43,7 @@ def cases() -> list[tuple]:
         found += [("any", [pair], {"dim": [], "keepdim": False})]
         found += [("eq", [column(dtype), pair], {}), ("ge", [pair, 300], {})]
         found += [("where", [(x == x, "bool"), pair, number], {}) for number in (300, -1, 0.1)]
-        found += [("full", [n], {"shape": [2], "dtype": getattr(gt, dtype)}) for n in (300, -1.5)]
+        found += [("full", [n], {"size": [2], "dtype": getattr(gt, dtype)}) for n in (300, -1.5)]
         found += [("triu", [(np.stack([x, x]), dtype)], {"diagonal": far}) for far in (9, 2**62)]
         if dtype == "bool":
             continue

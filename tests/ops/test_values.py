@@ -1,6 +1,7 @@
 """Every operation on every sample, against NumPy."""
 
 import math
+from pathlib import Path
 
 import gt
 import numpy as np
@@ -204,8 +205,19 @@ OF_FIRST = (
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
 
 
+#: Operations without a reference here, and the entry of PyTorch's database that looks at them.
+IN_DATABASE = {
+    "further": "sort",
+    "max_along": "max/reduction_with_dim",
+    "min_along": "min/reduction_with_dim",
+    "scatter_reduce": "scatter_reduce/amax",
+}
+
+
 def test_every_operation_has_a_reference():
-    assert set(OPERATIONS) == set(REFERENCE) | RANDOM
+    passing = (Path(__file__).parent.parent / "coverage" / "passing.txt").read_text().split("\n")
+    for name in set(OPERATIONS) - set(REFERENCE) - RANDOM:
+        assert IN_DATABASE.get(name, name) in passing, name
 
 
 def expected_dtype(name, operands, dtypes, attributes):

@@ -43,6 +43,7 @@ mod scatter;
 mod shape;
 pub mod simd;
 mod softmax;
+mod special;
 mod table;
 mod tensor;
 mod ternary;

@@ -2,8 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r};
-use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, trigonometry as trig};
-use gt_ir::ops::{shape as s, slice, ternary as t, unary as u};
+use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
+use gt_ir::ops::{shape as s, slice, trigonometry as trig, ternary as t, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
 
@@ -136,6 +136,33 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&p::FMAX, Same(binary::numbers::<parts::Fmax>())),
     (&p::FMIN, Same(binary::numbers::<parts::Fmin>())),
     (&p::FREXP, Several(parts::frexp)),
+    // special
+    (&sp::ERFC, Function(unary::floats::<wide::Erfc>())),
+    (&sp::LGAMMA, Function(unary::floats::<wide::Lgamma>())),
+    (&sp::DIGAMMA, Function(unary::floats::<wide::Digamma>())),
+    (&sp::POLYGAMMA, By(wide::polygamma)),
+    (&sp::ERFCX, Function(unary::floats::<wide::Erfcx>())),
+    (&sp::NDTRI, Function(unary::floats::<wide::Ndtri>())),
+    (&sp::LOG_NDTR, Function(unary::floats::<wide::LogNdtr>())),
+    (&sp::I0, Function(unary::floats::<wide::I0>())),
+    (&sp::I0E, Function(unary::floats::<wide::I0e>())),
+    (&sp::I1, Function(unary::floats::<wide::I1>())),
+    (&sp::I1E, Function(unary::floats::<wide::I1e>())),
+    (&sp::BESSEL_J0, Function(unary::floats::<wide::J0>())),
+    (&sp::BESSEL_J1, Function(unary::floats::<wide::J1>())),
+    (&sp::BESSEL_Y0, Function(unary::floats::<wide::Y0>())),
+    (&sp::BESSEL_Y1, Function(unary::floats::<wide::Y1>())),
+    (&sp::MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0>())),
+    (&sp::MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1>())),
+    (&sp::SCALED_MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0e>())),
+    (&sp::SCALED_MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1e>())),
+    (&sp::MODIFIED_BESSEL_I0, Function(unary::floats::<wide::I0>())),
+    (&sp::MODIFIED_BESSEL_I1, Function(unary::floats::<wide::I1>())),
+    (&sp::SPHERICAL_BESSEL_J0, Function(unary::floats::<wide::SphericalBesselJ0>())),
+    (&sp::AIRY_AI, Function(unary::floats::<wide::AiryAi>())),
+    (&sp::IGAMMA, Function(binary::floats::<wide::Igamma>())),
+    (&sp::IGAMMAC, Function(binary::floats::<wide::Igammac>())),
+    (&sp::ZETA, Function(binary::floats::<wide::Zeta>())),
     // order
     (&o::SORT, Several(lines::sort)),
     (&o::TOPK, Several(lines::topk)),

@@ -1,8 +1,19 @@
 //! Functions that are computed in float64, whatever the dtype: those of float32 are then right to the
 //! last place.
 
+use gt_ir::instruction::Operands;
+use gt_ir::operation::int;
+use gt_ir::{Attributes, DType, Meta};
+use gt_worker::EngineError;
+
 use crate::binary::Binary;
+use crate::cast;
+use crate::special;
+use crate::table::tensor;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
 use crate::unary::Unary;
+use crate::uninit::Uninit;
 
 /// Names functions of one float.
 macro_rules! unary {
@@ -38,6 +49,26 @@ unary! {
     Log2 => f64::log2;
     Log10 => f64::log10;
     Exp2 => f64::exp2;
+    Erfc => special::erfc;
+    Lgamma => special::lgamma;
+    Digamma => special::digamma;
+    Erfcx => special::erfcx;
+    Ndtri => special::ndtri;
+    LogNdtr => special::log_ndtr;
+    I0 => special::i0;
+    I0e => special::i0e;
+    I1 => special::i1;
+    I1e => special::i1e;
+    J0 => special::j0;
+    J1 => special::j1;
+    Y0 => special::y0;
+    Y1 => special::y1;
+    K0 => special::k0;
+    K1 => special::k1;
+    K0e => special::k0e;
+    K1e => special::k1e;
+    SphericalBesselJ0 => special::spherical_bessel_j0;
+    AiryAi => special::airy_ai;
 }
 
 /// Names functions of two floats.
@@ -64,4 +95,25 @@ macro_rules! binary {
 binary! {
     Atan2 => f64::atan2;
     Hypot => f64::hypot;
+    Igamma => special::igamma;
+    Igammac => special::igammac;
+    Zeta => special::zeta;
+}
+
+/// The derivative of digamma that its attribute names.
+pub fn polygamma(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let n = int(attributes, 0);
+    let x = tensor(&mut operands, 0)?;
+    let x = cast::to(threads, x, DType::F64)?.contiguous()?;
+    let mut out = Uninit::new(Meta::new(DType::F64, output.shape))?;
+    for (x, out) in x.as_slice::<f64>().iter().zip(out.slots::<f64>()) {
+        out.write(special::polygamma(n, *x));
+    }
+    // SAFETY: every element has been written: there are as many as of x.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
 }

@@ -65,6 +65,9 @@ pub enum Error {
         expected: &'static str,
     },
 
+    #[error("{operation}: shape {given} does not fit, expected the tensor's own shape {own}")]
+    StoredShape { operation: String, given: Shape, own: Shape },
+
     #[error("{operation}: {parameter} is '{given}', expected one of {}", .words.join(", "))]
     BadWord {
         operation: &'static str,

@@ -107,7 +107,7 @@ pub fn tensor(
     dtype: Option<DType>,
 ) -> PyResult<Tensor> {
     if let Ok(tensor) = given.cast::<PyTensor>() {
-        let detached = tensor.get().0.detach();
+        let detached = tensor.get().0.without_history();
         return dtype.map_or(Ok(detached.clone()), |dtype| detached.cast(dtype).py());
     }
     if given.hasattr("__array__")? || given.hasattr("__array_interface__")? {

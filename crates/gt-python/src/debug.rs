@@ -186,6 +186,9 @@ fn operations(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
         let operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
         dict.set_item("operands", operands.map(|of| of.name).collect::<Vec<_>>())?;
         dict.set_item("face", operation.face)?;
+        dict.set_item("several", operation.further.is_some())?;
+        let primitive = matches!(operation.body, gt::ir::operation::Body::Primitive);
+        dict.set_item("primitive", primitive)?;
         dict.set_item("example", operation.example)?;
         let samples = (operation.samples)();
         let samples: PyResult<Vec<_>> =

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from gt import _gt
 from gt._gt import Tensor
+from gt.autograd import no_grad
 
 #: Tensors that are parameters, whether they are trained at the moment or not, by identity.
 _PARAMETERS: dict[int, weakref.ref] = {}
@@ -266,7 +267,8 @@ class Module:
                 )
             values[name] = value
         for name, value in values.items():
-            own[name].data = value.to(own[name].dtype)
+            with no_grad():
+                own[name].copy_(value)
 
     def train(self, mode: bool = True) -> "Module":
         """Set this module and all below it to training, or to evaluation."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from operator import index
 from typing import Any
 
 import gt
 from gt import _gt
 from gt._formats import check_layout
 from gt._gt import Tensor, parse_dtype, primitives
-from gt._session import Session
 from gt.ops.annotations import Device, DType, Number, Size
 from gt.ops.registry import function
 
@@ -25,7 +25,7 @@ _OPTIONS = inspect.signature(
 def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Let a function that makes a tensor take what PyTorch's take.
 
-    `layout`, `device` and `pin_memory` change nothing; with `requires_grad`, gradients are wanted.
+    `layout`, `device` and `pin_memory` change nothing; `requires_grad` turns integers into float32.
     """
     own = inspect.signature(make)
     lengths_one_by_one = any(of.kind is of.VAR_POSITIONAL for of in own.parameters.values())
@@ -45,23 +45,42 @@ def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if lengths_one_by_one and "size" in kwargs:
             args = (*args, kwargs.pop("size"))
         made = make(*args, **kwargs)
-        return made.requires_grad_() if requires_grad else made
+        return _with_gradients(made) if requires_grad else made
 
     options = [of for name, of in _OPTIONS.items() if name not in own.parameters]
-    created.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])
+    signature = own.replace(parameters=[*own.parameters.values(), *options])
+    setattr(created, "__signature__", signature)  # noqa: B010
     return created
 
 
-def beside(tensor: Tensor) -> AbstractContextManager:
+def _with_gradients(made: Tensor) -> Tensor:
+    """Want gradients for a new tensor; only floats have some, and integers become these."""
+    return (made.float() if _is_whole(made.dtype) else made).requires_grad_()
+
+
+class beside:
     """Make tensors in the session of another one inside a block."""
-    return Session.of(tensor).use()
+
+    def __init__(self, tensor: Tensor):
+        self._session = _gt.session_of(tensor)
+
+    def __enter__(self) -> None:
+        self._session.enter(False)
+
+    def __exit__(self, *error: object) -> None:
+        self._session.leave()
 
 
-def lengths(size: tuple[Any, ...]) -> tuple[int, ...]:
-    """Give the lengths that are given one by one or in a tuple."""
-    if len(size) == 1 and not hasattr(size[0], "__index__"):
-        return tuple(size[0])
-    return size
+def lengths(operation: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    """Give the lengths that are given one by one, or in a tuple."""
+    given = size[0] if len(size) == 1 and not hasattr(size[0], "__index__") else size
+    try:
+        return tuple(map(index, given))
+    except TypeError:
+        shown = f"{type(given).__name__} {given!r}"
+        raise TypeError(
+            f"{operation}: size must be ints, or a tuple of ints, not {shown}"
+        ) from None
 
 
 @function
@@ -72,7 +91,7 @@ def zeros(*size: Size, dtype: DType | None = None) -> Tensor:
     >>> gt.zeros(2)
     tensor([0., 0.], dtype=gt.float32)
     """
-    return _gt.zeros(*size, dtype=dtype)
+    return _gt.zeros(lengths("zeros", size), dtype=dtype)
 
 
 @function
@@ -83,7 +102,7 @@ def ones(*size: Size, dtype: DType | None = None) -> Tensor:
     >>> gt.ones(2)
     tensor([1., 1.], dtype=gt.float32)
     """
-    return _gt.ones(*size, dtype=dtype)
+    return _gt.ones(lengths("ones", size), dtype=dtype)
 
 
 @function
@@ -94,7 +113,7 @@ def empty(*size: Size, dtype: DType | None = None, memory_format: Any = None) ->
     >>> gt.empty(2, 3).shape
     (2, 3)
     """
-    return _gt.empty(*size, dtype=dtype)
+    return _gt.empty(lengths("empty", size), dtype=dtype)
 
 
 @function
@@ -113,7 +132,9 @@ def full(size: Size, fill_value: Tensor | Number, *, dtype: DType | None = None)
 
 @function
 @creation
-def empty_strided(size: Size, stride: Size, *, dtype: DType | None = None) -> Tensor:
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None
+) -> Tensor:
     """Make a tensor whose values do not matter; GT has no strides, so these change nothing.
 
     >>> gt.empty_strided((2, 3), (1, 2)).shape
@@ -127,7 +148,7 @@ def empty_strided(size: Size, stride: Size, *, dtype: DType | None = None) -> Te
 @function
 @creation
 def empty_permuted(
-    size: Size, physical_layout: tuple[int, ...], *, dtype: DType | None = None
+    size: Sequence[int], physical_layout: Sequence[int], *, dtype: DType | None = None
 ) -> Tensor:
     """Make a tensor whose values do not matter; the order of its axes in memory changes nothing.
 
@@ -168,7 +189,11 @@ def eye(n: int, m: int | None = None, *, dtype: DType | None = None) -> Tensor:
 @function
 @creation
 def arange(
-    start: Number, end: Number | None = None, step: Number = 1, *, dtype: DType | None = None
+    start: Number | None = None,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: DType | None = None,
 ) -> Tensor:
     """Make numbers from start up to but without end, in steps: start, start + step, ...
 
@@ -177,7 +202,19 @@ def arange(
     >>> gt.arange(3)
     tensor([0, 1, 2], dtype=gt.int64)
     """
-    return _gt.arange(_number(start), _number(end), _number(step), dtype=dtype)
+    if end is None:
+        start, end = None, start
+    if end is None:
+        raise TypeError("arange: end is missing\n  hint: gt.arange(end)")
+    start, end, step = _number(0 if start is None else start), _number(end), _number(step)
+    if dtype is None or not _is_whole(parse_dtype(dtype)):
+        return _gt.arange(start, end, step, dtype=dtype)
+    length = len(_gt.arange(start, end, step))
+    return primitives.arange(int(start), int(step), length, parse_dtype(dtype))
+
+
+def _is_whole(wanted: Any) -> bool:
+    return not wanted.is_floating_point and not wanted.is_complex
 
 
 def _number(given: Any) -> Any:
@@ -197,19 +234,31 @@ def linspace(
     """
     wanted = gt.float32 if dtype is None else parse_dtype(dtype)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
-        return _gt.linspace(start, end, steps, dtype=wanted)
-    with beside(start if isinstance(start, Tensor) else end):
-        place = _gt.linspace(0, 1, steps, dtype=gt.float64)
-    start, end = _double(start), _double(end)
-    step = end - start
-    return primitives.where(place < 0.5, start + step * place, end - step * (1 - place))._cast(
-        wanted
-    )
+        if wanted.itemsize > 2 and wanted.is_floating_point:
+            return _gt.linspace(start, end, steps, dtype=wanted)
+    total, parts = _evenly(start, end, steps, wanted)
+    return gt.div(total, parts, rounding_mode="trunc" if _is_whole(wanted) else None)._cast(wanted)
 
 
-def _double(given: Tensor | Number) -> Tensor | Number:
-    """Give a limit in float64; no gradients flow to it."""
-    return given.detach()._cast(gt.float64) if isinstance(given, Tensor) else given
+def _evenly(
+    start: Tensor | Number, end: Tensor | Number, steps: int, wanted: Any
+) -> tuple[Tensor, int]:
+    """Give numbers evenly between limits, which are rounded to a dtype first, as a fraction.
+
+    The numerators are int64 for integers, float64 else: whole results are exact.
+    """
+    parts = max(steps - 1, 1)
+    tensor = next((of for of in (start, end) if isinstance(of, Tensor)), None)
+    with nullcontext() if tensor is None else beside(tensor):
+        place, start, end = _gt.arange(steps), _limit(start, wanted), _limit(end, wanted)
+    return start * (parts - place) + end * place, parts
+
+
+def _limit(given: Tensor | Number, wanted: Any) -> Tensor:
+    """Round a limit to a dtype; no gradients flow to it."""
+    if not isinstance(given, Tensor):
+        given = _gt.full((), int(given) if _is_whole(wanted) else given, dtype=wanted)
+    return given.detach()._cast(wanted)._cast(gt.int64 if _is_whole(wanted) else gt.float64)
 
 
 @function
@@ -228,5 +277,5 @@ def logspace(
     tensor([  1.,  10., 100.], dtype=gt.float32)
     """
     wanted = gt.float32 if dtype is None else parse_dtype(dtype)
-    exponents = linspace(start, end, steps, dtype=gt.float64)
-    return primitives.pow(float(base), exponents)._cast(wanted)
+    total, parts = _evenly(start, end, steps, wanted)
+    return primitives.pow(float(base), total._cast(gt.float64) / parts)._cast(wanted)

@@ -40,6 +40,9 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     >>> gt.diagonal(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor([1., 4.], dtype=float32)
     """
+    two_axes("diagonal", dim1, dim2, input.ndim)
+    if input.stride(dim1) < input.stride(dim2):  # a transposed matrix is not flat in memory
+        dim1, dim2, offset = dim2, dim1, -offset
     flat = _flattened("diagonal", input, dim1, dim2)
     return take_region(flat, flat.ndim - 1, *_stripe(input.size(dim1), input.size(dim2), offset))
 

@@ -18,7 +18,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Give the norm of order p of the difference of two tensors, which broadcast.
 
     >>> gt.dist(gt.tensor([1.0, 2.0]), gt.tensor([4.0, 6.0]))
-    tensor(5., dtype=gt.float32)
+    tensor(5., dtype=float32)
     """
     return vector_norm(input - other, p)
 
@@ -41,7 +41,7 @@ def cdist(
             the product where P or R is above 25.
 
     >>> gt.cdist(gt.tensor([[0.0, 0.0]]), gt.tensor([[3.0, 4.0], [0.0, 1.0]]))
-    tensor([[5., 1.]], dtype=gt.float32)
+    tensor([[5., 1.]], dtype=float32)
     """
     need_axes("cdist", x1, 2)
     need_axes("cdist", x2, 2)
@@ -67,9 +67,9 @@ def _by_product(compute_mode: str, rows: int) -> bool:
 
 
 def _euclid(x1: Tensor, x2: Tensor) -> Tensor:
-    """Give the root of |a|^2 + |b|^2 - 2 a b: one product of the rows (-2a, |a|^2, 1), (b, 1, |b|^2).
+    """Give the root of |a|^2 + |b|^2 - 2 a b, as the product of (-2a, |a|^2, 1) and (b, 1, |b|^2).
 
-    PyTorch's formula, with the same errors where distances are much smaller than the vectors.
+    This is PyTorch's formula; its errors are those of |a|^2, also where distances are small.
     """
     a, b = (x.float() if x.dtype.itemsize == 2 else x for x in (x1, x2))
     of_a, of_b = ((x * x).sum(-1, keepdim=True) for x in (a, b))
@@ -85,14 +85,14 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     The distances stand in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
 
     >>> gt.nn.functional.pdist(gt.tensor([[0.0], [1.0], [3.0]]))
-    tensor([1., 3., 2.], dtype=gt.float32)
+    tensor([1., 3., 2.], dtype=float32)
     """
     need_axes("pdist", input, 2, 2)
     if p < 0:
         raise ValueError(f"pdist: p is {p}, expected 0 or more")
-    (rows, columns), pairs = input.shape, _later_pairs(input)
+    pairs = _later_pairs(input)
     differences = input.index_select(0, pairs[0]) - input.index_select(0, pairs[1])
-    return vector_norm(differences, p if columns else 1, -1)
+    return vector_norm(differences, p if input.shape[1] else 1, -1)
 
 
 def _later_pairs(input: Tensor) -> Tensor:
@@ -107,8 +107,8 @@ def pairwise_distance(
 ) -> Tensor:
     """Give the norm of `x1 - x2 + eps` along the last axis.
 
-    >>> gt.nn.functional.pairwise_distance(gt.tensor([[0.0, 0.0]]), gt.tensor([[3.0, 4.0]]))
-    tensor([5.0000], dtype=gt.float32)
+    >>> gt.nn.functional.pairwise_distance(gt.zeros(1, 2), gt.tensor([[3.0, 4.0]]), eps=0)
+    tensor([5.], dtype=float32)
     """
     return vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
@@ -120,7 +120,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Norms below `eps` count as `eps`, and have the gradients of norms.
 
     >>> gt.nn.functional.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[1.0, 1.0]]))
-    tensor([0.7071], dtype=gt.float32)
+    tensor([0.70710677], dtype=float32)
     """
     common = gt.result_type(x1, x2)
     one, other = gt.broadcast_tensors(x1._cast(common), x2._cast(common))

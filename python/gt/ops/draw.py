@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import gt
 from gt._gt import Tensor, primitives
+from gt.ops.annotations import DType
 from gt.ops.create import beside
 from gt.ops.random import Source, decided, exponential, gaussian, integers, uniform
 from gt.ops.sizes import method
@@ -105,7 +106,7 @@ def random_(
 ) -> Tensor:
     """Draw whole numbers from a limit up to but without another; `random_(to)` starts at 0.
 
-    Without limits, all that the dtype has from 0 on; of floats, those that none is left out between.
+    Without limits, all that the dtype has from 0 on; for floats, up to where they have gaps.
 
     >>> gt.zeros(2).random_(3, 4)
     tensor([3., 3.], dtype=gt.float32)
@@ -146,6 +147,6 @@ def _fill(
     return self._assign(of_drawn(drawn)._cast(self.dtype), name)
 
 
-def _wide(input: Tensor) -> object:
+def _wide(input: Tensor) -> DType:
     """Give the dtype to compute a tensor's numbers in: float64 for its own, else float32."""
     return gt.float64 if input.dtype == gt.float64 else gt.float32

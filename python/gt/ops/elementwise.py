@@ -54,7 +54,7 @@ def div(
             f"div: rounding_mode is '{rounding_mode}', expected None, 'trunc' or 'floor'"
         )
     if common_dtype(input, other).is_floating_point:
-        return gt.trunc(primitives.div(input, other))
+        return flat(lambda a, b: gt.trunc(primitives.div(a, b)), input, other)
     # Below 0, the quotient of integers is rounded down too far where there is a remainder.
     down = primitives.floor_divide(input, other)
     return down + ((down < 0) & (primitives.remainder(input, other) != 0))
@@ -110,13 +110,17 @@ def clamp(
 ) -> Tensor:
     """Limit the values: no less than min and no more than max.
 
-    Where a limit is given as a tensor, gradients flow to it for the values beyond it.
+    Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
+    them for equal values. The upper limit rules where it is below the lower one.
 
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
     tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
     """
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        above = input if min is None else primitives.maximum(input, min)
+        return above if max is None else primitives.minimum(above, max)
     low, high = _range(input.dtype)
     return primitives.clamp(input, low if min is None else min, high if max is None else max)
 

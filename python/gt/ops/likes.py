@@ -120,7 +120,7 @@ def new_zeros(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
     >>> gt.ones(1).new_zeros(2)
     tensor([0., 0.], dtype=gt.float32)
     """
-    return _new(self, lengths(size), 0, dtype)
+    return _new(self, lengths("new_zeros", size), 0, dtype)
 
 
 @method
@@ -131,7 +131,7 @@ def new_ones(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
     >>> gt.zeros(1).new_ones(2)
     tensor([1., 1.], dtype=gt.float32)
     """
-    return _new(self, lengths(size), 1, dtype)
+    return _new(self, lengths("new_ones", size), 1, dtype)
 
 
 @method
@@ -142,7 +142,7 @@ def new_empty(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
     >>> gt.ones(1).new_empty(2, 3).shape
     (2, 3)
     """
-    return _new(self, lengths(size), 0, dtype)
+    return _new(self, lengths("new_empty", size), 0, dtype)
 
 
 @method

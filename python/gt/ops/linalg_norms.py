@@ -35,7 +35,7 @@ def vector_norm(
         dtype: what the values are cast to first.
 
     >>> gt.linalg.vector_norm(gt.tensor([3.0, 4.0]))
-    tensor(5., dtype=gt.float32)
+    tensor(5., dtype=float32)
     """
     if not isinstance(ord, int | float):
         raise TypeError(f"vector_norm: ord must be a number, not {ord!r}")
@@ -99,7 +99,7 @@ def matrix_norm(
         dtype: what the values are cast to first.
 
     >>> gt.linalg.matrix_norm(gt.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
-    tensor(6., dtype=gt.float32)
+    tensor(6., dtype=float32)
     """
     need_axes("matrix_norm", A, 2)
     A = _floats("matrix_norm", A, dtype)
@@ -154,7 +154,7 @@ def norm(
     With an order, a tensor of one axis, or one axis in `dim`, is a vector; two are a matrix.
 
     >>> gt.linalg.norm(gt.tensor([3.0, 4.0]), 1)
-    tensor(7., dtype=gt.float32)
+    tensor(7., dtype=float32)
     """
     count = A.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)
     if ord is None:

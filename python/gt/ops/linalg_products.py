@@ -23,7 +23,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     Algorithms, section 15.2.
 
     >>> gt.linalg.multi_dot([gt.ones(2, 3), gt.ones(3, 4), gt.ones(4)])
-    tensor([12., 12.], dtype=gt.float32)
+    tensor([12., 12.], dtype=float32)
     """
     if len(tensors) < 2:
         raise ValueError(f"multi_dot: two tensors or more are needed, not {len(tensors)}")
@@ -61,7 +61,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Multiply vectors along an axis: the sum of `x[i] * y[i]`; other axes broadcast.
 
     >>> gt.linalg.vecdot(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([1.0, 10.0]))
-    tensor([21., 43.], dtype=gt.float32)
+    tensor([21., 43.], dtype=float32)
     """
     common = gt.result_type(x, y)
     if not common.is_floating_point:
@@ -77,7 +77,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     `out[0] = input[1] * other[2] - input[2] * other[1]`, and so on in turn; other axes broadcast.
 
     >>> gt.linalg.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
-    tensor([0., 0., 1.], dtype=gt.float32)
+    tensor([0., 0., 1.], dtype=float32)
     """
     if input.ndim != other.ndim:
         raise ValueError(
@@ -102,7 +102,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     """Give the diagonals of matrices, which become the last axis.
 
     >>> gt.linalg.diagonal(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), offset=1)
-    tensor([2.], dtype=gt.float32)
+    tensor([2.], dtype=float32)
     """
     return gt.diagonal(A, offset, dim1, dim2)
 
@@ -113,11 +113,12 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
     >>> gt.linalg.vander(gt.tensor([2.0, 3.0]), N=3)
     tensor([[1., 2., 4.],
-            [1., 3., 9.]], dtype=gt.float32)
+            [1., 3., 9.]], dtype=float32)
     """
-    N = x.shape[-1] if N is None and x.ndim else N
-    if N is None or N < 2:
-        raise ValueError(f"vander: N is {N or 1}, expected 2 or more")
+    x = gt.atleast_1d(x)
+    N = x.shape[-1] if N is None else N
+    if N < 2:
+        raise ValueError(f"vander: N is {N}, expected 2 or more")
     return powers_of(x, N)
 
 

@@ -12,39 +12,40 @@ from typing import Any
 import gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import Dims, DType, Number
+from gt.ops.precision import float_dtype
 from gt.ops.registry import function
 
 NAMESPACE = "gt.masked"
 
 
-def _mask(input: Tensor, mask: Tensor) -> Tensor:
+def whole_mask(input: Tensor, mask: Tensor) -> Tensor:
     """Give a mask in the tensor's shape."""
     return mask.bool() if mask.shape == input.shape else mask.bool().broadcast_to(input.shape)
 
 
-def _kept(input: Tensor, mask: Tensor | None, neutral: Number) -> Tensor:
+def kept(input: Tensor, mask: Tensor | None, neutral: Number) -> Tensor:
     """Give the tensor with a number that changes nothing where the mask is False."""
     if mask is None:
         return input
-    return primitives.where(_mask(input, mask), input, neutral)._cast(input.dtype)
+    return primitives.where(whole_mask(input, mask), input, neutral)._cast(input.dtype)
 
 
-def _lowest(input: Tensor) -> Number:
+def lowest(input: Tensor) -> Number:
     """Give what no maximum is changed by."""
     return -math.inf if input.dtype.is_floating_point else gt.iinfo(input.dtype).min
 
 
-def _highest(input: Tensor) -> Number:
+def highest(input: Tensor) -> Number:
     """Give what no minimum is changed by."""
     return math.inf if input.dtype.is_floating_point else gt.iinfo(input.dtype).max
 
 
-def _as(result: Tensor, input: Tensor, dtype: DType | None) -> Tensor:
+def cast_as(result: Tensor, input: Tensor, dtype: DType | None) -> Tensor:
     """Give a result in the dtype that is asked for, else in the input's."""
     return result._cast(input.dtype if dtype is None else dtype)
 
 
-def _axes(dim: Dims) -> Any:
+def axes_of(dim: Dims) -> Any:
     """Give the axes; () means all, as None does."""
     return None if dim == () else dim
 
@@ -63,7 +64,7 @@ def sum(
     >>> gt.masked.sum(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(1., dtype=gt.float32)
     """
-    return gt.sum(_kept(input, mask, 0), _axes(dim), keepdim, dtype=dtype)
+    return gt.sum(kept(input, mask, 0), axes_of(dim), keepdim, dtype=dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -80,7 +81,7 @@ def prod(
     >>> gt.masked.prod(gt.tensor([3.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(3., dtype=gt.float32)
     """
-    return gt.prod(_kept(input, mask, 1), _axes(dim), keepdim, dtype=dtype)
+    return gt.prod(kept(input, mask, 1), axes_of(dim), keepdim, dtype=dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -92,7 +93,7 @@ def cumsum(
     >>> gt.masked.cumsum(gt.ones(3), 0, mask=gt.tensor([True, False, True]))
     tensor([1., 1., 2.], dtype=gt.float32)
     """
-    return gt.cumsum(_kept(input, mask, 0), dim, dtype=input.dtype if dtype is None else dtype)
+    return cast_as(gt.cumsum(kept(input, mask, 0), dim, dtype=dtype), input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -104,7 +105,7 @@ def cumprod(
     >>> gt.masked.cumprod(gt.tensor([2.0, 3.0, 4.0]), 0, mask=gt.tensor([True, False, True]))
     tensor([2., 2., 8.], dtype=gt.float32)
     """
-    return gt.cumprod(_kept(input, mask, 1), dim, dtype=input.dtype if dtype is None else dtype)
+    return cast_as(gt.cumprod(kept(input, mask, 1), dim, dtype=dtype), input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -121,8 +122,8 @@ def amax(
     >>> gt.masked.amax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(1., dtype=gt.float32)
     """
-    found = gt.amax(_kept(input, mask, _lowest(input)), _axes(dim), keepdim)
-    return _as(found, input, dtype)
+    found = gt.amax(kept(input, mask, lowest(input)), axes_of(dim), keepdim)
+    return cast_as(found, input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -139,8 +140,8 @@ def amin(
     >>> gt.masked.amin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]))
     tensor(2., dtype=gt.float32)
     """
-    found = gt.amin(_kept(input, mask, _highest(input)), _axes(dim), keepdim)
-    return _as(found, input, dtype)
+    found = gt.amin(kept(input, mask, highest(input)), axes_of(dim), keepdim)
+    return cast_as(found, input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -157,8 +158,8 @@ def argmax(
     >>> gt.masked.argmax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]), dtype=gt.int64)
     tensor(0, dtype=gt.int64)
     """
-    found = gt.argmax(_kept(input, mask, _lowest(input)), dim, keepdim)
-    return _as(found, input, dtype)
+    found = gt.argmax(kept(input, mask, lowest(input)), dim, keepdim)
+    return cast_as(found, input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -175,27 +176,8 @@ def argmin(
     >>> gt.masked.argmin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]), dtype=gt.int64)
     tensor(1, dtype=gt.int64)
     """
-    found = gt.argmin(_kept(input, mask, _highest(input)), dim, keepdim)
-    return _as(found, input, dtype)
-
-
-@function(namespace=NAMESPACE)
-def median(
-    input: Tensor,
-    dim: int = -1,
-    *,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Give the middle value along an axis where the mask is True; NaN where there are none.
-
-    >>> gt.masked.median(gt.tensor([1.0, 2.0, 9.0]), mask=gt.tensor([True, True, False]))
-    tensor(1., dtype=gt.float32)
-    """
-    values = input if input.dtype.is_floating_point else input.float()
-    found = gt.nanmedian(_kept(values, mask, math.nan), dim, keepdim).values
-    return found if input.dtype.is_floating_point else _as(found, input, dtype)
+    found = gt.argmin(kept(input, mask, highest(input)), dim, keepdim)
+    return cast_as(found, input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -213,7 +195,8 @@ def logsumexp(
     tensor(1., dtype=gt.float32)
     """
     axes = tuple(range(input.ndim)) if dim is None or dim == () else dim
-    return _as(gt.logsumexp(_kept(input, mask, _lowest(input)), axes, keepdim), input, dtype)
+    values = kept(input, mask, lowest(input))
+    return cast_as(gt.logsumexp(values._cast(float_dtype(input)), axes, keepdim), input, dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -230,105 +213,5 @@ def logaddexp(
     >>> gt.masked.logaddexp(gt.zeros(1), gt.zeros(1), input_mask=gt.tensor([False]))
     tensor([0.], dtype=gt.float32)
     """
-    one, two = _kept(input, input_mask, _lowest(input)), _kept(other, other_mask, _lowest(other))
-    return _as(gt.logaddexp(one, two), input, dtype)
-
-
-@function(namespace=NAMESPACE)
-def norm(
-    input: Tensor,
-    ord: float | None = 2.0,
-    dim: Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Give the norm of the values where the mask is True, as `gt.linalg.vector_norm` does.
-
-    >>> gt.masked.norm(gt.tensor([3.0, 4.0]), mask=gt.tensor([True, False]))
-    tensor(3., dtype=gt.float32)
-    """
-    kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
-    return gt.linalg.vector_norm(kept, 2.0 if ord is None else ord, _axes(dim), keepdim, dtype=dtype)
-
-
-@function(namespace=NAMESPACE)
-def mean(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Average the values where the mask is True; NaN where there are none.
-
-    >>> gt.masked.mean(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
-    """
-    return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(
-        input, dim, keepdim, mask
-    )
-
-
-def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tensor:
-    """Count the elements that each average is over."""
-    which = gt.ones_like(input, dtype=gt.bool) if mask is None else _mask(input, mask)
-    return gt.sum(which, _axes(dim), keepdim)
-
-
-@function(namespace=NAMESPACE)
-def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Give the variance of the values where the mask is True: over n - 1, or n - correction.
-
-    >>> gt.masked.var(gt.tensor([1.0, 3.0, 9.0]), mask=gt.tensor([True, True, False]))
-    tensor(2., dtype=gt.float32)
-    """
-    if unbiased is not None and correction is not None:
-        raise ValueError("var: give unbiased or correction, which say the same, not both")
-    if correction is None:
-        correction = 0 if unbiased is False else 1
-    wide = _spread_dtype(input, dtype)
-    average = sum(input, dim, keepdim=True, dtype=wide, mask=mask) / _count(input, dim, True, mask)
-    distance = input - average
-    total = sum(distance * distance, dim, keepdim=keepdim, dtype=wide, mask=mask)
-    count = _count(input, dim, keepdim, mask)
-    return total / gt.clamp(count - correction, min=0)._cast(wide)
-
-
-def _spread_dtype(input: Tensor, dtype: DType | None) -> Any:
-    if dtype is not None:
-        return dtype
-    return input.dtype if input.dtype.is_floating_point else gt.float32
-
-
-@function(namespace=NAMESPACE)
-def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Give the standard deviation where the mask is True: the root of the variance.
-
-    >>> gt.masked.std(gt.tensor([1.0, 3.0, 9.0]), correction=0, mask=gt.tensor([True, True, False]))
-    tensor(1., dtype=gt.float32)
-    """
-    spread = var(
-        input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
-    )
-    return spread.sqrt()
+    one, two = kept(input, input_mask, lowest(input)), kept(other, other_mask, lowest(other))
+    return cast_as(gt.logaddexp(one, two), input, dtype)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gt
 from gt._gt import Tensor
 from gt.ops.annotations import DType
-from gt.ops.masked import NAMESPACE, _highest, _kept, _lowest, norm
+from gt.ops.masked import NAMESPACE, highest, kept, lowest
+from gt.ops.masked_averages import norm
 from gt.ops.registry import function
 
 
@@ -18,7 +19,7 @@ def softmax(
     >>> gt.masked.softmax(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
     tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
     """
-    return gt.softmax(_kept(input, mask, _lowest(input)), dim, dtype=dtype)
+    return gt.softmax(kept(input, mask, lowest(input)), dim, dtype=dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -30,7 +31,7 @@ def log_softmax(
     >>> gt.masked.log_softmax(gt.zeros(2), 0, mask=gt.tensor([True, False]))
     tensor([0., -inf], dtype=gt.float32)
     """
-    return gt.log_softmax(_kept(input, mask, _lowest(input)), dim, dtype=dtype)
+    return gt.log_softmax(kept(input, mask, lowest(input)), dim, dtype=dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -42,7 +43,7 @@ def softmin(
     >>> gt.masked.softmin(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
     tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
     """
-    return gt.softmax(-_kept(input, mask, _highest(input)), dim, dtype=dtype)
+    return gt.softmax(-kept(input, mask, highest(input)), dim, dtype=dtype)
 
 
 @function(namespace=NAMESPACE)
@@ -61,4 +62,4 @@ def normalize(
     tensor([0.6000, 0.8000, 0.0000], dtype=gt.float32)
     """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
-    return _kept(input, mask, 0) / gt.maximum(size, gt.full_like(size, eps))
+    return kept(input, mask, 0) / gt.maximum(size, gt.full_like(size, eps))

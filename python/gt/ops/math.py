@@ -97,7 +97,8 @@ def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
     tensor([0., 0.], dtype=gt.float32)
     """
-    nothing = primitives.logical_and(primitives.eq(input, 0), primitives.le(other, 0))
+    without_log = primitives.logical_or(primitives.le(other, 0), primitives.eq(other, math.inf))
+    nothing = primitives.logical_and(primitives.eq(input, 0), without_log)
     return primitives.mul(input, primitives.log(primitives.where(nothing, 1, other)))
 
 
@@ -133,7 +134,10 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
     tensor([ 0.0000, -1.0986], dtype=gt.float32)
     """
-    if eps is not None:
+    if eps is None:
+        outside = primitives.logical_or(input < 0, input > 1)
+        input = input + primitives.where(outside, math.nan, 0.0)
+    else:
         below = primitives.where(input > 1 - eps, 1 - eps, input)
         input = primitives.where(input < eps, eps, below)
     return primitives.log(input) - primitives.log1p(-input)
@@ -257,3 +261,28 @@ def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     tensor([-2.,  0.], dtype=gt.float32)
     """
     return gt.clamp(input, max=max)
+
+
+@operation(method=False)
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """Give the n-th derivative of digamma; n is 0 or more.
+
+    >>> gt.polygamma(1, gt.tensor([1.0]))
+    tensor([1.6449], dtype=gt.float32)
+    """
+    if n < 0:
+        raise RuntimeError(f"polygamma: n is {n}, expected 0 or more")
+    return gt.digamma(input) if n == 0 else primitives.polygamma(input, n)
+
+
+def _polygamma_of(self: Tensor, n: int) -> Tensor:
+    """Give the n-th derivative of digamma."""
+    return polygamma(n, self)
+
+
+def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
+    """In place: give the n-th derivative of digamma."""
+    return self._assign(polygamma(n, self), "polygamma_")
+
+
+Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place

@@ -12,7 +12,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Multiply matrices: the last two axes; axes before them broadcast; a single axis is a vector.
 
     >>> gt.matmul(gt.ones(2, 3), gt.ones(3))
-    tensor([3., 3.], dtype=gt.float32)
+    tensor([3., 3.], dtype=float32)
     """
     return input @ other
 
@@ -22,7 +22,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Multiply two matrices.
 
     >>> gt.mm(gt.ones(1, 2), gt.ones(2, 1))
-    tensor([[2.]], dtype=gt.float32)
+    tensor([[2.]], dtype=float32)
     """
     _check_axes("mm", 2, input, mat2)
     return input @ mat2
@@ -45,7 +45,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Multiply a matrix and a vector.
 
     >>> gt.mv(gt.ones(2, 3), gt.ones(3))
-    tensor([3., 3.], dtype=gt.float32)
+    tensor([3., 3.], dtype=float32)
     """
     _check_axes("mv", 2, input)
     _check_axes("mv", 1, vec)
@@ -57,7 +57,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Multiply two vectors: the sum of `input[i] * tensor[i]`.
 
     >>> gt.dot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
-    tensor(11., dtype=gt.float32)
+    tensor(11., dtype=float32)
     """
     _check_axes("dot", 1, input, tensor)
     return input @ tensor
@@ -68,7 +68,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Multiply two vectors, the first conjugated: for real numbers the same as `dot`.
 
     >>> gt.vdot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
-    tensor(11., dtype=gt.float32)
+    tensor(11., dtype=float32)
     """
     _check_axes("vdot", 1, input, other)
     return input @ other
@@ -79,7 +79,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     """Multiply each row of one tensor with each row of the other; a number scales.
 
     >>> gt.inner(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([10.0, 1.0]))
-    tensor([12., 34.], dtype=gt.float32)
+    tensor([12., 34.], dtype=float32)
     """
     if input.ndim == 0 or other.ndim == 0:
         return input * other
@@ -96,10 +96,25 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
     >>> gt.outer(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor([[3., 4.],
-            [6., 8.]], dtype=gt.float32)
+            [6., 8.]], dtype=float32)
     """
     _check_axes("outer", 1, input, vec2)
     return input.unsqueeze(1) * vec2
+
+
+@function(namespace="gt.nn.functional")
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Give `input1 @ weight[k] @ input2` for the vectors along the last axes and each k, plus bias.
+
+    >>> gt.nn.functional.bilinear(gt.ones(1, 2), gt.ones(1, 4), gt.ones(3, 2, 4))
+    tensor([[8., 8., 8.]], dtype=float32)
+    """
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise ValueError(
+            f"bilinear: shapes {input1.shape} and {input2.shape} must differ at the last axis alone"
+        )
+    out = gt.einsum("...i,kij,...j->...k", input1, weight, input2)
+    return out if bias is None else out + bias
 
 
 def _check_axes(name: str, axes: int, *tensors: Tensor) -> None:

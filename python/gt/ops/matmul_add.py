@@ -19,7 +19,7 @@ def addmm(
     """Give `beta * input + alpha * (mat1 @ mat2)`.
 
     >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
-    tensor([[7., 7.]], dtype=gt.float32)
+    tensor([[7., 7.]], dtype=float32)
     """
     _check_axes("addmm", 2, mat1, mat2)
     return _added("addmm", input, mat1 @ mat2, beta, alpha)
@@ -32,7 +32,7 @@ def addmv(
     """Give `beta * input + alpha * (mat @ vec)`.
 
     >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
-    tensor([13., 13.], dtype=gt.float32)
+    tensor([13., 13.], dtype=float32)
     """
     _check_axes("addmv", 2, mat)
     _check_axes("addmv", 1, vec)
@@ -47,7 +47,7 @@ def addr(
 
     >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor([[4., 5.],
-            [7., 9.]], dtype=gt.float32)
+            [7., 9.]], dtype=float32)
     """
     _check_axes("addr", 1, vec1, vec2)
     return _added("addr", input, vec1.unsqueeze(1) * vec2, beta, alpha)
@@ -76,7 +76,7 @@ def addbmm(
     The sum over the batch is one product: of all matrices side by side and all below each other.
 
     >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
-    tensor([[13., 13.]], dtype=gt.float32)
+    tensor([[13., 13.]], dtype=float32)
     """
     _check_axes("addbmm", 3, batch1, batch2)
     _check_batches("addbmm", batch1, batch2)

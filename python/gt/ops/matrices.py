@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gt
-from gt._gt import Tensor
+from gt._gt import Tensor, primitives
 from gt.ops.create import beside
 from gt.ops.linalg_products import LINALG, chain, powers_of
 from gt.ops.registry import function, operation
@@ -30,13 +30,14 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
     >>> gt.matrix_power(gt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
     tensor([[1., 3.],
-            [0., 1.]], dtype=gt.float32)
+            [0., 1.]], dtype=float32)
     """
     need_square("matrix_power", input)
     if n < 0:
         return matrix_power(gt.linalg.inv(input), -n)
     if n == 0:
-        return identity(input).expand(input.shape)
+        one = identity(input)
+        return primitives.where(one >= 0, one, input)  # the identity, with a gradient of zeros
     if n == 1:
         return input.clone()
     half = matrix_power(input, n // 2) if n > 3 else input
@@ -66,7 +67,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     Without `dim`, it is the first axis of 3 elements.
 
     >>> gt.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
-    tensor([0., 0., 1.], dtype=gt.float32)
+    tensor([0., 0., 1.], dtype=float32)
     """
     if dim is None and 3 not in input.shape:
         raise ValueError(f"cross: no axis of shape {input.shape} has 3 elements")
@@ -78,7 +79,7 @@ def trace(input: Tensor) -> Tensor:
     """Add up the diagonal of a matrix.
 
     >>> gt.trace(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(5., dtype=gt.float32)
+    tensor(5., dtype=float32)
     """
     need_axes("trace", input, 2, 2)
     return gt.diagonal(input).sum()
@@ -90,7 +91,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
     >>> gt.vander(gt.tensor([2.0, 3.0]), 3)
     tensor([[4., 2., 1.],
-            [9., 3., 1.]], dtype=gt.float32)
+            [9., 3., 1.]], dtype=float32)
     """
     need_axes("vander", x, 1, 1)
     found = powers_of(x, x.shape[0] if N is None else N)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-import gt
 from gt._gt import Tensor, primitives
 from gt.ops.linalg_products import LINALG
 from gt.ops.matrices import identity, need_square
 from gt.ops.registry import function, operation
 
-#: The last term of the series of matrices whose norm is at most 1: 1 / 20! is below any rounding.
+#: The degree of the series.
 _DEGREE = 19
+#: Up to which norm the next term of the series, norm ** 20 / 20!, is below any rounding.
+_NORM = {"float32": 3.0, "float64": 1.0}
 #: How often matrices are halved at most. Those with a larger norm than 2 ** 32 give NaN.
 _HALVINGS = 32
 
@@ -20,14 +21,14 @@ _HALVINGS = 32
 def matrix_exp(input: Tensor) -> Tensor:
     """Give the exponential of square matrices: the sum of `A ** k / k!` for all k.
 
-    A is halved until its norm is at most 1, and the result squared as often: scaling and squaring
+    A is halved until its norm is small, and the result squared as often: scaling and squaring
     (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). Values
     are not waited for, so that 39 products are computed, whatever the norm; above 2 ** 32 the
     result is NaN.
 
     >>> gt.matrix_exp(gt.tensor([[0.0, 1.0], [0.0, 0.0]]))
     tensor([[1., 1.],
-            [0., 1.]], dtype=gt.float32)
+            [0., 1.]], dtype=float32)
     """
     need_square("matrix_exp", input)
     if not input.dtype.is_floating_point:
@@ -45,7 +46,7 @@ function(matrix_exp, namespace=LINALG)
 
 def _scaled_and_squared(a: Tensor) -> Tensor:
     norm = a.detach().abs().sum(-2).amax(-1).unsqueeze(-1).unsqueeze(-1)
-    halvings = primitives.ceil(primitives.log(norm) / math.log(2)).clamp(0, _HALVINGS)
+    halvings = primitives.ceil(primitives.log2(norm / _NORM[a.dtype.name])).clamp(0, _HALVINGS)
     power = _series(a * primitives.pow(2.0, -halvings))
     for done in range(_HALVINGS):
         power = primitives.where(halvings > done, power @ power, power)

@@ -11,8 +11,12 @@ from gt.ops.annotations import DType, Size
 from gt.ops.registry import function
 
 
-def _wide(input: Tensor) -> Tensor:
+def _wide(name: str, input: Tensor) -> Tensor:
     """Give floats in the dtype to compute in: squares of 16-bit floats soon leave their range."""
+    if not input.dtype.is_floating_point:
+        raise TypeError(
+            f"{name}: input must hold floats, this is {input.dtype.name}\n  hint: input.float()"
+        )
     return input.float() if input.dtype.itemsize == 2 else input
 
 
@@ -36,7 +40,7 @@ def native_layer_norm(
     """Normalize the last axes; give the result, the means and 1 / sqrt(var + eps).
 
     >>> gt.native_layer_norm(gt.tensor([1.0, 3.0]), [2], None, None, 0.0)[0]
-    tensor([-1.,  1.], dtype=gt.float32)
+    tensor([-1.,  1.], dtype=float32)
     """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or input.shape[max(input.ndim - len(shape), 0) :] != shape:
@@ -45,7 +49,7 @@ def native_layer_norm(
         if given is not None and given.shape != shape:
             raise ValueError(f"layer_norm: {name} has shape {given.shape}, expected {shape}")
     axes = tuple(range(-len(shape), 0))
-    centered, mean, var = moments(_wide(input), axes)
+    centered, mean, var = moments(_wide("layer_norm", input), axes)
     scale = (var + eps).rsqrt()
     kept = input.dtype if weight is None else weight.dtype
     result = affine(centered * scale, weight, bias)
@@ -66,14 +70,14 @@ def native_group_norm(
     """Normalize groups of channels; give the result, the means and 1 / sqrt(var + eps).
 
     >>> gt.native_group_norm(gt.tensor([[1.0, 3.0]]), None, None, 1, 2, 1, 1, 0.0)[0]
-    tensor([[-1.,  1.]], dtype=gt.float32)
+    tensor([[-1.,  1.]], dtype=float32)
     """
     if group < 1 or C % group:
         raise ValueError(f"group_norm: {C} channels do not make {group} groups of one length")
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != (C,):
             raise ValueError(f"group_norm: {name} has shape {given.shape}, expected ({C},)")
-    grouped = _wide(input).reshape(N, group, C // group * HxW)
+    grouped = _wide("group_norm", input).reshape(N, group, C // group * HxW)
     centered, mean, var = moments(grouped, (2,))
     scale = (var + eps).rsqrt()
     normal = (centered * scale).reshape(input.shape)
@@ -107,12 +111,13 @@ def native_batch_norm(
 
     >>> gt.native_batch_norm(gt.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[0]
     tensor([[-1.],
-            [ 1.]], dtype=gt.float32)
+            [ 1.]], dtype=float32)
     """
     _check_channels(
         input, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var
     )
-    x = _wide(input)
+    x = _wide("batch_norm", input)
+    dtype = input.dtype if weight is None else weight.dtype
     if training:
         axes = (0, *range(2, input.ndim))
         centered, mean, var = moments(x, axes)
@@ -120,8 +125,7 @@ def native_batch_norm(
         count = math.prod(input.shape[axis] for axis in axes)
         follow(running_var, var.reshape(-1) * count / (count - 1 or math.nan), momentum)
         scale = (var + eps).rsqrt()
-        dtype = input.dtype if weight is None else weight.dtype
-        kept = mean.reshape(-1)._cast(dtype), scale.reshape(-1)._cast(dtype)
+        kept = mean.reshape(-1), scale.reshape(-1)
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: give running_mean and running_var, or training=True")
     else:
@@ -129,7 +133,8 @@ def native_batch_norm(
         scale = (by_channel(running_var, x) + eps).rsqrt()
         kept = x.reshape(-1)[:0], x.reshape(-1)[:0]
     weight, bias = (t if t is None else by_channel(t, x) for t in (weight, bias))
-    return affine(centered * scale, weight, bias)._cast(input.dtype), *kept
+    result = affine(centered * scale, weight, bias)._cast(input.dtype)
+    return result, *(t._cast(dtype) for t in kept)
 
 
 @function
@@ -140,7 +145,7 @@ def _native_batch_norm_legit(
 
     >>> x = gt.tensor([[1.0], [3.0]])
     >>> gt._native_batch_norm_legit(x, None, None, True, 0.1, 0.0)[1]
-    tensor([2.], dtype=gt.float32)
+    tensor([2.], dtype=float32)
     """
     running = args[:-3] or (None, None)
     return gt.native_batch_norm(input, weight, bias, *running, *args[-3:])
@@ -160,7 +165,7 @@ def _batch_norm_with_update(
 
     >>> x, zero, one = gt.tensor([[1.0], [3.0]]), gt.zeros(1), gt.ones(1)
     >>> gt._batch_norm_with_update(x, None, None, zero, one, 0.1, 0.0)[1]
-    tensor([2.], dtype=gt.float32)
+    tensor([2.], dtype=float32)
     """
     results = gt.native_batch_norm(
         input, weight, bias, running_mean, running_var, True, momentum, eps
@@ -191,9 +196,9 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
     """Give the gradient of dropout: that of the output where the mask is True, scaled.
 
     >>> gt.native_dropout_backward(gt.ones(2), gt.tensor([True, False]), 2.0)
-    tensor([2., 0.], dtype=gt.float32)
+    tensor([2., 0.], dtype=float32)
     """
-    return grad_output * (mask * scale)
+    return grad_output * mask * scale
 
 
 @function
@@ -203,9 +208,10 @@ def _softmax_backward_data(
     """Give the gradient of softmax from its output y and the gradient g of that: y (g - sum(g y)).
 
     >>> gt._softmax_backward_data(gt.tensor([1.0, 0.0]), gt.tensor([0.5, 0.5]), 0, gt.float32)
-    tensor([ 0.2500, -0.2500], dtype=gt.float32)
+    tensor([ 0.25, -0.25], dtype=float32)
     """
-    product = grad_output * output
+    grad, output = (_wide("_softmax_backward_data", t) for t in (grad_output, output))
+    product = grad * output
     return (product - output * product.sum(dim, keepdim=True))._cast(input_dtype)
 
 
@@ -214,8 +220,35 @@ def _safe_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """Give softmax along an axis, and 0 where all along it is -inf.
 
     >>> gt._safe_softmax(gt.full((2,), float("-inf")), 0)
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
     nothing = (self == float("-inf")).all(dim, keepdim=True)
     chosen = gt.softmax(gt.where(nothing, 0, self), dim, dtype=dtype)
     return gt.where(nothing, 0, chosen)
+
+
+@function
+def _scaled_dot_product_flash_attention_for_cpu(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Attend as `scaled_dot_product_attention`; also give log(sum(exp(scores))) of each query.
+
+    >>> x = gt.zeros(1, 1, 1, 2)
+    >>> gt._scaled_dot_product_flash_attention_for_cpu(x, x, x)[1]
+    tensor([[[0.]]], dtype=float32)
+    """
+    from gt.nn.functional.attention import scores_of
+
+    result = gt.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale
+    )
+    wide_query, wide_key = (_wide("attention", t.detach()) for t in (query, key))
+    scores = scores_of(wide_query, wide_key, attn_mask, is_causal, scale)
+    return result, scores.detach().logsumexp(-1)

@@ -23,7 +23,7 @@ def norm(
     `gt.linalg.vector_norm` and `gt.linalg.matrix_norm`.
 
     >>> gt.norm(gt.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
-    tensor([ 5., 10.], dtype=gt.float32)
+    tensor([ 5., 10.], dtype=float32)
     """
     whole = dim is None or isinstance(dim, int) or len(dim) <= 2
     if not isinstance(p, str) or (p == "fro" and whole):
@@ -38,8 +38,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
 
     >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
-    tensor([[0.6000, 0.8000],
-            [0.3000, 0.4000]], dtype=gt.float32)
+    tensor([[0.6, 0.8],
+            [0.3, 0.4]], dtype=float32)
     """
     need_axes("renorm", input, 2)
     if p <= 0 or maxnorm < 0:
@@ -57,6 +57,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12) 
     """Divide vectors by their norm of order p, or by `eps` where the norm is smaller.
 
     >>> gt.nn.functional.normalize(gt.tensor([[3.0, 4.0]]))
-    tensor([[0.6000, 0.8000]], dtype=gt.float32)
+    tensor([[0.6, 0.8]], dtype=float32)
     """
     return input / primitives.maximum(vector_norm(input, p, dim, True), eps)

@@ -28,9 +28,7 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 @window
-def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: DType | None = None
-) -> Tensor:
+def hann_window(window_length: int, periodic: bool = True, *, dtype: DType | None = None) -> Tensor:
     """Give (1 - cos(2 pi n / N)) / 2; N is the length, less one if it is not periodic.
 
     >>> gt.hann_window(4)

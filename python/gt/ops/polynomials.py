@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import gt
 from gt._gt import Tensor, primitives
@@ -15,7 +16,7 @@ from gt.ops.registry import function
 Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
-def _polynomial(x: Tensor | Number, n: Tensor | int, first: Callable, step: Step) -> Tensor:
+def _polynomial(x: Any, n: Tensor | int, first: Callable[..., Tensor], step: Step) -> Tensor:
     """Give the polynomial of degree n from that of degree 1 by a recurrence; 0 for a negative n.
 
     Computed in float64, as terms cancel. Where n is a tensor, its largest value says how many
@@ -33,7 +34,7 @@ def _polynomial(x: Tensor | Number, n: Tensor | int, first: Callable, step: Step
     return result
 
 
-def _of_one_degree(x: Tensor, n: int, first: Callable, step: Step) -> Tensor:
+def _of_one_degree(x: Tensor, n: int, first: Callable[..., Tensor], step: Step) -> Tensor:
     if n <= 0:
         return gt.ones_like(x) if n == 0 else gt.zeros_like(x)
     before, last = gt.ones_like(x), first(x)
@@ -69,7 +70,7 @@ def chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_t(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([-0.5000,  7.0000], dtype=gt.float32)
     """
     return _polynomial(input, n, lambda x: x, _chebyshev)
 
@@ -82,7 +83,7 @@ def chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_u(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([ 0., 15.], dtype=gt.float32)
     """
     return _polynomial(input, n, lambda x: 2 * x, _chebyshev)
 
@@ -95,7 +96,7 @@ def chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_v(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([-1., 11.], dtype=gt.float32)
     """
     return _polynomial(input, n, lambda x: 2 * x - 1, _chebyshev)
 
@@ -108,7 +109,7 @@ def chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_w(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([ 1., 19.], dtype=gt.float32)
     """
     return _polynomial(input, n, lambda x: 2 * x + 1, _chebyshev)
 
@@ -119,7 +120,7 @@ def shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the first kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_t(gt.tensor([0.75, 1.5]), 2)
-    X
+    tensor([-0.5000,  7.0000], dtype=gt.float32)
     """
     return _polynomial(_shifted(input), n, lambda x: x, _chebyshev)
 
@@ -130,7 +131,7 @@ def shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the second kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_u(gt.tensor([0.75, 1.5]), 2)
-    X
+    tensor([ 0., 15.], dtype=gt.float32)
     """
     return _polynomial(_shifted(input), n, lambda x: 2 * x, _chebyshev)
 
@@ -141,7 +142,7 @@ def shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the third kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_v(gt.tensor([0.75, 1.5]), 2)
-    X
+    tensor([-1., 11.], dtype=gt.float32)
     """
     return _polynomial(_shifted(input), n, lambda x: 2 * x - 1, _chebyshev)
 
@@ -152,7 +153,7 @@ def shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the fourth kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_w(gt.tensor([0.75, 1.5]), 2)
-    X
+    tensor([ 1., 19.], dtype=gt.float32)
     """
     return _polynomial(_shifted(input), n, lambda x: 2 * x + 1, _chebyshev)
 
@@ -165,7 +166,7 @@ def hermite_polynomial_h(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.hermite_polynomial_h(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([-1., 14.], dtype=gt.float32)
     """
     found = _polynomial(
         input, n, lambda x: 2 * x, lambda k, x, last, before: 2 * x * last - 2 * k * before
@@ -181,7 +182,7 @@ def hermite_polynomial_he(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.hermite_polynomial_he(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([-0.7500,  3.0000], dtype=gt.float32)
     """
     found = _polynomial(input, n, lambda x: x, lambda k, x, last, before: x * last - k * before)
     return _defined(input, n, found)
@@ -195,7 +196,7 @@ def laguerre_polynomial_l(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.laguerre_polynomial_l(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([ 0.1250, -1.0000], dtype=gt.float32)
     """
     return _polynomial(
         input,
@@ -213,7 +214,7 @@ def legendre_polynomial_p(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.legendre_polynomial_p(gt.tensor([0.5, 2.0]), 2)
-    X
+    tensor([-0.1250,  5.5000], dtype=gt.float32)
     """
     return _polynomial(
         input,

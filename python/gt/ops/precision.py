@@ -20,7 +20,7 @@ def meta(operand: Any) -> Meta | type:
 
 
 def common_dtype(*operands: Any) -> dtype:
-    """Give the dtype that tensors and numbers are promoted to; what else there is does not count."""
+    """Give the dtype that tensors and numbers are promoted to; other things do not count."""
     counting = (one for one in operands if isinstance(one, Tensor | int | float))
     return parse_dtype(promote(tuple(meta(one) for one in counting)))
 
@@ -39,13 +39,27 @@ def in_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def promoted(*args: Any, **kwargs: Any) -> Tensor:
-        result = float_dtype(*args, *kwargs.values())
+        operands = (*args, *kwargs.values())
+        result = _dtype_of_all(operands)
+        if result is not None:
+            return function(*args, **kwargs)._cast(result)
+        result = float_dtype(*operands)
         wide = gt.float32 if result.itemsize == 2 else result
         args = tuple(_cast(one, wide) for one in args)
         kwargs = {name: _cast(one, wide) for name, one in kwargs.items()}
         return function(*args, **kwargs)._cast(result)
 
     return promoted
+
+
+def _dtype_of_all(operands: tuple[Any, ...]) -> dtype | None:
+    """Give float32 or float64 where all tensors are of that dtype, and no number is complex."""
+    dtypes = [one.dtype for one in operands if isinstance(one, Tensor)]
+    if not dtypes or any(isinstance(one, complex) for one in operands):
+        return None
+    first = dtypes[0]
+    same = all(one is first for one in dtypes)
+    return first if same and (first is gt.float32 or first is gt.float64) else None
 
 
 def _cast(operand: Any, wanted: dtype) -> Any:

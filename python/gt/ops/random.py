@@ -9,10 +9,12 @@ import gt
 from gt import _gt
 from gt._generator import Generator
 from gt._gt import Tensor, parse_dtype, primitives
-from gt.ops.annotations import DType, Number, Size
+from gt.ops.annotations import DType, Size
 from gt.ops.create import beside, creation, lengths
 from gt.ops.flat import flat
+from gt.ops.precision import float_dtype
 from gt.ops.registry import function, operation
+from gt.ops.sizes import ints
 
 #: Where random numbers come from; those of `gt.manual_seed` where none is given.
 Source = Generator | None
@@ -61,7 +63,7 @@ def rand(*size: Size, generator: Source = None, dtype: DType | None = None) -> T
     >>> gt.rand(2, 3).shape
     (2, 3)
     """
-    return uniform(lengths(size), dtype, generator)
+    return uniform(lengths("rand", size), dtype, generator)
 
 
 @function
@@ -72,7 +74,7 @@ def randn(*size: Size, generator: Source = None, dtype: DType | None = None) -> 
     >>> gt.randn(2, 3).shape
     (2, 3)
     """
-    return gaussian(lengths(size), dtype, generator)
+    return gaussian(lengths("randn", size), dtype, generator)
 
 
 @function
@@ -170,6 +172,7 @@ def randperm(n: int, *, generator: Source = None, dtype: DType | None = None) ->
 
 
 @function
+@creation
 def normal(
     mean: Tensor | float,
     std: Tensor | float = 1.0,
@@ -177,7 +180,6 @@ def normal(
     *,
     generator: Source = None,
     dtype: DType | None = None,
-    **options: Any,
 ) -> Tensor:
     """Draw numbers of normal distributions, each of its own mean and standard deviation.
 
@@ -192,10 +194,10 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal: size is missing; it is needed where mean and std are numbers")
-        return randn(size, generator=generator, dtype=dtype, **options) * std + mean
+        return gaussian(ints(size), dtype, generator) * std + mean
     with beside(tensors[0]):
         shape = _gt.broadcast_shapes(*(of.shape for of in tensors))
-        drawn = gaussian(shape, gt.ops.precision.float_dtype(*tensors), generator)
+        drawn = gaussian(shape, float_dtype(*tensors), generator)
     return flat(lambda mean, std: drawn * std + mean, mean, std)
 
 
@@ -263,3 +265,14 @@ def exponential(size: Sequence[int], dtype: DType, generator: Source) -> Tensor:
     """Draw numbers of the exponential distribution with mean 1; never 0."""
     least = gt.finfo(dtype).eps / 2
     return gt.clamp(-primitives.log1p(-uniform(size, dtype, generator)), min=least)
+
+
+@function
+def seed() -> int:
+    """Start the random numbers of this thread's session from a seed that nobody knows; give it.
+
+    >>> first = gt.seed()
+    """
+    chosen = Generator().seed()
+    gt.manual_seed(chosen)
+    return chosen

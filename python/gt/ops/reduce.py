@@ -6,7 +6,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor, primitives
-from gt._results import ValuesIndices
+from gt._results import MinMax, ValuesIndices
 from gt.ops.annotations import Dims, DType
 from gt.ops.registry import operation
 
@@ -24,7 +24,7 @@ def sum(
         dtype: what the values are cast to first.
 
     >>> gt.sum(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
-    tensor([4., 6.], dtype=gt.float32)
+    tensor([4., 6.], dtype=float32)
     """
     return primitives.sum(input if dtype is None else input._cast(dtype), dim, keepdim)
 
@@ -36,7 +36,7 @@ def mean(
     """Average the values over axes, or over all.
 
     >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
-    tensor([1.5000, 3.5000], dtype=gt.float32)
+    tensor([1.5, 3.5], dtype=float32)
     """
     return primitives.mean(input if dtype is None else input._cast(dtype), dim, keepdim)
 
@@ -48,7 +48,7 @@ def prod(
     """Multiply the values over axes, or over all; int64 for bool and integers.
 
     >>> gt.prod(gt.tensor([2.0, 3.0]))
-    tensor(6., dtype=gt.float32)
+    tensor(6., dtype=float32)
     """
     return primitives.prod(input if dtype is None else input._cast(dtype), dim, keepdim)
 
@@ -58,60 +58,71 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Sum all values up to each along an axis; int64 for bool and integers.
 
     >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
-    tensor([1., 3., 6.], dtype=gt.float32)
+    tensor([1., 3., 6.], dtype=float32)
     """
     return primitives.cumsum(input if dtype is None else input._cast(dtype), dim)
 
 
-@operation
-def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Give the variance over axes: squared distances from the mean over `n - correction`.
+@operation(in_place=True)
+def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    """Multiply all values up to each along an axis; int64 for bool and integers.
 
-    Args:
-        input: a tensor of floats.
-        dim: the axis, or axes; all where none is given. `var(False)` is `var(unbiased=False)`.
-        unbiased: False for a correction of 0, True for 1.
-        keepdim: whether these axes stay with length 1.
-        correction: the degrees of freedom that are lost; 1 where nothing is said.
-
-    >>> gt.var(gt.tensor([1.0, 3.0]))
-    tensor(2., dtype=gt.float32)
+    >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 2., 6.], dtype=float32)
     """
-    return primitives.var(*_spread("var", input, dim, unbiased, keepdim, correction))
+    return primitives.cumprod(input if dtype is None else input._cast(dtype), dim)
 
 
 @operation
-def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
+def nansum(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Give the standard deviation over axes: the root of the variance; parameters as for `var`.
+    """Add up what is not NaN, over axes or over all; int64 for bool and integers.
 
-    >>> gt.std(gt.tensor([1.0, 3.0]), correction=0)
-    tensor(1., dtype=gt.float32)
+    >>> gt.nansum(gt.tensor([1.0, float("nan"), 2.0]))
+    tensor(3., dtype=float32)
     """
-    return primitives.std(*_spread("std", input, dim, unbiased, keepdim, correction))
+    given = input if dtype is None else input._cast(dtype)
+    if given.dtype.is_floating_point:
+        given = primitives.where(given.isnan(), 0, given)
+    return primitives.sum(given, dim, keepdim)
 
 
-def _spread(name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
-    if isinstance(dim, bool):  # PyTorch's form var(unbiased)
-        dim, unbiased = None, dim
-    if unbiased is not None and correction is not None:
-        raise ValueError(f"{name}: give unbiased or correction, which say the same, not both")
-    if unbiased is not None:
-        correction = int(unbiased)
-    return input, dim, keepdim, 1 if correction is None else correction
+@operation
+def nanmean(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """Average what is not NaN, over axes or over all; NaN where nothing else is.
+
+    >>> gt.nanmean(gt.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5, dtype=float32)
+    """
+    if not input.dtype.is_floating_point:
+        raise TypeError(f"nanmean: floats are expected, not {input.dtype.name}")
+    given = input if dtype is None else input._cast(dtype)
+    wide = given.float() if given.dtype.itemsize == 2 else given
+    count = primitives.sum(primitives.logical_not(wide.isnan()), dim, keepdim)
+    return (nansum(wide, dim, keepdim) / count)._cast(given.dtype)
+
+
+@operation
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
+    """Count the values that are not zero, over axes or over all.
+
+    >>> gt.count_nonzero(gt.tensor([0.0, 2.0, 3.0]))
+    tensor(2, dtype=int64)
+    """
+    return primitives.sum(input != 0, dim)
+
+
+@operation
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """Give the smallest and the largest value, of all or along an axis.
+
+    >>> gt.aminmax(gt.tensor([3.0, 1.0, 2.0])).max
+    tensor(3., dtype=float32)
+    """
+    return MinMax(primitives.amin(input, dim, keepdim), primitives.amax(input, dim, keepdim))
 
 
 @operation
@@ -122,7 +133,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = N
     elementwise maximum, and `max(axis=...)`, as NumPy has it, the values alone.
 
     >>> gt.max(gt.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
-    tensor([1, 0], dtype=gt.int64)
+    tensor([1, 0], dtype=int64)
     """
     return _extreme(
         primitives.amax, primitives.max_along, primitives.maximum, input, dim, keepdim, axis
@@ -134,7 +145,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = N
     """Give the smallest value: of all, along an axis with its place, or of two tensors; see `max`.
 
     >>> gt.min(gt.tensor([3.0, 1.0]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     return _extreme(
         primitives.amin, primitives.min_along, primitives.minimum, input, dim, keepdim, axis
@@ -157,9 +168,9 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Say whether any value is not zero, over axes or over all.
 
     >>> gt.any(gt.tensor([0.0, 2.0]))
-    tensor(True, dtype=gt.bool)
+    tensor(True, dtype=bool)
     """
-    found = primitives.any(input, dim, keepdim)
+    found = input != 0 if _is_empty(dim) else primitives.any(input, dim, keepdim)
     return found if input.dtype != gt.uint8 else found._cast(gt.uint8)
 
 
@@ -168,10 +179,15 @@ def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Say whether all values are not zero, over axes or over all.
 
     >>> gt.all(gt.tensor([0.0, 2.0]))
-    tensor(False, dtype=gt.bool)
+    tensor(False, dtype=bool)
     """
-    found = primitives.all(input, dim, keepdim)
+    found = input != 0 if _is_empty(dim) else primitives.all(input, dim, keepdim)
     return found if input.dtype != gt.uint8 else found._cast(gt.uint8)
+
+
+def _is_empty(dim: Dims) -> bool:
+    """Whether no axis is named, over which `any` and `all` leave every value alone."""
+    return isinstance(dim, tuple | list) and not dim
 
 
 @operation
@@ -179,7 +195,7 @@ def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tens
     """Give exp(x) over its sum along an axis.
 
     >>> gt.softmax(gt.tensor([0.0, 0.0]), dim=0)
-    tensor([0.5000, 0.5000], dtype=gt.float32)
+    tensor([0.5, 0.5], dtype=float32)
     """
     return primitives.softmax(input if dtype is None else input._cast(dtype), dim)
 
@@ -189,6 +205,6 @@ def log_softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> 
     """Give the logarithm of softmax, exact where softmax is near 0.
 
     >>> gt.log_softmax(gt.tensor([0.0, 0.0]), dim=0)
-    tensor([-0.6931, -0.6931], dtype=gt.float32)
+    tensor([-0.6931472, -0.6931472], dtype=float32)
     """
     return primitives.log_softmax(input if dtype is None else input._cast(dtype), dim)

@@ -141,7 +141,7 @@ def resize_(input: Tensor, *size: Size, memory_format: Any = None) -> Tensor:
     size = ints(size[0]) if len(size) == 1 else size
     missing = math.prod(size) - input.numel()
     flat = constant_pad_nd(input.ravel(), (0, missing)) if missing else input
-    return input._assign(flat.reshape(size), "resize_")
+    return input._become(flat.reshape(size))
 
 
 @operation

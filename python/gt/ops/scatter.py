@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import gt
-from gt._gt import Tensor, arange_beside, primitives
-from gt.ops.annotations import DType, Number
-from gt.ops.elementwise import _range
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Number
 from gt.ops.registry import operation
 from gt.ops.sizes import axis_of, filled, need_index
 
@@ -30,12 +27,13 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 def _aligned(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tuple[Any, ...]:
-    """Give axis, tensor, index and source with an axis at least, the last two of one shape."""
+    """Give axis, tensor, index and source with an axis at least; a source of the index's shape."""
     need_index(name, index)
     at, whole = axis_of(name, dim, input.ndim), input.reshape(input.shape or 1)
+    index = index.reshape(index.shape or 1)
     if not isinstance(src, Tensor):
-        src = filled(input, index.shape, src)
-    index, src = index.reshape(index.shape or 1), src.reshape(src.shape or 1)
+        return at, whole, index, src
+    src = src.reshape(src.shape or 1)
     if index.ndim != src.ndim or any(n > m for n, m in zip(index.shape, src.shape, strict=True)):
         raise ValueError(f"{name}: an index of shape {index.shape} does not fit src's {src.shape}")
     return at, whole, index, src[tuple(slice(length) for length in index.shape)]
@@ -70,27 +68,14 @@ def scatter(
         raise ValueError(f"scatter: reduce is '{reduce}', expected 'add' or 'multiply'")
     if index.numel() == 0:
         return input.clone()
-    at, whole, index, src = _aligned("scatter", input, dim, index, value if src is None else src)
+    src = value if src is None else src
+    if reduce is not None and not isinstance(src, Tensor):
+        src = filled(input, index.shape, src)
+    at, whole, index, src = _aligned("scatter", input, dim, index, src)
     if reduce is not None:
         reduce = "sum" if reduce == "add" else "prod"
-        return scatter_reduce(whole, at, index, src, reduce).reshape(input.shape)
-    places = _flat_places(whole, at, index)
-    return primitives.index_copy(whole.ravel(), 0, places, src.ravel()).reshape(input.shape)
-
-
-def _flat_places(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Give the places among all values, in row-major order, that an index along an axis names."""
-    places = _in_range(index, input.shape[dim]) * math.prod(input.shape[dim + 1 :])
-    for at, length in enumerate(index.shape):
-        if at != dim:
-            along = arange_beside(input, length) * math.prod(input.shape[at + 1 :])
-            places = places + along.reshape((length,) + (1,) * (index.ndim - at - 1))
-    return places.ravel()
-
-
-def _in_range(index: Tensor, length: int) -> Tensor:
-    """Give an index that may not count from the back, or an error on the worker."""
-    return primitives.wrap_index(gt.where(index < 0, length, index), length)
+        return primitives.scatter_reduce(whole, at, index, src, reduce).reshape(input.shape)
+    return primitives.scatter(whole, at, index, src).reshape(input.shape)
 
 
 @operation(in_place=True)
@@ -98,9 +83,6 @@ def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Combine all values that an index along an axis sends to the same place.
-
-    For "prod", "amax" and "amin" each place is compared with each entry of the index: that takes
-    memory for the length of the axis times that of the index.
 
     Args:
         input: the tensor.
@@ -114,61 +96,11 @@ def scatter_reduce(
     >>> gt.scatter_reduce(gt.zeros(2), 0, index, gt.tensor([3.0, 5.0]), "amax")
     tensor([5., 0.], dtype=float32)
     """
-    if reduce not in _REDUCTIONS:
-        known = "', '".join(_REDUCTIONS)
-        raise ValueError(f"scatter_reduce: reduce is '{reduce}', expected one of '{known}'")
     if index.numel() == 0:
         return input.clone()
     at, whole, index, src = _aligned("scatter_reduce", input, dim, index, src)
-    ones = filled(whole, index.shape, 1, gt.int64)
-    counts = primitives.scatter_add(filled(whole, whole.shape, 0, gt.int64), at, index, ones)
-    if not include_self:
-        whole = gt.where(counts > 0, _neutral(reduce, input.dtype), whole)._cast(input.dtype)
-    return _REDUCTIONS[reduce](whole, at, index, src, counts + include_self).reshape(input.shape)
-
-
-def _neutral(reduce: str, dtype: DType) -> Number:
-    """Give the number that a reduction with another one leaves as it is."""
-    low, high = _range(dtype)
-    return {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}[reduce]
-
-
-def _sum(whole: Tensor, dim: int, index: Tensor, src: Tensor, counts: Tensor) -> Tensor:
-    return primitives.scatter_add(whole, dim, index, src)
-
-
-def _mean(whole: Tensor, dim: int, index: Tensor, src: Tensor, counts: Tensor) -> Tensor:
-    sums, counts = primitives.scatter_add(whole, dim, index, src), counts.clamp(min=1)
-    if whole.dtype.is_floating_point:
-        return sums / counts._cast(whole.dtype)
-    return sums // counts._cast(whole.dtype)
-
-
-def _among_all(reduce: str, of_all: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Make a reduction over all entries of the index; those of other places count for nothing."""
-
-    def reduced(whole: Tensor, dim: int, index: Tensor, src: Tensor, counts: Tensor) -> Tensor:
-        sizes = [whole.shape[dim] if at == dim else n for at, n in enumerate(index.shape)]
-        region = [0] * whole.ndim, sizes, [1] * whole.ndim
-        place = arange_beside(whole, sizes[dim]).reshape((-1,) + (1,) * (whole.ndim - dim))
-        index = _in_range(index, sizes[dim])
-        sent = gt.where(
-            index.unsqueeze(dim) == place, src.unsqueeze(dim), _neutral(reduce, src.dtype)
-        )
-        own = primitives.slice(whole, *region).unsqueeze(dim + 1)
-        found = of_all(primitives.cat([own, sent], dim + 1), dim + 1)._cast(whole.dtype)
-        return primitives.slice_assign(whole, found, *region)
-
-    return reduced
-
-
-_REDUCTIONS = {
-    "sum": _sum,
-    "prod": _among_all("prod", primitives.prod),
-    "mean": _mean,
-    "amax": _among_all("amax", primitives.amax),
-    "amin": _among_all("amin", primitives.amin),
-}
+    reduced = primitives.scatter_reduce(whole, at, index, src, reduce, include_self)
+    return reduced.reshape(input.shape)
 
 
 @operation(in_place=True)

@@ -13,8 +13,8 @@ from gt.ops.annotations import Dims, DType, Size
 from gt.ops.registry import function, operation
 from gt.ops.sizes import axis_of, changing_shape, ints, method, one_by_one
 
-_reshape, _expand, _squeeze, _unsqueeze = (
-    getattr(Tensor, _name) for _name in ("reshape", "expand", "squeeze", "unsqueeze")
+_reshape, _view, _expand, _squeeze, _unsqueeze = (
+    getattr(Tensor, _name) for _name in ("reshape", "_view", "expand", "squeeze", "unsqueeze")
 )
 
 
@@ -48,9 +48,9 @@ def reshape(input: Tensor, shape: Size) -> Tensor:
 @method
 @one_by_one
 def view(input: Tensor, size: Size | DType) -> Tensor:
-    """Give the same values, in row-major order, another shape: the same as `reshape`.
+    """Give the same elements, in the same memory, another shape; one length may be -1.
 
-    A dtype, which for PyTorch means the same bits as other numbers, may only be the tensor's own.
+    What is transposed, say, has no such view: `reshape` copies then. A dtype, which for PyTorch means the same bits as other numbers, may only be the tensor's own.
 
     >>> gt.arange(4).view(2, -1)
     tensor([[0, 1],
@@ -58,13 +58,13 @@ def view(input: Tensor, size: Size | DType) -> Tensor:
     """
     one = size[0] if isinstance(size, tuple | list) and len(size) == 1 else size
     if not isinstance(one, str | _gt.dtype):
-        return _reshape(input, size)
+        return _view(input, size)
     if parse_dtype(one) != input.dtype:
         raise TypeError(
             f"view: the bits of {input.dtype} cannot be seen as {one}\n"
             "  hint: x.to(dtype) converts the numbers"
         )
-    return _reshape(input, input.shape)
+    return _view(input, input.shape)
 
 
 @method
@@ -80,12 +80,12 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 @method
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """Give the same values the shape of another tensor.
+    """Give the same elements, in the same memory, the shape of another tensor.
 
     >>> gt.arange(4).view_as(gt.ones(2, 2)).shape
     (2, 2)
     """
-    return _reshape(input, other.shape)
+    return _view(input, other.shape)
 
 
 @operation
@@ -206,7 +206,7 @@ def sum_to_size(input: Tensor, size: Size) -> Tensor:
     if new < 0 or any(to not in (1, own) for to, own in zip(size, input.shape[new:], strict=True)):
         raise ValueError(f"sum_to_size: {size} does not expand to the tensor's shape {input.shape}")
     over = [at for at in range(input.ndim) if at < new or size[at - new] != input.shape[at]]
-    return _reshape(input.sum(over, dtype=input.dtype), size) if over else input
+    return _reshape(input.sum(over or None), size) if over or not size else input
 
 
 @function

@@ -43,7 +43,7 @@ def changing_shape(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self._assign(function(self, *args, **kwargs), name)
+        return self._become(function(self, *args, **kwargs))
 
     in_place.__name__ = name
     in_place.__doc__ = f"In place: {function.__doc__}"

@@ -6,6 +6,7 @@ import math
 
 import gt
 from gt._gt import Tensor, primitives
+from gt.autograd import Function
 from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
 from gt.ops.registry import function, operation
@@ -19,9 +20,23 @@ def entr(input: Tensor) -> Tensor:
     >>> gt.special.entr(gt.tensor([0.0, 1.0]))
     tensor([0., 0.], dtype=gt.float32)
     """
-    inside = primitives.where(input > 0, input, 1)
-    outside = primitives.where(input == 0, 0.0, primitives.where(input < 0, -math.inf, input))
-    return primitives.where(input > 0, -inside * primitives.log(inside), outside)
+    return _Entropy.apply(input)
+
+
+class _Entropy(Function):
+    """-x log x, whose slope is -1 - log x at 0 and below, too."""
+
+    @staticmethod
+    def forward(ctx, input):
+        ctx.save_for_backward(input)
+        inside = primitives.where(input > 0, input, 1)
+        outside = primitives.where(input == 0, 0.0, primitives.where(input < 0, -math.inf, input))
+        return primitives.where(input > 0, -inside * primitives.log(inside), outside)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (input,) = ctx.saved_tensors
+        return grad * (-1 - input.log())
 
 
 @function(namespace="gt.special")
@@ -43,7 +58,8 @@ def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     >>> gt.special.xlog1py(gt.tensor([0.0, 2.0]), gt.tensor([-1.0, 0.0]))
     tensor([0., 0.], dtype=gt.float32)
     """
-    nothing = primitives.logical_and(primitives.eq(input, 0), primitives.le(other, -1))
+    without_log = primitives.logical_or(primitives.le(other, -1), primitives.eq(other, math.inf))
+    nothing = primitives.logical_and(primitives.eq(input, 0), without_log)
     return primitives.mul(input, primitives.log1p(primitives.where(nothing, 0, other)))
 
 

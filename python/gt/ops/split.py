@@ -1,11 +1,13 @@
-"""Parts of a tensor along an axis: views, one after another."""
+"""Parts of a tensor along an axis, one after another: views."""
 
 from __future__ import annotations
 
 from gt._gt import Tensor
 from gt.ops.annotations import Size
 from gt.ops.registry import function, operation
-from gt.ops.sizes import axis_of, ints, method, need_axes, take_region
+from gt.ops.sizes import axis_of, method, need_axes
+
+_parts, _chunks = Tensor.split, Tensor.chunk
 
 
 @function
@@ -18,11 +20,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Size, dim: int = 0) -> t
     need_axes("split", tensor, 1)
     if isinstance(split_size_or_sections, tuple | list):
         return split_with_sizes(tensor, split_size_or_sections, dim)
-    size, length = split_size_or_sections, tensor.shape[axis_of("split", dim, tensor.ndim)]
-    if size < 0 or (size == 0 and length > 0):
-        raise ValueError(f"split: the length of a part is {size}, expected 1 or more")
-    starts = range(0, length, size) if length else (0,)
-    return split_with_sizes(tensor, [min(size, length - start) for start in starts], dim)
+    return tuple(_parts(tensor, split_size_or_sections, dim))
 
 
 def _split(self: Tensor, split_size: int | Size, dim: int = 0) -> tuple[Tensor, ...]:
@@ -56,13 +54,9 @@ def split_with_sizes(input: Tensor, split_sizes: Size, dim: int = 0) -> tuple[Te
     (tensor([0], dtype=int64), tensor([1, 2], dtype=int64))
     """
     need_axes("split_with_sizes", input, 1)
-    at, sizes = axis_of("split_with_sizes", dim, input.ndim), ints(split_sizes)
-    if sum(sizes) != input.shape[at] or min(sizes, default=0) < 0:
-        raise RuntimeError(
-            f"split_with_sizes: lengths {sizes} do not add up to axis {dim} of shape {input.shape}"
-        )
-    starts = [sum(sizes[:part]) for part in range(len(sizes))]
-    return tuple(take_region(input, at, *part) for part in zip(starts, sizes, strict=True))
+    if min(split_sizes, default=0) < 0:
+        raise ValueError(f"split_with_sizes: a length of {list(split_sizes)} is less than 0")
+    return tuple(_parts(input, list(split_sizes), dim))
 
 
 @operation(aliases=("unsafe_chunk",))
@@ -73,11 +67,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
     """
     need_axes("chunk", input, 1)
-    if chunks < 1:
-        raise RuntimeError(f"chunk: {chunks} chunks are asked for, expected 1 or more")
-    length = input.shape[axis_of("chunk", dim, input.ndim)]
-    size = -(-length // chunks)
-    return split(input, size, dim) if size else split_with_sizes(input, [0] * chunks, dim)
+    if chunks > 0 and input.shape[axis_of("chunk", dim, input.ndim)] == 0:
+        return split_with_sizes(input, [0] * chunks, dim)
+    return tuple(_chunks(input, chunks, dim))
 
 
 @operation

@@ -1,4 +1,4 @@
-"""Views by strides, as if the values were in memory in row-major order, and sliding windows."""
+"""Views by strides in the memory that a tensor lies in, and sliding windows."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from gt.ops.sizes import axis_of, changing_shape, ints, method, take_region
 def as_strided(
     input: Tensor, size: Size, stride: Size, storage_offset: int | None = None
 ) -> Tensor:
-    """Give the values at `storage_offset + i * stride[0] + j * stride[1] + ...`.
+    """Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-    A tensor's values count from its first one, in row-major order.
+    A view if the result is made of rows that neither overlap nor end before the next one would
+    begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
+    without gaps.
 
     Args:
         input: the tensor.
         size: the shape of the result.
-        stride: for each axis, how many values apart its elements are.
-        storage_offset: where the first one is; 0 where none is given.
+        stride: for each axis, how many elements apart its neighbours are.
+        storage_offset: where the first one is; the tensor's own offset where none is given.
 
     >>> gt.as_strided(gt.arange(6), (2, 2), (3, 1))
     tensor([[0, 1],
             [3, 4]], dtype=int64)
     """
     size, stride, start = _strides("as_strided", input, size, stride, storage_offset)
-    view = _blocks(input.ravel(), size, stride, start)
+    memory = _in_memory("as_strided", input)[0].ravel()
+    view = _blocks(memory, size, stride, start)
     if view is not None:
         return view
-    places = _places(input, size, stride, start)
-    return input.ravel().index_select(0, places.ravel()).reshape(size)
+    return memory.index_select(0, _places(input, size, stride, start).ravel()).reshape(size)
 
 
 @operation
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Size, stride: Size, storage_offset: int | None = None
 ) -> Tensor:
-    """Replace the values that `as_strided` gives.
+    """Replace the elements that `as_strided` gives.
 
     >>> gt.as_strided_scatter(gt.zeros(4), gt.ones(2), (2,), (2,), 1)
     tensor([0., 1., 0., 1.], dtype=float32)
@@ -47,26 +49,41 @@ def as_strided_scatter(
     size, stride, start = _strides("as_strided_scatter", input, size, stride, storage_offset)
     if src.shape != size:
         raise ValueError(f"as_strided_scatter: src is of shape {src.shape}, expected {size}")
+    memory, back = _in_memory("as_strided_scatter", input)
     places = _places(input, size, stride, start).ravel()
     source = src.ravel()._cast(input.dtype)
-    return primitives.index_copy(input.ravel(), 0, places, source).reshape(input.shape)
+    changed = primitives.index_copy(memory.ravel(), 0, places, source)
+    return changed.reshape(memory.shape).permute(back)
+
+
+def _in_memory(name: str, input: Tensor) -> tuple[Tensor, list[int]]:
+    """Give the axes in the order of memory, and the order back."""
+    order = sorted(range(input.ndim), key=lambda axis: -input.stride(axis))
+    memory = input.permute(order)
+    if not memory.is_contiguous():
+        raise RuntimeError(
+            f"{name}: a tensor of shape {input.shape} with strides {input.stride()} has gaps in "
+            "memory\n  hint: contiguous() copies it"
+        )
+    return memory, sorted(range(input.ndim), key=lambda place: order[place])
 
 
 def _strides(
-    name: str, input: Tensor, size: Size, stride: Size, start: int | None
+    name: str, input: Tensor, size: Size, stride: Size, offset: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Check that all places are within a tensor."""
-    size, stride, start = ints(size), ints(stride), start or 0
-    if len(size) != len(stride) or min((*size, *stride, start)) < 0:
+    """Give size, stride and the first place after the tensor's own; check that all are within."""
+    size, stride = ints(size), ints(stride)
+    if len(size) != len(stride) or min((*size, *stride), default=0) < 0:
         raise RuntimeError(
-            f"{name}: size {size} and stride {stride} must have the same length, and no number, as "
-            f"the offset {start}, may be less than 0"
+            f"{name}: size {size} and stride {stride} must be as long as each other, and none of "
+            "their numbers less than 0"
         )
+    start = 0 if offset is None else offset - input.storage_offset()
     last = start + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    if 0 not in size and last >= input.numel():
+    if start < 0 or (0 not in size and last >= input.numel()):
         raise RuntimeError(
-            f"{name}: size {size}, stride {stride} and offset {start} reach place {last}, the "
-            f"tensor of shape {input.shape} has {input.numel()}"
+            f"{name}: size {size}, stride {stride} and offset {offset} reach from place {start} to "
+            f"{last}, the tensor of shape {input.shape} has 0 to {input.numel() - 1}"
         )
     return size, stride, start
 
@@ -83,33 +100,27 @@ def _places(input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], start
 def _blocks(
     flat: Tensor, size: tuple[int, ...], stride: tuple[int, ...], start: int
 ) -> Tensor | None:
-    """View the values as rows of equal length, these again as rows, and so on.
+    """View the elements as rows of equal length, these again as rows, and so on.
 
     Each axis, the one with the longest stride first, is the number of rows; a row is as long as its
-    stride. None where the rows overlap or one is not complete.
+    stride. None where elements overlap or a row is not complete.
     """
     order = sorted((at for at, n in enumerate(size) if n != 1), key=lambda at: -stride[at])
     if 0 in size or any(stride[at] == 0 for at in order):
         return None
     view, dim = flat, 0
-    for at in order:
-        n, step, length = size[at], stride[at], view.shape[dim]
-        if at == order[-1]:
-            view = (
-                take_region(view, dim, start, n, step)
-                if step * n > n
-                else view.narrow(dim, start, n)
-            )
-            break
-        column = start % step
-        reach = column + sum((size[to] - 1) * stride[to] for to in order[dim + 1 :])
-        first = start - column
-        if reach >= step or first + n * step > length:
+    for at in order[:-1]:
+        n, step = size[at], stride[at]
+        reach = sum((size[to] - 1) * stride[to] for to in order[dim + 1 :])
+        # Rows begin at a multiple of their length, if none of them is left at its end then.
+        column = start % step if start % step + reach < step else 0
+        if reach >= step or start - column + n * step > view.shape[dim]:
             return None
-        view = view.narrow(dim, first, n * step).reshape((*view.shape[:dim], n, step))
+        rows = take_region(view, dim, start - column, n * step)
+        view = rows.reshape((*view.shape[:dim], n, step))
         dim, start = dim + 1, column
-    if not order:
-        view = flat.narrow(0, start, 1)
+    last = (size[order[-1]], stride[order[-1]]) if order else (1, 1)
+    view = take_region(view, dim, start, *last)
     back = sorted(range(len(order)), key=lambda place: order[place])
     return (view.permute(back) if order else view).reshape(size)
 
@@ -117,6 +128,8 @@ def _blocks(
 @method
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Give all windows of a length along an axis, from one to the next `step` on, as a last axis.
+
+    A view if windows do not overlap and are all followed by `step - size` values, otherwise a copy.
 
     >>> gt.arange(4).unfold(0, 2, 1)
     tensor([[0, 1],
@@ -131,7 +144,9 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
             f"shape {input.shape}"
         )
     count = (length - size) // step + 1
-    if size <= step and count * step <= length:  # no window overlaps with another: a view
+    if size == 1:
+        windows = take_region(flat, at, 0, count, step).unsqueeze(at + 1)
+    elif size <= step and count * step <= length:  # rows of which the windows are the start
         rows = flat.narrow(at, 0, count * step)
         rows = rows.reshape((*flat.shape[:at], count, step, *flat.shape[at + 1 :]))
         windows = rows.narrow(at + 1, 0, size)

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gt
-from gt._gt import Tensor, arange_beside
+from gt._gt import Tensor, arange_beside, primitives
 from gt.ops.registry import operation
 from gt.ops.sizes import axis_of, filled, need_axes
+
+
+@operation
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Give each value that there is once, in order. Waits for where they are.
+
+    Args:
+        input: the tensor.
+        sorted: accepted; the values are always in order.
+        return_inverse: whether to say, too, where in the result each value is.
+        return_counts: whether to say, too, how often each value of the result is there.
+        dim: the axis whose slices are compared, by their first values, then their second ones, and
+            so on; all values one by one where none is given.
+
+    >>> gt.unique(gt.tensor([3.0, 1.0, 3.0]))
+    tensor([1., 3.], dtype=float32)
+    """
+    need_axes("unique", input, 0 if dim is None else 1)
+    at = 0 if dim is None else axis_of("unique", dim, input.ndim)
+    slices = input.ravel() if dim is None else input.movedim(at, 0)
+    order = _order(slices.reshape((slices.shape[0], math.prod(slices.shape[1:]))))
+    ordered = slices.index_select(0, order)
+    values, inverse, counts = unique_consecutive(ordered, True, True, dim=0)
+    back = inverse.index_copy(0, order, inverse)
+    results = [values.movedim(0, at)]
+    if return_inverse:
+        results.append(back.reshape(input.shape) if dim is None else back)
+    if return_counts:
+        results.append(counts)
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def _order(rows: Tensor) -> Tensor:
+    """Give the order of rows: sorted by the last column first, so that the first one decides."""
+    order = arange_beside(rows, rows.shape[0])
+    for column in reversed(rows.unbind(1)):
+        order = order[primitives.sort(column[order], 0)[1]]
+    return order
 
 
 @operation

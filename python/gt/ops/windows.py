@@ -36,7 +36,7 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return function(creation(checked), namespace=NAMESPACE)
 
 
-def _steps(M: int, start: float, step: float, dtype: DType) -> Tensor:
+def _steps(M: int, start: float, step: float, dtype: DType | None) -> Tensor:
     """Give start, start + step, ...: M numbers."""
     return gt.linspace(start, start + (M - 1) * step, M, dtype=dtype)
 
@@ -169,9 +169,7 @@ def exponential(
 
 
 @window
-def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: DType | None = None
-) -> Tensor:
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: DType | None = None) -> Tensor:
     """Give a bell: exp(-(n - center)^2 / (2 std^2)).
 
     >>> gt.signal.windows.gaussian(3)
@@ -188,9 +186,7 @@ def _middle(M: int, sym: bool) -> float:
 
 
 @window
-def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType | None = None
-) -> Tensor:
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType | None = None) -> Tensor:
     """Give I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), of the Bessel function I0.
 
     >>> gt.signal.windows.kaiser(3, beta=0.0)

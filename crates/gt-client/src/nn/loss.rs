@@ -17,7 +17,7 @@ pub fn mse_loss(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
 /// gradient's divisor at 1e-12, as PyTorch does, so that p may be 0 or 1.
 #[track_caller]
 pub fn binary_cross_entropy(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let (p, y) = (prediction.clone(), target.detach());
+    let (p, y) = (prediction.clone(), target.without_history());
     let loss = no_grad(|| {
         let floor = Some((-100.0).into());
         let hit = y.mul(&p.log()?.clamp(floor, None)?)?;

@@ -51,7 +51,7 @@ fn accumulate(leaf: &Node, grad: Tensor, options: BackwardOptions) -> Result<()>
         Some(before) => with_grad(options.create_graph, || before.add(&grad))?,
         None => grad,
     };
-    leaf.set_grad(Some(if options.create_graph { sum } else { sum.detach() }));
+    leaf.set_grad(Some(if options.create_graph { sum } else { sum.without_history() }));
     Ok(())
 }
 

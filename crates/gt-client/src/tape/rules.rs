@@ -122,7 +122,7 @@ impl Graph for Recording {
                 .iter()
                 .map(|operand| operand.map(|var| &self.vars[var.0 as usize]))
                 .collect();
-            Tensor::apply(&self.session, operation, &operands, attributes)
+            Tensor::compute(&self.session, operation, &operands, attributes)
                 .expect("gradient rules build valid operations")
         };
         self.push(tensor)

@@ -9,6 +9,7 @@ use gt_ir::{Attributes, Meta, Operand, Operation};
 use smallvec::SmallVec;
 
 use super::Tensor;
+use super::view::is_view;
 use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
 use crate::source;
@@ -21,6 +22,27 @@ impl Tensor {
     /// What the operation's inference rejects; operands of two sessions.
     #[track_caller]
     pub fn apply(
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        if let [Operand::Tensor(base)] = operands
+            && is_view(operation)
+        {
+            let result = Tensor::compute(session, operation, operands, attributes.clone())?;
+            result.view_of(base, operation, &attributes);
+            return Ok(result);
+        }
+        Tensor::compute(session, operation, operands, attributes)
+    }
+
+    /// As [`Tensor::apply`], but the result shares no memory with the operand.
+    ///
+    /// # Errors
+    /// As for [`Tensor::apply`].
+    #[track_caller]
+    pub(crate) fn compute(
         session: &Session,
         operation: &'static Operation,
         operands: &[Operand<&Tensor>],
@@ -96,7 +118,7 @@ impl Call {
         for operand in operands {
             call.operands.push(match operand {
                 Operand::Tensor(tensor) => {
-                    let state = tensor.lock();
+                    let state = tensor.fresh();
                     let recorded = recordable && !tensor.bare;
                     let node = if recorded { state.node.clone() } else { None };
                     call.wants_grad |= node.is_some();

@@ -1,11 +1,9 @@
-//! Changes in place, copies, and views without history. Values never change: a change in place
-//! gives a tensor another value (and node).
+//! Changes in place, and copies. Values never change: a change in place gives a tensor another value (and node).
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use super::Tensor;
-use super::apply::two_sessions;
 use crate::error::{ClientError, Result};
 use crate::tape::grad_enabled;
 
@@ -25,24 +23,39 @@ impl Tensor {
             )));
         }
         if other.shape() != self.shape() {
-            return Err(ClientError::usage(format!(
-                "{operation}: shape {} does not fit, expected the tensor's own shape {}",
-                other.shape(),
-                self.shape()
-            )));
+            let (operation, given, own) = (operation.to_string(), other.shape(), self.shape());
+            return Err(gt_ir::Error::StoredShape { operation, given, own }.into());
         }
         let other = other.cast(dtype)?;
-        let (value, node) = (other.value(), other.node());
-        let mut state = self.lock();
-        if !value.session.is(&state.value.session) {
-            return Err(two_sessions(&operation.to_string(), &state.value.session, &value.session));
+        self.check_session(&other, &operation.to_string())?;
+        self.check_not_leaf(&operation)?;
+        if self.write_through(&other, &operation.to_string())? {
+            return Ok(());
         }
+        self.replace(&other, &operation.to_string())?;
+        if let Some(shared) = &self.lock().shared {
+            shared.changed();
+        }
+        Ok(())
+    }
+
+    /// A leaf that requires gradients is changed only where nothing is recorded.
+    fn check_not_leaf(&self, operation: &impl Display) -> Result<()> {
         let keeps_history = grad_enabled() && !self.bare;
-        if keeps_history && state.node.as_ref().is_some_and(|node| node.is_leaf()) {
+        if keeps_history && self.lock().node.as_ref().is_some_and(|node| node.is_leaf()) {
             return Err(ClientError::usage(format!(
                 "{operation}: a leaf tensor that requires gradients cannot be changed in place\n  hint: do it inside `with gt.no_grad():`"
             )));
         }
+        Ok(())
+    }
+
+    /// Takes over the value (and history) of another tensor of the same shape and dtype.
+    pub(super) fn replace(&self, other: &Tensor, operation: &str) -> Result<()> {
+        self.check_not_leaf(&operation)?;
+        let (value, node) = (other.value(), other.node());
+        let mut state = self.lock();
+        let keeps_history = grad_enabled() && !self.bare;
         if keeps_history
             && let (Some(old), Some(new)) = (&state.node, &node)
             && old.retains_grad()
@@ -58,8 +71,8 @@ impl Tensor {
         Ok(())
     }
 
-    /// The same value without history.
-    pub fn detach(&self) -> Tensor {
+    /// A separate tensor with the current value, and no history.
+    pub fn without_history(&self) -> Tensor {
         Tensor::from_parts(self.value(), None)
     }
 
@@ -73,7 +86,7 @@ impl Tensor {
     /// an instruction is issued for it to flow back through.
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        let state = self.lock();
+        let state = self.fresh();
         if self.bare || state.node.is_none() || !grad_enabled() {
             return Ok(Tensor::from_parts(Arc::clone(&state.value), None));
         }
@@ -99,8 +112,16 @@ impl Tensor {
         }
         self.check_session(other, "data")?;
         let value = other.value();
-        let old = std::mem::replace(&mut self.lock().value, value);
-        drop(old);
+        let mut state = self.lock();
+        // It takes up other memory: neither does it share its base's from here on, nor do its
+        // views share its own.
+        let left = (state.view.take(), state.shared.take());
+        let old = std::mem::replace(&mut state.value, value);
+        drop(state);
+        if let Some(shared) = &left.1 {
+            shared.let_go();
+        }
+        drop((old, left));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
 //! - [`index`]: reading and writing parts.
-//! - [`assign`]: changes in place, copies, and views without history.
+//! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory.
 //! - [`gradient`]: what a tensor has to do with gradients.
 //! - [`fetch`]: getting values out; [`placement`]: where they are.
 
@@ -21,6 +21,8 @@ mod methods;
 mod placement;
 pub mod reduce;
 pub mod shape;
+pub mod strides;
+mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -28,6 +30,7 @@ use gt_ir::{DType, Meta, Shape};
 
 use crate::session::{Session, Value};
 use crate::tape::Node;
+use view::{Shared, View};
 
 /// A tensor. Cloning gives another reference to the same one, as assignment does in Python.
 #[derive(Clone)]
@@ -44,22 +47,57 @@ struct State {
     /// The leaf node (with gradient and hooks) of a tensor that requires no gradient at present;
     /// kept for when it does so again.
     frozen: Option<Arc<Node>>,
+    /// How it follows from a root whose memory it shares.
+    view: Option<Box<View>>,
+    /// What it shares with its views, if it has had any.
+    shared: Option<Arc<Shared>>,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.leave(&self.value, self.node.clone());
+        }
+    }
 }
 
 impl Tensor {
     pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
-        Tensor { state: Arc::new(Mutex::new(State { value, node, frozen: None })), bare: false }
+        Tensor { state: Arc::new(Mutex::new(State { value, node, frozen: None, view: None, shared: None })), bare: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// The value, taken anew if this is a view of what has changed.
     pub(crate) fn value(&self) -> Arc<Value> {
-        Arc::clone(&self.lock().value)
+        Arc::clone(&self.fresh().value)
     }
 
     pub(crate) fn node(&self) -> Option<Arc<Node>> {
+        if self.bare { None } else { self.fresh().node.clone() }
+    }
+
+    /// The state, with a value that is up to date.
+    #[inline]
+    fn fresh(&self) -> MutexGuard<'_, State> {
+        let state = self.lock();
+        if !state.view.as_ref().is_some_and(|view| view.is_stale()) {
+            return state;
+        }
+        drop(state);
+        // It was valid when the view was made, and the root has kept its shape.
+        self.refresh().expect("a view can be taken anew");
+        self.lock()
+    }
+
+    /// The value as it is.
+    fn current_value(&self) -> Arc<Value> {
+        Arc::clone(&self.lock().value)
+    }
+
+    fn current_node(&self) -> Option<Arc<Node>> {
         if self.bare { None } else { self.lock().node.clone() }
     }
 
@@ -90,7 +128,7 @@ impl Tensor {
 
     /// The tensor's number in its session's stream, as the instruction log shows it.
     pub fn id(&self) -> u64 {
-        self.lock().value.id.0
+        self.fresh().value.id.0
     }
 
     /// A number that is the same for all references to this tensor, and for no other.

@@ -396,6 +396,10 @@ impl Saved<'_> {
     pub fn bool(&self, index: usize) -> bool {
         bool(self.attributes, index)
     }
+
+    pub fn float(&self, index: usize) -> f64 {
+        float(self.attributes, index)
+    }
 }
 
 /// A test case of an operation: operands (with the range that values are drawn from) and

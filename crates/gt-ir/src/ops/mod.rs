@@ -20,6 +20,7 @@ pub mod sample;
 pub mod scatter;
 pub mod shape;
 pub mod slice;
+pub mod special;
 pub mod ternary;
 pub mod trigonometry;
 pub mod unary;
@@ -140,6 +141,33 @@ pub const ALL: &[&Operation] = &[
     // cumulative
     &cumulative::CUMPROD,
     &cumulative::LOGCUMSUMEXP,
+    // special
+    &special::ERFC,
+    &special::LGAMMA,
+    &special::DIGAMMA,
+    &special::POLYGAMMA,
+    &special::ERFCX,
+    &special::NDTRI,
+    &special::LOG_NDTR,
+    &special::I0,
+    &special::I0E,
+    &special::I1,
+    &special::I1E,
+    &special::BESSEL_J0,
+    &special::BESSEL_J1,
+    &special::BESSEL_Y0,
+    &special::BESSEL_Y1,
+    &special::MODIFIED_BESSEL_K0,
+    &special::MODIFIED_BESSEL_K1,
+    &special::SCALED_MODIFIED_BESSEL_K0,
+    &special::SCALED_MODIFIED_BESSEL_K1,
+    &special::MODIFIED_BESSEL_I0,
+    &special::MODIFIED_BESSEL_I1,
+    &special::SPHERICAL_BESSEL_J0,
+    &special::AIRY_AI,
+    &special::IGAMMA,
+    &special::IGAMMAC,
+    &special::ZETA,
     // further
     &further::FURTHER,
     // matmul

@@ -243,16 +243,16 @@ const SPREAD: Operation = Operation {
         takes::tensor("input"),
         takes::dims("dim").or(Default::None),
         takes::flag("keepdim").or(Default::Bool(false)),
-        takes::int("correction").or(Default::Int(1)),
+        takes::float("correction").or(Default::Float(1.0)),
     ],
     infer: infer_float,
     samples: || {
         let flags = |axes: &[i64], keep, correction| {
-            [Attribute::ints(axes), Attribute::Bool(keep), Attribute::Int(correction)]
+            [Attribute::ints(axes), Attribute::Bool(keep), Attribute::Float(correction)]
         };
         let mut samples = Vec::new();
         for &dtype in FLOATS {
-            for correction in [0, 1] {
+            for correction in [0.0, 1.0] {
                 let x = tensor(dtype, &[3, 4, 5], -2.0, 2.0);
                 samples.push(sample(&[x], &flags(&[], false, correction)));
                 samples.push(sample(&[x], &flags(&[1], true, correction)));
@@ -269,7 +269,7 @@ const SPREAD: Operation = Operation {
 fn variance_slope(g: &mut dyn Graph, s: &Saved, factor: f64) -> Var {
     let mean = g.mean(s.tensor(0), s.ints(0), true);
     let centered = g.sub(s.tensor(0), mean);
-    g.mul(centered, factor / (count(s) - s.int(2) as f64).max(0.0))
+    g.mul(centered, factor / (count(s) - s.float(2)).max(0.0))
 }
 
 pub static VAR: Operation = Operation {
@@ -320,7 +320,7 @@ fn variance(g: &mut dyn Graph, x: Var, attributes: &crate::Attributes) -> Var {
     let square = g.mul(centered, centered);
     let total = g.sum(square, over, keepdims);
     let n = g.shape(x).numel() as f64 / g.shape(total).numel().max(1) as f64;
-    let share = g.mul(total, 1.0 / (n - crate::operation::int(attributes, 2) as f64).max(0.0));
+    let share = g.mul(total, 1.0 / (n - crate::operation::float(attributes, 2)).max(0.0));
     g.cast(share, dtype)
 }
 

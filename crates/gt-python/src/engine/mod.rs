@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
+use gt::ir::operation::Body;
 use gt::ir::ops::create::{RAND, RANDINT, RANDN};
 use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, TensorData, WorkerId, ops};
 use gt::worker::plan::{Given, Input, Plan, Step};
@@ -157,7 +158,8 @@ impl Engine for PythonEngine {
     }
 
     fn lowers(&self, operation: &'static Operation) -> bool {
-        self.lowers[operation.id as usize] || PythonEngine::is_random(operation)
+        // What is no composite is computed natively, if the engine has nothing for it.
+        self.lowers[operation.id as usize] || matches!(operation.body, Body::Primitive)
     }
 
     fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {

@@ -17,6 +17,12 @@ impl PyTensor {
         Ok(slf.clone().unbind())
     }
 
+    /// Becomes another tensor, of any shape: what operations in place that rearrange end with.
+    fn _become(slf: &Bound<'_, Self>, other: &PyTensor) -> Py<PyTensor> {
+        slf.get().0.become_other(&other.0);
+        slf.clone().unbind()
+    }
+
     /// Sets all elements to zero.
     fn zero_(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
         fill(slf, Scalar::Int(0))

@@ -68,7 +68,7 @@ impl PyTensor {
         }
     }
 
-    /// The same values without their history.
+    /// The same values in the same memory, without their history.
     fn detach(&self) -> PyTensor {
         PyTensor(self.0.detach())
     }

@@ -1,12 +1,13 @@
 //! The class `Tensor`.
 //!
 //! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
-//! - [`shape`]: rearranging; [`assign`]: changes in place.
+//! - [`shape`]: rearranging; [`layout`]: memory that is shared; [`assign`]: changes in place.
 //! - [`values`]: getting values out; [`index`]: `x[...]`; [`gradient`]: autograd.
 
 mod assign;
 mod gradient;
 mod index;
+mod layout;
 mod operators;
 mod shape;
 mod values;

@@ -28,12 +28,6 @@ impl PyTensor {
         on(py, self, |tensor| tensor.reshape(&dims))
     }
 
-    /// The same as reshape: there are no views.
-    #[pyo3(signature = (*shape))]
-    fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        self.reshape(py, shape)
-    }
-
     /// The axes from `start_dim` to `end_dim` as one.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(&self, py: Python<'_>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {

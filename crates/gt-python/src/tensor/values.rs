@@ -200,10 +200,10 @@ impl PyTensor {
                 "deepcopy: a tensor that is the result of others has a history, which is not copied\n  hint: detach() or clone() it",
             ));
         }
-        let copy = self.0.detach();
+        let copy = self.0.without_history();
         copy.set_requires_grad(self.0.requires_grad()).py()?;
         if let Some(grad) = self.0.grad() {
-            copy.set_grad(Some(grad.detach())).py()?;
+            copy.set_grad(Some(grad.without_history())).py()?;
         }
         Ok(PyTensor(copy))
     }
@@ -212,11 +212,6 @@ impl PyTensor {
     fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
         source::note(py);
         Ok(PyTensor(self.0.copy().py()?))
-    }
-
-    /// The tensor itself: there are no strides.
-    fn contiguous(slf: &Bound<'_, Self>) -> Py<PyTensor> {
-        slf.clone().unbind()
     }
 
     /// The tensor's number in the instruction stream, as the log shows it.

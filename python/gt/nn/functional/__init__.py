@@ -8,11 +8,16 @@ from gt.nn.functional import (  # noqa: F401
     ctc,
     dropouts,
     embeddings,
+    folding,
+    images,
     linears,
     loss,
     margin,
     normalization,
+    padding,
+    pooling,
     smooth,
+    unpooling,
 )
 from gt.ops import namespace
 

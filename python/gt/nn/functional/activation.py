@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gt
 from gt._gt import Tensor, primitives, rand_like
-from gt.nn.functional.common import NN, also_in_place, given, wide
+from gt.nn.functional.common import NN, also_in_place, given, need_floats, wide
 from gt.ops.registry import function
 
 
@@ -13,7 +13,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Give max(x, 0).
 
     >>> gt.nn.functional.relu(gt.tensor([-1.0, 2.0]))
-    tensor([0., 2.], dtype=gt.float32)
+    tensor([0., 2.], dtype=float32)
     """
     return given(input, primitives.relu(input), inplace, "relu_")
 
@@ -23,7 +23,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Give min(max(x, 0), 6).
 
     >>> gt.nn.functional.relu6(gt.tensor([-1.0, 2.0, 7.0]))
-    tensor([0., 2., 6.], dtype=gt.float32)
+    tensor([0., 2., 6.], dtype=float32)
     """
     return given(input, _between(input, 0, 6), inplace, "relu6_")
 
@@ -35,7 +35,7 @@ def hardtanh(
     """Limit the values to min_val and max_val; no gradient flows at the limits themselves.
 
     >>> gt.nn.functional.hardtanh(gt.tensor([-3.0, 0.5, 3.0]))
-    tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+    tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val is {min_val}, more than max_val, which is {max_val}")
@@ -52,7 +52,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """Give x where it is positive, negative_slope * x elsewhere.
 
     >>> gt.nn.functional.leaky_relu(gt.tensor([-1.0, 2.0]), 0.5)
-    tensor([-0.5000,  2.0000], dtype=gt.float32)
+    tensor([-0.5,  2. ], dtype=float32)
     """
     x = wide("leaky_relu", input)
     return given(input, gt.where(x > 0, x, x * negative_slope), inplace, "leaky_relu_")
@@ -67,7 +67,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight: one slope, or one for each channel.
 
     >>> gt.nn.functional.prelu(gt.tensor([-1.0, 2.0]), gt.tensor(0.5))
-    tensor([-0.5000,  2.0000], dtype=gt.float32)
+    tensor([-0.5,  2. ], dtype=float32)
     """
     channels = input.shape[1] if input.ndim > 1 else 1
     if weight.ndim > 1 or weight.numel() not in (1, channels):
@@ -75,6 +75,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             f"prelu: weight of shape {weight.shape} does not fit an input of shape {input.shape}, "
             f"expected one slope or {channels}, one for each channel"
         )
+    if weight.dtype != input.dtype:
+        raise TypeError(f"prelu: weight is of dtype {weight.dtype.name}, not {input.dtype.name}")
     shape = [-1] + [1] * (input.ndim - 2) if input.ndim > 1 else [1] * input.ndim
     return gt.where(input > 0, input, input * weight.reshape(shape))
 
@@ -92,7 +94,7 @@ def rrelu(
     While training, each slope is drawn from lower..upper; else all are the mean of these.
 
     >>> gt.nn.functional.rrelu(gt.tensor([-1.0, 2.0]), 0.0, 1.0)
-    tensor([-0.5000,  2.0000], dtype=gt.float32)
+    tensor([-0.5,  2. ], dtype=float32)
     """
     x = wide("rrelu", input)
     slope: Tensor | float = (lower + upper) / 2
@@ -106,7 +108,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """Give x where it is above the threshold, the value elsewhere.
 
     >>> gt.nn.functional.threshold(gt.tensor([0.5, 2.0]), 1, 20)
-    tensor([20.,  2.], dtype=gt.float32)
+    tensor([20.,  2.], dtype=float32)
     """
     return given(input, gt.where(input <= threshold, value, input), inplace, "threshold_")
 
@@ -116,7 +118,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Give x / 6 + 1/2, limited to 0 and 1.
 
     >>> gt.nn.functional.hardsigmoid(gt.tensor([-4.0, 0.0, 4.0]))
-    tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. ], dtype=float32)
     """
     result = _between(wide("hardsigmoid", input) + 3, 0, 6) / 6
     return given(input, result, inplace, "hardsigmoid_")
@@ -127,7 +129,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Give x * hardsigmoid(x).
 
     >>> gt.nn.functional.hardswish(gt.tensor([-4.0, 1.0, 4.0]))
-    tensor([-0.0000,  0.6667,  4.0000], dtype=gt.float32)
+    tensor([-0.       ,  0.6666667,  4.       ], dtype=float32)
     """
     x = wide("hardswish", input)
     return given(input, x * _between(x + 3, 0, 6) / 6, inplace, "hardswish_")
@@ -138,8 +140,9 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Give x where it is beyond lambd or -lambd, 0 elsewhere.
 
     >>> gt.nn.functional.hardshrink(gt.tensor([-1.0, 0.3, 2.0]))
-    tensor([-1.,  0.,  2.], dtype=gt.float32)
+    tensor([-1.,  0.,  2.], dtype=float32)
     """
+    need_floats("hardshrink", input)
     return gt.where((input >= -lambd) & (input <= lambd), 0, input)
 
 
@@ -148,10 +151,11 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move x towards 0 by lambd, and no further than 0.
 
     >>> gt.nn.functional.softshrink(gt.tensor([-1.0, 0.3, 2.0]))
-    tensor([-0.5000,  0.0000,  1.5000], dtype=gt.float32)
+    tensor([-0.5,  0. ,  1.5], dtype=float32)
     """
     if lambd < 0:
         raise ValueError(f"softshrink: lambd is {lambd}, expected 0 or more")
+    need_floats("softshrink", input)
     beyond = input.abs() > lambd
     return gt.where(beyond, input - input.sign() * lambd, input * 0)
 

@@ -41,12 +41,19 @@ def scaled_dot_product_attention(
     >>> gt.nn.functional.scaled_dot_product_attention(one, gt.ones(1, 2, 2), two)
     tensor([[[2.]]], dtype=float32)
     """
-    scores = _scores(query, key, attn_mask, is_causal, scale, enable_gqa)
+    scores = scores_of(query, key, attn_mask, is_causal, scale, enable_gqa)
     weights = dropout(gt._safe_softmax(scores, -1), dropout_p)
     return weights @ _heads_of(query, value, enable_gqa)
 
 
-def _scores(query, key, mask, is_causal: bool, scale: float | None, gqa: bool) -> Tensor:
+def scores_of(
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    gqa: bool = False,
+) -> Tensor:
     """Give how much each query wants each key: -inf where it does not see it."""
     name = "scaled_dot_product_attention"
     if min(query.ndim, key.ndim) < 2:
@@ -58,11 +65,8 @@ def _scores(query, key, mask, is_causal: bool, scale: float | None, gqa: bool) -
         raise ValueError(f"{name}: give attn_mask or is_causal, not both")
     if mask is not None and mask.dtype != gt.bool and not mask.dtype.is_floating_point:
         raise TypeError(f"{name}: attn_mask is of dtype {mask.dtype.name}, expected bool or floats")
-    width = query.shape[-1]
-    # Each gets its part of the scale, so that products of 16-bit floats stay in their range.
-    part = math.sqrt(abs(scale if scale is not None else 1 / math.sqrt(width or 1)))
-    sign = -1 if scale is not None and scale < 0 else 1
-    scores = (query * (part * sign)) @ (_heads_of(query, key, gqa) * part).mT
+    scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
+    scores = query @ _heads_of(query, key, gqa).mT * scale
     if is_causal:
         queries, keys = (arange_beside(query, n) for n in scores.shape[-2:])
         mask = queries.unsqueeze(-1) >= keys
@@ -156,6 +160,7 @@ def multi_head_attention_forward(
     if single:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
     _check_inputs(query, key, value, embed_dim_to_check, num_heads)
+    _check_masks(query, key, num_heads, attn_mask, key_padding_mask)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight)
     weights = weights if use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
@@ -192,6 +197,21 @@ def _check_inputs(query, key, value, width: int, heads: int) -> None:
         )
     if key.shape[:2] != value.shape[:2]:
         raise ValueError(f"{name}: key and value have shapes {key.shape} and {value.shape}")
+
+
+def _check_masks(query, key, heads: int, mask, padding) -> None:
+    queries, samples, keys = *query.shape[:2], key.shape[0]
+    fitting = ((queries, keys), (samples * heads, queries, keys))
+    if mask is not None and mask.shape not in fitting:
+        raise ValueError(
+            f"multi_head_attention_forward: attn_mask has shape {mask.shape}, expected "
+            f"{fitting[0]} or {fitting[1]}"
+        )
+    if padding is not None and padding.numel() != samples * keys:
+        raise ValueError(
+            f"multi_head_attention_forward: key_padding_mask has shape {padding.shape}, expected "
+            f"{(samples, keys)}"
+        )
 
 
 def _with_row(given: Tensor, row: Tensor | None) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gt._gt import Tensor
 from gt.autograd import Function
 from gt.nn.functional.common import NN, as_target, check_alike, in_float32, reduced, weighted
@@ -28,7 +30,7 @@ class _BinaryCrossEntropy(Function):
 @in_float32
 def binary_cross_entropy(
     input: Tensor,
-    target: Tensor,
+    target: Any,
     weight: Tensor | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
@@ -40,7 +42,7 @@ def binary_cross_entropy(
     `weight` multiplies each element's loss.
 
     >>> gt.nn.functional.binary_cross_entropy(gt.tensor([0.5, 1.0]), gt.tensor([1.0, 1.0]))
-    tensor(0.3466, dtype=gt.float32)
+    tensor(0.3465736, dtype=float32)
     """
     target = as_target(target, input)
     check_alike("binary_cross_entropy", input, target)
@@ -52,7 +54,7 @@ def binary_cross_entropy(
 @in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
-    target: Tensor,
+    target: Any,
     weight: Tensor | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
@@ -64,7 +66,7 @@ def binary_cross_entropy_with_logits(
     `weight` multiplies each element's loss, `pos_weight` the part of its positive target.
 
     >>> gt.nn.functional.binary_cross_entropy_with_logits(gt.tensor([0.0]), gt.tensor([1.0]))
-    tensor(0.6931, dtype=gt.float32)
+    tensor(0.6931472, dtype=float32)
     """
     target = as_target(target, input)
     check_alike("binary_cross_entropy_with_logits", input, target)

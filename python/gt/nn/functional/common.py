@@ -8,19 +8,24 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gt._gt import Tensor, tensor_beside
+from gt._gt import Tensor, dtype, tensor_beside
 from gt.ops.registry import COMPOSITES, function
 
 #: The namespace of all functions here.
 NN = "gt.nn.functional"
 
 
-def wide(name: str, input: Tensor) -> Tensor:
-    """Give floats in the dtype that they are computed in: float32 for those of 16 bits."""
+def need_floats(name: str, input: Tensor) -> None:
+    """Reject bools and integers."""
     if not input.dtype.is_floating_point:
         raise TypeError(
             f"{name}: input must hold floats, this is {input.dtype.name}\n  hint: input.float()"
         )
+
+
+def wide(name: str, input: Tensor) -> Tensor:
+    """Give floats in the dtype that they are computed in: float32 for those of 16 bits."""
+    need_floats(name, input)
     return input.float() if input.dtype.itemsize == 2 else input
 
 
@@ -43,9 +48,16 @@ def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:
         if not any(dtype.itemsize == 2 for dtype in dtypes):
             return of(*args, **kwargs)
         result = of(*map(_widened, args), **{k: _widened(v) for k, v in kwargs.items()})
-        return result._cast(dtypes.pop()) if len(dtypes) == 1 else result
+        return _cast(result, dtypes.pop()) if len(dtypes) == 1 else result
 
     return widened
+
+
+def _cast(result: Any, dtype: dtype) -> Any:
+    """Cast a result, or all of several."""
+    if isinstance(result, tuple):
+        return tuple(_cast(one, dtype) for one in result)
+    return result._cast(dtype) if isinstance(result, Tensor) else result
 
 
 def _widened(value: Any) -> Any:

@@ -43,7 +43,7 @@ def ctc_loss(
     >>> log_p = gt.tensor([[0.5, 0.5], [0.5, 0.5]]).log()
     >>> label, two, one = (gt.tensor(n, dtype=gt.int64) for n in ([1], 2, 1))
     >>> gt.nn.functional.ctc_loss(log_p, label, two, one)
-    tensor(0.2877, dtype=gt.float32)
+    tensor(0.2876821, dtype=float32)
     """
     check_reduction("ctc_loss", reduction)
     single = log_probs.ndim == 2

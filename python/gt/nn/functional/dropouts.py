@@ -17,7 +17,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Set each element to 0 with probability p, and multiply the rest with 1 / (1 - p).
 
     >>> gt.nn.functional.dropout(gt.ones(2), 1.0)
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
     _check_probability("dropout", p)
     if not training or p == 0:
@@ -65,7 +65,7 @@ def dropout1d(
     The input is (samples, channels, length) or (channels, length).
 
     >>> gt.nn.functional.dropout1d(gt.ones(1, 2), 1.0)
-    tensor([[0., 0.]], dtype=gt.float32)
+    tensor([[0., 0.]], dtype=float32)
     """
     if input.ndim not in (2, 3):
         raise ValueError(f"dropout1d: input has shape {input.shape}, expected 2 or 3 axes")
@@ -81,7 +81,7 @@ def dropout2d(
     The input is (samples, channels, height, width).
 
     >>> gt.nn.functional.dropout2d(gt.ones(1, 1, 1, 2), 1.0)
-    tensor([[[[0., 0.]]]], dtype=gt.float32)
+    tensor([[[[0., 0.]]]], dtype=float32)
     """
     _warn_of_axes("dropout2d", input, (4,))
     return _dropped_channels("dropout2d", input, p, training, inplace)
@@ -96,7 +96,7 @@ def dropout3d(
     The input is (samples, channels, depth, height, width), or that without samples.
 
     >>> gt.nn.functional.dropout3d(gt.ones(1, 1, 1, 1, 1), 1.0)
-    tensor([[[[[0.]]]]], dtype=gt.float32)
+    tensor([[[[[0.]]]]], dtype=float32)
     """
     _warn_of_axes("dropout3d", input, (4, 5))
     return _dropped_channels("dropout3d", input, p, training, inplace, input.ndim != 5)
@@ -120,7 +120,7 @@ def alpha_dropout(
     What is dropped takes selu's limit at minus infinity; all is then scaled and shifted.
 
     >>> gt.nn.functional.alpha_dropout(gt.ones(2), 0.5, training=False)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     _check_probability("alpha_dropout", p)
     if not training or p == 0:
@@ -136,7 +136,7 @@ def feature_alpha_dropout(
     """Drop whole channels, axis 1 of each sample, as `alpha_dropout` does elements.
 
     >>> gt.nn.functional.feature_alpha_dropout(gt.ones(1, 2), 0.5, training=False)
-    tensor([[1., 1.]], dtype=gt.float32)
+    tensor([[1., 1.]], dtype=float32)
     """
     _check_probability("feature_alpha_dropout", p)
     if not training or p == 0:

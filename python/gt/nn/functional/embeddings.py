@@ -5,7 +5,7 @@ from __future__ import annotations
 import gt
 from gt._gt import Tensor, arange_beside
 from gt.autograd import Function
-from gt.nn.functional.common import NN
+from gt.nn.functional.common import NN, wide
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
@@ -46,7 +46,7 @@ def embedding(
 
     >>> table = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> gt.nn.functional.embedding(gt.tensor([1], dtype=gt.int64), table)
-    tensor([[3., 4.]], dtype=gt.float32)
+    tensor([[3., 4.]], dtype=float32)
     """
     index = _index("embedding", input, weight).reshape(-1)
     if max_norm is not None:
@@ -78,7 +78,7 @@ def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -
     """Shorten rows at an index that are longer than a norm, in place."""
     with gt.no_grad():
         used = _counts(weight, index) > 0
-        norms = (weight.abs() ** norm_type).sum(1) ** (1 / norm_type)
+        norms = gt.linalg.vector_norm(weight, norm_type, 1)
         factors = gt.where(used & (norms > max_norm), max_norm / (norms + 1e-7), 1)
         weight._assign((weight * factors.unsqueeze(1))._cast(weight.dtype), "embedding")
 
@@ -131,7 +131,7 @@ def embedding_bag(
 
     >>> table, bags = gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([[0, 1]], dtype=gt.int64)
     >>> gt.nn.functional.embedding_bag(bags, table)
-    tensor([[2., 3.]], dtype=gt.float32)
+    tensor([[2., 3.]], dtype=float32)
     """
     _check_bags(input, offsets, mode, per_sample_weights, scale_grad_by_freq)
     index = _index("embedding_bag", input, weight)
@@ -139,7 +139,7 @@ def embedding_bag(
         _shorten(weight, index.reshape(-1), max_norm, norm_type)
     padding = _row("embedding_bag", padding_idx, weight)
     rows = _rows(weight, index.reshape(-1), padding, scale_grad_by_freq)
-    if input.ndim == 2:
+    if offsets is None:
         count = input.shape[0]
         bag = arange_beside(input, count).unsqueeze(1).expand(input.shape).reshape(-1)
     else:
@@ -150,9 +150,11 @@ def embedding_bag(
         zeros = filled(rows, (count + 1, rows.shape[1]), 0)
         bag = gt.where(counted, bag, count).unsqueeze(1).expand(rows.shape)
         return zeros.scatter_reduce(0, bag, rows, "amax", include_self=False)[:count]
+    rows = wide("embedding_bag", rows)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
-    return _summed(gt.where(counted.unsqueeze(1), rows, 0), bag, counted, count, mode == "mean")
+    rows = gt.where(counted.unsqueeze(1), rows, 0)
+    return _summed(rows, bag, counted, count, mode == "mean")._cast(weight.dtype)
 
 
 def _check_bags(input, offsets, mode: str, factors, scaled: bool) -> None:
@@ -202,8 +204,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     if tensor.dtype.is_floating_point or tensor.dtype == gt.bool:
         raise TypeError(f"one_hot: class indices must be integers, these are {tensor.dtype.name}")
-    if num_classes < -1 or (num_classes == -1 and tensor.numel() == 0):
-        raise ValueError(f"one_hot: num_classes is {num_classes}, expected 0 or more")
+    if num_classes < -1 or (num_classes <= 0 and tensor.numel() == 0):
+        raise ValueError(f"one_hot: num_classes is {num_classes}, expected 1 or more")
     if num_classes == -1:
         num_classes = int(tensor.amax().item()) + 1
     index = tensor.long().unsqueeze(-1)

@@ -24,7 +24,7 @@ from gt.ops.registry import function
 @in_float32
 def l1_loss(
     input: Tensor,
-    target: Tensor,
+    target: Any,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
@@ -33,7 +33,7 @@ def l1_loss(
     """Give |input - target|; its mean by weight where there are weights.
 
     >>> gt.nn.functional.l1_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
     error = _difference("l1_loss", input, target).abs()
     return _by_weight("l1_loss", error, weight, reduction_of(reduction, size_average, reduce))
@@ -43,7 +43,7 @@ def l1_loss(
 @in_float32
 def mse_loss(
     input: Tensor,
-    target: Tensor,
+    target: Any,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
@@ -52,7 +52,7 @@ def mse_loss(
     """Give (input - target)²; its mean by weight where there are weights.
 
     >>> gt.nn.functional.mse_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
-    tensor(13., dtype=gt.float32)
+    tensor(13., dtype=float32)
     """
     error = _difference("mse_loss", input, target)
     return _by_weight(
@@ -86,7 +86,7 @@ def _check_weight(name: str, loss: Tensor, weight: Tensor) -> None:
 @in_float32
 def smooth_l1_loss(
     input: Tensor,
-    target: Tensor,
+    target: Any,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
@@ -95,7 +95,7 @@ def smooth_l1_loss(
     """Give d² / (2 beta) for distances d below beta, d - beta / 2 for others (Girshick, 2015).
 
     >>> gt.nn.functional.smooth_l1_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
-    tensor([0.1250, 2.5000], dtype=gt.float32)
+    tensor([0.125, 2.5  ], dtype=float32)
     """
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta is {beta}, expected 0 or more")
@@ -108,7 +108,7 @@ def smooth_l1_loss(
 @in_float32
 def huber_loss(
     input: Tensor,
-    target: Tensor,
+    target: Any,
     reduction: str = "mean",
     delta: float = 1.0,
     weight: Tensor | None = None,
@@ -116,7 +116,7 @@ def huber_loss(
     """Give d² / 2 for distances d below delta, delta * (d - delta / 2) for others (Huber, 1964).
 
     >>> gt.nn.functional.huber_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
-    tensor([0.1250, 2.5000], dtype=gt.float32)
+    tensor([0.125, 2.5  ], dtype=float32)
     """
     if delta <= 0:
         raise ValueError(f"huber_loss: delta is {delta}, expected more than 0")
@@ -153,7 +153,7 @@ def kl_div(
 
     >>> p = gt.tensor([0.5, 0.5])
     >>> gt.nn.functional.kl_div(p.log(), p, reduction="sum")
-    tensor(0., dtype=gt.float32)
+    tensor(0., dtype=float32)
     """
     if log_target:
         loss = target.exp() * (target - input)
@@ -192,7 +192,7 @@ def poisson_nll_loss(
         reduction: "mean", "sum" or "none".
 
     >>> gt.nn.functional.poisson_nll_loss(gt.tensor([0.0]), gt.tensor([2.0]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     if log_input:
         loss = input.exp() - target * input
@@ -228,7 +228,7 @@ def gaussian_nll_loss(
         reduction: "mean", "sum" or "none".
 
     >>> gt.nn.functional.gaussian_nll_loss(gt.tensor([1.0]), gt.tensor([3.0]), 1.0)
-    tensor(2., dtype=gt.float32)
+    tensor(2., dtype=float32)
     """
     check_reduction("gaussian_nll_loss", reduction)
     if not isinstance(var, Tensor):

@@ -12,8 +12,8 @@ from gt.ops.native import affine, by_channel, follow, moments
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
-#: The distance from 1 to the next number of a dtype.
-_EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+#: The distance from 1 to the next number of the dtype to compute in.
+_EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
 
 @function(namespace=NN)
@@ -27,13 +27,12 @@ def layer_norm(
     """Give weight * (x - mean) / sqrt(var + eps) + bias over the last axes (Ba et al., 2016).
 
     >>> gt.nn.functional.layer_norm(gt.tensor([1.0, 3.0]), (2,))
-    tensor([-1.0000,  1.0000], dtype=gt.float32)
+    tensor([-0.999995,  0.999995], dtype=float32)
     """
     return gt.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 @function(namespace=NN)
-@in_float32
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -42,20 +41,20 @@ def rms_norm(
 ) -> Tensor:
     """Give weight * x / sqrt(mean(x²) + eps) over the last axes (Zhang and Sennrich, 2019).
 
-    Without eps, it is the distance from 1 to the next number of the dtype.
+    Without eps, it is the distance from 1 to the next number, of float32 for 16 bits.
 
     >>> gt.nn.functional.rms_norm(gt.tensor([1.0, 7.0]), (2,))
-    tensor([0.2000, 1.4000], dtype=gt.float32)
+    tensor([0.2, 1.4], dtype=float32)
     """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or input.shape[max(input.ndim - len(shape), 0) :] != shape:
         raise ValueError(f"rms_norm: the last axes of shape {input.shape} are not {shape}")
     if weight is not None and weight.shape != shape:
         raise ValueError(f"rms_norm: weight has shape {weight.shape}, expected {shape}")
-    eps = _EPSILON[input.dtype.name] if eps is None else eps
-    mean = (input * input).mean(tuple(range(-len(shape), 0)), keepdim=True)
-    normal = input * (mean + eps).rsqrt()
-    return normal if weight is None else normal * weight
+    x = wide("rms_norm", input)
+    eps = _EPSILON[x.dtype.name] if eps is None else eps
+    mean = (x * x).mean(tuple(range(-len(shape), 0)), keepdim=True)
+    return affine(x * (mean + eps).rsqrt(), weight, None)._cast(input.dtype)
 
 
 @function(namespace=NN)
@@ -69,7 +68,7 @@ def group_norm(
     """Normalize groups of channels, which axis 1 has, in each sample (Wu and He, 2018).
 
     >>> gt.nn.functional.group_norm(gt.tensor([[1.0, 3.0]]), 1)
-    tensor([[-1.0000,  1.0000]], dtype=gt.float32)
+    tensor([[-0.999995,  0.999995]], dtype=float32)
     """
     if input.ndim < 2:
         raise ValueError(f"group_norm: input has shape {input.shape}, expected 2 axes or more")
@@ -105,8 +104,8 @@ def batch_norm(
         eps: what is added to the variance.
 
     >>> gt.nn.functional.batch_norm(gt.tensor([[1.0], [3.0]]), None, None, training=True)
-    tensor([[-1.0000],
-            [ 1.0000]], dtype=gt.float32)
+    tensor([[-0.999995],
+            [ 0.999995]], dtype=float32)
     """
     if training and math.prod(input.shape[:1] + input.shape[2:]) == 1:
         raise ValueError(f"batch_norm: one value per channel in an input of shape {input.shape}")
@@ -135,7 +134,7 @@ def instance_norm(
     The running statistics move towards the average over all samples.
 
     >>> gt.nn.functional.instance_norm(gt.tensor([[[1.0, 3.0]]]))
-    tensor([[[-1.0000,  1.0000]]], dtype=gt.float32)
+    tensor([[[-0.999995,  0.999995]]], dtype=float32)
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
@@ -165,7 +164,7 @@ def local_response_norm(
         k: what is added (Krizhevsky et al., 2012).
 
     >>> gt.nn.functional.local_response_norm(gt.full((1, 1, 1), 2.0), 1, alpha=1.0, beta=1.0)
-    tensor([[[0.4000]]], dtype=gt.float32)
+    tensor([[[0.4]]], dtype=float32)
     """
     if input.ndim < 3:
         raise ValueError(f"local_response_norm: input has shape {input.shape}, expected 3 axes")

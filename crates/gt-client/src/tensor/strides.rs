@@ -1,0 +1,166 @@
+//! Where the elements of a tensor would lie in the memory that it shares with its base: PyTorch's
+//! sizes, strides and offset. They decide what is a view and what a copy.
+
+use gt_ir::operation::ints;
+use gt_ir::ops::{shape, slice};
+use gt_ir::shape::{MAX_RANK, axis};
+use gt_ir::{Attributes, Operation, Shape};
+
+use crate::error::{ClientError, Result};
+
+/// The place of each element: offset + index · strides.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Strided {
+    pub shape: Shape,
+    pub strides: [i64; MAX_RANK],
+    pub offset: i64,
+}
+
+impl Strided {
+    /// Elements in row-major order, without gaps.
+    pub fn contiguous(shape: Shape) -> Strided {
+        let mut strides = [0; MAX_RANK];
+        let mut step = 1;
+        for axis in (0..shape.rank()).rev() {
+            strides[axis] = step;
+            step *= shape[axis].max(1) as i64;
+        }
+        Strided { shape, strides, offset: 0 }
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let plain = Strided::contiguous(self.shape);
+        self.shape.numel() == 0
+            || (0..self.shape.rank())
+                .all(|axis| self.shape[axis] == 1 || self.strides[axis] == plain.strides[axis])
+    }
+
+    /// An error if several elements are one in memory, as those of an expanded axis are.
+    pub(super) fn check_writable(&self, operation: &str) -> Result<()> {
+        let repeats = |axis: usize| self.shape[axis] > 1 && self.strides[axis] == 0;
+        if !(0..self.shape.rank()).any(repeats) {
+            return Ok(());
+        }
+        Err(ClientError::usage(format!(
+            "{operation}: several elements of the expanded tensor of shape {} are one element of its base, so they cannot be changed in place\n  hint: clone() it first",
+            self.shape
+        )))
+    }
+
+    /// After an operation that rearranges; `None` if its result needs memory of its own.
+    pub fn after(&self, operation: &Operation, given: &Attributes) -> Option<Strided> {
+        match operation.id {
+            id if id == shape::PERMUTE.id => self.permuted(ints(given, 0)),
+            id if id == shape::EXPAND.id => self.expanded(ints(given, 0)),
+            id if id == slice::SLICE.id => {
+                self.sliced(ints(given, 0), ints(given, 1), ints(given, 2))
+            }
+            id if id == shape::RESHAPE.id => self.reshaped(ints(given, 0)),
+            _ => None,
+        }
+    }
+
+    fn permuted(&self, order: &[i64]) -> Option<Strided> {
+        let mut turned = *self;
+        for (to, &from) in order.iter().enumerate() {
+            let from = axis(from, self.shape.rank(), "permute").ok()?;
+            turned.shape = turned.shape.with(to, self.shape[from]);
+            turned.strides[to] = self.strides[from];
+        }
+        Some(turned)
+    }
+
+    fn expanded(&self, dims: &[i64]) -> Option<Strided> {
+        let lengths: Vec<usize> = dims.iter().map(|&dim| dim as usize).collect();
+        let mut wide = Strided { shape: Shape::new(&lengths).ok()?, strides: [0; MAX_RANK], ..*self };
+        let new = lengths.len() - self.shape.rank();
+        for axis in 0..self.shape.rank() {
+            let repeats = self.shape[axis] != lengths[new + axis];
+            wide.strides[new + axis] = if repeats { 0 } else { self.strides[axis] };
+        }
+        Some(wide)
+    }
+
+    fn sliced(&self, starts: &[i64], sizes: &[i64], steps: &[i64]) -> Option<Strided> {
+        let mut part = *self;
+        for axis in 0..self.shape.rank() {
+            part.offset += starts[axis] * self.strides[axis];
+            part.strides[axis] *= steps[axis];
+            part.shape = part.shape.with(axis, sizes[axis] as usize);
+        }
+        Some(part)
+    }
+
+    /// Each run of axes whose elements follow each other may be divided anew.
+    fn reshaped(&self, dims: &[i64]) -> Option<Strided> {
+        let lengths: Vec<usize> = dims.iter().map(|&dim| dim as usize).collect();
+        let to = Shape::new(&lengths).ok()?;
+        if self.shape.numel() == 0 {
+            return Some(Strided { offset: self.offset, ..Strided::contiguous(to) });
+        }
+        let mut strides = [0; MAX_RANK];
+        let mut next = to.rank();
+        let rank = self.shape.rank();
+        // From the last axis on: the elements of a run, and the stride of its last axis.
+        let (mut run, mut base) = (1usize, if rank == 0 { 1 } else { self.strides[rank - 1] });
+        for axis in (0..rank).rev() {
+            run *= self.shape[axis];
+            let ends = axis == 0
+                || (self.shape[axis - 1] != 1
+                    && self.strides[axis - 1] != run as i64 * base);
+            if !ends {
+                continue;
+            }
+            let mut filled = 1;
+            while next > 0 && (filled < run || to[next - 1] == 1) {
+                next -= 1;
+                strides[next] = filled as i64 * base;
+                filled *= to[next];
+            }
+            if filled != run {
+                return None;
+            }
+            if axis > 0 {
+                (run, base) = (1, self.strides[axis - 1]);
+            }
+        }
+        // What is left has length 1.
+        while next > 0 {
+            next -= 1;
+            strides[next] = to[next..].iter().skip(1).product::<usize>() as i64;
+        }
+        Some(Strided { shape: to, strides, offset: self.offset })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(dims: &[usize]) -> Shape {
+        Shape::new(dims).unwrap()
+    }
+
+    #[test]
+    fn reshapes_of_contiguous_memory_are_views() {
+        let plain = Strided::contiguous(shape(&[2, 3, 4]));
+        let other = plain.reshaped(&[6, 2, 1, 2]).unwrap();
+        assert_eq!(other, Strided::contiguous(shape(&[6, 2, 1, 2])));
+    }
+
+    #[test]
+    fn a_transpose_is_not_one_row() {
+        let turned = Strided::contiguous(shape(&[2, 3])).permuted(&[1, 0]).unwrap();
+        assert!(!turned.is_contiguous());
+        assert_eq!(turned.reshaped(&[6]), None);
+        assert_eq!(turned.reshaped(&[3, 1, 2]).unwrap().strides[..3], [1, 3, 3]);
+    }
+
+    #[test]
+    fn a_slice_has_an_offset() {
+        let part = Strided::contiguous(shape(&[4, 6])).sliced(&[1, 2], &[2, 2], &[1, 2]).unwrap();
+        assert_eq!((part.offset, &part.strides[..2]), (8, &[6, 2][..]));
+        assert_eq!(part.reshaped(&[4]), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! Views: tensors that share the memory of another, as PyTorch's slices, reshapes and transposes do.
+//!
+//! Values never change, so sharing is kept up here: a view remembers its *root* and the steps from
+//! there. A change in place of a view becomes a functional update of the root; whoever finds that
+//! the root has changed takes its own value anew when it is used.
+//!
+//! Nothing is kept alive for a view alone: when the root is dropped, its last value is kept only
+//! if several views could still see each other's changes. A single one goes on by itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use gt_ir::operation::ints;
+use gt_ir::ops::{shape, slice};
+use gt_ir::{Attribute, Attributes, Operand, Operation};
+use smallvec::{SmallVec, smallvec};
+
+use super::strides::Strided;
+use super::{State, Tensor};
+use crate::error::Result;
+use crate::session::Value;
+use crate::tape::Node;
+
+/// What a root and its views have in common.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Counts the changes in place.
+    version: AtomicU64,
+    root: Mutex<Root>,
+}
+
+#[derive(Default)]
+enum Root {
+    /// A tensor that somebody holds.
+    Alive(Weak<Mutex<State>>),
+    /// What the root was when it was dropped.
+    Left { value: Arc<Value>, node: Option<Arc<Node>> },
+    #[default]
+    Gone,
+}
+
+/// How a view follows from its root.
+#[derive(Clone)]
+pub(super) struct View {
+    shared: Arc<Shared>,
+    steps: SmallVec<[Step; 2]>,
+    /// The version of the root that its value was taken from.
+    seen: u64,
+    /// Seen without history: changes of values only.
+    bare: bool,
+    pub strided: Strided,
+}
+
+#[derive(Clone)]
+struct Step {
+    operation: &'static Operation,
+    attributes: Attributes,
+}
+
+impl Shared {
+    pub fn changed(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Lets views go on by themselves, as their root takes up other memory.
+    pub fn let_go(&self) {
+        *self.lock() = Root::Gone;
+    }
+
+    /// The root is dropped: its value is left to its views, if there are several.
+    pub fn leave(self: &Arc<Shared>, value: &Arc<Value>, node: Option<Arc<Node>>) {
+        let views = Arc::strong_count(self) - 1;
+        let left = match views {
+            0 | 1 => Root::Gone,
+            _ => Root::Left { value: Arc::clone(value), node },
+        };
+        *self.lock() = left;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Root> {
+        self.root.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The root, or what it was.
+    fn root(&self) -> Option<Tensor> {
+        match &*self.lock() {
+            Root::Alive(state) => state.upgrade().map(|state| Tensor { state, bare: false }),
+            Root::Left { value, node } => {
+                Some(Tensor::from_parts(Arc::clone(value), node.clone()))
+            }
+            Root::Gone => None,
+        }
+    }
+
+    /// Gives a root that nobody holds another value.
+    fn set_left(&self, changed: &Tensor) {
+        let mut root = self.lock();
+        if let Root::Left { value, node } = &mut *root {
+            let old = (std::mem::replace(value, changed.value()), node.take());
+            *node = changed.node();
+            drop(root);
+            drop(old);
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        matches!(&*self.lock(), Root::Alive(_))
+    }
+}
+
+/// Whether an operation's result shares its operand's memory in PyTorch, if strides allow it.
+pub(super) fn is_view(operation: &Operation) -> bool {
+    [shape::RESHAPE.id, shape::PERMUTE.id, shape::EXPAND.id, slice::SLICE.id].contains(&operation.id)
+}
+
+impl Tensor {
+    /// Makes this result of an operation a view of its operand, if it shares its memory.
+    pub(super) fn view_of(&self, base: &Tensor, operation: &'static Operation, given: &Attributes) {
+        let Some(strided) = base.strided().after(operation, given) else { return };
+        let step = Step { operation, attributes: given.clone() };
+        self.link(base, Some(step), strided, base.bare);
+    }
+
+    /// The same values without history, in the same memory.
+    pub fn detach(&self) -> Tensor {
+        let alias = Tensor::from_parts(self.value(), None);
+        alias.link(self, None, self.strided(), true);
+        alias
+    }
+
+    fn link(&self, base: &Tensor, step: Option<Step>, strided: Strided, bare: bool) {
+        let mut view = {
+            let mut state = base.lock();
+            match &state.view {
+                Some(view) if view.shared.root().is_some() => (**view).clone(),
+                _ => {
+                    let root = Arc::downgrade(&base.state);
+                    let shared = state.shared.get_or_insert_with(|| {
+                        let root = Mutex::new(Root::Alive(root));
+                        Arc::new(Shared { version: AtomicU64::new(0), root })
+                    });
+                    let (shared, steps) = (Arc::clone(shared), SmallVec::new());
+                    let seen = shared.version();
+                    View { shared, steps, seen, bare: false, strided }
+                }
+            }
+        };
+        view.steps.extend(step);
+        view.strided = strided;
+        view.bare |= bare;
+        self.lock().view = Some(Box::new(view));
+    }
+
+    /// Sizes, strides and offset in the memory that it shares.
+    pub fn strided(&self) -> Strided {
+        let state = self.lock();
+        match &state.view {
+            Some(view) => view.strided,
+            None => Strided::contiguous(state.value.meta.shape),
+        }
+    }
+
+    /// Whether it shares another tensor's memory.
+    pub fn is_view(&self) -> bool {
+        self.lock().view.as_ref().is_some_and(|view| view.shared.root().is_some())
+    }
+
+    /// Becomes another tensor, in its shape and memory: what `t_()` does with the transpose. Views
+    /// of what this tensor was go on sharing that.
+    pub fn become_other(&self, other: &Tensor) {
+        let (value, node) = (other.value(), other.node());
+        let view = other.lock().view.clone();
+        let mut state = self.lock();
+        if state.view.is_none()
+            && let Some(shared) = state.shared.take()
+        {
+            let (value, node) = (Arc::clone(&state.value), state.node.clone());
+            *shared.lock() = Root::Left { value, node };
+        }
+        let old_view = std::mem::replace(&mut state.view, view);
+        let old_node = std::mem::replace(&mut state.node, node);
+        let old = std::mem::replace(&mut state.value, value);
+        drop(state);
+        drop((old, old_node, old_view));
+    }
+
+    /// Takes the value anew if the root has changed since.
+    #[cold]
+    pub(super) fn refresh(&self) -> Result<()> {
+        let view = self.lock().view.clone();
+        let Some(view) = view else { return Ok(()) };
+        let version = view.shared.version();
+        let Some(root) = view.shared.root() else {
+            self.lock().view = None;
+            return Ok(());
+        };
+        let root = if view.bare { root.data() } else { root };
+        let fresh = view.path(&root)?.pop().unwrap_or(root);
+        let (value, node) = (fresh.current_value(), fresh.current_node());
+        let mut state = self.lock();
+        let old = (std::mem::replace(&mut state.value, value), state.node.clone());
+        if !view.bare {
+            state.node = node;
+        }
+        if let Some(view) = &mut state.view {
+            view.seen = version;
+        }
+        drop(state);
+        drop(old);
+        Ok(())
+    }
+
+    /// Carries a change in place of a view over to its root. Returns whether it is one.
+    ///
+    /// # Errors
+    /// The view repeats elements; the root is a leaf that requires gradients.
+    pub(super) fn write_through(&self, changed: &Tensor, operation: &str) -> Result<bool> {
+        let view = self.lock().view.clone();
+        let Some(view) = view else { return Ok(false) };
+        view.strided.check_writable(operation)?;
+        let Some(root) = view.shared.root() else { return Ok(false) };
+        let bare = view.bare || self.bare;
+        let root = if bare { root.data() } else { root };
+        let path = view.path(&root)?;
+        let mut changed = changed.clone();
+        for (index, step) in view.steps.iter().enumerate().rev() {
+            let before = if index == 0 { &root } else { &path[index - 1] };
+            changed = step.undo(before, &changed)?;
+        }
+        if view.shared.is_alive() {
+            root.replace(&changed, operation)?;
+        } else {
+            view.shared.set_left(&changed);
+        }
+        view.shared.changed();
+        Ok(true)
+    }
+}
+
+impl View {
+    pub fn is_stale(&self) -> bool {
+        self.seen != self.shared.version()
+    }
+
+    /// The values after each step from the root.
+    fn path(&self, root: &Tensor) -> Result<Vec<Tensor>> {
+        let mut path: Vec<Tensor> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let before = path.last().unwrap_or(root);
+            let operands = [Operand::Tensor(before)];
+            let session = before.session();
+            path.push(Tensor::compute(&session, step.operation, &operands, step.attributes.clone())?);
+        }
+        Ok(path)
+    }
+}
+
+impl Step {
+    /// The tensor before the step, such that the step gives `changed`.
+    fn undo(&self, before: &Tensor, changed: &Tensor) -> Result<Tensor> {
+        let session = before.session();
+        let from = before.current_value().meta.shape;
+        match self.operation.id {
+            id if id == slice::SLICE.id => {
+                let operands = [Operand::Tensor(before), Operand::Tensor(changed)];
+                Tensor::compute(&session, &slice::SLICE_ASSIGN, &operands, self.attributes.clone())
+            }
+            id if id == shape::PERMUTE.id => {
+                let rank = from.rank();
+                let mut back: SmallVec<[i64; 8]> = smallvec![0; rank];
+                for (to, &axis) in ints(&self.attributes, 0).iter().enumerate() {
+                    back[gt_ir::shape::axis(axis, rank, "permute")?] = to as i64;
+                }
+                let given = smallvec![Attribute::ints(&back)];
+                Tensor::compute(&session, &shape::PERMUTE, &[Operand::Tensor(changed)], given)
+            }
+            _ => {
+                let given = smallvec![Attribute::dims(&from)];
+                Tensor::compute(&session, &shape::RESHAPE, &[Operand::Tensor(changed)], given)
+            }
+        }
+    }
+}

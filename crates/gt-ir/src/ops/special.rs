@@ -1,0 +1,374 @@
+//! Special functions: gamma, error and Bessel functions and their kin.
+//!
+//! Formulas of gradients are those of the NIST Digital Library of Mathematical Functions.
+
+use std::f64::consts::{FRAC_2_SQRT_PI, PI};
+
+use super::infer::elementwise_float;
+use super::sample::{binary, sample, tensor, unary};
+use super::unary::{FLOATS, MIXED, UNARY};
+use crate::dtype::DType;
+use crate::instruction::Attribute;
+use crate::operation::Gradient::Each;
+use crate::operation::{
+    FIRST, Family, NO_GRADIENT, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
+};
+use crate::sharding;
+use crate::{Graph, Operand};
+use smallvec::smallvec;
+
+const FUNCTION: Operation = Operation {
+    infer: elementwise_float,
+    saves: FIRST,
+    face: face::ELEMENTWISE | face::SPECIAL,
+    ..UNARY
+};
+
+/// Of `gt.special` alone.
+const RARE: Operation = Operation { face: face::SPECIAL, ..FUNCTION };
+
+fn scaled(g: &mut dyn Graph, s: &Saved, slope: Var) -> Var {
+    g.mul(s.grad, slope)
+}
+
+/// exp(-x^2) times a factor.
+fn bell(g: &mut dyn Graph, x: Operand<Var>, factor: f64) -> Var {
+    let square = g.mul(x, x);
+    let minus = g.neg(square);
+    let exp = g.exp(minus);
+    g.mul(exp, factor)
+}
+
+pub static ERFC: Operation = Operation {
+    id: 150,
+    name: "erfc",
+    doc: "1 - erf(x), exact where erf is near 1",
+    gradient: Each(&[|g, s| {
+        let slope = bell(g, s.operand(0), -FRAC_2_SQRT_PI);
+        scaled(g, s, slope)
+    }]),
+    samples: || unary(MIXED, -2.0, 2.0),
+    ..FUNCTION
+};
+
+pub static LGAMMA: Operation = Operation {
+    id: 151,
+    name: "lgamma",
+    doc: "the logarithm of |gamma(x)|",
+    aliases: &["gammaln"],
+    gradient: Each(&[|g, s| {
+        let slope = g.call(&DIGAMMA, &[s.operand(0)]);
+        scaled(g, s, slope)
+    }]),
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..FUNCTION
+};
+
+pub static DIGAMMA: Operation = Operation {
+    id: 152,
+    name: "digamma",
+    doc: "the derivative of lgamma",
+    aliases: &["psi"],
+    gradient: Each(&[|g, s| {
+        let slope = g.emit(&POLYGAMMA, &[s.operand(0)], smallvec![Attribute::Int(1)]);
+        scaled(g, s, slope)
+    }]),
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..FUNCTION
+};
+
+pub static POLYGAMMA: Operation = Operation {
+    id: 153,
+    name: "polygamma",
+    doc: "the n-th derivative of digamma",
+    parameters: &[takes::tensor("input"), takes::int("n")],
+    face: face::HIDDEN,
+    gradient: Each(&[|g, s| {
+        let next = smallvec![Attribute::Int(s.int(0) + 1)];
+        let slope = g.emit(&POLYGAMMA, &[s.operand(0)], next);
+        scaled(g, s, slope)
+    }]),
+    samples: || {
+        let x = |dtype, n: i64| sample(&[tensor(dtype, &[2, 3], 0.5, 4.0)], &[Attribute::Int(n)]);
+        vec![x(DType::F32, 1), x(DType::F64, 2), x(DType::F64, 0), x(DType::I64, 1)]
+    },
+    ..FUNCTION
+};
+
+pub static ERFCX: Operation = Operation {
+    id: 154,
+    name: "erfcx",
+    doc: "exp(x^2) erfc(x), without overflow",
+    gradient: Each(&[|g, s| {
+        // 2 x erfcx(x) - 2 / sqrt(pi)
+        let product = g.mul(s.output(), s.operand(0));
+        let twice = g.mul(product, 2.0);
+        let slope = g.sub(twice, FRAC_2_SQRT_PI);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST | OUTPUT,
+    samples: || unary(MIXED, -1.0, 3.0),
+    ..RARE
+};
+
+pub static NDTRI: Operation = Operation {
+    id: 155,
+    name: "ndtri",
+    doc: "the number below which a normal variable lies with probability x",
+    gradient: Each(&[|g, s| {
+        // sqrt(2 pi) exp(out^2 / 2)
+        let square = g.mul(s.output(), s.output());
+        let half = g.mul(square, 0.5);
+        let exp = g.exp(half);
+        let slope = g.mul(exp, (2.0 * PI).sqrt());
+        scaled(g, s, slope)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(FLOATS, 0.1, 0.9),
+    ..RARE
+};
+
+pub static LOG_NDTR: Operation = Operation {
+    id: 156,
+    name: "log_ndtr",
+    doc: "the logarithm of the normal distribution function",
+    gradient: Each(&[|g, s| {
+        // sqrt(2 / pi) / erfcx(-x / sqrt(2))
+        let x = g.mul(s.operand(0), -std::f64::consts::FRAC_1_SQRT_2);
+        let erfcx = g.call(&ERFCX, &[x.into()]);
+        let slope = g.div((2.0 / PI).sqrt(), erfcx);
+        scaled(g, s, slope)
+    }]),
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..RARE
+};
+
+pub static I0: Operation = Operation {
+    id: 157,
+    name: "i0",
+    doc: "the modified Bessel function of the first kind of order 0",
+    gradient: Each(&[|g, s| {
+        let slope = g.call(&I1, &[s.operand(0)]);
+        scaled(g, s, slope)
+    }]),
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..FUNCTION
+};
+
+pub static I0E: Operation = Operation {
+    id: 158,
+    name: "i0e",
+    doc: "exp(-|x|) i0(x)",
+    gradient: Each(&[|g, s| {
+        let (first, sign) = (g.call(&I1E, &[s.operand(0)]), g.sign(s.operand(0)));
+        let rest = g.mul(sign, s.output());
+        let slope = g.sub(first, rest);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST | OUTPUT,
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..RARE
+};
+
+pub static I1: Operation = Operation {
+    id: 159,
+    name: "i1",
+    doc: "the modified Bessel function of the first kind of order 1",
+    gradient: Each(&[|g, s| {
+        // i0(x) - i1(x) / x, which is 1/2 at 0
+        let zeroth = g.call(&I0, &[s.operand(0)]);
+        let share = g.div(s.output(), s.operand(0));
+        let slope = g.sub(zeroth, share);
+        let at_zero = g.eq(s.operand(0), 0.0);
+        let slope = g.select(at_zero, 0.5, slope);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST | OUTPUT,
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..RARE
+};
+
+pub static I1E: Operation = Operation {
+    id: 160,
+    name: "i1e",
+    doc: "exp(-|x|) i1(x)",
+    gradient: Each(&[|g, s| {
+        // i0e(x) - i1e(x) (sign(x) + 1 / x), which is 1/2 at 0
+        let zeroth = g.call(&I0E, &[s.operand(0)]);
+        let sign = g.sign(s.operand(0));
+        let inverse = g.div(1.0, s.operand(0));
+        let factor = g.add(sign, inverse);
+        let rest = g.mul(s.output(), factor);
+        let slope = g.sub(zeroth, rest);
+        let at_zero = g.eq(s.operand(0), 0.0);
+        let slope = g.select(at_zero, 0.5, slope);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST | OUTPUT,
+    samples: || unary(MIXED, -3.0, 3.0),
+    ..RARE
+};
+
+pub static BESSEL_J0: Operation = Operation {
+    id: 161,
+    name: "bessel_j0",
+    doc: "the Bessel function of the first kind of order 0",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static BESSEL_J1: Operation = Operation {
+    id: 162,
+    name: "bessel_j1",
+    doc: "the Bessel function of the first kind of order 1",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static BESSEL_Y0: Operation = Operation {
+    id: 163,
+    name: "bessel_y0",
+    doc: "the Bessel function of the second kind of order 0",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static BESSEL_Y1: Operation = Operation {
+    id: 164,
+    name: "bessel_y1",
+    doc: "the Bessel function of the second kind of order 1",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static MODIFIED_BESSEL_K0: Operation = Operation {
+    id: 165,
+    name: "modified_bessel_k0",
+    doc: "the modified Bessel function of the second kind of order 0",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static MODIFIED_BESSEL_K1: Operation = Operation {
+    id: 166,
+    name: "modified_bessel_k1",
+    doc: "the modified Bessel function of the second kind of order 1",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static SCALED_MODIFIED_BESSEL_K0: Operation = Operation {
+    id: 167,
+    name: "scaled_modified_bessel_k0",
+    doc: "exp(x) modified_bessel_k0(x)",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static SCALED_MODIFIED_BESSEL_K1: Operation = Operation {
+    id: 168,
+    name: "scaled_modified_bessel_k1",
+    doc: "exp(x) modified_bessel_k1(x)",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static MODIFIED_BESSEL_I0: Operation = Operation {
+    id: 169,
+    name: "modified_bessel_i0",
+    doc: "the modified Bessel function of the first kind of order 0, without a gradient",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static MODIFIED_BESSEL_I1: Operation = Operation {
+    id: 170,
+    name: "modified_bessel_i1",
+    doc: "the modified Bessel function of the first kind of order 1, without a gradient",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static SPHERICAL_BESSEL_J0: Operation = Operation {
+    id: 171,
+    name: "spherical_bessel_j0",
+    doc: "sin(x) / x, the spherical Bessel function of order 0",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+pub static AIRY_AI: Operation = Operation {
+    id: 172,
+    name: "airy_ai",
+    doc: "the Airy function Ai",
+    samples: || unary(MIXED, 0.5, 4.0),
+    ..RARE
+};
+
+/// Of two floats.
+const PAIR: Operation = Operation {
+    family: Family::Binary,
+    parameters: &[takes::value("input"), takes::value("other")],
+    face: face::ELEMENTWISE | face::SPECIAL,
+    sharding: sharding::elementwise,
+    infer: elementwise_float,
+    saves: FIRST | SECOND,
+    ..Operation::base()
+};
+
+/// x^(a - 1) exp(-x) / gamma(a), the slope of igamma in x.
+fn density(g: &mut dyn Graph, s: &Saved) -> Var {
+    let (a, x) = (s.operand(0), s.operand(1));
+    let power = g.sub(a, 1.0);
+    let log = g.log(x);
+    let log = g.mul(power, log);
+    let exponent = g.sub(log, x);
+    let gamma = g.call(&LGAMMA, &[a]);
+    let exponent = g.sub(exponent, gamma);
+    g.exp(exponent)
+}
+
+fn with_x(g: &mut dyn Graph, s: &Saved) -> Var {
+    let slope = density(g, s);
+    g.mul(s.grad, slope)
+}
+
+pub static IGAMMA: Operation = Operation {
+    id: 173,
+    name: "igamma",
+    doc: "the lower incomplete gamma function of (input, other), as a share of gamma(input)",
+    aliases: &["gammainc"],
+    gradient: Each(&[NO_GRADIENT, with_x]),
+    samples: || binary(FLOATS, (0.5, 3.0), (0.5, 3.0)),
+    ..PAIR
+};
+
+pub static IGAMMAC: Operation = Operation {
+    id: 174,
+    name: "igammac",
+    doc: "the upper incomplete gamma function of (input, other), as a share of gamma(input)",
+    aliases: &["gammaincc"],
+    gradient: Each(&[NO_GRADIENT, |g, s| {
+        let grad = with_x(g, s);
+        g.neg(grad)
+    }]),
+    samples: || binary(FLOATS, (0.5, 3.0), (0.5, 3.0)),
+    ..PAIR
+};
+
+pub static ZETA: Operation = Operation {
+    id: 175,
+    name: "zeta",
+    doc: "the Hurwitz zeta function: the sum of (k + other)^-input over k from 0 on",
+    face: face::SPECIAL,
+    gradient: Each(&[NO_GRADIENT, |g, s| {
+        // -input zeta(input + 1, other)
+        let next = g.add(s.operand(0), 1.0);
+        let zeta = g.call(&ZETA, &[next.into(), s.operand(1)]);
+        let product = g.mul(zeta, s.operand(0));
+        let minus = g.neg(product);
+        scaled(g, s, minus)
+    }]),
+    samples: || binary(FLOATS, (2.0, 4.0), (0.5, 3.0)),
+    ..PAIR
+};

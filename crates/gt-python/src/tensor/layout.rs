@@ -1,0 +1,74 @@
+//! Where elements lie in the memory that a tensor shares with its base.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::PyTensor;
+use crate::error::{IntoPython, to_python};
+use crate::{convert, session, source};
+
+#[pymethods]
+impl PyTensor {
+    /// How many elements apart neighbours along each axis, or along one, lie in memory.
+    #[pyo3(signature = (dim=None))]
+    fn stride(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        let strided = self.0.strided();
+        let rank = strided.shape.rank();
+        let strides = PyTuple::new(py, &strided.strides[..rank])?;
+        let Some(dim) = dim else { return Ok(strides.into_any().unbind()) };
+        let axis = gt::ir::shape::axis(dim, rank, "stride");
+        Ok(strides.get_item(axis.map_err(|error| to_python(error.into()))?)?.unbind())
+    }
+
+    /// The place of the first element in the memory that is shared.
+    fn storage_offset(&self) -> i64 {
+        self.0.strided().offset
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[pyo3(signature = (memory_format=None))]
+    fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> bool {
+        let _ = memory_format;
+        self.0.strided().is_contiguous()
+    }
+
+    /// The tensor itself if it is contiguous, or else a copy that is.
+    #[pyo3(signature = (memory_format=None))]
+    fn contiguous(
+        slf: &Bound<'_, Self>,
+        memory_format: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyTensor>> {
+        let _ = memory_format;
+        if slf.get().0.strided().is_contiguous() {
+            return Ok(slf.clone().unbind());
+        }
+        source::note(slf.py());
+        Py::new(slf.py(), PyTensor(slf.get().0.copy().py()?))
+    }
+
+    /// Whether it shares the memory of another tensor.
+    fn _is_view(&self) -> bool {
+        self.0.is_view()
+    }
+
+    /// The same elements under another shape, in the same memory.
+    ///
+    /// A transposed tensor, say, has no such view: `reshape` copies then.
+    #[pyo3(name = "_view", signature = (*shape))]
+    fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let dims = convert::ints_from_args(shape, "the shape")?;
+        session::ready(py, &self.0)?;
+        source::note(py);
+        let view = self.0.reshape(&dims).py()?;
+        if view.is_view() || view.shape().numel() == 0 {
+            return Ok(PyTensor(view));
+        }
+        Err(PyRuntimeError::new_err(format!(
+            "view: a tensor of shape {} with strides {:?} cannot be seen as {}\n  hint: reshape(...) copies where it must",
+            self.0.shape(),
+            &self.0.strided().strides[..self.0.rank()],
+            view.shape(),
+        )))
+    }
+}

@@ -1,0 +1,133 @@
+"""Averages, spreads and norms of the elements where a mask is True; see `masked`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.ops.annotations import Dims, DType
+from gt.ops.masked import NAMESPACE, axes_of, cast_as, kept, sum, whole_mask
+from gt.ops.registry import function
+
+
+@function(namespace=NAMESPACE)
+def median(
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Give the middle value along an axis where the mask is True; NaN where there are none.
+
+    >>> gt.masked.median(gt.tensor([1.0, 2.0, 9.0]), mask=gt.tensor([True, True, False]))
+    tensor(1., dtype=gt.float32)
+    """
+    values = input if input.dtype.is_floating_point else input.float()
+    found = gt.nanmedian(kept(values, mask, math.nan), dim, keepdim).values
+    return found if input.dtype.is_floating_point else cast_as(found, input, dtype)
+
+
+@function(namespace=NAMESPACE)
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Give the norm of the values where the mask is True, as `gt.linalg.vector_norm` does.
+
+    >>> gt.masked.norm(gt.tensor([3.0, 4.0]), mask=gt.tensor([True, False]))
+    tensor(3., dtype=gt.float32)
+    """
+    values = kept(input, mask, math.inf if ord == -math.inf else 0)
+    return gt.linalg.vector_norm(
+        values, 2.0 if ord is None else ord, axes_of(dim), keepdim, dtype=dtype
+    )
+
+
+@function(namespace=NAMESPACE)
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Average the values where the mask is True; NaN where there are none.
+
+    >>> gt.masked.mean(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
+    tensor(1., dtype=gt.float32)
+    """
+    return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(
+        input, dim, keepdim, mask
+    )
+
+
+def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tensor:
+    """Count the elements that each average is over."""
+    which = gt.ones_like(input, dtype=gt.bool) if mask is None else whole_mask(input, mask)
+    return gt.sum(which, axes_of(dim), keepdim)
+
+
+@function(namespace=NAMESPACE)
+def var(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Give the variance of the values where the mask is True: over n - 1, or n - correction.
+
+    >>> gt.masked.var(gt.tensor([1.0, 3.0, 9.0]), mask=gt.tensor([True, True, False]))
+    tensor(2., dtype=gt.float32)
+    """
+    if unbiased is not None and correction is not None:
+        raise ValueError("var: give unbiased or correction, which say the same, not both")
+    if correction is None:
+        correction = 0 if unbiased is False else 1
+    wide = _spread_dtype(input, dtype)
+    average = sum(input, dim, keepdim=True, dtype=wide, mask=mask) / _count(input, dim, True, mask)
+    distance = input - average
+    total = sum(distance * distance, dim, keepdim=keepdim, dtype=wide, mask=mask)
+    count = _count(input, dim, keepdim, mask)
+    return total / gt.clamp(count - correction, min=0)._cast(wide)
+
+
+def _spread_dtype(input: Tensor, dtype: DType | None) -> Any:
+    if dtype is not None:
+        return dtype
+    return input.dtype if input.dtype.is_floating_point else gt.float32
+
+
+@function(namespace=NAMESPACE)
+def std(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Give the standard deviation where the mask is True: the root of the variance.
+
+    >>> gt.masked.std(gt.tensor([1.0, 3.0, 9.0]), correction=0, mask=gt.tensor([True, True, False]))
+    tensor(1., dtype=gt.float32)
+    """
+    spread = var(
+        input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
+    )
+    return spread.sqrt()

@@ -1,0 +1,263 @@
+"""Pooling: the mean, the largest or the norm of the values in sliding windows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor, arange_beside
+from gt.ops.annotations import Size
+from gt.ops.maxima import largest, with_indices
+from gt.ops.registry import function
+from gt.ops.sliding import (
+    check_spatial,
+    counts,
+    per_axis,
+    positions,
+    stride_of,
+    wide,
+    windows,
+)
+
+
+@function
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Average windows over the last axis of (batch, channels, width).
+
+    Args:
+        input: the tensor, with or without batches.
+        kernel_size: the length of a window.
+        stride: from one window to the next; the length of a window where none is given.
+        padding: how many zeros are before and after, half a window at most.
+        ceil_mode: whether a last window may go over the end.
+        count_include_pad: whether padding counts in the average.
+
+    >>> gt.nn.functional.avg_pool1d(gt.tensor([[1.0, 3.0, 5.0]]), 2, stride=1)
+    tensor([[2., 4.]], dtype=float32)
+    """
+    return _avg_pool(
+        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad
+    )
+
+
+@function(namespace="gt.nn.functional")
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Average windows over the last two axes; parameters as for `avg_pool1d`.
+
+    `divisor_override` is what sums are divided by instead of the size of the window.
+
+    >>> gt.nn.functional.avg_pool2d(gt.tensor([[[1.0, 2.0], [3.0, 6.0]]]), 2)
+    tensor([[[3.]]], dtype=float32)
+    """
+    options = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return _avg_pool("avg_pool2d", 2, input, *options)
+
+
+@function(namespace="gt.nn.functional")
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Average windows over the last three axes; parameters as for `avg_pool2d`.
+
+    >>> gt.nn.functional.avg_pool3d(gt.ones(1, 4, 4, 4), 2).shape
+    (1, 2, 2, 2)
+    """
+    options = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return _avg_pool("avg_pool3d", 3, input, *options)
+
+
+def _avg_pool(
+    name: str,
+    axes: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Average windows: their sums over how many values count."""
+    if divisor_override == 0:
+        raise ValueError(f"{name}: divisor_override is 0, expected another number or None")
+    kernel, stride, padding = _options(name, axes, input, kernel_size, stride, padding)
+    _check_half(name, padding, kernel)
+    within = windows(wide(input), kernel, stride, padding, (1,) * axes, ceil_mode, name)
+    total = within.sum(tuple(range(-2 * axes, -axes)))
+    divisor: Any = divisor_override
+    if divisor is None:
+        each = zip(input.shape[-axes:], total.shape[-axes:], kernel, stride, padding, strict=True)
+        sizes = [_counted(input, *one, count_include_pad) for one in each]
+        divisor = functools.reduce(lambda outer, inner: outer.unsqueeze(-1) * inner, sizes)
+    if input.dtype.is_floating_point:
+        return (total / divisor)._cast(input.dtype)
+    return gt.div(total, divisor, rounding_mode="trunc")._cast(input.dtype)
+
+
+def _counted(
+    beside: Tensor, length: int, number: int, kernel: int, stride: int, padding: int, padded: bool
+) -> Tensor:
+    """Give how many values count in each window along an axis: those in padding, too, or not."""
+    begin = arange_beside(beside, number) * stride - padding
+    end = (begin + kernel).clamp(max=length + padding)
+    return end - begin if padded else end.clamp(max=length) - begin.clamp(min=0)
+
+
+def _options(name: str, axes: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any):
+    """Give the window, the stride and the padding of a pooling for each axis."""
+    check_spatial(name, input, axes)
+    kernel = per_axis(name, "kernel_size", kernel_size, axes)
+    padding = per_axis(name, "padding", padding, axes)
+    return kernel, stride_of(name, stride, kernel), padding
+
+
+def _check_half(name: str, padding: Sequence[int], kernel: Sequence[int]) -> None:
+    """Raise where padding is longer than half a window."""
+    if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
+        raise ValueError(
+            f"{name}: padding is {padding}, expected no more than half of windows of {kernel}"
+        )
+
+
+@function
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Take the largest value of windows over the last axis of (batch, channels, width).
+
+    Args:
+        input: the tensor, with or without batches.
+        kernel_size: how many values a window has.
+        stride: from one window to the next; `kernel_size` where none is given.
+        padding: how far windows go beyond the ends, half a window at most.
+        dilation: from one value in a window to the next.
+        ceil_mode: whether a last window may go over the end.
+        return_indices: whether the result is `(values, indices)`, with the place of each value in
+            the spatial axes, flattened.
+
+    >>> gt.nn.functional.max_pool1d(gt.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
+    tensor([[4., 3.]], dtype=float32)
+    """
+    options = kernel_size, stride, padding, dilation, ceil_mode
+    return _max_pool("max_pool1d", 1, input, *options, return_indices)
+
+
+@function
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Take the largest value of windows over the last two axes; parameters as for `max_pool1d`.
+
+    >>> gt.nn.functional.max_pool2d(gt.tensor([[[1.0, 2.0], [6.0, 3.0]]]), 2, return_indices=True)
+    (tensor([[[6.]]], dtype=float32), tensor([[[2]]], dtype=int64))
+    """
+    options = kernel_size, stride, padding, dilation, ceil_mode
+    return _max_pool("max_pool2d", 2, input, *options, return_indices)
+
+
+@function
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Take the largest value of windows over the last three axes; parameters as for `max_pool1d`.
+
+    >>> gt.nn.functional.max_pool3d(gt.ones(1, 4, 4, 4), 2).shape
+    (1, 2, 2, 2)
+    """
+    options = kernel_size, stride, padding, dilation, ceil_mode
+    return _max_pool("max_pool3d", 3, input, *options, return_indices)
+
+
+def _max_pool(
+    name: str,
+    axes: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    """Take the largest value of windows, which count only what is in the input."""
+    kernel, stride, padding = _options(name, axes, input, kernel_size, stride, padding)
+    dilation = per_axis(name, "dilation", dilation, axes)
+    _check_half(name, padding, kernel)
+    lengths = input.shape[-axes:]
+    numbers = counts(name, lengths, kernel, stride, padding, dilation, ceil_mode)
+    each = zip(lengths, numbers, kernel, stride, padding, dilation, strict=True)
+    values, indices = largest(input, [_inside(name, input, *one) for one in each])
+    return (values, indices) if return_indices else values
+
+
+def _inside(
+    name: str,
+    beside: Tensor,
+    length: int,
+    number: int,
+    kernel: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+) -> Tensor:
+    """Give positions in windows along an axis: for those in padding the nearest of the window.
+
+    The largest value of a window is the same where values of it are repeated.
+    """
+    reach = range(0, kernel * dilation, dilation)
+    first = range(-padding, number * stride - padding, stride) if dilation > length else ()
+    if any(all(not 0 <= begin + step < length for step in reach) for begin in first):
+        raise ValueError(
+            f"{name}: a window of {kernel} with dilation {dilation} is over padding alone, in an "
+            f"axis of length {length} with padding {padding}"
+        )
+    at = positions(beside, number, kernel, stride, padding, dilation)
+    at = gt.where(at < 0, at % dilation, at)
+    last = length - 1
+    return gt.where(at > last, last - (last - at) % dilation, at)
+
+
+function(with_indices(max_pool1d))
+with_indices(max_pool2d)
+with_indices(max_pool3d)
