@@ -32,6 +32,9 @@ PARAMETERS = {
     "backward": "str | None",
     "record_function.backward": "Callable[..., Sequence[Tensor | None]]",
     "depth": "_int",
+    "length": "_int",
+    "memory_format": "Any",
+    "operation": "str",
     "differentiable": "Sequence[_bool]",
     "kept": "Sequence[_int]",
     "outputs": "Sequence[Tensor]",
@@ -110,6 +113,7 @@ PARAMETERS = {
     "peer_host": "str | None",
     "backend": "str",
     "unbiased": "_bool | None",
+    "_assign.value": "Tensor",
     "value": "_Number",
     "worker_wait": "_float",
     "session": "OpenSession",
@@ -149,6 +153,10 @@ PARAMETERS = {
 
 #: What methods, properties and functions give, where it is not a tensor.
 RESULTS = {
+    "_is_view": "_bool",
+    "is_contiguous": "_bool",
+    "storage_offset": "_int",
+    "stride": "Any",
     "T": "Tensor",
     "__array__": "NDArray[Any]",
     "__bool__": "_bool",
@@ -243,7 +251,7 @@ RESULTS = {
 }
 #: Functions that give a tensor are listed by name: a function in neither list is a mistake.
 TENSOR_FUNCTIONS = (
-    "apply arange arange_beside as_tensor cat empty empty_like eye from_numpy full full_like "
+    "arange arange_beside as_tensor cat empty empty_like eye from_numpy full full_like "
     "linspace ones ones_like rand rand_like randint randint_like randn randn_like signal_tensor "
     "snapshot stack tensor tensor_beside where zeros zeros_like"
 ).split()

@@ -42,7 +42,6 @@ from gt._gt import (  # noqa: E402
     __version__,
     bfloat16,
     bool,
-    cat,
     connect,
     disconnect,
     dtype,
@@ -56,10 +55,8 @@ from gt._gt import (  # noqa: E402
     int32,
     int64,
     manual_seed,
-    stack,
     synchronize,
     uint8,
-    where,
 )
 from gt._limits import finfo, iinfo  # noqa: E402
 from gt._progress import progress  # noqa: E402
@@ -99,7 +96,6 @@ __all__ = [
     "autograd",
     "bfloat16",
     "bool",
-    "cat",
     "channels_last",
     "channels_last_3d",
     "connect",
@@ -151,12 +147,10 @@ __all__ = [
     "short",
     "signal",
     "special",
-    "stack",
     "status",
     "strided",
     "synchronize",
     "uint8",
-    "where",
     *_operations,
 ]
 

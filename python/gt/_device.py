@@ -22,10 +22,13 @@ class device:
     """
 
     __slots__ = ("index", "type")
+    type: str
+    index: int | None
 
-    def __init__(self, type: str | int | device = "cluster", index: int | None = None):
+    def __init__(self, type: Any = "cluster", index: Any = None):
         if isinstance(type, device):
-            type, index = type.type, type.index if index is None else index
+            index = type.index if index is None else index
+            type = type.type
         elif isinstance(type, int) and not isinstance(type, bool):
             type, index = "cuda", type
         elif not isinstance(type, str):

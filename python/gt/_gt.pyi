@@ -15,6 +15,9 @@ _TensorLike: TypeAlias = Tensor | _Number | NDArray[Any] | _numpy.generic
 _DTypeLike: TypeAlias = dtype | str | type[Any] | _numpy.dtype[Any]
 
 __version__: str
+faces: dict[str, dict[str, Any]]
+native: Any
+primitives: Any
 
 __all__ = [
     "__version__",
@@ -31,6 +34,9 @@ __all__ = [
     "bfloat16",
     "float32",
     "float64",
+    "primitives",
+    "faces",
+    "native",
     "tensor",
     "tensor_beside",
     "as_tensor",
@@ -95,7 +101,6 @@ __all__ = [
     "set_strict",
     "get_worker_stats",
     "operations",
-    "apply",
     "set_package_folder",
     "trace",
     "top",
@@ -118,7 +123,13 @@ class dtype:
     def __repr__(self) -> str: ...
     def __str__(self) -> str: ...
     @property
+    def is_complex(self) -> Any:
+        """Whether it is complex."""
+    @property
     def is_floating_point(self) -> _bool: ...
+    @property
+    def is_signed(self) -> Any:
+        """Whether it has negative numbers."""
     @property
     def itemsize(self) -> _int:
         """Bytes per element."""
@@ -180,6 +191,9 @@ class Tensor:
     """
 
     @property
+    def H(self) -> Any:
+        """The conjugate of a matrix with its axes exchanged."""
+    @property
     def T(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __add__(self, value: _TensorLike, /) -> Tensor: ...
@@ -226,6 +240,7 @@ class Tensor:
     def __pow__(self, value: _TensorLike, mod: None = None, /) -> Tensor: ...
     def __radd__(self, value: _TensorLike, /) -> Tensor: ...
     def __rand__(self, value: _TensorLike, /) -> Tensor: ...
+    def __rdiv__(self, value: _TensorLike, /) -> Tensor: ...
     def __repr__(self) -> str: ...
     def __rfloordiv__(self, value: _TensorLike, /) -> Tensor: ...
     def __rmatmul__(self, value: _TensorLike, /) -> Tensor: ...
@@ -240,231 +255,2074 @@ class Tensor:
     def __sub__(self, value: _TensorLike, /) -> Tensor: ...
     def __truediv__(self, value: _TensorLike, /) -> Tensor: ...
     def __xor__(self, value: _TensorLike, /) -> Tensor: ...
+    def _assign(self, value: Tensor, operation: str) -> Tensor:
+        """Takes over the value and history of another tensor of the same shape: what every operation
+        in place ends with. `operation` is named in errors.
+        """
+    def _become(self, other: _TensorLike) -> Tensor:
+        """Becomes another tensor, of any shape: what operations in place that rearrange end with."""
+    def _cast(self, dtype: _DTypeLike | None) -> Tensor:
+        """The values in another dtype; the tensor itself if it has it."""
+    def _is_view(self) -> _bool:
+        """Whether it shares the memory of another tensor."""
+    def _view(self, *shape: _int | Sequence[_int]) -> Tensor:
+        """The same elements under another shape, in the same memory.
+
+        A transposed tensor, say, has no such view: `reshape` copies then.
+        """
     def abs(self) -> Tensor:
-        """|x|"""
+        """|x|."""
     def abs_(self) -> Tensor:
         """In place: |x|"""
-    def add(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
-        """self + alpha * other."""
-    def add_(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
-        """Becomes self + alpha * other."""
+    def absolute(self) -> Tensor:
+        """|x|."""
+    def absolute_(self) -> Tensor:
+        """In place: |x|"""
+    def acos(self) -> Tensor:
+        """The angle in radians whose cosine is x; NaN outside of -1 to 1."""
+    def acos_(self) -> Tensor:
+        """In place: the angle in radians whose cosine is x; NaN outside of -1 to 1"""
+    def acosh(self) -> Tensor:
+        """The number whose hyperbolic cosine is x; NaN below 1."""
+    def acosh_(self) -> Tensor:
+        """In place: the number whose hyperbolic cosine is x; NaN below 1"""
+    def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+        """Add two tensors: `input + alpha * other`, broadcast; for bool, or.
+
+        >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
+        tensor([21., 42.], dtype=gt.float32)
+        """
+    def add_(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+        """In place: Add two tensors: `input + alpha * other`, broadcast; for bool, or.
+
+        >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
+        tensor([21., 42.], dtype=gt.float32)
+        """
     def add_scaled_(self, tensor: Tensor, value: _Number) -> Tensor:
         """Adds tensor * value in place, in one instruction."""
-    def all(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """whether all values are not zero"""
-    def amax(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """the largest value"""
-    def amin(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """the smallest value"""
-    def any(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """whether any value is not zero"""
-    def argmax(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """where the largest value is, the first of equals"""
-    def argmin(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """where the smallest value is, the first of equals"""
+    def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
+
+        The sum over the batch is one product: of all matrices side by side and all below each other.
+
+        >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
+        tensor([[13., 13.]], dtype=float32)
+        """
+    def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """In place: Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
+
+        The sum over the batch is one product: of all matrices side by side and all below each other.
+
+        >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
+        tensor([[13., 13.]], dtype=float32)
+        """
+    def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """Give `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
+
+        >>> gt.addcdiv(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([2.0]))
+        tensor([2.5], dtype=float32)
+        """
+    def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """In place: Give `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
+
+        >>> gt.addcdiv(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([2.0]))
+        tensor([2.5], dtype=float32)
+        """
+    def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """Give `input + value * tensor1 * tensor2`, broadcast.
+
+        >>> gt.addcmul(gt.tensor([1.0]), gt.tensor([2.0]), gt.tensor([3.0]), value=10)
+        tensor([61.], dtype=float32)
+        """
+    def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """In place: Give `input + value * tensor1 * tensor2`, broadcast.
+
+        >>> gt.addcmul(gt.tensor([1.0]), gt.tensor([2.0]), gt.tensor([3.0]), value=10)
+        tensor([61.], dtype=float32)
+        """
+    def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Give `beta * input + alpha * (mat1 @ mat2)`.
+
+        >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
+        tensor([[7., 7.]], dtype=float32)
+        """
+    def addmm_(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """In place: Give `beta * input + alpha * (mat1 @ mat2)`.
+
+        >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
+        tensor([[7., 7.]], dtype=float32)
+        """
+    def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Give `beta * input + alpha * (mat @ vec)`.
+
+        >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
+        tensor([13., 13.], dtype=float32)
+        """
+    def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """In place: Give `beta * input + alpha * (mat @ vec)`.
+
+        >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
+        tensor([13., 13.], dtype=float32)
+        """
+    def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Give `beta * input + alpha * outer(vec1, vec2)`.
+
+        >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+        tensor([[4., 5.],
+                [7., 9.]], dtype=float32)
+        """
+    def addr_(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """In place: Give `beta * input + alpha * outer(vec1, vec2)`.
+
+        >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+        tensor([[4., 5.],
+                [7., 9.]], dtype=float32)
+        """
+    def adjoint(input: Tensor) -> Tensor:
+        """Exchange the last two axes of the conjugate, which of real numbers are themselves.
+
+        >>> gt.adjoint(gt.ones(2, 3, 4)).shape
+        (2, 4, 3)
+        """
+    def all(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """Say whether all values are not zero, over axes or over all.
+
+        >>> gt.all(gt.tensor([0.0, 2.0]))
+        tensor(False, dtype=bool)
+        """
+    def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
+        """Say whether |input - other| <= atol + rtol * |other| everywhere. Waits for the values.
+
+        >>> gt.allclose(gt.ones(2), gt.ones(2) + 1e-9)
+        True
+        """
+    def amax(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """The largest value.
+
+        Args:
+            dim: an axis or a tuple of axes
+            keepdim: True or False
+        """
+    def amin(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """The smallest value.
+
+        Args:
+            dim: an axis or a tuple of axes
+            keepdim: True or False
+        """
+    def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """Give the smallest and the largest value, of all or along an axis.
+
+        >>> gt.aminmax(gt.tensor([3.0, 1.0, 2.0])).max
+        tensor(3., dtype=float32)
+        """
+    def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """Say whether any value is not zero, over axes or over all.
+
+        >>> gt.any(gt.tensor([0.0, 2.0]))
+        tensor(True, dtype=bool)
+        """
+    def arccos(self) -> Tensor:
+        """The angle in radians whose cosine is x; NaN outside of -1 to 1."""
+    def arccos_(self) -> Tensor:
+        """In place: the angle in radians whose cosine is x; NaN outside of -1 to 1"""
+    def arccosh(self) -> Tensor:
+        """The number whose hyperbolic cosine is x; NaN below 1."""
+    def arccosh_(self) -> Tensor:
+        """In place: the number whose hyperbolic cosine is x; NaN below 1"""
+    def arcsin(self) -> Tensor:
+        """The angle in radians whose sine is x; NaN outside of -1 to 1."""
+    def arcsin_(self) -> Tensor:
+        """In place: the angle in radians whose sine is x; NaN outside of -1 to 1"""
+    def arcsinh(self) -> Tensor:
+        """The number whose hyperbolic sine is x."""
+    def arcsinh_(self) -> Tensor:
+        """In place: the number whose hyperbolic sine is x"""
+    def arctan(self) -> Tensor:
+        """The angle in radians whose tangent is x."""
+    def arctan2(self, other: _TensorLike) -> Tensor:
+        """The angle of the point (other, input) from the first axis, in radians, in its quadrant.
+
+        Args:
+            other: a tensor or a number
+        """
+    def arctan2_(self, other: _TensorLike) -> Tensor:
+        """In place: the angle of the point (other, input) from the first axis, in radians, in its quadrant
+
+        Args:
+            other: a tensor or a number
+        """
+    def arctan_(self) -> Tensor:
+        """In place: the angle in radians whose tangent is x"""
+    def arctanh(self) -> Tensor:
+        """The number whose hyperbolic tangent is x; NaN outside of -1 to 1."""
+    def arctanh_(self) -> Tensor:
+        """In place: the number whose hyperbolic tangent is x; NaN outside of -1 to 1"""
+    def argmax(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """Where the largest value is, the first of equals.
+
+        Args:
+            dim: an axis or a tuple of axes
+            keepdim: True or False
+        """
+    def argmin(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """Where the smallest value is, the first of equals.
+
+        Args:
+            dim: an axis or a tuple of axes
+            keepdim: True or False
+        """
+    def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
+        """Give the places of the values along an axis in order.
+
+        >>> gt.argsort(gt.tensor([3.0, 1.0, 2.0]))
+        tensor([1, 2, 0], dtype=int64)
+        """
+    def argwhere(input: Tensor) -> Tensor:
+        """Give the places where the values are not zero, a row for each. Waits for the values.
+
+        >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
+        tensor([[1],
+                [2]], dtype=int64)
+        """
+    def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+        """Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
+
+        A view if the result is made of rows that neither overlap nor end before the next one would
+        begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
+        without gaps.
+
+        Args:
+            input: the tensor.
+            size: the shape of the result.
+            stride: for each axis, how many elements apart its neighbours are.
+            storage_offset: where the first one is; the tensor's own offset where none is given.
+
+        >>> gt.as_strided(gt.arange(6), (2, 2), (3, 1))
+        tensor([[0, 1],
+                [3, 4]], dtype=int64)
+        """
+    def as_strided_(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+        """In place: Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
+
+        A view if the result is made of rows that neither overlap nor end before the next one would
+        begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
+        without gaps.
+
+        Args:
+            input: the tensor.
+            size: the shape of the result.
+            stride: for each axis, how many elements apart its neighbours are.
+            storage_offset: where the first one is; the tensor's own offset where none is given.
+
+        >>> gt.as_strided(gt.arange(6), (2, 2), (3, 1))
+        tensor([[0, 1],
+                [3, 4]], dtype=int64)
+        """
+    def as_strided_scatter(input: Tensor, src: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+        """Replace the elements that `as_strided` gives.
+
+        >>> gt.as_strided_scatter(gt.zeros(4), gt.ones(2), (2,), (2,), 1)
+        tensor([0., 1., 0., 1.], dtype=float32)
+        """
+    def asin(self) -> Tensor:
+        """The angle in radians whose sine is x; NaN outside of -1 to 1."""
+    def asin_(self) -> Tensor:
+        """In place: the angle in radians whose sine is x; NaN outside of -1 to 1"""
+    def asinh(self) -> Tensor:
+        """The number whose hyperbolic sine is x."""
+    def asinh_(self) -> Tensor:
+        """In place: the number whose hyperbolic sine is x"""
+    def atan(self) -> Tensor:
+        """The angle in radians whose tangent is x."""
+    def atan2(self, other: _TensorLike) -> Tensor:
+        """The angle of the point (other, input) from the first axis, in radians, in its quadrant.
+
+        Args:
+            other: a tensor or a number
+        """
+    def atan2_(self, other: _TensorLike) -> Tensor:
+        """In place: the angle of the point (other, input) from the first axis, in radians, in its quadrant
+
+        Args:
+            other: a tensor or a number
+        """
+    def atan_(self) -> Tensor:
+        """In place: the angle in radians whose tangent is x"""
+    def atanh(self) -> Tensor:
+        """The number whose hyperbolic tangent is x; NaN outside of -1 to 1."""
+    def atanh_(self) -> Tensor:
+        """In place: the number whose hyperbolic tangent is x; NaN outside of -1 to 1"""
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
         """Adds the gradients of this tensor to those of all leaves it depends on, or of `inputs`."""
-    def bfloat16(self) -> Tensor:
-        """The values as bfloat16."""
+    def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Give `beta * input + alpha * (batch1 @ batch2)` for batches of as many matrices.
+
+        >>> gt.baddbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2)).shape
+        (3, 1, 2)
+        """
+    def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """In place: Give `beta * input + alpha * (batch1 @ batch2)` for batches of as many matrices.
+
+        >>> gt.baddbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2)).shape
+        (3, 1, 2)
+        """
+    def bernoulli(input: Tensor, p: Tensor | _float | None = None, *, generator: Any = None) -> Tensor:
+        """Draw 1 with the probability that the input says, or p where it is given, and else 0.
+
+        >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
+        tensor([0., 1.], dtype=gt.float32)
+        """
+    def bernoulli_(self: Tensor, p: Tensor | _float = 0.5, *, generator: Any = None) -> Tensor:
+        """Draw 1 with probability p, and else 0.
+
+        >>> gt.zeros(2).bernoulli_(1.0)
+        tensor([1., 1.], dtype=gt.float32)
+        """
+    def bfloat16(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as bfloat16; the tensor itself if it has that dtype."""
+    def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+        """Count how often each of 0, 1, 2, ... occurs. Waits for the largest value.
+
+        Args:
+            input: integers of 0 or more, one axis.
+            weights: how much each of them counts; 1 if nothing is given.
+            minlength: how many numbers are counted at least.
+
+        >>> gt.bincount(gt.tensor([1, 1, 3], dtype=gt.int64))
+        tensor([0, 2, 0, 1], dtype=int64)
+        """
     def bitwise_and(self, other: _TensorLike) -> Tensor:
-        """a & b"""
+        """a & b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_and_(self, other: _TensorLike) -> Tensor:
+        """In place: a & b
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_left_shift(self, other: _TensorLike) -> Tensor:
+        """The bits of input moved up by other places.
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_left_shift_(self, other: _TensorLike) -> Tensor:
+        """In place: the bits of input moved up by other places
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_not(self) -> Tensor:
+        """Every bit turned; for bool, not."""
+    def bitwise_not_(self) -> Tensor:
+        """In place: every bit turned; for bool, not"""
     def bitwise_or(self, other: _TensorLike) -> Tensor:
-        """a | b"""
+        """a | b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_or_(self, other: _TensorLike) -> Tensor:
+        """In place: a | b
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_right_shift(self, other: _TensorLike) -> Tensor:
+        """The bits of input moved down by other places; the sign stays.
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_right_shift_(self, other: _TensorLike) -> Tensor:
+        """In place: the bits of input moved down by other places; the sign stays
+
+        Args:
+            other: a tensor or a number
+        """
     def bitwise_xor(self, other: _TensorLike) -> Tensor:
-        """a ^ b"""
-    def bool(self) -> Tensor:
-        """The values as bool: whether they are not zero."""
-    def broadcast_to(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """Expanded to a shape, given as one tuple or as lengths."""
+        """a ^ b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def bitwise_xor_(self, other: _TensorLike) -> Tensor:
+        """In place: a ^ b
+
+        Args:
+            other: a tensor or a number
+        """
+    def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+        """Multiply two batches of as many matrices.
+
+        >>> gt.bmm(gt.ones(2, 1, 3), gt.ones(2, 3, 1)).shape
+        (2, 1, 1)
+        """
+    def bool(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as bool; the tensor itself if it has that dtype."""
+    def broadcast_to(input: Tensor, *size: _int | Sequence[_int]) -> Tensor:
+        """Repeat axes of length 1 and put new ones in front: the same as `expand`.
+
+        >>> gt.broadcast_to(gt.ones(2), (3, 2)).shape
+        (3, 2)
+        """
+    def byte(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as uint8; the tensor itself if it has that dtype."""
+    def cauchy_(self: Tensor, median: _float = 0, sigma: _float = 1, *, generator: Any = None) -> Tensor:
+        """Draw numbers of a Cauchy distribution: median + sigma tan(pi (u - 1/2)) of uniform numbers.
+
+        >>> gt.zeros(2).cauchy_(3, 1e-9).round()
+        tensor([3., 3.], dtype=gt.float32)
+        """
     def ceil(self) -> Tensor:
-        """the next whole number above"""
+        """The next whole number above."""
     def ceil_(self) -> Tensor:
         """In place: the next whole number above"""
-    def chunk(self, chunks: _int, dim: _int | None = None, *, axis: _int | None = None) -> list[Tensor]:
-        """At most `chunks` parts of one length along an axis."""
-    def clamp(self, min: _TensorLike | None = None, max: _TensorLike | None = None) -> Tensor:
-        """The values, no less than min and no more than max."""
-    def clamp_(self, min: _TensorLike | None = None, max: _TensorLike | None = None) -> Tensor:
-        """Becomes no less than min and no more than max."""
-    def clone(self) -> Tensor:
-        """A tensor of its own with the same value; gradients flow back to this one."""
-    def contiguous(self) -> Tensor:
-        """The tensor itself: there are no strides."""
+    def char(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as int8; the tensor itself if it has that dtype."""
+    def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Any:
+        """Split along an axis into at most so many parts of one length, the last perhaps shorter.
+
+        >>> gt.chunk(gt.arange(5), 2)
+        (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+        """
+    def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+        """Limit the values: no less than min and no more than max.
+
+        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
+        them for equal values. The upper limit rules where it is below the lower one.
+
+        >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
+        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        """
+    def clamp_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+        """In place: Limit the values: no less than min and no more than max.
+
+        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
+        them for equal values. The upper limit rules where it is below the lower one.
+
+        >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
+        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        """
+    def clamp_max(input: Tensor, max: Tensor | _Number) -> Tensor:
+        """Limit the values: no more than max.
+
+        >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
+        tensor([-2.,  0.], dtype=gt.float32)
+        """
+    def clamp_max_(input: Tensor, max: Tensor | _Number) -> Tensor:
+        """In place: Limit the values: no more than max.
+
+        >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
+        tensor([-2.,  0.], dtype=gt.float32)
+        """
+    def clamp_min(input: Tensor, min: Tensor | _Number) -> Tensor:
+        """Limit the values: no less than min.
+
+        >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
+        tensor([0., 3.], dtype=gt.float32)
+        """
+    def clamp_min_(input: Tensor, min: Tensor | _Number) -> Tensor:
+        """In place: Limit the values: no less than min.
+
+        >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
+        tensor([0., 3.], dtype=gt.float32)
+        """
+    def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+        """Limit the values: no less than min and no more than max.
+
+        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
+        them for equal values. The upper limit rules where it is below the lower one.
+
+        >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
+        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        """
+    def clip_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+        """In place: Limit the values: no less than min and no more than max.
+
+        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
+        them for equal values. The upper limit rules where it is below the lower one.
+
+        >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
+        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        """
+    def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+        """Give a tensor of its own with the same values; gradients flow back to this one.
+
+        >>> gt.clone(gt.ones(2))
+        tensor([1., 1.], dtype=float32)
+        """
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """The tensor itself if it is contiguous, or else a copy that is."""
     def copy_(self, source: Tensor) -> Tensor:
         """Takes the values of another tensor, which broadcasts."""
+    def copysign(self, other: _TensorLike) -> Tensor:
+        """|input| with the sign of other.
+
+        Args:
+            other: a tensor or a number
+        """
+    def copysign_(self, other: _TensorLike) -> Tensor:
+        """In place: |input| with the sign of other
+
+        Args:
+            other: a tensor or a number
+        """
+    def corrcoef(input: Tensor) -> Tensor:
+        """Give the correlations of variables, the rows of a matrix: covariances over deviations.
+
+        >>> gt.corrcoef(gt.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]], dtype=float32)
+        """
     def cos(self) -> Tensor:
-        """cosine of radians"""
+        """Cosine of radians."""
     def cos_(self) -> Tensor:
         """In place: cosine of radians"""
-    def cpu(self) -> Tensor:
-        """This tensor; all memory of the workers is theirs to place."""
-    def cumsum(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-        """sums of all values up to each, along an axis; int64 for bool and integers"""
+    def cosh(self) -> Tensor:
+        """Hyperbolic cosine: (exp(x) + exp(-x)) / 2."""
+    def cosh_(self) -> Tensor:
+        """In place: hyperbolic cosine: (exp(x) + exp(-x)) / 2"""
+    def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
+        """Count the values that are not zero, over axes or over all.
+
+        >>> gt.count_nonzero(gt.tensor([0.0, 2.0, 3.0]))
+        tensor(2, dtype=int64)
+        """
+    def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """Give the covariances of variables, the rows of a matrix; its columns are observations.
+
+        Args:
+            input: a matrix; a tensor of one axis is one variable.
+            correction: the degrees of freedom that are lost.
+            fweights: how often each observation counts, in integers.
+            aweights: how much each observation counts, in floats.
+
+        >>> gt.cov(gt.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]], dtype=float32)
+        """
+    def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the tensor itself: its values are where the dispatcher keeps them.
+
+        >>> x = gt.ones(2)
+        >>> x.cpu() is x
+        True
+        """
+    def cross(input: Tensor, other: Tensor, dim: _int | None = None) -> Tensor:
+        """Give the vectors that are orthogonal to two of three elements each; see `gt.linalg.cross`.
+
+        Without `dim`, it is the first axis of 3 elements.
+
+        >>> gt.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
+        tensor([0., 0., 1.], dtype=float32)
+        """
+    def cuda(self: Tensor, device: Any = None, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
+        """Give the tensor itself: which GPU computes is up to the dispatcher.
+
+        >>> x = gt.ones(2)
+        >>> x.cuda() is x
+        True
+        """
+    def cummax(input: Tensor, dim: _int) -> Any:
+        """Give the largest of all values up to each along an axis, and its place, the last of equals.
+
+        >>> gt.cummax(gt.tensor([1.0, 3.0, 2.0]), 0).values
+        tensor([1., 3., 3.], dtype=float32)
+        """
+    def cummin(input: Tensor, dim: _int) -> Any:
+        """Give the smallest of all values up to each along an axis, and its place, the last of equals.
+
+        >>> gt.cummin(gt.tensor([3.0, 1.0, 2.0]), 0).values
+        tensor([3., 1., 1.], dtype=float32)
+        """
+    def cumprod(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Multiply all values up to each along an axis; int64 for bool and integers.
+
+        >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 2., 6.], dtype=float32)
+        """
+    def cumprod_(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """In place: Multiply all values up to each along an axis; int64 for bool and integers.
+
+        >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 2., 6.], dtype=float32)
+        """
+    def cumsum(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Sum all values up to each along an axis; int64 for bool and integers.
+
+        >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 3., 6.], dtype=float32)
+        """
+    def cumsum_(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """In place: Sum all values up to each along an axis; int64 for bool and integers.
+
+        >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 3., 6.], dtype=float32)
+        """
     @property
     def data(self) -> Tensor:
         """The same values without their history."""
     @data.setter
     def data(self, value: Tensor) -> None: ...
+    def deg2rad(input: Tensor) -> Tensor:
+        """Convert degrees to radians: x * pi / 180.
+
+        >>> gt.deg2rad(gt.tensor([180.0]))
+        tensor([3.1416], dtype=gt.float32)
+        """
+    def deg2rad_(input: Tensor) -> Tensor:
+        """In place: Convert degrees to radians: x * pi / 180.
+
+        >>> gt.deg2rad(gt.tensor([180.0]))
+        tensor([3.1416], dtype=gt.float32)
+        """
     def detach(self) -> Tensor:
-        """The same values without their history."""
-    def dim(self) -> _int:
-        """The number of axes."""
-    def div(self, other: _TensorLike) -> Tensor:
-        """a / b, in floats"""
-    def div_(self, other: _TensorLike) -> Tensor:
-        """In place: a / b, in floats"""
-    def double(self) -> Tensor:
-        """The values as float64."""
+        """The same values in the same memory, without their history."""
+    @property
+    def device(self) -> Any:
+        """The device of all tensors: the cluster."""
+    def diag(input: Tensor, diagonal: _int = 0) -> Tensor:
+        """Make a matrix with a vector as its diagonal, or give a copy of the diagonal of a matrix.
+
+        >>> gt.diag(gt.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]], dtype=float32)
+        """
+    def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+        """Make square matrices with the values along the last axis as a diagonal, zeros elsewhere.
+
+        Args:
+            input: a tensor of one axis or more.
+            offset: how far above the main diagonal; below it where less than 0.
+            dim1: the axis of the rows in the result.
+            dim2: the axis of the columns in the result.
+
+        >>> gt.diag_embed(gt.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]], dtype=float32)
+        """
+    def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
+        """Make a matrix with all values, in row-major order, as its diagonal.
+
+        >>> gt.diagflat(gt.ones(1, 2))
+        tensor([[1., 0.],
+                [0., 1.]], dtype=float32)
+        """
+    def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """Give a view of the diagonal of two axes as one axis, the last.
+
+        Args:
+            input: a tensor of two axes or more.
+            offset: how far above the main diagonal; below it where less than 0.
+            dim1: the axis of the rows.
+            dim2: the axis of the columns.
+
+        >>> gt.diagonal(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([1., 4.], dtype=float32)
+        """
+    def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """Replace the diagonal of two axes; parameters as for `diagonal`.
+
+        >>> gt.diagonal_scatter(gt.zeros(2, 2), gt.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]], dtype=float32)
+        """
+    def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """Give the n-th differences of neighbours along an axis: `x[i + 1] - x[i]`; of bool, xor.
+
+        Args:
+            input: a tensor.
+            n: how often differences are taken.
+            dim: the axis.
+            prepend: values that stand before the tensor's.
+            append: values that stand after them.
+
+        >>> gt.diff(gt.tensor([1.0, 3.0, 6.0]))
+        tensor([2., 3.], dtype=float32)
+        """
+    def digamma(self) -> Tensor:
+        """The derivative of lgamma."""
+    def digamma_(self) -> Tensor:
+        """In place: the derivative of lgamma"""
+    def dim(input: Tensor) -> _int:
+        """Count the axes.
+
+        >>> gt.ones(2, 3).dim()
+        2
+        """
+    def dist(input: Tensor, other: Tensor, p: _float = 2) -> Tensor:
+        """Give the norm of order p of the difference of two tensors, which broadcast.
+
+        >>> gt.dist(gt.tensor([1.0, 2.0]), gt.tensor([4.0, 6.0]))
+        tensor(5., dtype=float32)
+        """
+    def div(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+        >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.], dtype=gt.float32)
+        """
+    def div_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
+        """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+        >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.], dtype=gt.float32)
+        """
+    def divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+        >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.], dtype=gt.float32)
+        """
+    def divide_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
+        """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+        >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.], dtype=gt.float32)
+        """
+    def dot(input: Tensor, tensor: Tensor) -> Tensor:
+        """Multiply two vectors: the sum of `input[i] * tensor[i]`.
+
+        >>> gt.dot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+        tensor(11., dtype=float32)
+        """
+    def double(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as float64; the tensor itself if it has that dtype."""
+    def dsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
+        """Split axis 2 before each index or into so many equal parts.
+
+        >>> gt.dsplit(gt.ones(1, 2, 4), 2)[0].shape
+        (1, 2, 2)
+        """
     @property
     def dtype(self) -> dtype:
         """The dtype of the elements."""
+    def element_size(input: Tensor) -> _int:
+        """Give the size of an element in bytes.
+
+        >>> gt.ones(2).element_size()
+        4
+        """
     def eq(self, other: _TensorLike) -> Tensor:
-        """a == b"""
+        """a == b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def eq_(self, other: _TensorLike) -> Tensor:
+        """In place: a == b
+
+        Args:
+            other: a tensor or a number
+        """
+    def equal(input: Tensor, other: Tensor) -> _bool:
+        """Say whether two tensors have the same shape and values. Waits until they are computed.
+
+        >>> gt.equal(gt.ones(2), gt.ones(2))
+        True
+        """
     def erf(self) -> Tensor:
-        """error function"""
+        """Error function."""
     def erf_(self) -> Tensor:
         """In place: error function"""
+    def erfc(self) -> Tensor:
+        """1 - erf(x), exact where erf is near 1."""
+    def erfc_(self) -> Tensor:
+        """In place: 1 - erf(x), exact where erf is near 1"""
     def exp(self) -> Tensor:
-        """e to the x"""
+        """e to the x."""
+    def exp2(self) -> Tensor:
+        """2 to the x."""
+    def exp2_(self) -> Tensor:
+        """In place: 2 to the x"""
     def exp_(self) -> Tensor:
         """In place: e to the x"""
-    def expand(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """axes of length 1 repeated, new ones put in front"""
-    def expand_as(self, other: _TensorLike) -> Tensor:
-        """Expanded to the shape of another tensor."""
+    def expand(input: Tensor, *size: _int | Sequence[_int]) -> Tensor:
+        """Repeat axes of length 1 and put new ones in front; -1 leaves an axis as it is.
+
+        >>> gt.expand(gt.ones(2, 1), (3, 2, -1)).shape
+        (3, 2, 1)
+        """
+    def expand_as(input: Tensor, other: Tensor) -> Tensor:
+        """Repeat axes of length 1, to the shape of another tensor.
+
+        >>> gt.ones(1, 2).expand_as(gt.ones(3, 2)).shape
+        (3, 2)
+        """
     def expm1(self) -> Tensor:
-        """exp(x) - 1, exact near 0"""
+        """Exp(x) - 1, exact near 0."""
     def expm1_(self) -> Tensor:
         """In place: exp(x) - 1, exact near 0"""
-    def fill_(self, value: _Number) -> Tensor:
-        """Sets all elements to one number."""
+    def exponential_(self: Tensor, lambd: _float = 1, *, generator: Any = None) -> Tensor:
+        """Draw numbers of an exponential distribution, whose mean is 1 / lambd.
+
+        >>> (gt.zeros(2).exponential_() > 0).all()
+        tensor(True, dtype=gt.bool)
+        """
+    def fill_(input: Tensor, value: Tensor | _Number) -> Tensor:
+        """In place: Give a tensor of the same shape and dtype with one value everywhere.
+
+        >>> gt.fill(gt.zeros(2), 3)
+        tensor([3., 3.], dtype=float32)
+        """
+    def fix(self) -> Tensor:
+        """The whole part: the next whole number towards zero."""
+    def fix_(self) -> Tensor:
+        """In place: the whole part: the next whole number towards zero"""
     def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
         """The axes from `start_dim` to `end_dim` as one."""
-    def flip(self, *axes: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
-        """In reverse along axes, given one by one, as a tuple, or as `dims`."""
-    def float(self) -> Tensor:
-        """The values as float32."""
+    def flip(input: Tensor, *dims: _int | Sequence[_int] | None) -> Tensor:
+        """Reverse the values along axes.
+
+        >>> gt.flip(gt.arange(3), (0,))
+        tensor([2, 1, 0], dtype=int64)
+        """
+    def fliplr(input: Tensor) -> Tensor:
+        """Reverse the values along axis 1: left and right of a matrix.
+
+        >>> gt.fliplr(gt.tensor([[1.0, 2.0]]))
+        tensor([[2., 1.]], dtype=float32)
+        """
+    def flipud(input: Tensor) -> Tensor:
+        """Reverse the values along axis 0: up and down of a matrix.
+
+        >>> gt.flipud(gt.tensor([1.0, 2.0]))
+        tensor([2., 1.], dtype=float32)
+        """
+    def float(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as float32; the tensor itself if it has that dtype."""
+    def float_power(input: Tensor | _Number, exponent: Tensor | _Number) -> Tensor:
+        """Raise to a power in float64.
+
+        >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
+        tensor([4., 9.], dtype=gt.float64)
+        """
+    def float_power_(input: Tensor | _Number, exponent: Tensor | _Number) -> Tensor:
+        """In place: Raise to a power in float64.
+
+        >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
+        tensor([4., 9.], dtype=gt.float64)
+        """
     def floor(self) -> Tensor:
-        """the next whole number below"""
+        """The next whole number below."""
     def floor_(self) -> Tensor:
         """In place: the next whole number below"""
     def floor_divide(self, other: _TensorLike) -> Tensor:
-        """a / b rounded down"""
-    def gather(self, dim: _int, index: Tensor) -> Tensor:
-        """the values at an index along an axis: `out[i][j] = x[index[i][j]][j]` for axis 0"""
+        """a / b rounded down.
+
+        Args:
+            other: a tensor or a number
+        """
+    def floor_divide_(self, other: _TensorLike) -> Tensor:
+        """In place: a / b rounded down
+
+        Args:
+            other: a tensor or a number
+        """
+    def fmax(self, other: _TensorLike) -> Tensor:
+        """The larger of input and other; where one is NaN, the other.
+
+        Args:
+            other: a tensor or a number
+        """
+    def fmin(self, other: _TensorLike) -> Tensor:
+        """The smaller of input and other; where one is NaN, the other.
+
+        Args:
+            other: a tensor or a number
+        """
+    def fmod(self, other: _TensorLike) -> Tensor:
+        """What is left of input divided by other, with the sign of input.
+
+        Args:
+            other: a tensor or a number
+        """
+    def fmod_(self, other: _TensorLike) -> Tensor:
+        """In place: what is left of input divided by other, with the sign of input
+
+        Args:
+            other: a tensor or a number
+        """
+    def frac(input: Tensor) -> Tensor:
+        """Give the part behind the point, with the sign of the number: x - trunc(x).
+
+        >>> gt.frac(gt.tensor([1.5, -2.5]))
+        tensor([ 0.5000, -0.5000], dtype=gt.float32)
+        """
+    def frac_(input: Tensor) -> Tensor:
+        """In place: Give the part behind the point, with the sign of the number: x - trunc(x).
+
+        >>> gt.frac(gt.tensor([1.5, -2.5]))
+        tensor([ 0.5000, -0.5000], dtype=gt.float32)
+        """
+    def frexp(self) -> Tensor:
+        """The mantissa, from 0.5 up to 1 in size, and the exponent: mantissa * 2^exponent is input."""
+    def gammainc(self, other: _TensorLike) -> Tensor:
+        """The lower incomplete gamma function of (input, other), as a share of gamma(input).
+
+        Args:
+            other: a tensor or a number
+        """
+    def gammainc_(self, other: _TensorLike) -> Tensor:
+        """In place: the lower incomplete gamma function of (input, other), as a share of gamma(input)
+
+        Args:
+            other: a tensor or a number
+        """
+    def gammaincc(self, other: _TensorLike) -> Tensor:
+        """The upper incomplete gamma function of (input, other), as a share of gamma(input).
+
+        Args:
+            other: a tensor or a number
+        """
+    def gammaincc_(self, other: _TensorLike) -> Tensor:
+        """In place: the upper incomplete gamma function of (input, other), as a share of gamma(input)
+
+        Args:
+            other: a tensor or a number
+        """
+    def gammaln(self) -> Tensor:
+        """The logarithm of |gamma(x)|."""
+    def gammaln_(self) -> Tensor:
+        """In place: the logarithm of |gamma(x)|"""
+    def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
+        """Take values at an index along an axis: `out[i][j] = input[index[i][j]][j]` for dim 0.
+
+        Args:
+            input: the tensor.
+            dim: the axis that the index names places of.
+            index: int64 or int32; no longer than the tensor along the other axes.
+            sparse_grad: accepted and without effect.
+
+        >>> gt.gather(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, gt.tensor([[1], [0]], dtype=gt.int64))
+        tensor([[2.],
+                [3.]], dtype=float32)
+        """
+    def gcd(self, other: _TensorLike) -> Tensor:
+        """The greatest common divisor, not negative.
+
+        Args:
+            other: a tensor or a number
+        """
+    def gcd_(self, other: _TensorLike) -> Tensor:
+        """In place: the greatest common divisor, not negative
+
+        Args:
+            other: a tensor or a number
+        """
     def ge(self, other: _TensorLike) -> Tensor:
-        """a >= b"""
+        """a >= b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def ge_(self, other: _TensorLike) -> Tensor:
+        """In place: a >= b
+
+        Args:
+            other: a tensor or a number
+        """
     def gelu(self, approximate: str = "none") -> Tensor:
-        """`approximate` is "none" or "tanh"."""
+        """x times the normal distribution function of x, exact or in its tanh form.
+
+        Args:
+            approximate: 'none' or 'tanh'
+        """
+    def gelu_(self, approximate: str = "none") -> Tensor:
+        """In place: x times the normal distribution function of x, exact or in its tanh form
+
+        Args:
+            approximate: 'none' or 'tanh'
+        """
+    def geometric_(self: Tensor, p: _float, *, generator: Any = None) -> Tensor:
+        """Draw how many trials it takes until one succeeds, each with probability p.
+
+        It is log(u) / log(1 - p), rounded up, of uniform numbers.
+
+        >>> gt.zeros(2).geometric_(0.9999999)
+        tensor([1., 1.], dtype=gt.float32)
+        """
+    def ger(input: Tensor, vec2: Tensor) -> Tensor:
+        """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
+
+        >>> gt.outer(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]], dtype=float32)
+        """
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have added up, or None."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
+    def greater(self, other: _TensorLike) -> Tensor:
+        """a > b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def greater_(self, other: _TensorLike) -> Tensor:
+        """In place: a > b
+
+        Args:
+            other: a tensor or a number
+        """
+    def greater_equal(self, other: _TensorLike) -> Tensor:
+        """a >= b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def greater_equal_(self, other: _TensorLike) -> Tensor:
+        """In place: a >= b
+
+        Args:
+            other: a tensor or a number
+        """
     def gt(self, other: _TensorLike) -> Tensor:
-        """a > b"""
-    def half(self) -> Tensor:
-        """The values as float16."""
+        """a > b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def gt_(self, other: _TensorLike) -> Tensor:
+        """In place: a > b
+
+        Args:
+            other: a tensor or a number
+        """
+    def half(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as float16; the tensor itself if it has that dtype."""
+    def heaviside(input: Tensor, values: Tensor) -> Tensor:
+        """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
+
+        >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
+        tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+        """
+    def heaviside_(input: Tensor, values: Tensor) -> Tensor:
+        """In place: Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
+
+        >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
+        tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+        """
+    def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
+        """Count the values in `bins` intervals of the same length from `min` to `max`.
+
+        Values outside do not count. Where min is max, the intervals are between the smallest and the
+        largest value, or from 1 below to 1 above, if these are the same.
+
+        >>> gt.histc(gt.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+        tensor([0., 2., 1., 0.], dtype=float32)
+        """
+    def histogram(input: Tensor, bins: Tensor | _int, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> Any:
+        """Count the values in intervals; the last one includes its upper end.
+
+        Args:
+            input: a tensor of floats.
+            bins: how many intervals of the same length there are, or their ends, sorted.
+            range: the lower and the upper end of all; the smallest and largest value if not given.
+            weight: how much each value counts; 1 if nothing is given.
+            density: whether counts are divided by their sum and the lengths of the intervals.
+
+        >>> gt.histogram(gt.tensor([1.0, 2.0, 1.0]), 3, range=(0.0, 3.0)).hist
+        tensor([0., 2., 1.], dtype=float32)
+        """
+    def hsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
+        """Split the columns, or a vector, before each index or into so many equal parts.
+
+        >>> gt.hsplit(gt.arange(4), 2)
+        (tensor([0, 1], dtype=int64), tensor([2, 3], dtype=int64))
+        """
+    def hypot(self, other: _TensorLike) -> Tensor:
+        """Sqrt(input^2 + other^2), without overflow on the way.
+
+        Args:
+            other: a tensor or a number
+        """
+    def hypot_(self, other: _TensorLike) -> Tensor:
+        """In place: sqrt(input^2 + other^2), without overflow on the way
+
+        Args:
+            other: a tensor or a number
+        """
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
+    def i0_(self) -> Tensor:
+        """In place: the modified Bessel function of the first kind of order 0"""
     @property
     def id(self) -> _int:
         """The tensor's number in the instruction stream, as the log shows it."""
-    def index_add(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """rows added at an index along an axis"""
-    def index_select(self, dim: _int, index: Tensor) -> Tensor:
-        """whole rows (or slices along an axis) in the order an index names"""
-    def int(self) -> Tensor:
-        """The values as int32."""
+    def igamma(self, other: _TensorLike) -> Tensor:
+        """The lower incomplete gamma function of (input, other), as a share of gamma(input).
+
+        Args:
+            other: a tensor or a number
+        """
+    def igamma_(self, other: _TensorLike) -> Tensor:
+        """In place: the lower incomplete gamma function of (input, other), as a share of gamma(input)
+
+        Args:
+            other: a tensor or a number
+        """
+    def igammac(self, other: _TensorLike) -> Tensor:
+        """The upper incomplete gamma function of (input, other), as a share of gamma(input).
+
+        Args:
+            other: a tensor or a number
+        """
+    def igammac_(self, other: _TensorLike) -> Tensor:
+        """In place: the upper incomplete gamma function of (input, other), as a share of gamma(input)
+
+        Args:
+            other: a tensor or a number
+        """
+    def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
+        """Add slices of `alpha * source` along an axis at an index.
+
+        >>> gt.index_add(gt.zeros(3), 0, gt.tensor([0, 0], dtype=gt.int64), gt.ones(2))
+        tensor([2., 0., 0.], dtype=float32)
+        """
+    def index_add_(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
+        """In place: Add slices of `alpha * source` along an axis at an index.
+
+        >>> gt.index_add(gt.zeros(3), 0, gt.tensor([0, 0], dtype=gt.int64), gt.ones(2))
+        tensor([2., 0., 0.], dtype=float32)
+        """
+    def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """Replace slices along an axis at an index; of equal indices the last counts.
+
+        >>> gt.index_copy(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
+        tensor([2., 0., 1.], dtype=float32)
+        """
+    def index_copy_(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """In place: Replace slices along an axis at an index; of equal indices the last counts.
+
+        >>> gt.index_copy(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
+        tensor([2., 0., 1.], dtype=float32)
+        """
+    def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
+        """Replace slices along an axis at an index by one value.
+
+        >>> gt.index_fill(gt.zeros(3), 0, gt.tensor([-1], dtype=gt.int64), 5)
+        tensor([0., 0., 5.], dtype=float32)
+        """
+    def index_fill_(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
+        """In place: Replace slices along an axis at an index by one value.
+
+        >>> gt.index_fill(gt.zeros(3), 0, gt.tensor([-1], dtype=gt.int64), 5)
+        tensor([0., 0., 5.], dtype=float32)
+        """
+    def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _bool = False) -> Tensor:
+        """Replace the values that `input[indices]` names: `input[indices] = values`.
+
+        Args:
+            input: the tensor.
+            indices: a tuple of tensors: integers, which broadcast, or masks.
+            values: what is written; broadcast.
+            accumulate: whether to add instead, with equal indices once each.
+
+        >>> gt.index_put(gt.zeros(3), (gt.tensor([0, 0], dtype=gt.int64),), gt.ones(2), accumulate=True)
+        tensor([2., 0., 0.], dtype=float32)
+        """
+    def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: _bool = False) -> Tensor:
+        """In place: Replace the values that `input[indices]` names: `input[indices] = values`.
+
+        Args:
+            input: the tensor.
+            indices: a tuple of tensors: integers, which broadcast, or masks.
+            values: what is written; broadcast.
+            accumulate: whether to add instead, with equal indices once each.
+
+        >>> gt.index_put(gt.zeros(3), (gt.tensor([0, 0], dtype=gt.int64),), gt.ones(2), accumulate=True)
+        tensor([2., 0., 0.], dtype=float32)
+        """
+    def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """Combine all slices that an index along an axis sends to the same place.
+
+        Args:
+            input: the tensor.
+            dim: the axis.
+            index: int64 or int32.
+            source: a slice for each entry of the index.
+            reduce: "prod", "mean", "amax" or "amin"; see `scatter_reduce`.
+            include_self: whether the tensor's own slice counts where there are others.
+
+        >>> index = gt.tensor([0, 0], dtype=gt.int64)
+        >>> gt.index_reduce(gt.ones(2), 0, index, gt.tensor([3.0, 5.0]), "prod")
+        tensor([15.,  1.], dtype=float32)
+        """
+    def index_reduce_(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """In place: Combine all slices that an index along an axis sends to the same place.
+
+        Args:
+            input: the tensor.
+            dim: the axis.
+            index: int64 or int32.
+            source: a slice for each entry of the index.
+            reduce: "prod", "mean", "amax" or "amin"; see `scatter_reduce`.
+            include_self: whether the tensor's own slice counts where there are others.
+
+        >>> index = gt.tensor([0, 0], dtype=gt.int64)
+        >>> gt.index_reduce(gt.ones(2), 0, index, gt.tensor([3.0, 5.0]), "prod")
+        tensor([15.,  1.], dtype=float32)
+        """
+    def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
+        """Take slices along an axis in the order that an index names.
+
+        >>> gt.index_select(gt.tensor([1.0, 2.0, 3.0]), 0, gt.tensor([2, 0], dtype=gt.int64))
+        tensor([3., 1.], dtype=float32)
+        """
+    def inner(input: Tensor, other: Tensor) -> Tensor:
+        """Multiply each row of one tensor with each row of the other; a number scales.
+
+        >>> gt.inner(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([10.0, 1.0]))
+        tensor([12., 34.], dtype=float32)
+        """
+    def int(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as int32; the tensor itself if it has that dtype."""
+    def is_complex(input: Tensor) -> _bool:
+        """Say whether the values are complex numbers.
+
+        >>> gt.is_complex(gt.ones(2))
+        False
+        """
+    def is_contiguous(self, memory_format: Any = None) -> _bool:
+        """Whether the elements lie in row-major order without gaps."""
+    def is_floating_point(input: Tensor) -> _bool:
+        """Say whether the values are floats.
+
+        >>> gt.is_floating_point(gt.ones(2))
+        True
+        """
     @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operation has made it."""
-    def isfinite(self) -> Tensor:
-        """Whether each value is neither infinite nor NaN."""
-    def isinf(self) -> Tensor:
-        """Whether each value is plus or minus infinity."""
+    def is_signed(input: Tensor) -> _bool:
+        """Say whether the dtype has negative numbers.
+
+        >>> gt.is_signed(gt.ones(2, dtype=gt.uint8))
+        False
+        """
+    def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
+        """Say where |input - other| <= atol + rtol * |other|.
+
+        >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
+        tensor([ True, False], dtype=gt.bool)
+        """
+    def isfinite(input: Tensor) -> Tensor:
+        """Say whether each value is neither infinite nor not a number.
+
+        >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
+        tensor([ True, False], dtype=gt.bool)
+        """
+    def isinf(input: Tensor) -> Tensor:
+        """Say whether each value is plus or minus infinity.
+
+        >>> gt.isinf(gt.tensor([1.0, float("inf")]))
+        tensor([False,  True], dtype=gt.bool)
+        """
     def isnan(self) -> Tensor:
-        """whether x is not a number"""
+        """Whether x is not a number."""
+    def isnan_(self) -> Tensor:
+        """In place: whether x is not a number"""
+    def isneginf(input: Tensor) -> Tensor:
+        """Say whether each value is minus infinity.
+
+        >>> gt.isneginf(gt.tensor([float("inf"), float("-inf")]))
+        tensor([False,  True], dtype=gt.bool)
+        """
+    def isposinf(input: Tensor) -> Tensor:
+        """Say whether each value is plus infinity.
+
+        >>> gt.isposinf(gt.tensor([float("inf"), float("-inf")]))
+        tensor([ True, False], dtype=gt.bool)
+        """
+    def isreal(input: Tensor) -> Tensor:
+        """Say whether each value has no imaginary part; what is not complex has none.
+
+        >>> gt.isreal(gt.tensor([1.0, float("nan")]))
+        tensor([True, True], dtype=gt.bool)
+        """
     def item(self) -> Any:
         """The only element as a Python number. Waits until it is computed."""
+    @property
+    def itemsize(self) -> Any:
+        """The size of an element in bytes."""
+    def kron(input: Tensor, other: Tensor) -> Tensor:
+        """Give the Kronecker product: `other` times each value of `input`, as blocks of a grid.
+
+        >>> gt.kron(gt.tensor([1.0, 10.0]), gt.tensor([1.0, 2.0]))
+        tensor([ 1.,  2., 10., 20.], dtype=float32)
+        """
+    def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
+        """Give the k-th smallest value along an axis, counted from 1, and its place.
+
+        >>> gt.kthvalue(gt.tensor([3.0, 1.0, 2.0]), 2)[0]
+        tensor(2., dtype=float32)
+        """
+    def lcm(self, other: _TensorLike) -> Tensor:
+        """The least common multiple, not negative.
+
+        Args:
+            other: a tensor or a number
+        """
+    def lcm_(self, other: _TensorLike) -> Tensor:
+        """In place: the least common multiple, not negative
+
+        Args:
+            other: a tensor or a number
+        """
     def le(self, other: _TensorLike) -> Tensor:
-        """a <= b"""
+        """a <= b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def le_(self, other: _TensorLike) -> Tensor:
+        """In place: a <= b
+
+        Args:
+            other: a tensor or a number
+        """
+    def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number) -> Tensor:
+        """Go from `input` towards `end` by a share: `input + weight * (end - input)`, broadcast.
+
+        From a weight of 0.5 on it is counted from the end, so that weight 1 gives the end exactly.
+
+        >>> gt.lerp(gt.tensor([0.0]), gt.tensor([10.0]), 0.3)
+        tensor([3.], dtype=float32)
+        """
+    def lerp_(input: Tensor, end: Tensor, weight: Tensor | _Number) -> Tensor:
+        """In place: Go from `input` towards `end` by a share: `input + weight * (end - input)`, broadcast.
+
+        From a weight of 0.5 on it is counted from the end, so that weight 1 gives the end exactly.
+
+        >>> gt.lerp(gt.tensor([0.0]), gt.tensor([10.0]), 0.3)
+        tensor([3.], dtype=float32)
+        """
+    def less(self, other: _TensorLike) -> Tensor:
+        """a < b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def less_(self, other: _TensorLike) -> Tensor:
+        """In place: a < b
+
+        Args:
+            other: a tensor or a number
+        """
+    def less_equal(self, other: _TensorLike) -> Tensor:
+        """a <= b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def less_equal_(self, other: _TensorLike) -> Tensor:
+        """In place: a <= b
+
+        Args:
+            other: a tensor or a number
+        """
+    def lgamma(self) -> Tensor:
+        """The logarithm of |gamma(x)|."""
+    def lgamma_(self) -> Tensor:
+        """In place: the logarithm of |gamma(x)|"""
     def log(self) -> Tensor:
-        """natural logarithm"""
+        """Natural logarithm."""
+    def log10(self) -> Tensor:
+        """Logarithm to the base 10."""
+    def log10_(self) -> Tensor:
+        """In place: logarithm to the base 10"""
     def log1p(self) -> Tensor:
-        """log(1 + x), exact near 0"""
+        """Log(1 + x), exact near 0."""
     def log1p_(self) -> Tensor:
         """In place: log(1 + x), exact near 0"""
+    def log2(self) -> Tensor:
+        """Logarithm to the base 2."""
+    def log2_(self) -> Tensor:
+        """In place: logarithm to the base 2"""
     def log_(self) -> Tensor:
         """In place: natural logarithm"""
-    def log_softmax(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-        """the logarithm of softmax, exact where softmax is near 0"""
+    def log_normal_(self: Tensor, mean: _float = 1, std: _float = 2, *, generator: Any = None) -> Tensor:
+        """Draw numbers whose logarithms are of a normal distribution.
+
+        >>> gt.zeros(2).log_normal_(0, 1e-9)
+        tensor([1., 1.], dtype=gt.float32)
+        """
+    def log_softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Give the logarithm of softmax, exact where softmax is near 0.
+
+        >>> gt.log_softmax(gt.tensor([0.0, 0.0]), dim=0)
+        tensor([-0.6931472, -0.6931472], dtype=float32)
+        """
+    def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+        """Give log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
+
+        >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
+        tensor([1000.6931], dtype=gt.float32)
+        """
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """Logarithms of the sums of the exponentials of all values up to each, along an axis.
+
+        Args:
+            dim: an axis (an int)
+        """
     def logical_and(self, other: _TensorLike) -> Tensor:
-        """whether both are not zero"""
+        """Whether both are not zero.
+
+        Args:
+            other: a tensor or a number
+        """
+    def logical_and_(self, other: _TensorLike) -> Tensor:
+        """In place: whether both are not zero
+
+        Args:
+            other: a tensor or a number
+        """
     def logical_not(self) -> Tensor:
-        """whether x is zero"""
+        """Whether x is zero."""
+    def logical_not_(self) -> Tensor:
+        """In place: whether x is zero"""
     def logical_or(self, other: _TensorLike) -> Tensor:
-        """whether either is not zero"""
+        """Whether either is not zero.
+
+        Args:
+            other: a tensor or a number
+        """
+    def logical_or_(self, other: _TensorLike) -> Tensor:
+        """In place: whether either is not zero
+
+        Args:
+            other: a tensor or a number
+        """
     def logical_xor(self, other: _TensorLike) -> Tensor:
-        """whether one alone is not zero"""
-    def logsumexp(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """the logarithm of the sum of exp(x), over axes"""
-    def long(self) -> Tensor:
-        """The values as int64."""
+        """Whether one alone is not zero.
+
+        Args:
+            other: a tensor or a number
+        """
+    def logical_xor_(self, other: _TensorLike) -> Tensor:
+        """In place: whether one alone is not zero
+
+        Args:
+            other: a tensor or a number
+        """
+    def logit(input: Tensor, eps: _float | None = None) -> Tensor:
+        """Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
+
+        >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
+        tensor([ 0.0000, -1.0986], dtype=gt.float32)
+        """
+    def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
+        """In place: Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
+
+        >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
+        tensor([ 0.0000, -1.0986], dtype=gt.float32)
+        """
+    def logsumexp(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+        """The logarithm of the sum of exp(x), over axes.
+
+        Args:
+            dim: an axis or a tuple of axes
+            keepdim: True or False
+        """
+    def long(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as int64; the tensor itself if it has that dtype."""
     def lt(self, other: _TensorLike) -> Tensor:
-        """a < b"""
+        """a < b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def lt_(self, other: _TensorLike) -> Tensor:
+        """In place: a < b
+
+        Args:
+            other: a tensor or a number
+        """
     @property
-    def mT(self) -> Tensor:
-        """The last two axes exchanged."""
-    def masked_fill(self, mask: Tensor, value: _TensorLike) -> Tensor:
-        """The values, with `value` where the mask is true."""
-    def masked_fill_(self, mask: Tensor, value: _Number) -> Tensor:
-        """Takes `value` where the mask is true."""
-    def matmul(self, other: _TensorLike) -> Tensor:
+    def mH(self) -> Any:
+        """The conjugate with its last two axes exchanged."""
+    @property
+    def mT(self) -> Any:
+        """The tensor with its last two axes exchanged."""
+    def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
+        """Take `value` where the mask is True.
+
+        >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
+        tensor([0., 2.], dtype=gt.float32)
+        """
+    def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
+        """In place: Take `value` where the mask is True.
+
+        >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
+        tensor([0., 2.], dtype=gt.float32)
+        """
+    def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+        """Replace the values where a mask is True by those of `source`, one after another.
+
+        >>> gt.masked_scatter(gt.zeros(3), gt.tensor([True, False, True]), gt.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.], dtype=float32)
+        """
+    def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+        """In place: Replace the values where a mask is True by those of `source`, one after another.
+
+        >>> gt.masked_scatter(gt.zeros(3), gt.tensor([True, False, True]), gt.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.], dtype=float32)
+        """
+    def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+        """Take the values where a mask is True; both broadcast. Waits for the mask.
+
+        >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
+        tensor([2.], dtype=float32)
+        """
+    def matmul(self, other: Tensor) -> Tensor:
         """the matrix product of the last two axes; the axes before them broadcast"""
-    def max(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None, keepdims: _bool | None = None) -> Any: ...
+    def matrix_exp(input: Tensor) -> Tensor:
+        """Give the exponential of square matrices: the sum of `A ** k / k!` for all k.
+
+        A is halved until its norm is small, and the result squared as often: scaling and squaring
+        (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). Values
+        are not waited for, so that 39 products are computed, whatever the norm; above 2 ** 32 the
+        result is NaN.
+
+        >>> gt.matrix_exp(gt.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]], dtype=float32)
+        """
+    def matrix_power(input: Tensor, n: _int) -> Tensor:
+        """Multiply square matrices n times with themselves, by squaring; for n < 0 their inverses.
+
+        >>> gt.matrix_power(gt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]], dtype=float32)
+        """
+    def max(input: Tensor, dim: Any = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None) -> Any:
+        """Give the largest value: of all, along an axis with its place, or of two tensors.
+
+        `max()` is a tensor without axes, `max(dim)` a pair `(values, indices)`, `max(other)` the
+        elementwise maximum, and `max(axis=...)`, as NumPy has it, the values alone.
+
+        >>> gt.max(gt.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
+        tensor([1, 0], dtype=int64)
+        """
     def maximum(self, other: _TensorLike) -> Tensor:
-        """the larger of a and b; NaN where either is"""
-    def mean(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-        """the arithmetic mean of floats"""
-    def min(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None, keepdims: _bool | None = None) -> Any: ...
+        """The larger of a and b; NaN where either is.
+
+        Args:
+            other: a tensor or a number
+        """
+    def maximum_(self, other: _TensorLike) -> Tensor:
+        """In place: the larger of a and b; NaN where either is
+
+        Args:
+            other: a tensor or a number
+        """
+    def mean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Average the values over axes, or over all.
+
+        >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([1.5, 3.5], dtype=float32)
+        """
+    def median(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """Give the median, the lower of two in the middle: of all, or along an axis with its place.
+
+        NaN is the median of what has one.
+
+        >>> gt.median(gt.tensor([3.0, 1.0, 2.0]))
+        tensor(2., dtype=float32)
+        """
+    def min(input: Tensor, dim: Any = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None) -> Any:
+        """Give the smallest value: of all, along an axis with its place, or of two tensors; see `max`.
+
+        >>> gt.min(gt.tensor([3.0, 1.0]))
+        tensor(1., dtype=float32)
+        """
     def minimum(self, other: _TensorLike) -> Tensor:
-        """the smaller of a and b; NaN where either is"""
+        """The smaller of a and b; NaN where either is.
+
+        Args:
+            other: a tensor or a number
+        """
+    def minimum_(self, other: _TensorLike) -> Tensor:
+        """In place: the smaller of a and b; NaN where either is
+
+        Args:
+            other: a tensor or a number
+        """
+    def mm(input: Tensor, mat2: Tensor) -> Tensor:
+        """Multiply two matrices.
+
+        >>> gt.mm(gt.ones(1, 2), gt.ones(2, 1))
+        tensor([[2.]], dtype=float32)
+        """
+    def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False) -> Any:
+        """Give the value that occurs most often along an axis, the smallest of several, and a place.
+
+        >>> gt.mode(gt.tensor([2.0, 1.0, 2.0]))[0]
+        tensor(2., dtype=float32)
+        """
+    def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
+        """Move axes to other places; the others keep their order.
+
+        >>> gt.movedim(gt.ones(2, 3, 4), 0, -1).shape
+        (3, 4, 2)
+        """
+    def movedim(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
+        """Move axes to other places; the others keep their order.
+
+        >>> gt.movedim(gt.ones(2, 3, 4), 0, -1).shape
+        (3, 4, 2)
+        """
+    def msort(input: Tensor) -> Tensor:
+        """Put the values along the first axis in order.
+
+        >>> gt.msort(gt.tensor([3.0, 1.0]))
+        tensor([1., 3.], dtype=float32)
+        """
     def mul(self, other: _TensorLike) -> Tensor:
-        """a * b; for bool, and"""
+        """a * b; for bool, and.
+
+        Args:
+            other: a tensor or a number
+        """
     def mul_(self, other: _TensorLike) -> Tensor:
-        """In place: a * b; for bool, and"""
+        """In place: a * b; for bool, and
+
+        Args:
+            other: a tensor or a number
+        """
+    def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
+        """Draw places along the last axis, each as likely as its weight there says.
+
+        Of all places, the one with the largest ratio of weight to an exponential random number is one
+        drawn by the weights (https://en.wikipedia.org/wiki/Gumbel_distribution).
+
+        Args:
+            input: weights that are not negative, one row or several; in each, some must be positive.
+            num_samples: how many places are drawn from each row.
+            replacement: whether a place may be drawn more than once.
+            generator: where the random numbers come from.
+
+        >>> gt.multinomial(gt.tensor([0.0, 1.0]), 3, replacement=True)
+        tensor([1, 1, 1], dtype=gt.int64)
+        """
+    def multiply(self, other: _TensorLike) -> Tensor:
+        """a * b; for bool, and.
+
+        Args:
+            other: a tensor or a number
+        """
+    def multiply_(self, other: _TensorLike) -> Tensor:
+        """In place: a * b; for bool, and
+
+        Args:
+            other: a tensor or a number
+        """
+    def mv(input: Tensor, vec: Tensor) -> Tensor:
+        """Multiply a matrix and a vector.
+
+        >>> gt.mv(gt.ones(2, 3), gt.ones(3))
+        tensor([3., 3.], dtype=float32)
+        """
+    def mvlgamma(input: Tensor, p: _int) -> Tensor:
+        """Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
+
+        It is p (p - 1) / 4 log(pi) + the sum of lgamma(x - j / 2) for j from 0 to p - 1
+        (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
+
+        >>> gt.mvlgamma(gt.tensor([1.5]), 2)
+        tensor([0.4516], dtype=gt.float32)
+        """
+    def mvlgamma_(input: Tensor, p: _int) -> Tensor:
+        """In place: Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
+
+        It is p (p - 1) / 4 log(pi) + the sum of lgamma(x - j / 2) for j from 0 to p - 1
+        (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
+
+        >>> gt.mvlgamma(gt.tensor([1.5]), 2)
+        tensor([0.4516], dtype=gt.float32)
+        """
+    def nan_to_num(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
+        """Replace what is not a number, and what is infinite, by numbers.
+
+        Args:
+            input: the tensor.
+            nan: what takes the place of what is not a number.
+            posinf: what takes the place of infinity; the largest number where none is given.
+            neginf: what takes the place of minus infinity; the smallest where none is given.
+
+        >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
+        tensor([0., 9.], dtype=gt.float32)
+        """
+    def nan_to_num_(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
+        """In place: Replace what is not a number, and what is infinite, by numbers.
+
+        Args:
+            input: the tensor.
+            nan: what takes the place of what is not a number.
+            posinf: what takes the place of infinity; the largest number where none is given.
+            neginf: what takes the place of minus infinity; the smallest where none is given.
+
+        >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
+        tensor([0., 9.], dtype=gt.float32)
+        """
+    def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Average what is not NaN, over axes or over all; NaN where nothing else is.
+
+        >>> gt.nanmean(gt.tensor([1.0, float("nan"), 2.0]))
+        tensor(1.5, dtype=float32)
+        """
+    def nanmedian(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """Give the median of what is not NaN, the lower of two in the middle.
+
+        >>> gt.nanmedian(gt.tensor([3.0, float("nan"), 2.0]))
+        tensor(2., dtype=float32)
+        """
+    def nanquantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
+        """Give the quantile of what is not NaN; parameters as for `quantile`.
+
+        >>> gt.nanquantile(gt.tensor([1.0, float("nan"), 3.0]), 0.5)
+        tensor(2., dtype=float32)
+        """
+    def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Add up what is not NaN, over axes or over all; int64 for bool and integers.
+
+        >>> gt.nansum(gt.tensor([1.0, float("nan"), 2.0]))
+        tensor(3., dtype=float32)
+        """
+    def narrow(self, dim: _int | Sequence[_int] | None, start: _Number, length: _int) -> Tensor:
+        """`length` elements along an axis from `start`."""
+    def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
+        """Give a copy of `length` slices along an axis from `start` on.
+
+        >>> gt.narrow_copy(gt.arange(3), 0, 1, 2)
+        tensor([1, 2], dtype=int64)
+        """
+    @property
+    def nbytes(self) -> Any:
+        """The size of all elements in bytes."""
     @property
     def ndim(self) -> _int:
         """The number of axes."""
+    def ndimension(input: Tensor) -> _int:
+        """Count the axes.
+
+        >>> gt.ones(2, 3).dim()
+        2
+        """
     def ne(self, other: _TensorLike) -> Tensor:
-        """a != b"""
+        """a != b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def ne_(self, other: _TensorLike) -> Tensor:
+        """In place: a != b
+
+        Args:
+            other: a tensor or a number
+        """
     def neg(self) -> Tensor:
-        """-x"""
+        """-x."""
     def neg_(self) -> Tensor:
         """In place: -x"""
-    def nonzero(self) -> Tensor:
-        """The places where the tensor is not zero, one row each."""
+    def negative(self) -> Tensor:
+        """-x."""
+    def negative_(self) -> Tensor:
+        """In place: -x"""
+    def nelement(input: Tensor) -> _int:
+        """Count the elements: the same as `numel`.
+
+        >>> gt.ones(2, 3).nelement()
+        6
+        """
+    def new_empty(self: Tensor, *size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+        """Make a tensor of this one's dtype, whose values do not matter.
+
+        >>> gt.ones(1).new_empty(2, 3).shape
+        (2, 3)
+        """
+    def new_empty_strided(self: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+        """Make a tensor of this one's dtype, whose values do not matter; strides change nothing.
+
+        >>> gt.ones(1).new_empty_strided((2, 3), (1, 2)).shape
+        (2, 3)
+        """
+    def new_full(self: Tensor, size: _int | Sequence[_int], fill_value: Tensor | _Number, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+        """Make a tensor filled with one number, in this one's dtype unless another is given.
+
+        >>> gt.zeros(1).new_full((2,), 7)
+        tensor([7., 7.], dtype=gt.float32)
+        """
+    def new_ones(self: Tensor, *size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+        """Make ones in this tensor's dtype, unless another is given.
+
+        >>> gt.zeros(1).new_ones(2)
+        tensor([1., 1.], dtype=gt.float32)
+        """
+    def new_tensor(self: Tensor, data: Any, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+        """Make a tensor of numbers, in this one's dtype unless another is given.
+
+        >>> gt.zeros(1).new_tensor([1, 2])
+        tensor([1., 2.], dtype=gt.float32)
+        """
+    def new_zeros(self: Tensor, *size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+        """Make zeros in this tensor's dtype, unless another is given.
+
+        >>> gt.ones(1).new_zeros(2)
+        tensor([0., 0.], dtype=gt.float32)
+        """
+    def nextafter(self, other: _TensorLike) -> Tensor:
+        """The next float after input in the direction of other.
+
+        Args:
+            other: a tensor or a number
+        """
+    def nextafter_(self, other: _TensorLike) -> Tensor:
+        """In place: the next float after input in the direction of other
+
+        Args:
+            other: a tensor or a number
+        """
+    def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
+        """Give the places where the values are not zero, a row for each. Waits for the values.
+
+        Args:
+            input: the tensor.
+            as_tuple: whether to give vectors instead, one for each axis, which can be an index.
+
+        >>> gt.nonzero(gt.tensor([0.0, 5.0, 6.0]))
+        tensor([[1],
+                [2]], dtype=int64)
+        """
+    def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1) -> Tensor:
+        """Give the first `size` places where the values are not zero, a row for each.
+
+        Unlike `nonzero` it waits for nothing. Each place is put at the number of those before it.
+
+        Args:
+            input: the tensor.
+            size: the number of rows.
+            fill_value: what stands in rows that are left.
+
+        >>> gt.nonzero_static(gt.tensor([0.0, 5.0, 6.0]), size=3)
+        tensor([[ 1],
+                [ 2],
+                [-1]], dtype=int64)
+        """
+    def norm(input: Tensor, p: _float | str | None = "fro", dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _DTypeLike | None = None) -> Tensor:
+        """Give the length of vectors: `sum(|x| ** p) ** (1 / p)`, over axes or over all.
+
+        "fro" is the same as 2, and "nuc" the sum of the singular values of a matrix. See
+        `gt.linalg.vector_norm` and `gt.linalg.matrix_norm`.
+
+        >>> gt.norm(gt.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
+        tensor([ 5., 10.], dtype=float32)
+        """
+    def normal_(self: Tensor, mean: _float = 0, std: _float = 1, *, generator: Any = None) -> Tensor:
+        """Draw numbers of a normal distribution.
+
+        >>> gt.zeros(2).normal_(3, 0)
+        tensor([3., 3.], dtype=gt.float32)
+        """
+    def not_equal(self, other: _TensorLike) -> Tensor:
+        """a != b.
+
+        Args:
+            other: a tensor or a number
+        """
+    def not_equal_(self, other: _TensorLike) -> Tensor:
+        """In place: a != b
+
+        Args:
+            other: a tensor or a number
+        """
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self) -> NDArray[Any]:
         """The values as a NumPy array of its own. Waits until they are computed."""
-    def permute(self, *dims: _int | Sequence[_int]) -> Tensor:
-        """the axes in another order"""
+    def outer(input: Tensor, vec2: Tensor) -> Tensor:
+        """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
+
+        >>> gt.outer(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]], dtype=float32)
+        """
+    def permute(self, dims: _int | Sequence[_int]) -> Tensor:
+        """The axes in another order.
+
+        Args:
+            dims: a tuple of ints, or ints one by one
+        """
+    def polygamma(self: Tensor, n: _int) -> Tensor:
+        """Give the n-th derivative of digamma."""
+    def polygamma_(self: Tensor, n: _int) -> Tensor:
+        """In place: give the n-th derivative of digamma."""
+    def positive(input: Tensor) -> Tensor:
+        """Give the tensor itself, as `+x` does; bool has no sign.
+
+        >>> gt.positive(gt.tensor([-1.0]))
+        tensor([-1.], dtype=gt.float32)
+        """
     def pow(self, other: _TensorLike) -> Tensor:
-        """a to the b"""
+        """a to the b.
+
+        Args:
+            other: a tensor or a number
+        """
     def pow_(self, other: _TensorLike) -> Tensor:
-        """In place: a to the b"""
-    def prod(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None) -> Tensor:
-        """the product; int64 for bool and integers"""
+        """In place: a to the b
+
+        Args:
+            other: a tensor or a number
+        """
+    def prod(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Multiply the values over axes, or over all; int64 for bool and integers.
+
+        >>> gt.prod(gt.tensor([2.0, 3.0]))
+        tensor(6., dtype=float32)
+        """
+    def psi(self) -> Tensor:
+        """The derivative of lgamma."""
+    def psi_(self) -> Tensor:
+        """In place: the derivative of lgamma"""
+    def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """Replace values at places among all values, in row-major order.
+
+        Args:
+            input: the tensor.
+            index: int64 or int32; of several that are the same the last counts.
+            source: as many values as the index has.
+            accumulate: whether to add instead of replacing.
+
+        >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
+        tensor([[0., 0.],
+                [0., 1.]], dtype=float32)
+        """
+    def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """In place: Replace values at places among all values, in row-major order.
+
+        Args:
+            input: the tensor.
+            index: int64 or int32; of several that are the same the last counts.
+            source: as many values as the index has.
+            accumulate: whether to add instead of replacing.
+
+        >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
+        tensor([[0., 0.],
+                [0., 1.]], dtype=float32)
+        """
+    def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
+        """Give the value below which a share q of the values lies, between neighbours where it must.
+
+        Args:
+            input: floats.
+            q: one share or a tensor of shares, from 0 to 1; shares become the first axis.
+            dim: the axis; all values where none is given.
+            keepdim: whether the axis stays with length 1.
+            interpolation: linear, lower, higher, midpoint or nearest.
+
+        >>> gt.quantile(gt.tensor([1.0, 2.0, 3.0]), 0.25)
+        tensor(1.5000, dtype=float32)
+        """
+    def rad2deg(input: Tensor) -> Tensor:
+        """Convert radians to degrees: x * 180 / pi.
+
+        >>> gt.rad2deg(gt.tensor([0.5]))
+        tensor([28.6479], dtype=gt.float32)
+        """
+    def rad2deg_(input: Tensor) -> Tensor:
+        """In place: Convert radians to degrees: x * 180 / pi.
+
+        >>> gt.rad2deg(gt.tensor([0.5]))
+        tensor([28.6479], dtype=gt.float32)
+        """
+    def random_(self: Tensor, from_: _int = 0, to: _int | None = None, *, generator: Any = None) -> Tensor:
+        """Draw whole numbers from a limit up to but without another; `random_(to)` starts at 0.
+
+        Without limits, all that the dtype has from 0 on; for floats, up to where they have gaps.
+
+        >>> gt.zeros(2).random_(3, 4)
+        tensor([3., 3.], dtype=gt.float32)
+        """
+    def ravel(input: Tensor) -> Tensor:
+        """Give all values along one axis, in row-major order.
+
+        >>> gt.ravel(gt.ones(2, 2)).shape
+        (4,)
+        """
+    def reciprocal(input: Tensor) -> Tensor:
+        """Give 1 / x.
+
+        >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
+        tensor([0.5000, 0.2500], dtype=gt.float32)
+        """
+    def reciprocal_(input: Tensor) -> Tensor:
+        """In place: Give 1 / x.
+
+        >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
+        tensor([0.5000, 0.2500], dtype=gt.float32)
+        """
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns
         takes the gradient's place.
         """
     def relu(self) -> Tensor:
-        """max(x, 0)"""
+        """Max(x, 0)."""
     def relu_(self) -> Tensor:
         """In place: max(x, 0)"""
     def remainder(self, other: _TensorLike) -> Tensor:
-        """a - b * floor(a / b): the sign is b's"""
+        """a - b * floor(a / b): the sign is b's.
+
+        Args:
+            other: a tensor or a number
+        """
+    def remainder_(self, other: _TensorLike) -> Tensor:
+        """In place: a - b * floor(a / b): the sign is b's
+
+        Args:
+            other: a tensor or a number
+        """
+    def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
+
+        >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+        tensor([[0.6, 0.8],
+                [0.3, 0.4]], dtype=float32)
+        """
+    def renorm_(input: Tensor, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """In place: Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
+
+        >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+        tensor([[0.6, 0.8],
+                [0.3, 0.4]], dtype=float32)
+        """
+    def repeat(input: Tensor, *repeats: _int | Sequence[_int]) -> Tensor:
+        """Repeat the whole tensor along each axis; axes beyond its own come in front.
+
+        >>> gt.arange(2).repeat(2, 2)
+        tensor([[0, 1, 0, 1],
+                [0, 1, 0, 1]], dtype=int64)
+        """
+    def repeat_interleave(input: Tensor, repeats: _int | Tensor | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+        """Repeat each value, or each slice along an axis, right behind itself.
+
+        Args:
+            input: the tensor; if it stands alone, how often each of the numbers 0, 1, ... is repeated.
+            repeats: how often, in all or for each slice. A tensor is fetched, unless `output_size`
+                is given, since the shape of the result depends on it.
+            dim: the axis; all values along one axis where none is given.
+            output_size: the length of the axis in the result, the sum of the repeats.
+
+        >>> gt.repeat_interleave(gt.arange(3), 2)
+        tensor([0, 0, 1, 1, 2, 2], dtype=int64)
+        """
     @property
     def requires_grad(self) -> _bool:
         """Whether operations on it are recorded for gradients."""
@@ -472,93 +2330,645 @@ class Tensor:
     def requires_grad(self, value: _bool) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor:
         """Says whether operations on it are recorded; floats only."""
-    def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """the same values in row-major order under another shape"""
+    def reshape(input: Tensor, *shape: _int | Sequence[_int]) -> Tensor:
+        """Give the same values, in row-major order, another shape; one length may be -1.
+
+        >>> gt.reshape(gt.arange(4), (2, -1))
+        tensor([[0, 1],
+                [2, 3]], dtype=int64)
+        """
+    def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+        """Give the same values the shape of another tensor.
+
+        >>> gt.arange(4).reshape_as(gt.ones(2, 2))
+        tensor([[0, 1],
+                [2, 3]], dtype=int64)
+        """
+    def resize_(input: Tensor, *size: _int | Sequence[_int], memory_format: Any = None) -> Tensor:
+        """Give the tensor another shape, in place: the first values stay, what is new is zero.
+
+        >>> gt.ones(3).resize_(1, 3)
+        tensor([[1., 1., 1.]], dtype=float32)
+        """
+    def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+        """Give the tensor the shape of another one, in place: the first values stay.
+
+        >>> gt.ones(3).resize_as_(gt.ones(1, 3))
+        tensor([[1., 1., 1.]], dtype=float32)
+        """
     def retain_grad(self) -> None:
         """Keeps the gradient in `grad`, though this tensor is no leaf."""
-    def round(self) -> Tensor:
-        """the nearest whole number, halves to even"""
-    def round_(self) -> Tensor:
-        """In place: the nearest whole number, halves to even"""
+    def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
+        """Shift the values along axes; what leaves at the end comes in at the start.
+
+        Without axes, all values in row-major order are shifted.
+
+        >>> gt.roll(gt.arange(4), 1)
+        tensor([3, 0, 1, 2], dtype=int64)
+        """
+    def rot90(input: Tensor, k: _int = 1, dims: Any = ...) -> Tensor:
+        """Rotate by k times 90 degrees in the plane of two axes, from the first to the second.
+
+        >>> gt.rot90(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[2., 4.],
+                [1., 3.]], dtype=float32)
+        """
+    def round(input: Tensor, *, decimals: _int = 0) -> Tensor:
+        """Round to the nearest number with that many decimals, halves to even.
+
+        Args:
+            input: the tensor.
+            decimals: how many decimal places stay; -2 rounds to hundreds.
+
+        >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
+        tensor([0.5000, 1.3000], dtype=gt.float32)
+        """
+    def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
+        """In place: Round to the nearest number with that many decimals, halves to even.
+
+        Args:
+            input: the tensor.
+            decimals: how many decimal places stay; -2 rounds to hundreds.
+
+        >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
+        tensor([0.5000, 1.3000], dtype=gt.float32)
+        """
     def rsqrt(self) -> Tensor:
-        """1 / sqrt(x)"""
+        """1 / sqrt(x)."""
     def rsqrt_(self) -> Tensor:
         """In place: 1 / sqrt(x)"""
-    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """Adds `src[i][j]` to `x[index[i][j]][j]` (for dim 0), wherever there is an index."""
-    def scatter_add_(self, dim: _int | Sequence[_int] | None, index: Tensor, src: Tensor) -> Tensor:
-        """In place: values added at an index along an axis: `x[index[i][j]][j] += source[i][j]` for axis 0"""
+    def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: str | None = None) -> Tensor:
+        """Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
+
+        Args:
+            input: the tensor.
+            dim: the axis that the index names places of.
+            index: int64 or int32; of several that are the same the last counts.
+            src: the values, at least as long as the index along each axis.
+            value: a number instead of `src`.
+            reduce: "add" or "multiply" to do so instead of replacing.
+
+        >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
+        tensor([2., 0., 1.], dtype=float32)
+        """
+    def scatter_(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: str | None = None) -> Tensor:
+        """In place: Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
+
+        Args:
+            input: the tensor.
+            dim: the axis that the index names places of.
+            index: int64 or int32; of several that are the same the last counts.
+            src: the values, at least as long as the index along each axis.
+            value: a number instead of `src`.
+            reduce: "add" or "multiply" to do so instead of replacing.
+
+        >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
+        tensor([2., 0., 1.], dtype=float32)
+        """
+    def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """Add values at an index along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
+
+        Where the index is shorter than `src`, the rest of `src` is not used.
+
+        >>> gt.scatter_add(gt.zeros(3), 0, gt.tensor([0, 2, 2], dtype=gt.int64), gt.ones(3))
+        tensor([1., 0., 2.], dtype=float32)
+        """
+    def scatter_add_(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """In place: Add values at an index along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
+
+        Where the index is shorter than `src`, the rest of `src` is not used.
+
+        >>> gt.scatter_add(gt.zeros(3), 0, gt.tensor([0, 2, 2], dtype=gt.int64), gt.ones(3))
+        tensor([1., 0., 2.], dtype=float32)
+        """
+    def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """Combine all values that an index along an axis sends to the same place.
+
+        Args:
+            input: the tensor.
+            dim: the axis that the index names places of.
+            index: int64 or int32.
+            src: the values, at least as long as the index along each axis.
+            reduce: "sum", "prod", "mean", "amax" or "amin".
+            include_self: whether the tensor's own value counts where there are others.
+
+        >>> index = gt.tensor([0, 0], dtype=gt.int64)
+        >>> gt.scatter_reduce(gt.zeros(2), 0, index, gt.tensor([3.0, 5.0]), "amax")
+        tensor([5., 0.], dtype=float32)
+        """
+    def scatter_reduce_(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """In place: Combine all values that an index along an axis sends to the same place.
+
+        Args:
+            input: the tensor.
+            dim: the axis that the index names places of.
+            index: int64 or int32.
+            src: the values, at least as long as the index along each axis.
+            reduce: "sum", "prod", "mean", "amax" or "amin".
+            include_self: whether the tensor's own value counts where there are others.
+
+        >>> index = gt.tensor([0, 0], dtype=gt.int64)
+        >>> gt.scatter_reduce(gt.zeros(2), 0, index, gt.tensor([3.0, 5.0]), "amax")
+        tensor([5., 0.], dtype=float32)
+        """
+    def select(input: Tensor, dim: _int, index: _int | Tensor) -> Tensor:
+        """Give a view of one slice along an axis, which the result does not have.
+
+        An index in a tensor stays where it is, and the slice is a copy.
+
+        >>> gt.select(gt.arange(4).reshape(2, 2), 1, 0)
+        tensor([0, 2], dtype=int64)
+        """
+    def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """Replace one slice along an axis.
+
+        >>> gt.select_scatter(gt.zeros(2, 2), gt.ones(2), 0, 1)
+        tensor([[0., 0.],
+                [1., 1.]], dtype=float32)
+        """
+    def sgn(input: Tensor) -> Tensor:
+        """Give the sign: -1, 0 or 1.
+
+        >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.], dtype=gt.float32)
+        """
+    def sgn_(input: Tensor) -> Tensor:
+        """In place: Give the sign: -1, 0 or 1.
+
+        >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.], dtype=gt.float32)
+        """
     @property
     def shape(self) -> tuple[_int, ...]:
         """The length of each axis."""
+    def short(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as int16; the tensor itself if it has that dtype."""
     def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(-x))"""
+        """1 / (1 + exp(-x))."""
     def sigmoid_(self) -> Tensor:
         """In place: 1 / (1 + exp(-x))"""
     def sign(self) -> Tensor:
-        """-1, 0 or 1"""
+        """-1, 0 or 1."""
     def sign_(self) -> Tensor:
         """In place: -1, 0 or 1"""
+    def signbit(self) -> Tensor:
+        """Whether the sign bit is set: for numbers below 0 and for -0.0."""
     def silu(self) -> Tensor:
-        """x sigmoid(x)"""
+        """x sigmoid(x)."""
+    def silu_(self) -> Tensor:
+        """In place: x sigmoid(x)"""
     def sin(self) -> Tensor:
-        """sine of radians"""
+        """Sine of radians."""
     def sin_(self) -> Tensor:
         """In place: sine of radians"""
+    def sinc(input: Tensor) -> Tensor:
+        """Give sin(pi x) / (pi x), and 1 at 0.
+
+        >>> gt.sinc(gt.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366], dtype=gt.float32)
+        """
+    def sinc_(input: Tensor) -> Tensor:
+        """In place: Give sin(pi x) / (pi x), and 1 at 0.
+
+        >>> gt.sinc(gt.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366], dtype=gt.float32)
+        """
+    def sinh(self) -> Tensor:
+        """Hyperbolic sine: (exp(x) - exp(-x)) / 2."""
+    def sinh_(self) -> Tensor:
+        """In place: hyperbolic sine: (exp(x) - exp(-x)) / 2"""
     def size(self, dim: _int | None = None) -> Any:
         """The shape, or the length of one axis."""
-    def softmax(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-        """exp(x) over its sum along an axis"""
-    def softplus(self) -> Tensor:
-        """log(1 + exp(x)), without overflow"""
-    def split(self, split_size: _int | Sequence[_int], dim: _int | None = None, *, axis: _int | None = None) -> list[Tensor]:
-        """Parts of one length, or of the lengths in a list, along an axis."""
+    def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """Replace the slices from `start` to `end` along an axis.
+
+        >>> gt.slice_scatter(gt.zeros(4), gt.ones(2), step=2)
+        tensor([1., 0., 1., 0.], dtype=float32)
+        """
+    def softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Give exp(x) over its sum along an axis.
+
+        >>> gt.softmax(gt.tensor([0.0, 0.0]), dim=0)
+        tensor([0.5, 0.5], dtype=float32)
+        """
+    def softplus(input: Tensor, beta: _float = 1, threshold: _float = 20) -> Tensor:
+        """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
+
+        >>> gt.softplus(gt.tensor([0.0]))
+        tensor([0.6931], dtype=gt.float32)
+        """
+    def softplus_(input: Tensor, beta: _float = 1, threshold: _float = 20) -> Tensor:
+        """In place: Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
+
+        >>> gt.softplus(gt.tensor([0.0]))
+        tensor([0.6931], dtype=gt.float32)
+        """
+    def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Any:
+        """Put the values along an axis in order; NaN counts as the largest.
+
+        Equal values stay in their order, whether or not `stable` asks for it.
+
+        >>> gt.sort(gt.tensor([3.0, 1.0, 2.0])).indices
+        tensor([1, 2, 0], dtype=int64)
+        """
+    def split(self: Tensor, split_size: _int | _int | Sequence[_int], dim: _int = 0) -> Any:
+        """Split along an axis into parts of one length, the last perhaps shorter, or of given lengths.
+
+        >>> gt.arange(5).split([1, 4])
+        (tensor([0], dtype=int64), tensor([1, 2, 3, 4], dtype=int64))
+        """
+    def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0) -> Any:
+        """Split along an axis into parts of given lengths, which add up to the axis.
+
+        >>> gt.split_with_sizes(gt.arange(3), [1, 2])
+        (tensor([0], dtype=int64), tensor([1, 2], dtype=int64))
+        """
     def sqrt(self) -> Tensor:
-        """square root"""
+        """Square root."""
     def sqrt_(self) -> Tensor:
         """In place: square root"""
-    def square(self) -> Tensor:
-        """x * x"""
-    def squeeze(self, axis: _int | Sequence[_int] | None = None, *, dim: _int | Sequence[_int] | None = None) -> Tensor:
-        """Without axes of length 1: all of them, or those that are given."""
-    def std(self, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
-        """the square root of the variance"""
-    def sub(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
-        """self - alpha * other."""
-    def sub_(self, other: _TensorLike, *, alpha: _Number | None = None) -> Tensor:
-        """Becomes self - alpha * other."""
-    def sum(self, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False, *, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-        """the sum; int64 for bool and integers"""
-    def t(self) -> Tensor:
-        """A matrix with its axes exchanged."""
+    def square(input: Tensor) -> Tensor:
+        """Multiply each value with itself; bool counts as a number.
+
+        >>> gt.square(gt.tensor([3.0]))
+        tensor([9.], dtype=gt.float32)
+        """
+    def square_(input: Tensor) -> Tensor:
+        """In place: Multiply each value with itself; bool counts as a number.
+
+        >>> gt.square(gt.tensor([3.0]))
+        tensor([9.], dtype=gt.float32)
+        """
+    def squeeze(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
+        """Leave out axes of length 1: all of them, or those that are named.
+
+        >>> gt.squeeze(gt.ones(1, 2, 1)).shape
+        (2,)
+        """
+    def squeeze_(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
+        """In place: Leave out axes of length 1: all of them, or those that are named.
+
+        >>> gt.squeeze(gt.ones(1, 2, 1)).shape
+        (2,)
+        """
+    def std(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
+        """Give the standard deviation over axes: the root of the variance; parameters as for `var`.
+
+        >>> gt.std(gt.tensor([1.0, 3.0]), correction=0)
+        tensor(1., dtype=float32)
+        """
+    def storage_offset(self) -> _int:
+        """The place of the first element in the memory that is shared."""
+    def stride(self, dim: _int | Sequence[_int] | None = None) -> Any:
+        """How many elements apart neighbours along each axis, or along one, lie in memory."""
+    def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+        """Subtract: `input - alpha * other`, broadcast.
+
+        >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
+        tensor([0., 1.], dtype=gt.float32)
+        """
+    def sub_(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+        """In place: Subtract: `input - alpha * other`, broadcast.
+
+        >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
+        tensor([0., 1.], dtype=gt.float32)
+        """
+    def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+        """Subtract: `input - alpha * other`, broadcast.
+
+        >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
+        tensor([0., 1.], dtype=gt.float32)
+        """
+    def subtract_(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+        """In place: Subtract: `input - alpha * other`, broadcast.
+
+        >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
+        tensor([0., 1.], dtype=gt.float32)
+        """
+    def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """Add up the values over axes, or over all; int64 for bool and integers.
+
+        Args:
+            input: the tensor.
+            dim: the axis, or axes, that are summed over; all where none is given.
+            keepdim: whether these axes stay with length 1.
+            dtype: what the values are cast to first.
+
+        >>> gt.sum(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+        tensor([4., 6.], dtype=float32)
+        """
+    def sum_to_size(input: Tensor, *size: _int | Sequence[_int]) -> Tensor:
+        """Sum over the axes that broadcasting repeats: the reverse of `expand`.
+
+        >>> gt.ones(3, 2).sum_to_size(1, 2)
+        tensor([[3., 3.]], dtype=float32)
+        """
+    def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
+        """Exchange two axes: the same as `transpose`.
+
+        >>> gt.swapaxes(gt.ones(2, 3), 0, 1).shape
+        (3, 2)
+        """
+    def swapaxes_(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
+        """In place: Exchange two axes: the same as `transpose`.
+
+        >>> gt.swapaxes(gt.ones(2, 3), 0, 1).shape
+        (3, 2)
+        """
+    def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+        """Exchange two axes: the same as `transpose`.
+
+        >>> gt.swapdims(gt.ones(2, 3), 0, 1).shape
+        (3, 2)
+        """
+    def swapdims_(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+        """In place: Exchange two axes: the same as `transpose`.
+
+        >>> gt.swapdims(gt.ones(2, 3), 0, 1).shape
+        (3, 2)
+        """
+    def t(input: Tensor) -> Tensor:
+        """Exchange the rows and columns of a matrix; a vector or number stays as it is.
+
+        >>> gt.t(gt.ones(2, 3)).shape
+        (3, 2)
+        """
+    def t_(input: Tensor) -> Tensor:
+        """In place: Exchange the rows and columns of a matrix; a vector or number stays as it is.
+
+        >>> gt.t(gt.ones(2, 3)).shape
+        (3, 2)
+        """
+    def take(input: Tensor, index: Tensor) -> Tensor:
+        """Take values at places among all values, in row-major order.
+
+        >>> gt.take(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([0, -1], dtype=gt.int64))
+        tensor([1., 4.], dtype=float32)
+        """
+    def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None) -> Tensor:
+        """Take values at an index along an axis; the other axes broadcast. As `argsort` gives it.
+
+        Args:
+            input: the tensor.
+            indices: int64 or int32.
+            dim: the axis; all values in row-major order where none is given.
+
+        >>> gt.take_along_dim(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([[1]], dtype=gt.int64), 1)
+        tensor([[2.],
+                [4.]], dtype=float32)
+        """
+    def tan(self) -> Tensor:
+        """Tangent of radians."""
+    def tan_(self) -> Tensor:
+        """In place: tangent of radians"""
     def tanh(self) -> Tensor:
-        """hyperbolic tangent"""
+        """Hyperbolic tangent."""
     def tanh_(self) -> Tensor:
         """In place: hyperbolic tangent"""
-    def to(self, dtype: _DTypeLike) -> Tensor:
-        """The values in another dtype."""
+    def tensor_split(input: Tensor, indices_or_sections: _int | _int | Sequence[_int] | Tensor, dim: _int = 0) -> Any:
+        """Split along an axis before each index, or into so many parts, the first ones perhaps longer.
+
+        Indices in a tensor are fetched: the shapes of the parts depend on them.
+
+        >>> gt.tensor_split(gt.arange(5), 2)
+        (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+        """
+    def tile(input: Tensor, *dims: _int | Sequence[_int]) -> Tensor:
+        """Repeat the whole tensor along its last axes; axes beyond its own come in front.
+
+        >>> gt.tile(gt.arange(2), (2,))
+        tensor([0, 1, 0, 1], dtype=int64)
+        """
+    def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Give the values in another dtype: that of `to(dtype)`, of `to(device, dtype)` or `to(other)`.
+
+        All tensors are on the cluster: a device is accepted, as in PyTorch's programs, and changes
+        nothing. Where the dtype is the tensor's own, the tensor itself is the result, unless `copy`.
+
+        >>> gt.ones(2).to(gt.int64)
+        tensor([1, 1], dtype=int64)
+        """
     def tolist(self) -> Any:
         """The values as nested lists. Waits until they are computed."""
-    def transpose(self, dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
-        """Two axes exchanged; without arguments the last two, as `.mT`."""
+    def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Any:
+        """Give the k largest (or smallest) values along an axis and their places, always in order.
+
+        >>> gt.topk(gt.tensor([3.0, 1.0, 2.0]), 2).values
+        tensor([3., 2.], dtype=float32)
+        """
+    def trace(input: Tensor) -> Tensor:
+        """Add up the diagonal of a matrix.
+
+        >>> gt.trace(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(5., dtype=float32)
+        """
+    def transpose(input: Tensor, dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
+        """Exchange two axes; without arguments the last two, as `.mT`.
+
+        >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
+        (4, 3, 2)
+        """
+    def transpose_(input: Tensor, dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
+        """In place: Exchange two axes; without arguments the last two, as `.mT`.
+
+        >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
+        (4, 3, 2)
+        """
     def tril(self, diagonal: _int = 0) -> Tensor:
-        """the values on and below a diagonal of the last two axes, zeros above"""
+        """The values on and below a diagonal of the last two axes, zeros above.
+
+        Args:
+            diagonal: an int
+        """
+    def tril_(self, diagonal: _int = 0) -> Tensor:
+        """In place: the values on and below a diagonal of the last two axes, zeros above
+
+        Args:
+            diagonal: an int
+        """
     def triu(self, diagonal: _int = 0) -> Tensor:
-        """the values on and above a diagonal of the last two axes, zeros below"""
-    def unsqueeze(self, axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-        """With an axis of length 1 put in at a place."""
-    def var(self, axis: _int | Sequence[_int] | None = None, *, keepdims: _bool = False, dim: _int | Sequence[_int] | None = None, keepdim: _bool | None = None, correction: _int = 1, unbiased: _bool | None = None) -> Tensor:
-        """the variance: squared distances from the mean over (n - correction)"""
-    def view(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """The same as reshape: there are no views."""
-    def zero_(self) -> Tensor:
-        """Sets all elements to zero."""
+        """The values on and above a diagonal of the last two axes, zeros below.
+
+        Args:
+            diagonal: an int
+        """
+    def triu_(self, diagonal: _int = 0) -> Tensor:
+        """In place: the values on and above a diagonal of the last two axes, zeros below
+
+        Args:
+            diagonal: an int
+        """
+    def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+        >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.], dtype=gt.float32)
+        """
+    def true_divide_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
+        """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+
+        >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.], dtype=gt.float32)
+        """
+    def trunc(self) -> Tensor:
+        """The whole part: the next whole number towards zero."""
+    def trunc_(self) -> Tensor:
+        """In place: the whole part: the next whole number towards zero"""
+    def type_as(self: Tensor, other: Tensor) -> Tensor:
+        """Give the values in the dtype of another tensor.
+
+        >>> gt.ones(2).type_as(gt.zeros(1, dtype=gt.int64)).dtype
+        gt.int64
+        """
+    def unbind(input: Tensor, dim: _int = 0) -> Any:
+        """Give the slices along an axis, which they do not have.
+
+        >>> gt.unbind(gt.eye(2))
+        (tensor([1., 0.], dtype=float32), tensor([0., 1.], dtype=float32))
+        """
+    def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
+        """Split an axis into several; one of their lengths may be -1.
+
+        >>> gt.unflatten(gt.ones(6, 2), 0, (2, -1)).shape
+        (2, 3, 2)
+        """
+    def unfold(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor:
+        """Give all windows of a length along an axis, from one to the next `step` on, as a last axis.
+
+        A view if windows do not overlap and are all followed by `step - size` values, otherwise a copy.
+
+        >>> gt.arange(4).unfold(0, 2, 1)
+        tensor([[0, 1],
+                [1, 2],
+                [2, 3]], dtype=int64)
+        """
+    def uniform_(self: Tensor, from_: _float = 0, to: _float = 1, *, generator: Any = None) -> Tensor:
+        """Draw numbers from a limit up to but without another, all as likely.
+
+        >>> gt.zeros(2).uniform_(5, 6).floor()
+        tensor([5., 5.], dtype=gt.float32)
+        """
+    def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+        """Give each value that there is once, in order. Waits for where they are.
+
+        Args:
+            input: the tensor.
+            sorted: accepted; the values are always in order.
+            return_inverse: whether to say, too, where in the result each value is.
+            return_counts: whether to say, too, how often each value of the result is there.
+            dim: the axis whose slices are compared, by their first values, then their second ones, and
+                so on; all values one by one where none is given.
+
+        >>> gt.unique(gt.tensor([3.0, 1.0, 3.0]))
+        tensor([1., 3.], dtype=float32)
+        """
+    def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+        """Leave out values that are equal to the one before. Waits for where they are.
+
+        Args:
+            input: the tensor.
+            return_inverse: whether to say, too, where in the result each value is.
+            return_counts: whether to say, too, how many each value of the result stands for.
+            dim: the axis whose slices are compared; all values along one axis where none is given.
+
+        >>> gt.unique_consecutive(gt.tensor([1.0, 1.0, 2.0, 1.0]))
+        tensor([1., 2., 1.], dtype=float32)
+        """
+    def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Any:
+        """Split along an axis into at most so many parts of one length, the last perhaps shorter.
+
+        >>> gt.chunk(gt.arange(5), 2)
+        (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+        """
+    def unsafe_split(tensor: Tensor, split_size: _int, dim: _int = 0) -> Any:
+        """Split along an axis into parts of one length: the same as `split`.
+
+        >>> gt.unsafe_split(gt.arange(3), 2)
+        (tensor([0, 1], dtype=int64), tensor([2], dtype=int64))
+        """
+    def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0) -> Any:
+        """Split along an axis into parts of given lengths, which add up to the axis.
+
+        >>> gt.split_with_sizes(gt.arange(3), [1, 2])
+        (tensor([0], dtype=int64), tensor([1, 2], dtype=int64))
+        """
+    def unsqueeze(input: Tensor, dim: _int) -> Tensor:
+        """Put an axis of length 1 in at a place.
+
+        >>> gt.unsqueeze(gt.ones(2), 0).shape
+        (1, 2)
+        """
+    def unsqueeze_(input: Tensor, dim: _int) -> Tensor:
+        """In place: Put an axis of length 1 in at a place.
+
+        >>> gt.unsqueeze(gt.ones(2), 0).shape
+        (1, 2)
+        """
+    def var(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
+        """Give the variance over axes: squared distances from the mean over `n - correction`.
+
+        Args:
+            input: a tensor of floats.
+            dim: the axis, or axes; all where none is given. `var(False)` is `var(unbiased=False)`.
+            unbiased: False for a correction of 0, True for 1.
+            keepdim: whether these axes stay with length 1.
+            correction: the degrees of freedom that are lost; 1 where nothing is said.
+
+        >>> gt.var(gt.tensor([1.0, 3.0]))
+        tensor(2., dtype=float32)
+        """
+    def vdot(input: Tensor, other: Tensor) -> Tensor:
+        """Multiply two vectors, the first conjugated: for real numbers the same as `dot`.
+
+        >>> gt.vdot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
+        tensor(11., dtype=float32)
+        """
+    def view(input: Tensor, *size: _int | Sequence[_int] | _DTypeLike) -> Tensor:
+        """Give the same elements, in the same memory, another shape; one length may be -1.
+
+        What is transposed, say, has no such view: `reshape` copies then. A dtype, which for PyTorch
+        means the same bits as other numbers, may only be the tensor's own.
+
+        >>> gt.arange(4).view(2, -1)
+        tensor([[0, 1],
+                [2, 3]], dtype=int64)
+        """
+    def view_as(input: Tensor, other: Tensor) -> Tensor:
+        """Give the same elements, in the same memory, the shape of another tensor.
+
+        >>> gt.arange(4).view_as(gt.ones(2, 2)).shape
+        (2, 2)
+        """
+    def vsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
+        """Split the rows before each index or into so many equal parts.
+
+        >>> gt.vsplit(gt.eye(2), 2)[1]
+        tensor([[0., 1.]], dtype=float32)
+        """
+    def where(self: Tensor, condition: Tensor, other: Tensor | _Number) -> Tensor:
+        """Take the tensor's values where a condition is True and `other` elsewhere."""
+    def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
+        """Give x log y, and 0 where x is 0, whatever y is.
+
+        >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
+        tensor([0., 0.], dtype=gt.float32)
+        """
+    def xlogy_(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
+        """In place: Give x log y, and 0 where x is 0, whatever y is.
+
+        >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
+        tensor([0., 0.], dtype=gt.float32)
+        """
+    def zero_(input: Tensor) -> Tensor:
+        """Set all values to zero, in place.
+
+        >>> gt.ones(2).zero_()
+        tensor([0., 0.], dtype=float32)
+        """
 
 def after_fork_in_child() -> None: ...
 def after_fork_in_parent() -> None: ...
-def apply(name: str, operands: Sequence[Any], **attributes: Any) -> Tensor:
-    """Issues one operation by its name, in the session of its first tensor."""
-def arange(start: _Number, end: _Number | None = None, step: _Number | None = None, dtype: _DTypeLike | None = None) -> Tensor:
+def arange(start: _TensorLike, end: _Number | None = None, step: _TensorLike | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
 def arange_beside(other: Tensor, n: _int) -> Tensor:
     """Whole numbers from 0 up to but without `n`, in the session of another tensor."""
@@ -619,7 +3029,7 @@ def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tens
     """Ones on the diagonal of n x m, zeros elsewhere."""
 def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
     """A tensor with the values and dtype of a NumPy array."""
-def full(shape: _int | Sequence[_int], fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+def full(shape: _int | Sequence[_int], fill_value: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of a shape filled with one number."""
 def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of one number, of the shape and dtype of another."""
@@ -644,7 +3054,7 @@ def grad(output: Tensor, inputs: Sequence[Tensor], gradient: Tensor | None = Non
     """The gradients of `output` with respect to `inputs`; None for one it does not depend on."""
 def is_grad_enabled() -> _bool:
     """Whether operations on this thread are recorded for gradients."""
-def linspace(start: _Number, end: _Number, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
+def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
     """`steps` numbers evenly from start to end, both included."""
 def make_key(role: str | None = None, of: str | None = None) -> str:
     """A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one."""
@@ -673,7 +3083,7 @@ def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, require
     """Random numbers from 0 up to 1."""
 def rand_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers from 0 up to 1, of the shape and dtype of another."""
-def randint(*args: Any, size: _int | Sequence[_int] | None = None, dtype: _DTypeLike | None = None) -> Tensor:
+def randint(*args: Any, size: Sequence[_int] | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`."""
 def randint_like(other: _TensorLike, low: _int, high: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Random whole numbers from low up to but without high, of the shape of another."""

@@ -1,6 +1,5 @@
 """Plans for tests, and values on their way into and out of engines."""
 
-import gt
 import numpy as np
 from gt.engines.engine import Engine, Meta, Plan, Step
 from samples import OPERATIONS, apply, inputs, to_gt
@@ -94,7 +93,9 @@ class Builder:
 def one_step(operation: str, *given, output: Meta, **attributes) -> tuple[Builder, Plan]:
     """Plan a single step on all inputs."""
     builder = Builder(*given)
-    return builder, builder.plan(builder.first(operation, *range(len(given)), output=output, **attributes))
+    return builder, builder.plan(
+        builder.first(operation, *range(len(given)), output=output, **attributes)
+    )
 
 
 def reference(operation: str, operands, dtypes, attributes) -> tuple[Meta, np.ndarray]:

@@ -186,6 +186,12 @@ fn operations(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
         let operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
         dict.set_item("operands", operands.map(|of| of.name).collect::<Vec<_>>())?;
         dict.set_item("face", operation.face)?;
+        let kinds = PyDict::new(py);
+        for of in operation.parameters {
+            kinds.set_item(of.name, format!("{:?}", of.kind))?;
+        }
+        dict.set_item("kinds", kinds)?;
+        dict.set_item("underived", operation.underived)?;
         dict.set_item("several", operation.further.is_some())?;
         let primitive = matches!(operation.body, gt::ir::operation::Body::Primitive);
         dict.set_item("primitive", primitive)?;

@@ -79,7 +79,7 @@ def _one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) 
     return step
 
 
-def converted(value: Any, dtype: str) -> jax.Array:
+def converted(value: Any, dtype: str) -> Any:
     """Give an array or a number in a dtype, by the rules of the cast operation."""
     if isinstance(value, tuple):
         return value  # its results are taken out of it, and converted, one by one
@@ -233,12 +233,11 @@ class JAXEngine(Engine):
 
         compute = native.computes(step, read, create)
         wanted = results[0] if len(results) == 1 else tuple(results)
-        numbers = [not isinstance(operand, Meta) for operand in operands]
 
         def call(*values: Any) -> Any:
             given = [
-                kind(value) if is_number else np.asarray(value)
-                for value, is_number, kind in zip(values, numbers, operands, strict=True)
+                kind(value) if isinstance(kind, type) else np.asarray(value)
+                for value, kind in zip(values, operands, strict=True)
             ]
             return compute(*given)
 

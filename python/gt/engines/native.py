@@ -40,4 +40,3 @@ def computes(step: Step, read: Callable[[Any], Any], create: Callable[..., Any])
         return tuple(tensors) if len(tensors) > 1 else tensors[0]
 
     return compute
-

@@ -35,7 +35,7 @@ def whole(x: np.ndarray) -> np.ndarray:
     return np.where(x >= high, np.iinfo("i8").max, np.where(x < low, np.iinfo("i8").min, inside))
 
 
-def converted(value: Any, dtype: str) -> np.ndarray:
+def converted(value: Any, dtype: str) -> Any:
     """Give an array or a number in a dtype, by the rules of the cast operation."""
     if isinstance(value, tuple):
         return value  # its results are taken out of it, and converted, one by one

@@ -50,7 +50,8 @@ def reshape(input: Tensor, shape: Size) -> Tensor:
 def view(input: Tensor, size: Size | DType) -> Tensor:
     """Give the same elements, in the same memory, another shape; one length may be -1.
 
-    What is transposed, say, has no such view: `reshape` copies then. A dtype, which for PyTorch means the same bits as other numbers, may only be the tensor's own.
+    What is transposed, say, has no such view: `reshape` copies then. A dtype, which for PyTorch
+    means the same bits as other numbers, may only be the tensor's own.
 
     >>> gt.arange(4).view(2, -1)
     tensor([[0, 1],

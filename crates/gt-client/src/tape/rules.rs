@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::function::given_up;
 use super::node::{Node, Record};
 use super::{BackwardOptions, lock};
-use crate::error::Result;
+use crate::error::{ClientError, Result};
 use crate::session::Session;
 use crate::signal::{self, Scope};
 use crate::tensor::Tensor;
@@ -22,6 +22,7 @@ impl Record {
         grads: &[Option<Tensor>],
         options: BackwardOptions,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
+        self.check_derived()?;
         let mut guard = lock(&self.saved);
         let Some(saved) = guard.as_ref() else {
             return Err(given_up(self.operation.name));
@@ -70,6 +71,22 @@ impl Record {
         };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
         Ok(signal::within(scope, || self.apply_rules(&mut graph, &saved)))
+    }
+
+    /// An error if a gradient is wanted that nobody has a formula for.
+    fn check_derived(&self) -> Result<()> {
+        let underived = |index: usize| self.operation.underived >> index & 1 == 1;
+        let wanted = self.parents.iter().enumerate();
+        let Some((index, _)) = wanted.filter(|(at, of)| of.is_some() && underived(*at)).next()
+        else {
+            return Ok(());
+        };
+        let operands = self.operation.parameters.iter().filter(|of| of.attribute().is_none());
+        let name = operands.map(|of| of.name).nth(index).unwrap_or("input");
+        Err(ClientError::usage(format!(
+            "{}: the derivative by '{name}' is not implemented\n  hint: detach() it",
+            self.operation.name
+        )))
     }
 
     fn apply_rules(&self, graph: &mut Recording, saved: &Saved) -> SmallVec<[(usize, Tensor); 3]> {

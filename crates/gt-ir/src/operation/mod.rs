@@ -121,6 +121,8 @@ pub struct Operation {
     /// are sharded as the first one is.
     pub further: Option<fn(&Call, Meta) -> Results>,
     pub gradient: Gradient,
+    /// The operands, as bits, by which nobody has written a derivative: asking for one is an error.
+    pub underived: u8,
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,
     pub body: Body,
@@ -147,6 +149,7 @@ impl Operation {
             infer: |_| unreachable!("every operation has its own rule"),
             further: None,
             gradient: Gradient::None,
+            underived: 0,
             saves: 0,
             body: Body::Primitive,
             sharding: sharding::whole,

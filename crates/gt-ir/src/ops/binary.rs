@@ -196,15 +196,15 @@ fn pow_exponent(g: &mut dyn Graph, s: &Saved) -> Var {
     g.select(flat, 0i64, product)
 }
 
-/// The gradient goes to the operand that was chosen; half to each where they are equal.
-fn to_chosen(g: &mut dyn Graph, s: &Saved, chosen: usize, other: usize) -> Var {
-    let output = s.output();
-    let is_chosen = g.eq(s.operand(chosen), output);
-    let is_other = g.eq(s.operand(other), output);
-    let tie = g.logical_and(is_chosen, is_other);
+/// The gradient goes to the operand that was chosen; half to each where they are equal, all to both
+/// where one is NaN.
+fn to_chosen(g: &mut dyn Graph, s: &Saved, chosen: usize, larger: bool) -> Var {
+    let (own, other) = (s.operand(chosen), s.operand(1 - chosen));
+    let loses = if larger { g.lt(own, other) } else { g.gt(own, other) };
+    let tie = g.eq(own, other);
     let half = g.mul(s.grad, 0.5);
-    let whole = g.mul(s.grad, is_chosen);
-    g.select(tie, half, whole)
+    let kept = g.select(tie, half, s.grad);
+    g.select(loses, 0i64, kept)
 }
 
 pub static MAXIMUM: Operation = Operation {
@@ -212,8 +212,8 @@ pub static MAXIMUM: Operation = Operation {
     name: "maximum",
     doc: "the larger of a and b; NaN where either is",
     infer: elementwise,
-    gradient: Each(&[|g, s| to_chosen(g, s, 0, 1), |g, s| to_chosen(g, s, 1, 0)]),
-    saves: FIRST | SECOND | OUTPUT,
+    gradient: Each(&[|g, s| to_chosen(g, s, 0, true), |g, s| to_chosen(g, s, 1, true)]),
+    saves: FIRST | SECOND,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
     ..BINARY
 };
@@ -223,8 +223,8 @@ pub static MINIMUM: Operation = Operation {
     name: "minimum",
     doc: "the smaller of a and b; NaN where either is",
     infer: elementwise,
-    gradient: Each(&[|g, s| to_chosen(g, s, 0, 1), |g, s| to_chosen(g, s, 1, 0)]),
-    saves: FIRST | SECOND | OUTPUT,
+    gradient: Each(&[|g, s| to_chosen(g, s, 0, false), |g, s| to_chosen(g, s, 1, false)]),
+    saves: FIRST | SECOND,
     samples: || binary(FLOATS, (-3.0, 3.0), (-3.0, 3.0)),
     ..BINARY
 };

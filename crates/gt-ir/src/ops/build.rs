@@ -73,6 +73,12 @@ impl dyn Graph + '_ {
         self.emit(&create::FULL, &[Operand::Scalar(value.into())], attributes)
     }
 
+    /// Zeros of another value's shape and dtype: the gradient of what is constant in between.
+    pub fn zeros_like(&mut self, a: Var) -> Var {
+        let meta = self.meta(a);
+        self.full(meta.shape, meta.dtype, 0i64)
+    }
+
     fn reduce(&mut self, operation: &'static Operation, a: Var, axes: &[i64], keep: bool) -> Var {
         let attributes = smallvec![Attribute::ints(axes), Attribute::Bool(keep)];
         self.emit(operation, &[a.into()], attributes)

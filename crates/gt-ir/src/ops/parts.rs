@@ -9,7 +9,7 @@ use crate::operation::Gradient::Each;
 use crate::operation::{Call, FIRST, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face};
 
 /// Not differentiable, or constant: the gradient is 0.
-const FLAT: crate::operation::Gradient = Each(&[|g, s| g.mul(s.grad, 0.0)]);
+const FLAT: crate::operation::Gradient = Each(&[|g, s| g.zeros_like(s.grad)]);
 
 pub static TRUNC: Operation = Operation {
     id: 126,
@@ -63,7 +63,7 @@ pub static COPYSIGN: Operation = Operation {
             let sign = g.select(is_zero, 0.0, ratio);
             g.mul(s.grad, sign)
         },
-        |g, s| g.mul(s.grad, 0.0),
+        |g, s| g.zeros_like(s.grad),
     ]),
     saves: FIRST | OUTPUT,
     samples: || binary(FLOATS, (0.5, 3.0), (0.5, 2.0)),
@@ -75,6 +75,7 @@ pub static NEXTAFTER: Operation = Operation {
     name: "nextafter",
     doc: "the next float after input in the direction of other",
     infer: number,
+    gradient: Each(&[|_, s| s.grad, |g, s| g.zeros_like(s.grad)]),
     samples: || binary(&[DType::F32, DType::F64], (0.5, 3.0), (0.5, 2.0)),
     ..BINARY
 };

@@ -213,6 +213,12 @@ pub static BESSEL_J0: Operation = Operation {
     id: 161,
     name: "bessel_j0",
     doc: "the Bessel function of the first kind of order 0",
+    gradient: Each(&[|g, s| {
+        let other = g.call(&BESSEL_J1, &[s.operand(0)]);
+        let slope = g.neg(other);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -221,6 +227,8 @@ pub static BESSEL_J1: Operation = Operation {
     id: 162,
     name: "bessel_j1",
     doc: "the Bessel function of the first kind of order 1",
+    gradient: Each(&[|g, s| of_order_1(g, s, &BESSEL_J0, 1.0, 0.5)]),
+    saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -229,6 +237,12 @@ pub static BESSEL_Y0: Operation = Operation {
     id: 163,
     name: "bessel_y0",
     doc: "the Bessel function of the second kind of order 0",
+    gradient: Each(&[|g, s| {
+        let other = g.call(&BESSEL_Y1, &[s.operand(0)]);
+        let slope = g.neg(other);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -237,6 +251,8 @@ pub static BESSEL_Y1: Operation = Operation {
     id: 164,
     name: "bessel_y1",
     doc: "the Bessel function of the second kind of order 1",
+    gradient: Each(&[|g, s| of_order_1(g, s, &BESSEL_Y0, 1.0, f64::INFINITY)]),
+    saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -245,6 +261,12 @@ pub static MODIFIED_BESSEL_K0: Operation = Operation {
     id: 165,
     name: "modified_bessel_k0",
     doc: "the modified Bessel function of the second kind of order 0",
+    gradient: Each(&[|g, s| {
+        let other = g.call(&MODIFIED_BESSEL_K1, &[s.operand(0)]);
+        let slope = g.neg(other);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -253,6 +275,8 @@ pub static MODIFIED_BESSEL_K1: Operation = Operation {
     id: 166,
     name: "modified_bessel_k1",
     doc: "the modified Bessel function of the second kind of order 1",
+    gradient: Each(&[|g, s| of_order_1(g, s, &MODIFIED_BESSEL_K0, -1.0, f64::NEG_INFINITY)]),
+    saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -276,7 +300,12 @@ pub static SCALED_MODIFIED_BESSEL_K1: Operation = Operation {
 pub static MODIFIED_BESSEL_I0: Operation = Operation {
     id: 169,
     name: "modified_bessel_i0",
-    doc: "the modified Bessel function of the first kind of order 0, without a gradient",
+    doc: "the modified Bessel function of the first kind of order 0",
+    gradient: Each(&[|g, s| {
+        let slope = g.call(&MODIFIED_BESSEL_I1, &[s.operand(0)]);
+        scaled(g, s, slope)
+    }]),
+    saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -284,7 +313,9 @@ pub static MODIFIED_BESSEL_I0: Operation = Operation {
 pub static MODIFIED_BESSEL_I1: Operation = Operation {
     id: 170,
     name: "modified_bessel_i1",
-    doc: "the modified Bessel function of the first kind of order 1, without a gradient",
+    doc: "the modified Bessel function of the first kind of order 1",
+    gradient: Each(&[|g, s| of_order_1(g, s, &MODIFIED_BESSEL_I0, 1.0, 0.5)]),
+    saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
@@ -304,6 +335,23 @@ pub static AIRY_AI: Operation = Operation {
     samples: || unary(MIXED, 0.5, 4.0),
     ..RARE
 };
+
+/// The slope of a function of order 1: its fellow of order 0, with a sign, less out / x.
+fn of_order_1(
+    g: &mut dyn Graph,
+    s: &Saved,
+    fellow: &'static Operation,
+    sign: f64,
+    at_zero: f64,
+) -> Var {
+    let zeroth = g.call(fellow, &[s.operand(0)]);
+    let zeroth = g.mul(zeroth, sign);
+    let share = g.div(s.output(), s.operand(0));
+    let slope = g.sub(zeroth, share);
+    let is_zero = g.eq(s.operand(0), 0.0);
+    let slope = g.select(is_zero, at_zero, slope);
+    scaled(g, s, slope)
+}
 
 /// Of two floats.
 const PAIR: Operation = Operation {
@@ -338,6 +386,7 @@ pub static IGAMMA: Operation = Operation {
     name: "igamma",
     doc: "the lower incomplete gamma function of (input, other), as a share of gamma(input)",
     aliases: &["gammainc"],
+    underived: FIRST,
     gradient: Each(&[NO_GRADIENT, with_x]),
     samples: || binary(FLOATS, (0.5, 3.0), (0.5, 3.0)),
     ..PAIR
@@ -348,6 +397,7 @@ pub static IGAMMAC: Operation = Operation {
     name: "igammac",
     doc: "the upper incomplete gamma function of (input, other), as a share of gamma(input)",
     aliases: &["gammaincc"],
+    underived: FIRST,
     gradient: Each(&[NO_GRADIENT, |g, s| {
         let grad = with_x(g, s);
         g.neg(grad)
@@ -361,6 +411,7 @@ pub static ZETA: Operation = Operation {
     name: "zeta",
     doc: "the Hurwitz zeta function: the sum of (k + other)^-input over k from 0 on",
     face: face::SPECIAL,
+    underived: FIRST,
     gradient: Each(&[NO_GRADIENT, |g, s| {
         // -input zeta(input + 1, other)
         let next = g.add(s.operand(0), 1.0);

@@ -60,18 +60,19 @@ pub static CLAMP: Operation = Operation {
     infer: elementwise,
     gradient: Each(&[
         |g, s| {
-            let above = g.ge(s.operand(0), s.operand(1));
-            let below = g.le(s.operand(0), s.operand(2));
+            // At a limit the gradient is 0, as in PyTorch.
+            let above = g.gt(s.operand(0), s.operand(1));
+            let below = g.lt(s.operand(0), s.operand(2));
             let inside = g.logical_and(above, below);
-            g.mul(s.grad, inside)
+            g.select(inside, s.grad, 0i64)
         },
         |g, s| {
             let below = g.lt(s.operand(0), s.operand(1));
-            g.mul(s.grad, below)
+            g.select(below, s.grad, 0i64)
         },
         |g, s| {
             let above = g.gt(s.operand(0), s.operand(2));
-            g.mul(s.grad, above)
+            g.select(above, s.grad, 0i64)
         },
     ]),
     saves: FIRST | SECOND | THIRD,

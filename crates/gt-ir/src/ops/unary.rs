@@ -109,7 +109,7 @@ pub static SIGN: Operation = Operation {
     name: "sign",
     doc: "-1, 0 or 1",
     infer: not_bool,
-    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
     ..UNARY
 };
@@ -277,8 +277,8 @@ pub static RELU: Operation = Operation {
     doc: "max(x, 0)",
     infer: not_bool,
     gradient: Each(&[|g, s| {
-        let positive = g.gt(s.output(), 0i64);
-        g.mul(s.grad, positive)
+        let off = g.le(s.output(), 0i64);
+        g.select(off, 0i64, s.grad)
     }]),
     saves: OUTPUT,
     samples: || unary(NUMBERS, -3.0, 3.0),
@@ -292,7 +292,7 @@ pub static FLOOR: Operation = Operation {
     name: "floor",
     doc: "the next whole number below",
     infer: not_bool,
-    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
     ..UNARY
 };
@@ -302,7 +302,7 @@ pub static CEIL: Operation = Operation {
     name: "ceil",
     doc: "the next whole number above",
     infer: not_bool,
-    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
     ..UNARY
 };
@@ -312,7 +312,7 @@ pub static ROUND: Operation = Operation {
     name: "round",
     doc: "the nearest whole number, halves to even",
     infer: not_bool,
-    gradient: Each(&[|g, s| g.mul(s.grad, 0.0)]),
+    gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
     ..UNARY
 };

@@ -6,6 +6,7 @@ and compiled.
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -254,7 +255,7 @@ def wrap_index(index: Tensor, length: int) -> Tensor:
     return torch.where(fine, torch.where(index < 0, index + length, index), 0)
 
 
-LOWERINGS: dict[str, Callable[..., Tensor]] = {
+LOWERINGS: dict[str, Callable[..., Any]] = {
     "full": full,
     "arange": arange,
     "linspace": linspace,
@@ -353,13 +354,13 @@ LOWERINGS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def namesake(name: str) -> Callable[..., Tensor] | None:
+def namesake(name: str) -> Callable[..., Any] | None:
     """Give PyTorch's operation of the same name; None if there is none."""
     function = getattr(torch, name, None) or getattr(torch.special, name, None)
     if function is None or name not in OPERANDS:
         return None
 
-    def call(*operands: Tensor, **attributes: object) -> Tensor:
+    def call(*operands: Tensor, **attributes: object) -> Any:
         return function(**dict(zip(OPERANDS[name], operands, strict=True)), **attributes)
 
     return call
