@@ -150,6 +150,7 @@ REFERENCE = {
     "std": spread(np.std),
     "any": reduction(np.any),
     "all": reduction(np.all),
+    "logcumsumexp": lambda x, dim: np.logaddexp.accumulate(x, dim) if x.ndim else x,
     "cumsum": lambda x, dim: np.cumsum(x, dim) if x.ndim else x,
     "matmul": np.matmul,
     "reshape": lambda x, shape: x.reshape(shape),

@@ -15,7 +15,11 @@ use crate::threads::Threads;
 use crate::uninit::Uninit;
 
 /// An index tensor, contiguous int64, all of whose entries are below `length`.
-pub fn index_below(threads: &mut Threads, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
+pub fn index_below(
+    threads: &mut Threads,
+    index: Tensor,
+    length: usize,
+) -> Result<Tensor, EngineError> {
     let index = cast::to(threads, index, DType::I64)?.contiguous()?;
     // As unsigned numbers the negative ones are beyond any length.
     match index.as_slice::<i64>().iter().find(|&&at| at as u64 >= length as u64) {

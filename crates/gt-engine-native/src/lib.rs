@@ -142,7 +142,9 @@ impl Engine for NativeEngine {
                 elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
             }
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
-            Some(Lowering::Several(_)) | None => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
+            Some(Lowering::Several(_)) | None => {
+                Err(EngineError::Other(format!("{} has no lowering", operation.name)))
+            }
         }
     }
 

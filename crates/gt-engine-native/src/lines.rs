@@ -58,7 +58,12 @@ impl Lines {
     }
 
     /// Results with their axes as they were, in the dtype they are to have.
-    fn back(&self, threads: &mut Threads, out: Tensor, dtype: DType) -> Result<Tensor, EngineError> {
+    fn back(
+        &self,
+        threads: &mut Threads,
+        out: Tensor,
+        dtype: DType,
+    ) -> Result<Tensor, EngineError> {
         cast::to(threads, out.permute(&self.order), dtype)
     }
 
@@ -142,7 +147,10 @@ fn ordered<T: Key>(line: &[T], count: usize, descending: bool, mut put: impl FnM
         let pack = |(at, x): (usize, &T)| (x.key() ^ flip) << 32 | at as u64;
         let mut packed: Vec<u64> = line.iter().enumerate().map(pack).collect();
         first(&mut packed, count);
-        packed[..count].iter().enumerate().for_each(|(to, of)| put(to, (of & 0xffff_ffff) as usize));
+        packed[..count]
+            .iter()
+            .enumerate()
+            .for_each(|(to, of)| put(to, (of & 0xffff_ffff) as usize));
     } else {
         let pack = |(at, x): (usize, &T)| (x.key() ^ flip, at);
         let mut packed: Vec<(u64, usize)> = line.iter().enumerate().map(pack).collect();
@@ -292,7 +300,8 @@ fn running<T: Number>(
     let step = (PIECE / lines.length).max(1) * lines.length;
     threads.for_each_part(out.slots::<T>(), step, |piece, out| {
         let given = &given[piece * step..][..out.len()];
-        for (given, out) in given.chunks_exact(lines.length).zip(out.chunks_exact_mut(lines.length)) {
+        for (given, out) in given.chunks_exact(lines.length).zip(out.chunks_exact_mut(lines.length))
+        {
             line(given, out);
         }
     });

@@ -92,7 +92,7 @@ macro_rules! integers {
             #[inline]
             fn at(a: $T, b: $T) -> $T {
                 let divisor = divisor(i128::from(a), i128::from(b));
-                if divisor == 0 { 0 } else { (i128::from(a) / divisor * i128::from(b)).abs() as $T }
+                if divisor == 0 { 0 } else { (i128::from(a) / divisor * i128::from(b)).unsigned_abs() as $T }
             }
         }
         impl Binary<$T> for ShiftLeft {

@@ -3,7 +3,7 @@
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r};
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
-use gt_ir::ops::{shape as s, slice, trigonometry as trig, ternary as t, unary as u};
+use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
 

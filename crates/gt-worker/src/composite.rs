@@ -94,7 +94,8 @@ impl<E: Engine> Graph for Steps<'_, E> {
     ) -> Var {
         let metas: Vec<_> =
             operands.iter().map(|operand| operand.map(|&var| self.meta(var))).collect();
-        let results = operation.results(&metas, &attributes).expect("bodies build valid operations");
+        let results =
+            operation.results(&metas, &attributes).expect("bodies build valid operations");
         let meta = results[0];
         if self.error.is_some() {
             return self.push_all(vec![None; results.len()], &results);

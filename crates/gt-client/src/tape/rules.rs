@@ -76,9 +76,8 @@ impl Record {
     /// An error if a gradient is wanted that nobody has a formula for.
     fn check_derived(&self) -> Result<()> {
         let underived = |index: usize| self.operation.underived >> index & 1 == 1;
-        let wanted = self.parents.iter().enumerate();
-        let Some((index, _)) = wanted.filter(|(at, of)| of.is_some() && underived(*at)).next()
-        else {
+        let mut wanted = self.parents.iter().enumerate();
+        let Some((index, _)) = wanted.find(|(at, of)| of.is_some() && underived(*at)) else {
             return Ok(());
         };
         let operands = self.operation.parameters.iter().filter(|of| of.attribute().is_none());

@@ -166,9 +166,10 @@ impl Call {
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = results.iter().map(|meta| operation.work(&metas, *meta)).sum();
         let first = session.issue(operation, ids, attributes, results.clone(), work, source);
-        let values = results.iter().enumerate().map(|(index, meta)| {
-            session.value(first.after(index as u64), *meta, source)
-        });
+        let values = results
+            .iter()
+            .enumerate()
+            .map(|(index, meta)| session.value(first.after(index as u64), *meta, source));
         let values: Vec<Arc<Value>> = values.collect();
         if !wants_grad {
             return Ok(values.into_iter().map(|value| Tensor::from_parts(value, None)).collect());

@@ -24,12 +24,8 @@ fn word(
 ) -> Result<i64> {
     match words.iter().position(|word| *word == given) {
         Some(place) => Ok(place as i64),
-        None => Err(Error::BadWord {
-            operation,
-            parameter,
-            given: given.to_string(),
-            words,
+        None => {
+            Err(Error::BadWord { operation, parameter, given: given.to_string(), words }.into())
         }
-        .into()),
     }
 }

@@ -63,7 +63,16 @@ impl Drop for State {
 
 impl Tensor {
     pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
-        Tensor { state: Arc::new(Mutex::new(State { value, node, frozen: None, view: None, shared: None })), bare: false }
+        Tensor {
+            state: Arc::new(Mutex::new(State {
+                value,
+                node,
+                frozen: None,
+                view: None,
+                shared: None,
+            })),
+            bare: false,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -53,4 +53,3 @@ impl Tensor {
         Ok((values.squeeze(&[at as i64])?, index.squeeze(&[at as i64])?))
     }
 }
-

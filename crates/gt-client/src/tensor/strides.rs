@@ -73,7 +73,8 @@ impl Strided {
 
     fn expanded(&self, dims: &[i64]) -> Option<Strided> {
         let lengths: Vec<usize> = dims.iter().map(|&dim| dim as usize).collect();
-        let mut wide = Strided { shape: Shape::new(&lengths).ok()?, strides: [0; MAX_RANK], ..*self };
+        let mut wide =
+            Strided { shape: Shape::new(&lengths).ok()?, strides: [0; MAX_RANK], ..*self };
         let new = lengths.len() - self.shape.rank();
         for axis in 0..self.shape.rank() {
             let repeats = self.shape[axis] != lengths[new + axis];
@@ -107,8 +108,7 @@ impl Strided {
         for axis in (0..rank).rev() {
             run *= self.shape[axis];
             let ends = axis == 0
-                || (self.shape[axis - 1] != 1
-                    && self.strides[axis - 1] != run as i64 * base);
+                || (self.shape[axis - 1] != 1 && self.strides[axis - 1] != run as i64 * base);
             if !ends {
                 continue;
             }

@@ -89,9 +89,7 @@ impl Shared {
     fn root(&self) -> Option<Tensor> {
         match &*self.lock() {
             Root::Alive(state) => state.upgrade().map(|state| Tensor { state, bare: false }),
-            Root::Left { value, node } => {
-                Some(Tensor::from_parts(Arc::clone(value), node.clone()))
-            }
+            Root::Left { value, node } => Some(Tensor::from_parts(Arc::clone(value), node.clone())),
             Root::Gone => None,
         }
     }
@@ -114,7 +112,8 @@ impl Shared {
 
 /// Whether an operation's result shares its operand's memory in PyTorch, if strides allow it.
 pub(super) fn is_view(operation: &Operation) -> bool {
-    [shape::RESHAPE.id, shape::PERMUTE.id, shape::EXPAND.id, slice::SLICE.id].contains(&operation.id)
+    [shape::RESHAPE.id, shape::PERMUTE.id, shape::EXPAND.id, slice::SLICE.id]
+        .contains(&operation.id)
 }
 
 impl Tensor {
@@ -253,7 +252,12 @@ impl View {
             let before = path.last().unwrap_or(root);
             let operands = [Operand::Tensor(before)];
             let session = before.session();
-            path.push(Tensor::compute(&session, step.operation, &operands, step.attributes.clone())?);
+            path.push(Tensor::compute(
+                &session,
+                step.operation,
+                &operands,
+                step.attributes.clone(),
+            )?);
         }
         Ok(path)
     }

@@ -43,9 +43,13 @@ impl Program {
                     let attributes = attributes(of, values.inputs);
                     if of.operation.further.is_some() {
                         let outputs = self.plan.results(*step as usize);
-                        let made = engine.run_several(of.operation, operands, &attributes, &outputs)?;
-                        for (place, made) in self.plan.places(*step as usize).into_iter().zip(made) {
-                            place.into_iter().for_each(|place| values.made[place] = Some(made.clone()));
+                        let made =
+                            engine.run_several(of.operation, operands, &attributes, &outputs)?;
+                        for (place, made) in self.plan.places(*step as usize).into_iter().zip(made)
+                        {
+                            place
+                                .into_iter()
+                                .for_each(|place| values.made[place] = Some(made.clone()));
                         }
                     } else {
                         let made = engine.run(of.operation, operands, &attributes, of.output)?;

@@ -83,7 +83,7 @@ mod tests {
     fn error_functions_agree() {
         each(
             "erf",
-            erf,
+            libm::erf,
             1e-15,
             &[
                 (1.0e-10, 1.128_379_167_095_512_6e-10),

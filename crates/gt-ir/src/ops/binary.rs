@@ -6,7 +6,9 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Operand;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, takes, face};
+use crate::operation::{
+    Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
+};
 use crate::sharding::{self, Sharding};
 
 pub(super) const BINARY: Operation = Operation {

@@ -3,7 +3,7 @@
 use super::infer::elementwise_bool;
 use super::sample::binary;
 use crate::dtype::DType;
-use crate::operation::{Family, Operation, takes, face};
+use crate::operation::{Family, Operation, face, takes};
 use crate::sharding;
 
 /// Operands are compared in their promoted dtype.

@@ -9,8 +9,7 @@ use crate::operation::{Call, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{LocalPart, created, localize_shape};
 
-const CREATE: Operation =
-    Operation { family: Family::Create, ..Operation::base() };
+const CREATE: Operation = Operation { family: Family::Create, ..Operation::base() };
 
 /// The shape in attribute `index`.
 fn shape_attribute(call: &Call, index: usize) -> Result<Shape> {

@@ -5,15 +5,14 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, takes, face};
+use crate::operation::{
+    Call, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, face, takes,
+};
 use crate::shape::axis;
 use crate::sharding::{Reduction, Rule, elementwise, shape_of};
 
 /// Indices out of range are errors on the worker, where their values are known.
-const INDEX: Operation = Operation {
-    family: Family::Index,
-    ..Operation::base()
-};
+const INDEX: Operation = Operation { family: Family::Index, ..Operation::base() };
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I64, DType::Bool];
 

@@ -1,15 +1,18 @@
 //! Composite operations of neural networks: one instruction each, so that an engine may fuse them;
 //! expanded for engines that do not lower them.
 
-use super::reduce::OVER;
 use super::infer::{elementwise_float, to_float};
+use super::reduce::OVER;
 use super::sample::{sample, tensor, unary};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, int, ints, takes, face, Default};
+use crate::operation::{
+    Call, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, face, int, ints,
+    takes,
+};
 use crate::shape::{axes, axis};
 use crate::sharding;
 
@@ -199,8 +202,11 @@ pub static GELU: Operation = Operation {
         takes::choice("approximate", &["none", "tanh"]).or(Default::Word("none")),
     ],
     gradient: Each(&[|g, s| {
-        let slope =
-            if s.int(0) == 1 { gelu_tanh_slope(g, s.tensor(0)) } else { gelu_slope(g, s.tensor(0)) };
+        let slope = if s.int(0) == 1 {
+            gelu_tanh_slope(g, s.tensor(0))
+        } else {
+            gelu_slope(g, s.tensor(0))
+        };
         g.mul(s.grad, slope)
     }]),
     saves: FIRST,
@@ -221,8 +227,7 @@ pub static GELU: Operation = Operation {
         let mut samples = Vec::new();
         for &dtype in FLOATS {
             for form in [0, 1] {
-                samples
-                    .push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Int(form)]));
+                samples.push(sample(&[tensor(dtype, &[3, 5], -3.0, 3.0)], &[Attribute::Int(form)]));
             }
         }
         samples

@@ -13,8 +13,7 @@ use crate::shape::axis;
 use crate::sharding::along_other_axes;
 use smallvec::smallvec;
 
-const DTYPES: [DType; 6] =
-    [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::U8];
+const DTYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::U8];
 
 /// The places of the values.
 fn places(_: &Call, values: Meta) -> Results {

@@ -5,7 +5,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, takes, face, Default, Parameter};
+use crate::operation::{
+    Call, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample, Saved, Var,
+    face, takes,
+};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduction};
 
@@ -17,12 +20,8 @@ pub(super) const OVER: &[Parameter] = &[
 ];
 
 /// `dim` empty means all axes.
-const REDUCE: Operation = Operation {
-    family: Family::Reduce,
-    parameters: OVER,
-    face: face::BOTH,
-    ..Operation::base()
-};
+const REDUCE: Operation =
+    Operation { family: Family::Reduce, parameters: OVER, face: face::BOTH, ..Operation::base() };
 
 const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];

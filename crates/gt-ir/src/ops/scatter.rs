@@ -25,12 +25,8 @@ fn infer(call: &Call) -> Result<Meta> {
     Ok(meta)
 }
 
-const SCATTERING: Operation = Operation {
-    family: Family::Index,
-    infer,
-    sharding: along_whole_axes,
-    ..Operation::base()
-};
+const SCATTERING: Operation =
+    Operation { family: Family::Index, infer, sharding: along_whole_axes, ..Operation::base() };
 
 /// Shardable along the axes, other than the indexed one, that the index covers whole.
 fn along_whole_axes(call: &Call, output: &Meta) -> Rule {

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Body, Call, Family, Meta, Operation, takes, face, Default};
+use crate::operation::{Body, Call, Default, Family, Meta, Operation, face, takes};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{LocalPart, Rule, Run, elementwise, localize_shape, shape_of};
 

@@ -6,11 +6,10 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Meta, OUTPUT, Operation, dtype, takes, face};
+use crate::operation::{Call, FIRST, Family, Meta, OUTPUT, Operation, dtype, face, takes};
 use crate::sharding::{self, Sharding};
 
-pub(super) const UNARY: Operation =
-    Operation {
+pub(super) const UNARY: Operation = Operation {
     family: Family::Unary,
     parameters: &[takes::tensor("input")],
     face: face::ELEMENTWISE,
@@ -32,7 +31,8 @@ pub(super) const NUMBERS: &[DType] = &[
     DType::I16,
     DType::I8,
 ];
-pub(super) const MIXED: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::Bool];
+pub(super) const MIXED: &[DType] =
+    &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::Bool];
 
 fn not_bool(call: &Call) -> Result<Meta> {
     let meta = elementwise(call)?;

@@ -1,7 +1,7 @@
 //! The arguments of a call, bound to the parameters that the operation declares.
 
-use gt::ir::operation::{Default, Kind, Parameter};
 use gt::ir::instruction::Attribute;
+use gt::ir::operation::{Default, Kind, Parameter};
 use gt::ir::{Attributes, Operation};
 use gt::{Scalar, Session, Tensor};
 use pyo3::exceptions::PyTypeError;
@@ -81,7 +81,9 @@ impl<'py> Arguments<'py> {
         Ok(Arguments { operation, given: bound })
     }
 
-    fn with_parameters(&self) -> impl Iterator<Item = (&'static Parameter, Option<&Bound<'py, PyAny>>)> {
+    fn with_parameters(
+        &self,
+    ) -> impl Iterator<Item = (&'static Parameter, Option<&Bound<'py, PyAny>>)> {
         self.operation.parameters.iter().zip(self.given.iter().map(Option::as_ref))
     }
 
@@ -186,10 +188,7 @@ fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyE
         _ => String::new(),
     };
     let expected = super::document::takes(of);
-    let text = format!(
-        "{}: {} must be {expected}, not {kind}{shown}",
-        operation.name, of.name
-    );
+    let text = format!("{}: {} must be {expected}, not {kind}{shown}", operation.name, of.name);
     match of.kind {
         Kind::Choice(_) if given.is_instance_of::<PyString>() => {
             pyo3::exceptions::PyValueError::new_err(text)

@@ -142,9 +142,7 @@ fn definition(
     let documentation = CString::new(document(operation, name, form))?;
     let definition = ffi::PyMethodDef {
         ml_name: CString::new(name)?.into_raw(),
-        ml_meth: ffi::PyMethodDefPointer {
-            PyCFunctionFastWithKeywords: entry_of(operation, form),
-        },
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: entry_of(operation, form) },
         ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
         ml_doc: documentation.into_raw(),
     };
@@ -159,7 +157,8 @@ pub fn function<'py>(
     let definition = definition(operation, operation.name, Form::Function)?;
     // SAFETY: the definition is valid and is never freed; a function needs no object to be bound to.
     unsafe {
-        let function = ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), std::ptr::null_mut());
+        let function =
+            ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), std::ptr::null_mut());
         Bound::from_owned_ptr_or_err(py, function)
     }
 }

@@ -88,8 +88,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The primitives that users find in each namespace, by name.
 fn faces(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let namespaces =
-        [("gt", face::FUNCTION), ("gt.nn.functional", face::FUNCTIONAL), ("gt.special", face::SPECIAL)];
+    let namespaces = [
+        ("gt", face::FUNCTION),
+        ("gt.nn.functional", face::FUNCTIONAL),
+        ("gt.special", face::SPECIAL),
+    ];
     let dict = PyDict::new(py);
     for (namespace, bit) in namespaces {
         let functions = PyDict::new(py);

@@ -154,7 +154,15 @@ impl PyTensor {
     /// `length` elements along an axis from `start`.
     #[pyo3(signature = (dim, start, length))]
     fn narrow(&self, py: Python<'_>, dim: i64, start: i64, length: i64) -> PyResult<PyTensor> {
-        let size = self.0.shape().get(gt::ir::shape::axis(dim, self.0.rank(), "narrow").map_err(gt::ClientError::from).py()?).copied();
+        let size = self
+            .0
+            .shape()
+            .get(
+                gt::ir::shape::axis(dim, self.0.rank(), "narrow")
+                    .map_err(gt::ClientError::from)
+                    .py()?,
+            )
+            .copied();
         let size = size.unwrap_or(0) as i64;
         let from = if start < 0 { start + size } else { start };
         if from < 0 || length < 0 || from + length > size {
