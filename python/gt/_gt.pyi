@@ -1034,6 +1034,10 @@ class Tensor:
         """1 - erf(x), exact where erf is near 1."""
     def erfc_(self) -> Tensor:
         """In place: 1 - erf(x), exact where erf is near 1"""
+    def erfinv(self) -> Tensor:
+        """The number whose erf is x; NaN outside of -1 to 1."""
+    def erfinv_(self) -> Tensor:
+        """In place: the number whose erf is x; NaN outside of -1 to 1"""
     def exp(self) -> Tensor:
         """e to the x."""
     def exp2(self) -> Tensor:

@@ -23,6 +23,7 @@ __all__ = [
     "erf",
     "erfc",
     "erfcx",
+    "erfinv",
     "exp2",
     "expit",
     "expm1",
@@ -157,6 +158,12 @@ def erfc(input: Tensor) -> Tensor:
     """
 def erfcx(input: Tensor) -> Tensor:
     """Exp(x^2) erfc(x), without overflow.
+
+    Args:
+        input: a tensor
+    """
+def erfinv(input: Tensor) -> Tensor:
+    """The number whose erf is x; NaN outside of -1 to 1.
 
     Args:
         input: a tensor

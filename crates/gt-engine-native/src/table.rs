@@ -138,6 +138,7 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&p::FREXP, Several(parts::frexp)),
     // special
     (&sp::ERFC, Function(unary::floats::<wide::Erfc>())),
+    (&sp::ERFINV, Function(unary::floats::<wide::Erfinv>())),
     (&sp::LGAMMA, Function(unary::floats::<wide::Lgamma>())),
     (&sp::DIGAMMA, Function(unary::floats::<wide::Digamma>())),
     (&sp::POLYGAMMA, By(wide::polygamma)),

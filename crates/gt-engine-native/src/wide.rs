@@ -50,6 +50,7 @@ unary! {
     Log10 => f64::log10;
     Exp2 => f64::exp2;
     Erfc => special::erfc;
+    Erfinv => special::erfinv;
     Lgamma => special::lgamma;
     Digamma => special::digamma;
     Erfcx => special::erfcx;

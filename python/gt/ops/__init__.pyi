@@ -145,6 +145,7 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expand",
@@ -1376,6 +1377,12 @@ def erf(input: Tensor) -> Tensor:
     """
 def erfc(input: Tensor) -> Tensor:
     """1 - erf(x), exact where erf is near 1.
+
+    Args:
+        input: a tensor
+    """
+def erfinv(input: Tensor) -> Tensor:
+    """The number whose erf is x; NaN outside of -1 to 1.
 
     Args:
         input: a tensor

@@ -143,6 +143,7 @@ pub const ALL: &[&Operation] = &[
     &cumulative::LOGCUMSUMEXP,
     // special
     &special::ERFC,
+    &special::ERFINV,
     &special::LGAMMA,
     &special::DIGAMMA,
     &special::POLYGAMMA,

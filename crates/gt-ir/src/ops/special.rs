@@ -51,6 +51,22 @@ pub static ERFC: Operation = Operation {
     ..FUNCTION
 };
 
+pub static ERFINV: Operation = Operation {
+    id: 149,
+    name: "erfinv",
+    doc: "the number whose erf is x; NaN outside of -1 to 1",
+    gradient: Each(&[|g, s| {
+        // sqrt(pi) / 2 exp(out^2)
+        let square = g.mul(s.output(), s.output());
+        let exp = g.exp(square);
+        let slope = g.mul(exp, 1.0 / FRAC_2_SQRT_PI);
+        scaled(g, s, slope)
+    }]),
+    saves: OUTPUT,
+    samples: || unary(FLOATS, -0.9, 0.9),
+    ..FUNCTION
+};
+
 pub static LGAMMA: Operation = Operation {
     id: 151,
     name: "lgamma",
