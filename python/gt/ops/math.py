@@ -263,6 +263,16 @@ def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     return gt.clamp(input, max=max)
 
 
+@operation
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """Add in the domain of powers of 2: log2(2^input + 2^other), without overflow.
+
+    >>> gt.logaddexp2(gt.tensor([3.0]), gt.tensor([3.0]))
+    tensor([4.], dtype=float32)
+    """
+    return logaddexp(input * math.log(2), other * math.log(2)) / math.log(2)
+
+
 @operation(method=False)
 def polygamma(n: int, input: Tensor) -> Tensor:
     """Give the n-th derivative of digamma; n is 0 or more.
