@@ -290,13 +290,13 @@ class Tensor:
         """Add two tensors: `input + alpha * other`, broadcast; for bool, or.
 
         >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
-        tensor([21., 42.], dtype=gt.float32)
+        tensor([21., 42.], dtype=float32)
         """
     def add_(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """In place: Add two tensors: `input + alpha * other`, broadcast; for bool, or.
 
         >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
-        tensor([21., 42.], dtype=gt.float32)
+        tensor([21., 42.], dtype=float32)
         """
     def add_scaled_(self, tensor: Tensor, value: _Number) -> Tensor:
         """Adds tensor * value in place, in one instruction."""
@@ -571,13 +571,13 @@ class Tensor:
         """Draw 1 with the probability that the input says, or p where it is given, and else 0.
 
         >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
-        tensor([0., 1.], dtype=gt.float32)
+        tensor([0., 1.], dtype=float32)
         """
     def bernoulli_(self: Tensor, p: Tensor | _float = 0.5, *, generator: Any = None) -> Tensor:
         """Draw 1 with probability p, and else 0.
 
         >>> gt.zeros(2).bernoulli_(1.0)
-        tensor([1., 1.], dtype=gt.float32)
+        tensor([1., 1.], dtype=float32)
         """
     def bfloat16(self: Tensor, memory_format: Any = None) -> Tensor:
         """Give the values as bfloat16; the tensor itself if it has that dtype."""
@@ -676,7 +676,7 @@ class Tensor:
         """Draw numbers of a Cauchy distribution: median + sigma tan(pi (u - 1/2)) of uniform numbers.
 
         >>> gt.zeros(2).cauchy_(3, 1e-9).round()
-        tensor([3., 3.], dtype=gt.float32)
+        tensor([3., 3.], dtype=float32)
         """
     def ceil(self) -> Tensor:
         """The next whole number above."""
@@ -697,7 +697,7 @@ class Tensor:
         them for equal values. The upper limit rules where it is below the lower one.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clamp_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """In place: Limit the values: no less than min and no more than max.
@@ -706,31 +706,31 @@ class Tensor:
         them for equal values. The upper limit rules where it is below the lower one.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clamp_max(input: Tensor, max: Tensor | _Number) -> Tensor:
         """Limit the values: no more than max.
 
         >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
-        tensor([-2.,  0.], dtype=gt.float32)
+        tensor([-2.,  0.], dtype=float32)
         """
     def clamp_max_(input: Tensor, max: Tensor | _Number) -> Tensor:
         """In place: Limit the values: no more than max.
 
         >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
-        tensor([-2.,  0.], dtype=gt.float32)
+        tensor([-2.,  0.], dtype=float32)
         """
     def clamp_min(input: Tensor, min: Tensor | _Number) -> Tensor:
         """Limit the values: no less than min.
 
         >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
-        tensor([0., 3.], dtype=gt.float32)
+        tensor([0., 3.], dtype=float32)
         """
     def clamp_min_(input: Tensor, min: Tensor | _Number) -> Tensor:
         """In place: Limit the values: no less than min.
 
         >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
-        tensor([0., 3.], dtype=gt.float32)
+        tensor([0., 3.], dtype=float32)
         """
     def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """Limit the values: no less than min and no more than max.
@@ -739,7 +739,7 @@ class Tensor:
         them for equal values. The upper limit rules where it is below the lower one.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clip_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """In place: Limit the values: no less than min and no more than max.
@@ -748,7 +748,7 @@ class Tensor:
         them for equal values. The upper limit rules where it is below the lower one.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-        tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+        tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
         """Give a tensor of its own with the same values; gradients flow back to this one.
@@ -873,13 +873,13 @@ class Tensor:
         """Convert degrees to radians: x * pi / 180.
 
         >>> gt.deg2rad(gt.tensor([180.0]))
-        tensor([3.1416], dtype=gt.float32)
+        tensor([3.1415927], dtype=float32)
         """
     def deg2rad_(input: Tensor) -> Tensor:
         """In place: Convert degrees to radians: x * pi / 180.
 
         >>> gt.deg2rad(gt.tensor([180.0]))
-        tensor([3.1416], dtype=gt.float32)
+        tensor([3.1415927], dtype=float32)
         """
     def detach(self) -> Tensor:
         """The same values in the same memory, without their history."""
@@ -965,25 +965,25 @@ class Tensor:
         """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        tensor([ 3., -3.], dtype=gt.float32)
+        tensor([ 3., -3.], dtype=float32)
         """
     def div_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
         """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        tensor([ 3., -3.], dtype=gt.float32)
+        tensor([ 3., -3.], dtype=float32)
         """
     def divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
         """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        tensor([ 3., -3.], dtype=gt.float32)
+        tensor([ 3., -3.], dtype=float32)
         """
     def divide_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
         """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        tensor([ 3., -3.], dtype=gt.float32)
+        tensor([ 3., -3.], dtype=float32)
         """
     def dot(input: Tensor, tensor: Tensor) -> Tensor:
         """Multiply two vectors: the sum of `input[i] * tensor[i]`.
@@ -1066,7 +1066,7 @@ class Tensor:
         """Draw numbers of an exponential distribution, whose mean is 1 / lambd.
 
         >>> (gt.zeros(2).exponential_() > 0).all()
-        tensor(True, dtype=gt.bool)
+        tensor(True, dtype=bool)
         """
     def fill_(input: Tensor, value: Tensor | _Number) -> Tensor:
         """In place: Give a tensor of the same shape and dtype with one value everywhere.
@@ -1104,13 +1104,13 @@ class Tensor:
         """Raise to a power in float64.
 
         >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
-        tensor([4., 9.], dtype=gt.float64)
+        tensor([4., 9.], dtype=float64)
         """
     def float_power_(input: Tensor | _Number, exponent: Tensor | _Number) -> Tensor:
         """In place: Raise to a power in float64.
 
         >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
-        tensor([4., 9.], dtype=gt.float64)
+        tensor([4., 9.], dtype=float64)
         """
     def floor(self) -> Tensor:
         """The next whole number below."""
@@ -1156,13 +1156,13 @@ class Tensor:
         """Give the part behind the point, with the sign of the number: x - trunc(x).
 
         >>> gt.frac(gt.tensor([1.5, -2.5]))
-        tensor([ 0.5000, -0.5000], dtype=gt.float32)
+        tensor([ 0.5, -0.5], dtype=float32)
         """
     def frac_(input: Tensor) -> Tensor:
         """In place: Give the part behind the point, with the sign of the number: x - trunc(x).
 
         >>> gt.frac(gt.tensor([1.5, -2.5]))
-        tensor([ 0.5000, -0.5000], dtype=gt.float32)
+        tensor([ 0.5, -0.5], dtype=float32)
         """
     def frexp(self) -> Tensor:
         """The mantissa, from 0.5 up to 1 in size, and the exponent: mantissa * 2^exponent is input."""
@@ -1249,7 +1249,7 @@ class Tensor:
         It is log(u) / log(1 - p), rounded up, of uniform numbers.
 
         >>> gt.zeros(2).geometric_(0.9999999)
-        tensor([1., 1.], dtype=gt.float32)
+        tensor([1., 1.], dtype=float32)
         """
     def ger(input: Tensor, vec2: Tensor) -> Tensor:
         """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
@@ -1305,13 +1305,13 @@ class Tensor:
         """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
         >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
-        tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+        tensor([0. , 0.5, 1. ], dtype=float32)
         """
     def heaviside_(input: Tensor, values: Tensor) -> Tensor:
         """In place: Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
         >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
-        tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+        tensor([0. , 0.5, 1. ], dtype=float32)
         """
     def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
         """Count the values in `bins` intervals of the same length from `min` to `max`.
@@ -1515,19 +1515,19 @@ class Tensor:
         """Say where |input - other| <= atol + rtol * |other|.
 
         >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
-        tensor([ True, False], dtype=gt.bool)
+        tensor([ True, False], dtype=bool)
         """
     def isfinite(input: Tensor) -> Tensor:
         """Say whether each value is neither infinite nor not a number.
 
         >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
-        tensor([ True, False], dtype=gt.bool)
+        tensor([ True, False], dtype=bool)
         """
     def isinf(input: Tensor) -> Tensor:
         """Say whether each value is plus or minus infinity.
 
         >>> gt.isinf(gt.tensor([1.0, float("inf")]))
-        tensor([False,  True], dtype=gt.bool)
+        tensor([False,  True], dtype=bool)
         """
     def isnan(self) -> Tensor:
         """Whether x is not a number."""
@@ -1537,19 +1537,19 @@ class Tensor:
         """Say whether each value is minus infinity.
 
         >>> gt.isneginf(gt.tensor([float("inf"), float("-inf")]))
-        tensor([False,  True], dtype=gt.bool)
+        tensor([False,  True], dtype=bool)
         """
     def isposinf(input: Tensor) -> Tensor:
         """Say whether each value is plus infinity.
 
         >>> gt.isposinf(gt.tensor([float("inf"), float("-inf")]))
-        tensor([ True, False], dtype=gt.bool)
+        tensor([ True, False], dtype=bool)
         """
     def isreal(input: Tensor) -> Tensor:
         """Say whether each value has no imaginary part; what is not complex has none.
 
         >>> gt.isreal(gt.tensor([1.0, float("nan")]))
-        tensor([True, True], dtype=gt.bool)
+        tensor([ True,  True], dtype=bool)
         """
     def item(self) -> Any:
         """The only element as a Python number. Waits until it is computed."""
@@ -1656,7 +1656,7 @@ class Tensor:
         """Draw numbers whose logarithms are of a normal distribution.
 
         >>> gt.zeros(2).log_normal_(0, 1e-9)
-        tensor([1., 1.], dtype=gt.float32)
+        tensor([1., 1.], dtype=float32)
         """
     def log_softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Give the logarithm of softmax, exact where softmax is near 0.
@@ -1668,7 +1668,13 @@ class Tensor:
         """Give log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
 
         >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
-        tensor([1000.6931], dtype=gt.float32)
+        tensor([1000.6932], dtype=float32)
+        """
+    def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+        """Add in the domain of powers of 2: log2(2^input + 2^other), without overflow.
+
+        >>> gt.logaddexp2(gt.tensor([3.0]), gt.tensor([3.0]))
+        tensor([4.], dtype=float32)
         """
     def logcumsumexp(self, dim: _int) -> Tensor:
         """Logarithms of the sums of the exponentials of all values up to each, along an axis.
@@ -1720,13 +1726,13 @@ class Tensor:
         """Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
 
         >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
-        tensor([ 0.0000, -1.0986], dtype=gt.float32)
+        tensor([ 0.       , -1.0986123], dtype=float32)
         """
     def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
         """In place: Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
 
         >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
-        tensor([ 0.0000, -1.0986], dtype=gt.float32)
+        tensor([ 0.       , -1.0986123], dtype=float32)
         """
     def logsumexp(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
         """The logarithm of the sum of exp(x), over axes.
@@ -1759,13 +1765,13 @@ class Tensor:
         """Take `value` where the mask is True.
 
         >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
-        tensor([0., 2.], dtype=gt.float32)
+        tensor([0., 2.], dtype=float32)
         """
     def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
         """In place: Take `value` where the mask is True.
 
         >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
-        tensor([0., 2.], dtype=gt.float32)
+        tensor([0., 2.], dtype=float32)
         """
     def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         """Replace the values where a mask is True by those of `source`, one after another.
@@ -1914,7 +1920,7 @@ class Tensor:
             generator: where the random numbers come from.
 
         >>> gt.multinomial(gt.tensor([0.0, 1.0]), 3, replacement=True)
-        tensor([1, 1, 1], dtype=gt.int64)
+        tensor([1, 1, 1], dtype=int64)
         """
     def multiply(self, other: _TensorLike) -> Tensor:
         """a * b; for bool, and.
@@ -1941,7 +1947,7 @@ class Tensor:
         (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
 
         >>> gt.mvlgamma(gt.tensor([1.5]), 2)
-        tensor([0.4516], dtype=gt.float32)
+        tensor([0.45158267], dtype=float32)
         """
     def mvlgamma_(input: Tensor, p: _int) -> Tensor:
         """In place: Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
@@ -1950,7 +1956,7 @@ class Tensor:
         (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
 
         >>> gt.mvlgamma(gt.tensor([1.5]), 2)
-        tensor([0.4516], dtype=gt.float32)
+        tensor([0.45158267], dtype=float32)
         """
     def nan_to_num(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
         """Replace what is not a number, and what is infinite, by numbers.
@@ -1962,7 +1968,7 @@ class Tensor:
             neginf: what takes the place of minus infinity; the smallest where none is given.
 
         >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
-        tensor([0., 9.], dtype=gt.float32)
+        tensor([0., 9.], dtype=float32)
         """
     def nan_to_num_(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
         """In place: Replace what is not a number, and what is infinite, by numbers.
@@ -1974,7 +1980,7 @@ class Tensor:
             neginf: what takes the place of minus infinity; the smallest where none is given.
 
         >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
-        tensor([0., 9.], dtype=gt.float32)
+        tensor([0., 9.], dtype=float32)
         """
     def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Average what is not NaN, over axes or over all; NaN where nothing else is.
@@ -2062,25 +2068,25 @@ class Tensor:
         """Make a tensor filled with one number, in this one's dtype unless another is given.
 
         >>> gt.zeros(1).new_full((2,), 7)
-        tensor([7., 7.], dtype=gt.float32)
+        tensor([7., 7.], dtype=float32)
         """
     def new_ones(self: Tensor, *size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
         """Make ones in this tensor's dtype, unless another is given.
 
         >>> gt.zeros(1).new_ones(2)
-        tensor([1., 1.], dtype=gt.float32)
+        tensor([1., 1.], dtype=float32)
         """
     def new_tensor(self: Tensor, data: Any, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
         """Make a tensor of numbers, in this one's dtype unless another is given.
 
         >>> gt.zeros(1).new_tensor([1, 2])
-        tensor([1., 2.], dtype=gt.float32)
+        tensor([1., 2.], dtype=float32)
         """
     def new_zeros(self: Tensor, *size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
         """Make zeros in this tensor's dtype, unless another is given.
 
         >>> gt.ones(1).new_zeros(2)
-        tensor([0., 0.], dtype=gt.float32)
+        tensor([0., 0.], dtype=float32)
         """
     def nextafter(self, other: _TensorLike) -> Tensor:
         """The next float after input in the direction of other.
@@ -2133,7 +2139,7 @@ class Tensor:
         """Draw numbers of a normal distribution.
 
         >>> gt.zeros(2).normal_(3, 0)
-        tensor([3., 3.], dtype=gt.float32)
+        tensor([3., 3.], dtype=float32)
         """
     def not_equal(self, other: _TensorLike) -> Tensor:
         """a != b.
@@ -2172,7 +2178,7 @@ class Tensor:
         """Give the tensor itself, as `+x` does; bool has no sign.
 
         >>> gt.positive(gt.tensor([-1.0]))
-        tensor([-1.], dtype=gt.float32)
+        tensor([-1.], dtype=float32)
         """
     def pow(self, other: _TensorLike) -> Tensor:
         """a to the b.
@@ -2233,19 +2239,19 @@ class Tensor:
             interpolation: linear, lower, higher, midpoint or nearest.
 
         >>> gt.quantile(gt.tensor([1.0, 2.0, 3.0]), 0.25)
-        tensor(1.5000, dtype=float32)
+        tensor(1.5, dtype=float32)
         """
     def rad2deg(input: Tensor) -> Tensor:
         """Convert radians to degrees: x * 180 / pi.
 
         >>> gt.rad2deg(gt.tensor([0.5]))
-        tensor([28.6479], dtype=gt.float32)
+        tensor([28.64789], dtype=float32)
         """
     def rad2deg_(input: Tensor) -> Tensor:
         """In place: Convert radians to degrees: x * 180 / pi.
 
         >>> gt.rad2deg(gt.tensor([0.5]))
-        tensor([28.6479], dtype=gt.float32)
+        tensor([28.64789], dtype=float32)
         """
     def random_(self: Tensor, from_: _int = 0, to: _int | None = None, *, generator: Any = None) -> Tensor:
         """Draw whole numbers from a limit up to but without another; `random_(to)` starts at 0.
@@ -2253,7 +2259,7 @@ class Tensor:
         Without limits, all that the dtype has from 0 on; for floats, up to where they have gaps.
 
         >>> gt.zeros(2).random_(3, 4)
-        tensor([3., 3.], dtype=gt.float32)
+        tensor([3., 3.], dtype=float32)
         """
     def ravel(input: Tensor) -> Tensor:
         """Give all values along one axis, in row-major order.
@@ -2265,13 +2271,13 @@ class Tensor:
         """Give 1 / x.
 
         >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
-        tensor([0.5000, 0.2500], dtype=gt.float32)
+        tensor([0.5 , 0.25], dtype=float32)
         """
     def reciprocal_(input: Tensor) -> Tensor:
         """In place: Give 1 / x.
 
         >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
-        tensor([0.5000, 0.2500], dtype=gt.float32)
+        tensor([0.5 , 0.25], dtype=float32)
         """
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns
@@ -2385,7 +2391,7 @@ class Tensor:
             decimals: how many decimal places stay; -2 rounds to hundreds.
 
         >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
-        tensor([0.5000, 1.3000], dtype=gt.float32)
+        tensor([0.5, 1.3], dtype=float32)
         """
     def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
         """In place: Round to the nearest number with that many decimals, halves to even.
@@ -2395,7 +2401,7 @@ class Tensor:
             decimals: how many decimal places stay; -2 rounds to hundreds.
 
         >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
-        tensor([0.5000, 1.3000], dtype=gt.float32)
+        tensor([0.5, 1.3], dtype=float32)
         """
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x)."""
@@ -2494,13 +2500,13 @@ class Tensor:
         """Give the sign: -1, 0 or 1.
 
         >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-        tensor([-1.,  0.,  1.], dtype=gt.float32)
+        tensor([-1.,  0.,  1.], dtype=float32)
         """
     def sgn_(input: Tensor) -> Tensor:
         """In place: Give the sign: -1, 0 or 1.
 
         >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-        tensor([-1.,  0.,  1.], dtype=gt.float32)
+        tensor([-1.,  0.,  1.], dtype=float32)
         """
     @property
     def shape(self) -> tuple[_int, ...]:
@@ -2529,13 +2535,13 @@ class Tensor:
         """Give sin(pi x) / (pi x), and 1 at 0.
 
         >>> gt.sinc(gt.tensor([0.0, 0.5]))
-        tensor([1.0000, 0.6366], dtype=gt.float32)
+        tensor([1.        , 0.63661975], dtype=float32)
         """
     def sinc_(input: Tensor) -> Tensor:
         """In place: Give sin(pi x) / (pi x), and 1 at 0.
 
         >>> gt.sinc(gt.tensor([0.0, 0.5]))
-        tensor([1.0000, 0.6366], dtype=gt.float32)
+        tensor([1.        , 0.63661975], dtype=float32)
         """
     def sinh(self) -> Tensor:
         """Hyperbolic sine: (exp(x) - exp(-x)) / 2."""
@@ -2559,13 +2565,13 @@ class Tensor:
         """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 
         >>> gt.softplus(gt.tensor([0.0]))
-        tensor([0.6931], dtype=gt.float32)
+        tensor([0.6931472], dtype=float32)
         """
     def softplus_(input: Tensor, beta: _float = 1, threshold: _float = 20) -> Tensor:
         """In place: Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 
         >>> gt.softplus(gt.tensor([0.0]))
-        tensor([0.6931], dtype=gt.float32)
+        tensor([0.6931472], dtype=float32)
         """
     def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Any:
         """Put the values along an axis in order; NaN counts as the largest.
@@ -2595,13 +2601,13 @@ class Tensor:
         """Multiply each value with itself; bool counts as a number.
 
         >>> gt.square(gt.tensor([3.0]))
-        tensor([9.], dtype=gt.float32)
+        tensor([9.], dtype=float32)
         """
     def square_(input: Tensor) -> Tensor:
         """In place: Multiply each value with itself; bool counts as a number.
 
         >>> gt.square(gt.tensor([3.0]))
-        tensor([9.], dtype=gt.float32)
+        tensor([9.], dtype=float32)
         """
     def squeeze(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
         """Leave out axes of length 1: all of them, or those that are named.
@@ -2629,25 +2635,25 @@ class Tensor:
         """Subtract: `input - alpha * other`, broadcast.
 
         >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-        tensor([0., 1.], dtype=gt.float32)
+        tensor([0., 1.], dtype=float32)
         """
     def sub_(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """In place: Subtract: `input - alpha * other`, broadcast.
 
         >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-        tensor([0., 1.], dtype=gt.float32)
+        tensor([0., 1.], dtype=float32)
         """
     def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """Subtract: `input - alpha * other`, broadcast.
 
         >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-        tensor([0., 1.], dtype=gt.float32)
+        tensor([0., 1.], dtype=float32)
         """
     def subtract_(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """In place: Subtract: `input - alpha * other`, broadcast.
 
         >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-        tensor([0., 1.], dtype=gt.float32)
+        tensor([0., 1.], dtype=float32)
         """
     def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Add up the values over axes, or over all; int64 for bool and integers.
@@ -2806,13 +2812,13 @@ class Tensor:
         """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        tensor([ 3., -3.], dtype=gt.float32)
+        tensor([ 3., -3.], dtype=float32)
         """
     def true_divide_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
         """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        tensor([ 3., -3.], dtype=gt.float32)
+        tensor([ 3., -3.], dtype=float32)
         """
     def trunc(self) -> Tensor:
         """The whole part: the next whole number towards zero."""
@@ -2850,7 +2856,7 @@ class Tensor:
         """Draw numbers from a limit up to but without another, all as likely.
 
         >>> gt.zeros(2).uniform_(5, 6).floor()
-        tensor([5., 5.], dtype=gt.float32)
+        tensor([5., 5.], dtype=float32)
         """
     def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Give each value that there is once, in order. Waits for where they are.
@@ -2955,13 +2961,13 @@ class Tensor:
         """Give x log y, and 0 where x is 0, whatever y is.
 
         >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-        tensor([0., 0.], dtype=gt.float32)
+        tensor([0., 0.], dtype=float32)
         """
     def xlogy_(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
         """In place: Give x log y, and 0 where x is 0, whatever y is.
 
         >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-        tensor([0., 0.], dtype=gt.float32)
+        tensor([0., 0.], dtype=float32)
         """
     def zero_(input: Tensor) -> Tensor:
         """Set all values to zero, in place.

@@ -34,113 +34,113 @@ def amax(input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _b
     """Give the largest value where the mask is True; the lowest there is where there are none.
 
     >>> gt.masked.amax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
 def amin(input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the smallest value where the mask is True; the highest there is where there are none.
 
     >>> gt.masked.amin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]))
-    tensor(2., dtype=gt.float32)
+    tensor(2., dtype=float32)
     """
 def argmax(input: Tensor, dim: _int | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give where the largest value is among those where the mask is True; in the input's dtype.
 
     >>> gt.masked.argmax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]), dtype=gt.int64)
-    tensor(0, dtype=gt.int64)
+    tensor(0, dtype=int64)
     """
 def argmin(input: Tensor, dim: _int | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give where the smallest value is among those where the mask is True; in the input's dtype.
 
     >>> gt.masked.argmin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]), dtype=gt.int64)
-    tensor(1, dtype=gt.int64)
+    tensor(1, dtype=int64)
     """
 def cumprod(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Multiply all values up to each along an axis, as far as the mask is True.
 
     >>> gt.masked.cumprod(gt.tensor([2.0, 3.0, 4.0]), 0, mask=gt.tensor([True, False, True]))
-    tensor([2., 2., 8.], dtype=gt.float32)
+    tensor([2., 2., 8.], dtype=float32)
     """
 def cumsum(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Sum all values up to each along an axis, as far as the mask is True.
 
     >>> gt.masked.cumsum(gt.ones(3), 0, mask=gt.tensor([True, False, True]))
-    tensor([1., 1., 2.], dtype=gt.float32)
+    tensor([1., 1., 2.], dtype=float32)
     """
 def log_softmax(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the logarithm of softmax where the mask is True; minus infinity elsewhere.
 
     >>> gt.masked.log_softmax(gt.zeros(2), 0, mask=gt.tensor([True, False]))
-    tensor([0., -inf], dtype=gt.float32)
+    tensor([  0., -inf], dtype=float32)
     """
 def logaddexp(input: Tensor, other: Tensor, *, dtype: _DTypeLike | None = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None) -> Tensor:
     """Give log(exp(x) + exp(y)), where values whose mask is False count as minus infinity.
 
     >>> gt.masked.logaddexp(gt.zeros(1), gt.zeros(1), input_mask=gt.tensor([False]))
-    tensor([0.], dtype=gt.float32)
+    tensor([0.], dtype=float32)
     """
 def logsumexp(input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the logarithm of the sum of exp(x) where the mask is True.
 
     >>> gt.masked.logsumexp(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
 def mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Average the values where the mask is True; NaN where there are none.
 
     >>> gt.masked.mean(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
 def median(input: Tensor, dim: _int = -1, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the middle value along an axis where the mask is True; NaN where there are none.
 
     >>> gt.masked.median(gt.tensor([1.0, 2.0, 9.0]), mask=gt.tensor([True, True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
 def norm(input: Tensor, ord: _float | None = 2.0, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the norm of the values where the mask is True, as `gt.linalg.vector_norm` does.
 
     >>> gt.masked.norm(gt.tensor([3.0, 4.0]), mask=gt.tensor([True, False]))
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
 def normalize(input: Tensor, ord: _float, dim: _int, *, eps: _float = 1e-12, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Divide by the norm along an axis where the mask is True, eps at least; 0 elsewhere.
 
     >>> gt.masked.normalize(gt.tensor([3.0, 4.0, 9.0]), 2, 0, mask=gt.tensor([True, True, False]))
-    tensor([0.6000, 0.8000, 0.0000], dtype=gt.float32)
+    tensor([0.6, 0.8, 0. ], dtype=float32)
     """
 def prod(input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Multiply the values where the mask is True; 1 where there are none.
 
     >>> gt.masked.prod(gt.tensor([3.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
 def softmax(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give exp(x) over its sum along an axis, both where the mask is True; 0 elsewhere.
 
     >>> gt.masked.softmax(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
-    tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
+    tensor([0.5, 0.5, 0. ], dtype=float32)
     """
 def softmin(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give softmax of -x where the mask is True; 0 elsewhere.
 
     >>> gt.masked.softmin(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
-    tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
+    tensor([0.5, 0.5, 0. ], dtype=float32)
     """
 def std(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, *, correction: _float | None = None, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the standard deviation where the mask is True: the root of the variance.
 
     >>> gt.masked.std(gt.tensor([1.0, 3.0, 9.0]), correction=0, mask=gt.tensor([True, True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
 def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Add up the values where the mask is True; 0 where there are none.
 
     >>> gt.masked.sum(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
 def var(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, *, correction: _float | None = None, keepdim: _bool = False, dtype: _DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
     """Give the variance of the values where the mask is True: over n - 1, or n - correction.
 
     >>> gt.masked.var(gt.tensor([1.0, 3.0, 9.0]), mask=gt.tensor([True, True, False]))
-    tensor(2., dtype=gt.float32)
+    tensor(2., dtype=float32)
     """

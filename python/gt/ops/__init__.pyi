@@ -231,6 +231,7 @@ __all__ = [
     "log2",
     "log_softmax",
     "logaddexp",
+    "logaddexp2",
     "logcumsumexp",
     "logical_and",
     "logical_not",
@@ -519,7 +520,7 @@ def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1)
     """Add two tensors: `input + alpha * other`, broadcast; for bool, or.
 
     >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
-    tensor([21., 42.], dtype=gt.float32)
+    tensor([21., 42.], dtype=float32)
     """
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
     """Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
@@ -624,7 +625,7 @@ def arange(start: _Number | None = None, end: _Number | None = None, step: _Numb
     `arange(end)` starts at 0. Integers give int64, floats float32, unless a dtype is given.
 
     >>> gt.arange(3)
-    tensor([0, 1, 2], dtype=gt.int64)
+    tensor([0, 1, 2], dtype=int64)
     """
 def arccos(input: Tensor) -> Tensor:
     """The angle in radians whose cosine is x; NaN outside of -1 to 1.
@@ -734,7 +735,7 @@ def asarray(obj: Any, *, dtype: _DTypeLike | None = None, copy: _bool | None = N
     """Give a tensor itself where its dtype fits and no copy is asked for, and else make one.
 
     >>> gt.asarray([1.0, 2.0])
-    tensor([1., 2.], dtype=gt.float32)
+    tensor([1., 2.], dtype=float32)
     """
 def asin(input: Tensor) -> Tensor:
     """The angle in radians whose sine is x; NaN outside of -1 to 1.
@@ -809,13 +810,13 @@ def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype: _DTyp
     """Give 1 - |2 n / N - 1|; N is the length, less one if it is not periodic.
 
     >>> gt.bartlett_window(4)
-    tensor([0.0000, 0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. , 0.5], dtype=float32)
     """
 def bernoulli(input: Tensor, p: Tensor | _float | None = None, *, generator: Any = None) -> Tensor:
     """Draw 1 with the probability that the input says, or p where it is given, and else 0.
 
     >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
-    tensor([0., 1.], dtype=gt.float32)
+    tensor([0., 1.], dtype=float32)
     """
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
     """Count how often each of 0, 1, 2, ... occurs. Waits for the largest value.
@@ -873,7 +874,7 @@ def blackman_window(window_length: _int, periodic: _bool = True, *, dtype: _DTyp
     """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / N, N as for `hann_window`.
 
     >>> gt.blackman_window(4)[1:]
-    tensor([0.3400, 1.0000, 0.3400], dtype=gt.float32)
+    tensor([0.34000003, 0.99999994, 0.33999997], dtype=float32)
     """
 def block_diag(*tensors: Tensor) -> Tensor:
     """Put matrices on the diagonal of a larger one that is zero elsewhere; vectors are rows.
@@ -984,19 +985,19 @@ def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Num
     them for equal values. The upper limit rules where it is below the lower one.
 
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-    tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+    tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
 def clamp_max(input: Tensor, max: Tensor | _Number) -> Tensor:
     """Limit the values: no more than max.
 
     >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
-    tensor([-2.,  0.], dtype=gt.float32)
+    tensor([-2.,  0.], dtype=float32)
     """
 def clamp_min(input: Tensor, min: Tensor | _Number) -> Tensor:
     """Limit the values: no less than min.
 
     >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
-    tensor([0., 3.], dtype=gt.float32)
+    tensor([0., 3.], dtype=float32)
     """
 def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
     """Limit the values: no less than min and no more than max.
@@ -1005,7 +1006,7 @@ def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Numb
     them for equal values. The upper limit rules where it is below the lower one.
 
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-    tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+    tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give a tensor of its own with the same values; gradients flow back to this one.
@@ -1208,7 +1209,7 @@ def deg2rad(input: Tensor) -> Tensor:
     """Convert degrees to radians: x * pi / 180.
 
     >>> gt.deg2rad(gt.tensor([180.0]))
-    tensor([3.1416], dtype=gt.float32)
+    tensor([3.1415927], dtype=float32)
     """
 def detach_copy(input: Tensor) -> Tensor:
     """Give a copy of a tensor without its history.
@@ -1293,13 +1294,13 @@ def div(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str 
     """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
     >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-    tensor([ 3., -3.], dtype=gt.float32)
+    tensor([ 3., -3.], dtype=float32)
     """
 def divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
     """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
     >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-    tensor([ 3., -3.], dtype=gt.float32)
+    tensor([ 3., -3.], dtype=float32)
     """
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Multiply two vectors: the sum of `input[i] * tensor[i]`.
@@ -1418,7 +1419,7 @@ def eye(n: _int, m: _int | None = None, *, dtype: _DTypeLike | None = None, layo
 
     >>> gt.eye(2)
     tensor([[1., 0.],
-            [0., 1.]], dtype=gt.float32)
+            [0., 1.]], dtype=float32)
     """
 def fill(input: Tensor, value: Tensor | _Number) -> Tensor:
     """Give a tensor of the same shape and dtype with one value everywhere.
@@ -1456,7 +1457,7 @@ def float_power(input: Tensor | _Number, exponent: Tensor | _Number) -> Tensor:
     """Raise to a power in float64.
 
     >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
-    tensor([4., 9.], dtype=gt.float64)
+    tensor([4., 9.], dtype=float64)
     """
 def floor(input: Tensor) -> Tensor:
     """The next whole number below.
@@ -1496,7 +1497,7 @@ def frac(input: Tensor) -> Tensor:
     """Give the part behind the point, with the sign of the number: x - trunc(x).
 
     >>> gt.frac(gt.tensor([1.5, -2.5]))
-    tensor([ 0.5000, -0.5000], dtype=gt.float32)
+    tensor([ 0.5, -0.5], dtype=float32)
     """
 def frexp(input: Tensor) -> tuple[Tensor, ...]:
     """The mantissa, from 0.5 up to 1 in size, and the exponent: mantissa * 2^exponent is input.
@@ -1508,13 +1509,13 @@ def full(size: _int | Sequence[_int], fill_value: Tensor | _Number, *, dtype: _D
     """Make a tensor filled with one number, whose dtype it has unless another is given.
 
     >>> gt.full((2,), 7.0)
-    tensor([7., 7.], dtype=gt.float32)
+    tensor([7., 7.], dtype=float32)
     """
 def full_like(input: Tensor, fill_value: Tensor | _Number, *, dtype: _DTypeLike | None = None, memory_format: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Fill a tensor's shape with one number, in its dtype unless another is given.
 
     >>> gt.full_like(gt.zeros(2), 7)
-    tensor([7., 7.], dtype=gt.float32)
+    tensor([7., 7.], dtype=float32)
     """
 def gammainc(input: _TensorLike, other: _TensorLike) -> Tensor:
     """The lower incomplete gamma function of (input, other), as a share of gamma(input).
@@ -1639,19 +1640,19 @@ def hamming_window(window_length: _int, periodic: _bool = True, alpha: _float = 
     """Give alpha - beta cos(2 pi n / N); N is the length, less one if it is not periodic.
 
     >>> gt.hamming_window(4)
-    tensor([0.0800, 0.5400, 1.0000, 0.5400], dtype=gt.float32)
+    tensor([0.08000001, 0.54      , 1.        , 0.54      ], dtype=float32)
     """
 def hann_window(window_length: _int, periodic: _bool = True, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give (1 - cos(2 pi n / N)) / 2; N is the length, less one if it is not periodic.
 
     >>> gt.hann_window(4)
-    tensor([0.0000, 0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. , 0.5], dtype=float32)
     """
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
     >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
-    tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. ], dtype=float32)
     """
 def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
     """Count the values in `bins` intervals of the same length from `min` to `max`.
@@ -1814,13 +1815,13 @@ def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1
     """Say where |input - other| <= atol + rtol * |other|.
 
     >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
-    tensor([ True, False], dtype=gt.bool)
+    tensor([ True, False], dtype=bool)
     """
 def isfinite(input: Tensor) -> Tensor:
     """Say whether each value is neither infinite nor not a number.
 
     >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
-    tensor([ True, False], dtype=gt.bool)
+    tensor([ True, False], dtype=bool)
     """
 def isin(elements: Tensor | _Number, test_elements: Tensor | _Number, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
     """Say whether each element is among the test elements. Compares every pair.
@@ -1832,13 +1833,13 @@ def isin(elements: Tensor | _Number, test_elements: Tensor | _Number, *, assume_
         invert: say where it is not among them.
 
     >>> gt.isin(gt.tensor([1.0, 2.0, 3.0]), gt.tensor([1.0, 3.0]))
-    tensor([ True, False,  True], dtype=gt.bool)
+    tensor([ True, False,  True], dtype=bool)
     """
 def isinf(input: Tensor) -> Tensor:
     """Say whether each value is plus or minus infinity.
 
     >>> gt.isinf(gt.tensor([1.0, float("inf")]))
-    tensor([False,  True], dtype=gt.bool)
+    tensor([False,  True], dtype=bool)
     """
 def isnan(input: Tensor) -> Tensor:
     """Whether x is not a number.
@@ -1850,25 +1851,25 @@ def isneginf(input: Tensor) -> Tensor:
     """Say whether each value is minus infinity.
 
     >>> gt.isneginf(gt.tensor([float("inf"), float("-inf")]))
-    tensor([False,  True], dtype=gt.bool)
+    tensor([False,  True], dtype=bool)
     """
 def isposinf(input: Tensor) -> Tensor:
     """Say whether each value is plus infinity.
 
     >>> gt.isposinf(gt.tensor([float("inf"), float("-inf")]))
-    tensor([ True, False], dtype=gt.bool)
+    tensor([ True, False], dtype=bool)
     """
 def isreal(input: Tensor) -> Tensor:
     """Say whether each value has no imaginary part; what is not complex has none.
 
     >>> gt.isreal(gt.tensor([1.0, float("nan")]))
-    tensor([True, True], dtype=gt.bool)
+    tensor([ True,  True], dtype=bool)
     """
 def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = 12.0, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), N as for `hann_window`.
 
     >>> gt.kaiser_window(3, beta=0.0)
-    tensor([1., 1., 1.], dtype=gt.float32)
+    tensor([1., 1., 1.], dtype=float32)
     """
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Give the Kronecker product: `other` times each value of `input`, as blocks of a grid.
@@ -1928,7 +1929,7 @@ def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dty
     """Make that many numbers evenly from start to end, both included.
 
     >>> gt.linspace(0, 1, 3)
-    tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. ], dtype=float32)
     """
 def log(input: Tensor) -> Tensor:
     """Natural logarithm.
@@ -1964,7 +1965,13 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """Give log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
 
     >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
-    tensor([1000.6931], dtype=gt.float32)
+    tensor([1000.6932], dtype=float32)
+    """
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """Add in the domain of powers of 2: log2(2^input + 2^other), without overflow.
+
+    >>> gt.logaddexp2(gt.tensor([3.0]), gt.tensor([3.0]))
+    tensor([4.], dtype=float32)
     """
 def logcumsumexp(input: Tensor, dim: _int) -> Tensor:
     """Logarithms of the sums of the exponentials of all values up to each, along an axis.
@@ -2004,13 +2011,13 @@ def logit(input: Tensor, eps: _float | None = None) -> Tensor:
     """Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
 
     >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
-    tensor([ 0.0000, -1.0986], dtype=gt.float32)
+    tensor([ 0.       , -1.0986123], dtype=float32)
     """
 def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = 10.0, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make that many numbers from base^start to base^end, whose logarithms are even.
 
     >>> gt.logspace(0, 2, 3)
-    tensor([  1.,  10., 100.], dtype=gt.float32)
+    tensor([  1.,  10., 100.], dtype=float32)
     """
 def logsumexp(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
     """The logarithm of the sum of exp(x), over axes.
@@ -2031,7 +2038,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Take `value` where the mask is True.
 
     >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
-    tensor([0., 2.], dtype=gt.float32)
+    tensor([0., 2.], dtype=float32)
     """
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Replace the values where a mask is True by those of `source`, one after another.
@@ -2228,7 +2235,7 @@ def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *,
         generator: where the random numbers come from.
 
     >>> gt.multinomial(gt.tensor([0.0, 1.0]), 3, replacement=True)
-    tensor([1, 1, 1], dtype=gt.int64)
+    tensor([1, 1, 1], dtype=int64)
     """
 def multiply(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a * b; for bool, and.
@@ -2250,7 +2257,7 @@ def mvlgamma(input: Tensor, p: _int) -> Tensor:
     (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
 
     >>> gt.mvlgamma(gt.tensor([1.5]), 2)
-    tensor([0.4516], dtype=gt.float32)
+    tensor([0.45158267], dtype=float32)
     """
 def nan_to_num(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
     """Replace what is not a number, and what is infinite, by numbers.
@@ -2262,7 +2269,7 @@ def nan_to_num(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None 
         neginf: what takes the place of minus infinity; the smallest where none is given.
 
     >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
-    tensor([0., 9.], dtype=gt.float32)
+    tensor([0., 9.], dtype=float32)
     """
 def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
     """Average what is not NaN, over axes or over all; NaN where nothing else is.
@@ -2417,13 +2424,13 @@ def ones(*size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: 
     """Make a tensor of ones.
 
     >>> gt.ones(2)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
 def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, memory_format: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make ones of a tensor's shape, and of its dtype unless another is given.
 
     >>> gt.ones_like(gt.zeros(2))
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
@@ -2462,13 +2469,13 @@ def polygamma(n: _int, input: Tensor) -> Tensor:
     """Give the n-th derivative of digamma; n is 0 or more.
 
     >>> gt.polygamma(1, gt.tensor([1.0]))
-    tensor([1.6449], dtype=gt.float32)
+    tensor([1.644934], dtype=float32)
     """
 def positive(input: Tensor) -> Tensor:
     """Give the tensor itself, as `+x` does; bool has no sign.
 
     >>> gt.positive(gt.tensor([-1.0]))
-    tensor([-1.], dtype=gt.float32)
+    tensor([-1.], dtype=float32)
     """
 def pow(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a to the b.
@@ -2519,13 +2526,13 @@ def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim
         interpolation: linear, lower, higher, midpoint or nearest.
 
     >>> gt.quantile(gt.tensor([1.0, 2.0, 3.0]), 0.25)
-    tensor(1.5000, dtype=float32)
+    tensor(1.5, dtype=float32)
     """
 def rad2deg(input: Tensor) -> Tensor:
     """Convert radians to degrees: x * 180 / pi.
 
     >>> gt.rad2deg(gt.tensor([0.5]))
-    tensor([28.6479], dtype=gt.float32)
+    tensor([28.64789], dtype=float32)
     """
 def rand(*size: _int | Sequence[_int], generator: Any = None, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Draw numbers from 0 up to but without 1, all as likely.
@@ -2567,7 +2574,7 @@ def randperm(n: _int, *, generator: Any = None, dtype: _DTypeLike | None = None,
     """Draw an order of the numbers from 0 to n - 1: that of n random numbers.
 
     >>> gt.randperm(3).sort().values
-    tensor([0, 1, 2], dtype=gt.int64)
+    tensor([0, 1, 2], dtype=int64)
     """
 def ravel(input: Tensor) -> Tensor:
     """Give all values along one axis, in row-major order.
@@ -2579,7 +2586,7 @@ def reciprocal(input: Tensor) -> Tensor:
     """Give 1 / x.
 
     >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
-    tensor([0.5000, 0.2500], dtype=gt.float32)
+    tensor([0.5 , 0.25], dtype=float32)
     """
 def relu(input: Tensor) -> Tensor:
     """Max(x, 0).
@@ -2659,7 +2666,7 @@ def round(input: Tensor, *, decimals: _int = 0) -> Tensor:
         decimals: how many decimal places stay; -2 rounds to hundreds.
 
     >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
-    tensor([0.5000, 1.3000], dtype=gt.float32)
+    tensor([0.5, 1.3], dtype=float32)
     """
 def row_stack(tensors: Any) -> Tensor:
     """Join tensors row after row; vectors are rows.
@@ -2678,13 +2685,13 @@ def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tenso
     """Subtract from the other: `other - alpha * input`.
 
     >>> gt.rsub(gt.tensor([1.0, 2.0]), 10)
-    tensor([9., 8.], dtype=gt.float32)
+    tensor([9., 8.], dtype=float32)
     """
 def scalar_tensor(s: _Number, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make a tensor without axes of a number, in float32 unless a dtype is given.
 
     >>> gt.scalar_tensor(3)
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: str | None = None) -> Tensor:
     """Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
@@ -2772,7 +2779,7 @@ def sgn(input: Tensor) -> Tensor:
     """Give the sign: -1, 0 or 1.
 
     >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-    tensor([-1.,  0.,  1.], dtype=gt.float32)
+    tensor([-1.,  0.,  1.], dtype=float32)
     """
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)).
@@ -2808,7 +2815,7 @@ def sinc(input: Tensor) -> Tensor:
     """Give sin(pi x) / (pi x), and 1 at 0.
 
     >>> gt.sinc(gt.tensor([0.0, 0.5]))
-    tensor([1.0000, 0.6366], dtype=gt.float32)
+    tensor([1.        , 0.63661975], dtype=float32)
     """
 def sinh(input: Tensor) -> Tensor:
     """Hyperbolic sine: (exp(x) - exp(-x)) / 2.
@@ -2840,7 +2847,7 @@ def softplus(input: Tensor, beta: _float = 1, threshold: _float = 20) -> Tensor:
     """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 
     >>> gt.softplus(gt.tensor([0.0]))
-    tensor([0.6931], dtype=gt.float32)
+    tensor([0.6931472], dtype=float32)
     """
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Any:
     """Put the values along an axis in order; NaN counts as the largest.
@@ -2876,7 +2883,7 @@ def square(input: Tensor) -> Tensor:
     """Multiply each value with itself; bool counts as a number.
 
     >>> gt.square(gt.tensor([3.0]))
-    tensor([9.], dtype=gt.float32)
+    tensor([9.], dtype=float32)
     """
 def squeeze(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
     """Leave out axes of length 1: all of them, or those that are named.
@@ -2909,13 +2916,13 @@ def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1)
     """Subtract: `input - alpha * other`, broadcast.
 
     >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-    tensor([0., 1.], dtype=gt.float32)
+    tensor([0., 1.], dtype=float32)
     """
 def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
     """Subtract: `input - alpha * other`, broadcast.
 
     >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-    tensor([0., 1.], dtype=gt.float32)
+    tensor([0., 1.], dtype=float32)
     """
 def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
     """Add up the values over axes, or over all; int64 for bool and integers.
@@ -3087,7 +3094,7 @@ def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mo
     """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
     >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-    tensor([ 3., -3.], dtype=gt.float32)
+    tensor([ 3., -3.], dtype=float32)
     """
 def trunc(input: Tensor) -> Tensor:
     """The whole part: the next whole number towards zero.
@@ -3228,7 +3235,7 @@ def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
     """Give x log y, and 0 where x is 0, whatever y is.
 
     >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
 def zero_(input: Tensor) -> Tensor:
     """Set all values to zero, in place.
@@ -3240,11 +3247,11 @@ def zeros(*size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout:
     """Make a tensor of zeros.
 
     >>> gt.zeros(2)
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
 def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, memory_format: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make zeros of a tensor's shape, and of its dtype unless another is given.
 
     >>> gt.zeros_like(gt.ones(2))
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """

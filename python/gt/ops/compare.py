@@ -27,7 +27,7 @@ def isclose(
     """Say where |input - other| <= atol + rtol * |other|.
 
     >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
-    tensor([ True, False], dtype=gt.bool)
+    tensor([ True, False], dtype=bool)
     """
     close = (input == other) | ((input - other).abs() <= atol + rtol * other.abs())
     return close | (input.isnan() & other.isnan()) if equal_nan else close

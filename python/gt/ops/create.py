@@ -89,7 +89,7 @@ def zeros(*size: Size, dtype: DType | None = None) -> Tensor:
     """Make a tensor of zeros.
 
     >>> gt.zeros(2)
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
     return _gt.zeros(lengths("zeros", size), dtype=dtype)
 
@@ -100,7 +100,7 @@ def ones(*size: Size, dtype: DType | None = None) -> Tensor:
     """Make a tensor of ones.
 
     >>> gt.ones(2)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     return _gt.ones(lengths("ones", size), dtype=dtype)
 
@@ -122,7 +122,7 @@ def full(size: Size, fill_value: Tensor | Number, *, dtype: DType | None = None)
     """Make a tensor filled with one number, whose dtype it has unless another is given.
 
     >>> gt.full((2,), 7.0)
-    tensor([7., 7.], dtype=gt.float32)
+    tensor([7., 7.], dtype=float32)
     """
     if isinstance(fill_value, Tensor):
         filled = fill_value.detach().broadcast_to(size).clone()
@@ -169,7 +169,7 @@ def scalar_tensor(s: Number, *, dtype: DType | None = None) -> Tensor:
     """Make a tensor without axes of a number, in float32 unless a dtype is given.
 
     >>> gt.scalar_tensor(3)
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
     return _gt.full((), s, dtype=gt.float32 if dtype is None else dtype)
 
@@ -181,7 +181,7 @@ def eye(n: int, m: int | None = None, *, dtype: DType | None = None) -> Tensor:
 
     >>> gt.eye(2)
     tensor([[1., 0.],
-            [0., 1.]], dtype=gt.float32)
+            [0., 1.]], dtype=float32)
     """
     return _gt.eye(n, m, dtype=dtype)
 
@@ -200,7 +200,7 @@ def arange(
     `arange(end)` starts at 0. Integers give int64, floats float32, unless a dtype is given.
 
     >>> gt.arange(3)
-    tensor([0, 1, 2], dtype=gt.int64)
+    tensor([0, 1, 2], dtype=int64)
     """
     if end is None:
         start, end = None, start
@@ -230,7 +230,7 @@ def linspace(
     """Make that many numbers evenly from start to end, both included.
 
     >>> gt.linspace(0, 1, 3)
-    tensor([0.0000, 0.5000, 1.0000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. ], dtype=float32)
     """
     wanted = gt.float32 if dtype is None else parse_dtype(dtype)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
@@ -274,7 +274,7 @@ def logspace(
     """Make that many numbers from base^start to base^end, whose logarithms are even.
 
     >>> gt.logspace(0, 2, 3)
-    tensor([  1.,  10., 100.], dtype=gt.float32)
+    tensor([  1.,  10., 100.], dtype=float32)
     """
     wanted = gt.float32 if dtype is None else parse_dtype(dtype)
     total, parts = _evenly(start, end, steps, wanted)

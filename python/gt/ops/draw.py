@@ -18,7 +18,7 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
     """Draw numbers from a limit up to but without another, all as likely.
 
     >>> gt.zeros(2).uniform_(5, 6).floor()
-    tensor([5., 5.], dtype=gt.float32)
+    tensor([5., 5.], dtype=float32)
     """
     _need("uniform_", from_ <= to, f"from is {from_}, expected no more than to, {to}")
     return _fill("uniform_", self, uniform, generator, lambda u: u * (to - from_) + from_)
@@ -29,7 +29,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Source 
     """Draw numbers of a normal distribution.
 
     >>> gt.zeros(2).normal_(3, 0)
-    tensor([3., 3.], dtype=gt.float32)
+    tensor([3., 3.], dtype=float32)
     """
     _need("normal_", std >= 0, f"std is {std}, expected 0 or more")
     return _fill("normal_", self, gaussian, generator, lambda z: z * std + mean)
@@ -42,7 +42,7 @@ def log_normal_(
     """Draw numbers whose logarithms are of a normal distribution.
 
     >>> gt.zeros(2).log_normal_(0, 1e-9)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     _need("log_normal_", std > 0, f"std is {std}, expected more than 0")
     return _fill("log_normal_", self, gaussian, generator, lambda z: (z * std + mean).exp())
@@ -53,7 +53,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Source = None) ->
     """Draw numbers of an exponential distribution, whose mean is 1 / lambd.
 
     >>> (gt.zeros(2).exponential_() > 0).all()
-    tensor(True, dtype=gt.bool)
+    tensor(True, dtype=bool)
     """
     _need("exponential_", lambd > 0, f"lambd is {lambd}, expected more than 0")
     return _fill("exponential_", self, exponential, generator, lambda drawn: drawn / lambd)
@@ -66,7 +66,7 @@ def cauchy_(
     """Draw numbers of a Cauchy distribution: median + sigma tan(pi (u - 1/2)) of uniform numbers.
 
     >>> gt.zeros(2).cauchy_(3, 1e-9).round()
-    tensor([3., 3.], dtype=gt.float32)
+    tensor([3., 3.], dtype=float32)
     """
     _need("cauchy_", sigma > 0, f"sigma is {sigma}, expected more than 0")
     return _fill(
@@ -81,7 +81,7 @@ def geometric_(self: Tensor, p: float, *, generator: Source = None) -> Tensor:
     It is log(u) / log(1 - p), rounded up, of uniform numbers.
 
     >>> gt.zeros(2).geometric_(0.9999999)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     _need("geometric_", 0 < p < 1, f"p is {p}, expected between 0 and 1")
     with beside(self):
@@ -95,7 +95,7 @@ def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Source = Non
     """Draw 1 with probability p, and else 0.
 
     >>> gt.zeros(2).bernoulli_(1.0)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     return self._assign(decided(self, p, generator), "bernoulli_")
 
@@ -109,7 +109,7 @@ def random_(
     Without limits, all that the dtype has from 0 on; for floats, up to where they have gaps.
 
     >>> gt.zeros(2).random_(3, 4)
-    tensor([3., 3.], dtype=gt.float32)
+    tensor([3., 3.], dtype=float32)
     """
     if to is None:
         from_, to = 0, from_ or _most(self)

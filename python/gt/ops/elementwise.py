@@ -17,7 +17,7 @@ def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     """Add two tensors: `input + alpha * other`, broadcast; for bool, or.
 
     >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
-    tensor([21., 42.], dtype=gt.float32)
+    tensor([21., 42.], dtype=float32)
     """
     return primitives.add(input, _scaled(other, alpha))
 
@@ -31,7 +31,7 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     """Subtract: `input - alpha * other`, broadcast.
 
     >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
-    tensor([0., 1.], dtype=gt.float32)
+    tensor([0., 1.], dtype=float32)
     """
     return primitives.sub(input, _scaled(other, alpha))
 
@@ -43,7 +43,7 @@ def div(
     """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
 
     >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-    tensor([ 3., -3.], dtype=gt.float32)
+    tensor([ 3., -3.], dtype=float32)
     """
     if rounding_mode is None:
         return primitives.div(input, other)
@@ -65,7 +65,7 @@ def square(input: Tensor) -> Tensor:
     """Multiply each value with itself; bool counts as a number.
 
     >>> gt.square(gt.tensor([3.0]))
-    tensor([9.], dtype=gt.float32)
+    tensor([9.], dtype=float32)
     """
     return input * input if input.dtype != gt.bool else input.long() * input
 
@@ -75,7 +75,7 @@ def isinf(input: Tensor) -> Tensor:
     """Say whether each value is plus or minus infinity.
 
     >>> gt.isinf(gt.tensor([1.0, float("inf")]))
-    tensor([False,  True], dtype=gt.bool)
+    tensor([False,  True], dtype=bool)
     """
     return _size(input) == float("inf")
 
@@ -85,7 +85,7 @@ def isfinite(input: Tensor) -> Tensor:
     """Say whether each value is neither infinite nor not a number.
 
     >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
-    tensor([ True, False], dtype=gt.bool)
+    tensor([ True, False], dtype=bool)
     """
     return _size(input) < float("inf")
 
@@ -99,7 +99,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """Take `value` where the mask is True.
 
     >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
-    tensor([0., 2.], dtype=gt.float32)
+    tensor([0., 2.], dtype=float32)
     """
     return primitives.where(mask, value, input)._cast(input.dtype)
 
@@ -114,7 +114,7 @@ def clamp(
     them for equal values. The upper limit rules where it is below the lower one.
 
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
-    tensor([-1.0000,  0.5000,  1.0000], dtype=gt.float32)
+    tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
@@ -140,7 +140,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 
     >>> gt.softplus(gt.tensor([0.0]))
-    tensor([0.6931], dtype=gt.float32)
+    tensor([0.6931472], dtype=float32)
     """
     if beta == 1 and threshold == 20:
         return primitives.softplus(input)

@@ -42,7 +42,7 @@ def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -
     """Give a tensor itself where its dtype fits and no copy is asked for, and else make one.
 
     >>> gt.asarray([1.0, 2.0])
-    tensor([1., 2.], dtype=gt.float32)
+    tensor([1., 2.], dtype=float32)
     """
     return (_gt.tensor if copy else _gt.as_tensor)(obj, dtype=dtype)
 
@@ -53,7 +53,7 @@ def zeros_like(input: Tensor, *, dtype: DType | None = None, memory_format: Any 
     """Make zeros of a tensor's shape, and of its dtype unless another is given.
 
     >>> gt.zeros_like(gt.ones(2))
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
     return _gt.zeros_like(input, dtype=dtype)
 
@@ -64,7 +64,7 @@ def ones_like(input: Tensor, *, dtype: DType | None = None, memory_format: Any =
     """Make ones of a tensor's shape, and of its dtype unless another is given.
 
     >>> gt.ones_like(gt.zeros(2))
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     return _gt.ones_like(input, dtype=dtype)
 
@@ -92,7 +92,7 @@ def full_like(
     """Fill a tensor's shape with one number, in its dtype unless another is given.
 
     >>> gt.full_like(gt.zeros(2), 7)
-    tensor([7., 7.], dtype=gt.float32)
+    tensor([7., 7.], dtype=float32)
     """
     wanted = input.dtype if dtype is None else dtype
     if isinstance(fill_value, Tensor):
@@ -106,7 +106,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None) -> Tensor
     """Make a tensor of numbers, in this one's dtype unless another is given.
 
     >>> gt.zeros(1).new_tensor([1, 2])
-    tensor([1., 2.], dtype=gt.float32)
+    tensor([1., 2.], dtype=float32)
     """
     with beside(self):
         return _gt.tensor(data, dtype=self.dtype if dtype is None else dtype)
@@ -118,7 +118,7 @@ def new_zeros(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
     """Make zeros in this tensor's dtype, unless another is given.
 
     >>> gt.ones(1).new_zeros(2)
-    tensor([0., 0.], dtype=gt.float32)
+    tensor([0., 0.], dtype=float32)
     """
     return _new(self, lengths("new_zeros", size), 0, dtype)
 
@@ -129,7 +129,7 @@ def new_ones(self: Tensor, *size: Size, dtype: DType | None = None) -> Tensor:
     """Make ones in this tensor's dtype, unless another is given.
 
     >>> gt.zeros(1).new_ones(2)
-    tensor([1., 1.], dtype=gt.float32)
+    tensor([1., 1.], dtype=float32)
     """
     return _new(self, lengths("new_ones", size), 1, dtype)
 
@@ -153,7 +153,7 @@ def new_full(
     """Make a tensor filled with one number, in this one's dtype unless another is given.
 
     >>> gt.zeros(1).new_full((2,), 7)
-    tensor([7., 7.], dtype=gt.float32)
+    tensor([7., 7.], dtype=float32)
     """
     return _new(self, size, fill_value, dtype)
 

@@ -62,7 +62,7 @@ def sum(
     """Add up the values where the mask is True; 0 where there are none.
 
     >>> gt.masked.sum(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     return gt.sum(kept(input, mask, 0), axes_of(dim), keepdim, dtype=dtype)
 
@@ -79,7 +79,7 @@ def prod(
     """Multiply the values where the mask is True; 1 where there are none.
 
     >>> gt.masked.prod(gt.tensor([3.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
     return gt.prod(kept(input, mask, 1), axes_of(dim), keepdim, dtype=dtype)
 
@@ -91,7 +91,7 @@ def cumsum(
     """Sum all values up to each along an axis, as far as the mask is True.
 
     >>> gt.masked.cumsum(gt.ones(3), 0, mask=gt.tensor([True, False, True]))
-    tensor([1., 1., 2.], dtype=gt.float32)
+    tensor([1., 1., 2.], dtype=float32)
     """
     return cast_as(gt.cumsum(kept(input, mask, 0), dim, dtype=dtype), input, dtype)
 
@@ -103,7 +103,7 @@ def cumprod(
     """Multiply all values up to each along an axis, as far as the mask is True.
 
     >>> gt.masked.cumprod(gt.tensor([2.0, 3.0, 4.0]), 0, mask=gt.tensor([True, False, True]))
-    tensor([2., 2., 8.], dtype=gt.float32)
+    tensor([2., 2., 8.], dtype=float32)
     """
     return cast_as(gt.cumprod(kept(input, mask, 1), dim, dtype=dtype), input, dtype)
 
@@ -120,7 +120,7 @@ def amax(
     """Give the largest value where the mask is True; the lowest there is where there are none.
 
     >>> gt.masked.amax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     found = gt.amax(kept(input, mask, lowest(input)), axes_of(dim), keepdim)
     return cast_as(found, input, dtype)
@@ -138,7 +138,7 @@ def amin(
     """Give the smallest value where the mask is True; the highest there is where there are none.
 
     >>> gt.masked.amin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]))
-    tensor(2., dtype=gt.float32)
+    tensor(2., dtype=float32)
     """
     found = gt.amin(kept(input, mask, highest(input)), axes_of(dim), keepdim)
     return cast_as(found, input, dtype)
@@ -156,7 +156,7 @@ def argmax(
     """Give where the largest value is among those where the mask is True; in the input's dtype.
 
     >>> gt.masked.argmax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]), dtype=gt.int64)
-    tensor(0, dtype=gt.int64)
+    tensor(0, dtype=int64)
     """
     found = gt.argmax(kept(input, mask, lowest(input)), dim, keepdim)
     return cast_as(found, input, dtype)
@@ -174,7 +174,7 @@ def argmin(
     """Give where the smallest value is among those where the mask is True; in the input's dtype.
 
     >>> gt.masked.argmin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]), dtype=gt.int64)
-    tensor(1, dtype=gt.int64)
+    tensor(1, dtype=int64)
     """
     found = gt.argmin(kept(input, mask, highest(input)), dim, keepdim)
     return cast_as(found, input, dtype)
@@ -192,7 +192,7 @@ def logsumexp(
     """Give the logarithm of the sum of exp(x) where the mask is True.
 
     >>> gt.masked.logsumexp(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     axes = tuple(range(input.ndim)) if dim is None or dim == () else dim
     values = kept(input, mask, lowest(input))
@@ -211,7 +211,7 @@ def logaddexp(
     """Give log(exp(x) + exp(y)), where values whose mask is False count as minus infinity.
 
     >>> gt.masked.logaddexp(gt.zeros(1), gt.zeros(1), input_mask=gt.tensor([False]))
-    tensor([0.], dtype=gt.float32)
+    tensor([0.], dtype=float32)
     """
     one, two = kept(input, input_mask, lowest(input)), kept(other, other_mask, lowest(other))
     return cast_as(gt.logaddexp(one, two), input, dtype)

@@ -24,7 +24,7 @@ def median(
     """Give the middle value along an axis where the mask is True; NaN where there are none.
 
     >>> gt.masked.median(gt.tensor([1.0, 2.0, 9.0]), mask=gt.tensor([True, True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     values = input if input.dtype.is_floating_point else input.float()
     found = gt.nanmedian(kept(values, mask, math.nan), dim, keepdim).values
@@ -44,7 +44,7 @@ def norm(
     """Give the norm of the values where the mask is True, as `gt.linalg.vector_norm` does.
 
     >>> gt.masked.norm(gt.tensor([3.0, 4.0]), mask=gt.tensor([True, False]))
-    tensor(3., dtype=gt.float32)
+    tensor(3., dtype=float32)
     """
     values = kept(input, mask, math.inf if ord == -math.inf else 0)
     return gt.linalg.vector_norm(
@@ -64,7 +64,7 @@ def mean(
     """Average the values where the mask is True; NaN where there are none.
 
     >>> gt.masked.mean(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(
         input, dim, keepdim, mask
@@ -91,7 +91,7 @@ def var(
     """Give the variance of the values where the mask is True: over n - 1, or n - correction.
 
     >>> gt.masked.var(gt.tensor([1.0, 3.0, 9.0]), mask=gt.tensor([True, True, False]))
-    tensor(2., dtype=gt.float32)
+    tensor(2., dtype=float32)
     """
     if unbiased is not None and correction is not None:
         raise ValueError("var: give unbiased or correction, which say the same, not both")
@@ -125,7 +125,7 @@ def std(
     """Give the standard deviation where the mask is True: the root of the variance.
 
     >>> gt.masked.std(gt.tensor([1.0, 3.0, 9.0]), correction=0, mask=gt.tensor([True, True, False]))
-    tensor(1., dtype=gt.float32)
+    tensor(1., dtype=float32)
     """
     spread = var(
         input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask

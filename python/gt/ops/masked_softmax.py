@@ -17,7 +17,7 @@ def softmax(
     """Give exp(x) over its sum along an axis, both where the mask is True; 0 elsewhere.
 
     >>> gt.masked.softmax(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
-    tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
+    tensor([0.5, 0.5, 0. ], dtype=float32)
     """
     return gt.softmax(kept(input, mask, lowest(input)), dim, dtype=dtype)
 
@@ -29,7 +29,7 @@ def log_softmax(
     """Give the logarithm of softmax where the mask is True; minus infinity elsewhere.
 
     >>> gt.masked.log_softmax(gt.zeros(2), 0, mask=gt.tensor([True, False]))
-    tensor([0., -inf], dtype=gt.float32)
+    tensor([  0., -inf], dtype=float32)
     """
     return gt.log_softmax(kept(input, mask, lowest(input)), dim, dtype=dtype)
 
@@ -41,7 +41,7 @@ def softmin(
     """Give softmax of -x where the mask is True; 0 elsewhere.
 
     >>> gt.masked.softmin(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
-    tensor([0.5000, 0.5000, 0.0000], dtype=gt.float32)
+    tensor([0.5, 0.5, 0. ], dtype=float32)
     """
     return gt.softmax(-kept(input, mask, highest(input)), dim, dtype=dtype)
 
@@ -59,7 +59,7 @@ def normalize(
     """Divide by the norm along an axis where the mask is True, eps at least; 0 elsewhere.
 
     >>> gt.masked.normalize(gt.tensor([3.0, 4.0, 9.0]), 2, 0, mask=gt.tensor([True, True, False]))
-    tensor([0.6000, 0.8000, 0.0000], dtype=gt.float32)
+    tensor([0.6, 0.8, 0. ], dtype=float32)
     """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return kept(input, mask, 0) / gt.maximum(size, gt.full_like(size, eps))

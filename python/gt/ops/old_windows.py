@@ -32,7 +32,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: DType | Non
     """Give (1 - cos(2 pi n / N)) / 2; N is the length, less one if it is not periodic.
 
     >>> gt.hann_window(4)
-    tensor([0.0000, 0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. , 0.5], dtype=float32)
     """
     return windows.hann(window_length, sym=not periodic, dtype=dtype)
 
@@ -49,7 +49,7 @@ def hamming_window(
     """Give alpha - beta cos(2 pi n / N); N is the length, less one if it is not periodic.
 
     >>> gt.hamming_window(4)
-    tensor([0.0800, 0.5400, 1.0000, 0.5400], dtype=gt.float32)
+    tensor([0.08000001, 0.54      , 1.        , 0.54      ], dtype=float32)
     """
     return windows.general_cosine(window_length, a=[alpha, beta], sym=not periodic, dtype=dtype)
 
@@ -61,7 +61,7 @@ def bartlett_window(
     """Give 1 - |2 n / N - 1|; N is the length, less one if it is not periodic.
 
     >>> gt.bartlett_window(4)
-    tensor([0.0000, 0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. , 0.5], dtype=float32)
     """
     return windows.bartlett(window_length, sym=not periodic, dtype=dtype)
 
@@ -73,7 +73,7 @@ def blackman_window(
     """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / N, N as for `hann_window`.
 
     >>> gt.blackman_window(4)[1:]
-    tensor([0.3400, 1.0000, 0.3400], dtype=gt.float32)
+    tensor([0.34000003, 0.99999994, 0.33999997], dtype=float32)
     """
     return windows.blackman(window_length, sym=not periodic, dtype=dtype)
 
@@ -85,6 +85,6 @@ def kaiser_window(
     """Give I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), N as for `hann_window`.
 
     >>> gt.kaiser_window(3, beta=0.0)
-    tensor([1., 1., 1.], dtype=gt.float32)
+    tensor([1., 1., 1.], dtype=float32)
     """
     return windows.kaiser(window_length, beta=beta, sym=not periodic, dtype=dtype)

@@ -182,7 +182,7 @@ def quantile(
         interpolation: linear, lower, higher, midpoint or nearest.
 
     >>> gt.quantile(gt.tensor([1.0, 2.0, 3.0]), 0.25)
-    tensor(1.5000, dtype=float32)
+    tensor(1.5, dtype=float32)
     """
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skips_nan=False)
 

@@ -70,7 +70,7 @@ def chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_t(gt.tensor([0.5, 2.0]), 2)
-    tensor([-0.5000,  7.0000], dtype=gt.float32)
+    tensor([-0.5,  7. ], dtype=float32)
     """
     return _polynomial(input, n, lambda x: x, _chebyshev)
 
@@ -83,7 +83,7 @@ def chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_u(gt.tensor([0.5, 2.0]), 2)
-    tensor([ 0., 15.], dtype=gt.float32)
+    tensor([ 0., 15.], dtype=float32)
     """
     return _polynomial(input, n, lambda x: 2 * x, _chebyshev)
 
@@ -96,7 +96,7 @@ def chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_v(gt.tensor([0.5, 2.0]), 2)
-    tensor([-1., 11.], dtype=gt.float32)
+    tensor([-1., 11.], dtype=float32)
     """
     return _polynomial(input, n, lambda x: 2 * x - 1, _chebyshev)
 
@@ -109,7 +109,7 @@ def chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> Tensor:
     From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
 
     >>> gt.special.chebyshev_polynomial_w(gt.tensor([0.5, 2.0]), 2)
-    tensor([ 1., 19.], dtype=gt.float32)
+    tensor([ 1., 19.], dtype=float32)
     """
     return _polynomial(input, n, lambda x: 2 * x + 1, _chebyshev)
 
@@ -120,7 +120,7 @@ def shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the first kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_t(gt.tensor([0.75, 1.5]), 2)
-    tensor([-0.5000,  7.0000], dtype=gt.float32)
+    tensor([-0.5,  7. ], dtype=float32)
     """
     return _polynomial(_shifted(input), n, lambda x: x, _chebyshev)
 
@@ -131,7 +131,7 @@ def shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the second kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_u(gt.tensor([0.75, 1.5]), 2)
-    tensor([ 0., 15.], dtype=gt.float32)
+    tensor([ 0., 15.], dtype=float32)
     """
     return _polynomial(_shifted(input), n, lambda x: 2 * x, _chebyshev)
 
@@ -142,7 +142,7 @@ def shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the third kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_v(gt.tensor([0.75, 1.5]), 2)
-    tensor([-1., 11.], dtype=gt.float32)
+    tensor([-1., 11.], dtype=float32)
     """
     return _polynomial(_shifted(input), n, lambda x: 2 * x - 1, _chebyshev)
 
@@ -153,7 +153,7 @@ def shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> T
     """Give Chebyshev's polynomial of the fourth kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_w(gt.tensor([0.75, 1.5]), 2)
-    tensor([ 1., 19.], dtype=gt.float32)
+    tensor([ 1., 19.], dtype=float32)
     """
     return _polynomial(_shifted(input), n, lambda x: 2 * x + 1, _chebyshev)
 
@@ -166,7 +166,7 @@ def hermite_polynomial_h(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.hermite_polynomial_h(gt.tensor([0.5, 2.0]), 2)
-    tensor([-1., 14.], dtype=gt.float32)
+    tensor([-1., 14.], dtype=float32)
     """
     found = _polynomial(
         input, n, lambda x: 2 * x, lambda k, x, last, before: 2 * x * last - 2 * k * before
@@ -182,7 +182,7 @@ def hermite_polynomial_he(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.hermite_polynomial_he(gt.tensor([0.5, 2.0]), 2)
-    tensor([-0.7500,  3.0000], dtype=gt.float32)
+    tensor([-0.75,  3.  ], dtype=float32)
     """
     found = _polynomial(input, n, lambda x: x, lambda k, x, last, before: x * last - k * before)
     return _defined(input, n, found)
@@ -196,7 +196,7 @@ def laguerre_polynomial_l(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.laguerre_polynomial_l(gt.tensor([0.5, 2.0]), 2)
-    tensor([ 0.1250, -1.0000], dtype=gt.float32)
+    tensor([ 0.125, -1.   ], dtype=float32)
     """
     return _polynomial(
         input,
@@ -214,7 +214,7 @@ def legendre_polynomial_p(input: Tensor | Number, n: Tensor | int) -> Tensor:
     Where n is a tensor, this waits for its values.
 
     >>> gt.special.legendre_polynomial_p(gt.tensor([0.5, 2.0]), 2)
-    tensor([-0.1250,  5.5000], dtype=gt.float32)
+    tensor([-0.125,  5.5  ], dtype=float32)
     """
     return _polynomial(
         input,

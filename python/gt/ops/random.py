@@ -165,7 +165,7 @@ def randperm(n: int, *, generator: Source = None, dtype: DType | None = None) ->
     """Draw an order of the numbers from 0 to n - 1: that of n random numbers.
 
     >>> gt.randperm(3).sort().values
-    tensor([0, 1, 2], dtype=gt.int64)
+    tensor([0, 1, 2], dtype=int64)
     """
     order = gt.argsort(uniform((n,), gt.float64, generator))
     return order if dtype is None else order._cast(dtype)
@@ -208,7 +208,7 @@ def bernoulli(
     """Draw 1 with the probability that the input says, or p where it is given, and else 0.
 
     >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
-    tensor([0., 1.], dtype=gt.float32)
+    tensor([0., 1.], dtype=float32)
     """
     if p is None:
         return flat(lambda chance: decided(chance, chance, generator), input)
@@ -241,7 +241,7 @@ def multinomial(
         generator: where the random numbers come from.
 
     >>> gt.multinomial(gt.tensor([0.0, 1.0]), 3, replacement=True)
-    tensor([1, 1, 1], dtype=gt.int64)
+    tensor([1, 1, 1], dtype=int64)
     """
     if input.ndim not in (1, 2) or not input.dtype.is_floating_point:
         raise ValueError(

@@ -16,7 +16,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         decimals: how many decimal places stay; -2 rounds to hundreds.
 
     >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
-    tensor([0.5000, 1.3000], dtype=gt.float32)
+    tensor([0.5, 1.3], dtype=float32)
     """
     if decimals == 0:
         return primitives.round(input)
@@ -33,7 +33,7 @@ def frac(input: Tensor) -> Tensor:
     """Give the part behind the point, with the sign of the number: x - trunc(x).
 
     >>> gt.frac(gt.tensor([1.5, -2.5]))
-    tensor([ 0.5000, -0.5000], dtype=gt.float32)
+    tensor([ 0.5, -0.5], dtype=float32)
     """
     if not input.dtype.is_floating_point:
         raise TypeError(f"frac: dtype {input.dtype.name} does not fit, expected floats")

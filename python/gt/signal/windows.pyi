@@ -26,19 +26,19 @@ def bartlett(M: _int, *, sym: _bool = True, dtype: _DTypeLike | None = None, lay
     """Give a triangle: 1 - |2 n / (M - 1) - 1|.
 
     >>> gt.signal.windows.bartlett(5)
-    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000], dtype=gt.float32)
+    tensor([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
 def blackman(M: _int, *, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / (M - 1).
 
     >>> gt.signal.windows.blackman(5)[1:4]
-    tensor([0.3400, 1.0000, 0.3400], dtype=gt.float32)
+    tensor([0.34000003, 0.99999994, 0.33999997], dtype=float32)
     """
 def cosine(M: _int, *, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give half a wave: sin(pi (n + 1/2) / M).
 
     >>> gt.signal.windows.cosine(3)
-    tensor([0.5000, 1.0000, 0.5000], dtype=gt.float32)
+    tensor([0.5       , 1.        , 0.50000006], dtype=float32)
     """
 def exponential(M: _int, *, center: _float | None = None, tau: _float = 1.0, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give exp(-|n - center| / tau).
@@ -51,47 +51,47 @@ def exponential(M: _int, *, center: _float | None = None, tau: _float = 1.0, sym
         dtype: float32, as without it, or float64.
 
     >>> gt.signal.windows.exponential(3)
-    tensor([0.3679, 1.0000, 0.3679], dtype=gt.float32)
+    tensor([0.36787945, 1.        , 0.36787945], dtype=float32)
     """
 def gaussian(M: _int, *, std: _float = 1.0, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give a bell: exp(-(n - center)^2 / (2 std^2)).
 
     >>> gt.signal.windows.gaussian(3)
-    tensor([0.6065, 1.0000, 0.6065], dtype=gt.float32)
+    tensor([0.60653067, 1.        , 0.60653067], dtype=float32)
     """
 def general_cosine(M: _int, *, a: Sequence[_float], sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give a sum of cosines: a[0] - a[1] cos(z) + a[2] cos(2 z) - ... for z = 2 pi n / (M - 1).
 
     >>> gt.signal.windows.general_cosine(3, a=[0.5, 0.5])
-    tensor([0., 1., 0.], dtype=gt.float32)
+    tensor([0., 1., 0.], dtype=float32)
     """
 def general_hamming(M: _int, *, alpha: _float = 0.54, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give alpha - (1 - alpha) cos(2 pi n / (M - 1)).
 
     >>> gt.signal.windows.general_hamming(3, alpha=0.5)
-    tensor([0., 1., 0.], dtype=gt.float32)
+    tensor([0., 1., 0.], dtype=float32)
     """
 def hamming(M: _int, *, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give 0.54 - 0.46 cos(2 pi n / (M - 1)).
 
     >>> gt.signal.windows.hamming(3)
-    tensor([0.0800, 1.0000, 0.0800], dtype=gt.float32)
+    tensor([0.08000001, 1.        , 0.08000001], dtype=float32)
     """
 def hann(M: _int, *, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give (1 - cos(2 pi n / (M - 1))) / 2.
 
     >>> gt.signal.windows.hann(3)
-    tensor([0., 1., 0.], dtype=gt.float32)
+    tensor([0., 1., 0.], dtype=float32)
     """
 def kaiser(M: _int, *, beta: _float = 12.0, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), of the Bessel function I0.
 
     >>> gt.signal.windows.kaiser(3, beta=0.0)
-    tensor([1., 1., 1.], dtype=gt.float32)
+    tensor([1., 1., 1.], dtype=float32)
     """
 def nuttall(M: _int, *, sym: _bool = True, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give Nuttall's sum of four cosines (https://doi.org/10.1109/TASSP.1981.1163506).
 
     >>> gt.signal.windows.nuttall(5)[1:4]
-    tensor([0.2270, 1.0000, 0.2270], dtype=gt.float32)
+    tensor([0.22698243, 0.99999994, 0.2269824 ], dtype=float32)
     """

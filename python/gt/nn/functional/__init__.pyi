@@ -1207,7 +1207,7 @@ def softplus(input: Tensor, beta: _float = 1, threshold: _float = 20) -> Tensor:
     """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 
     >>> gt.softplus(gt.tensor([0.0]))
-    tensor([0.6931], dtype=gt.float32)
+    tensor([0.6931472], dtype=float32)
     """
 def softshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
     """Move x towards 0 by lambd, and no further than 0.

@@ -1,0 +1,57 @@
+"""Every operation has a face, documentation and an example that is true."""
+
+import doctest
+import inspect
+
+import gt
+import pytest
+from gt import _gt
+from gt.ops.registry import COMPOSITES
+from processes import embedded_only
+from samples import OPERATIONS
+
+#: Bits of an operation's face: a function, a method.
+FUNCTION, METHOD = 1, 2
+
+#: Composites once each: an alias has its operation's documentation, and may be of a primitive.
+NAMES = sorted(
+    {
+        of: name
+        for name, of in reversed(COMPOSITES.items())
+        if inspect.isfunction(inspect.unwrap(of))
+    }.values()
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_composite_is_documented(name):
+    function = COMPOSITES[name]
+    text = inspect.getdoc(function)
+    assert text and text[0].isupper(), "a docstring that begins with a sentence"
+    first = text.split("\n\n")[0]
+    assert first.rstrip().endswith((".", ":")), first
+
+
+@embedded_only
+def test_examples_give_what_they_say():
+    """With a seed of their own, as some draw numbers."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    finder = doctest.DocTestFinder(recurse=False)
+    for name in NAMES:
+        gt.manual_seed(0)
+        function = inspect.unwrap(COMPOSITES[name])
+        for test in finder.find(function, name, globs={"gt": gt}):
+            runner.run(test)
+    assert runner.failures == 0
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_primitive_has_the_faces_that_it_declares(name):
+    operation = OPERATIONS[name]
+    assert operation["doc"] and operation["samples"]
+    function = getattr(_gt.primitives, name)
+    assert list(inspect.signature(function).parameters) == list(operation["kinds"])
+    if operation["face"] & FUNCTION:
+        assert callable(getattr(gt, name)), name
+    if operation["face"] & METHOD:
+        assert callable(getattr(gt.Tensor, name)) and getattr(gt.Tensor, name).__doc__
