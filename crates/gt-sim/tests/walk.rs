@@ -107,7 +107,7 @@ const INSTRUCTIONS: &str = "\
 TENSOR[3] := MUL TENSOR[0] TENSOR[2]
 TENSOR[4] := SUB TENSOR[3] TENSOR[1]
 TENSOR[5] := MUL TENSOR[4] TENSOR[0]
-TENSOR[6] := SUM TENSOR[5] axes=[] keepdims=false
+TENSOR[6] := SUM TENSOR[5] dim=[] keepdim=false
 TENSOR[7] := MUL TENSOR[6] 0.002
 TENSOR[8] := SUB TENSOR[2] TENSOR[7]";
 
@@ -116,7 +116,7 @@ const TEMPLATE: &str = "\
 TENSOR[51] := MUL TENSOR[0] TENSOR[50]
 TENSOR[52] := SUB TENSOR[51] TENSOR[1]
 TENSOR[53] := MUL TENSOR[52] TENSOR[0]
-TENSOR[54] := SUM TENSOR[53] axes=[] keepdims=false
+TENSOR[54] := SUM TENSOR[53] dim=[] keepdim=false
 TENSOR[55] := MUL TENSOR[54] 0.002
 TENSOR[56] := SUB TENSOR[50] TENSOR[55]";
 
@@ -127,7 +127,7 @@ w1 WorkerBinaryOp result=190 op=sub left=189 right=1
 w1 WorkerFreeTensor tensor=189
 w1 WorkerBinaryOp result=191 op=mul left=190 right=0
 w1 WorkerFreeTensor tensor=190
-w1 WorkerReduceOp result=192 op=sum input=191 axes=[] keepdims=false
+w1 WorkerReduceOp result=192 op=sum input=191 dim=[] keepdim=false
 w1 WorkerFreeTensor tensor=191
 w1 WorkerBinaryOp result=193 op=mul left=192 right=scalar(0.002)
 w1 WorkerFreeTensor tensor=192
@@ -148,7 +148,7 @@ const PLAN: &str = "\
 %6 = mul(%2, %5) float32 (2,)
 %7 = sub(%6, %3) float32 (2,)
 %8 = mul(%7, %2) float32 (2,)
-%9 = sum(%8, axes=[], keepdims=false) float32 ()
+%9 = sum(%8, dim=[], keepdim=false) float32 ()
 %10 = mul(%9, %4) float32 ()
 outputs: %5 %10
 ";

@@ -49,6 +49,10 @@ impl Tensor {
         attributes: Attributes,
     ) -> Result<Tensor> {
         let call = Call::gather(operation, operands);
+        if operation.further.is_some() {
+            let mut results = call.issue_several(session, operation, attributes)?;
+            return Ok(results.swap_remove(0));
+        }
         call.issue(session, operation, attributes)
     }
 

@@ -8,6 +8,11 @@ use super::{Array, positions};
 
 /// What operations give that take a tensor of indices.
 pub fn indexed(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Option<Vec<f64>> {
+    const KNOWN: [&str; 6] =
+        ["gather", "scatter_add", "index_select", "index_add", "index_copy", "wrap_index"];
+    if !KNOWN.contains(&name) {
+        return None;
+    }
     let rank = x[0].shape.rank();
     let along =
         if name == "wrap_index" { 0 } else { axis(int(attributes, 0), rank, "reference").unwrap() };

@@ -1,7 +1,7 @@
 //! Reductions, and what gives each element from all along an axis.
 
 use gt_ir::Attributes;
-use gt_ir::operation::{int, ints};
+use gt_ir::operation::{float, int, ints};
 use gt_ir::shape::{axes, axis};
 
 use super::{Array, Function, positions};
@@ -13,7 +13,7 @@ pub fn reduced(name: &str, x: &[Array], attributes: &Attributes) -> Option<Vec<f
     let variance = |values: &[f64]| {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-        squares / (values.len() as f64 - int(attributes, 2) as f64)
+        squares / (values.len() as f64 - float(attributes, 2))
     };
     let truth = |x: bool| f64::from(u8::from(x));
     let f: Function = match name {

@@ -1,0 +1,185 @@
+//! Convolution where the kernel is long: pieces of it are unfolded, a row of inputs for each output
+//! of a plane, and multiplied by the weights; then the pieces are summed.
+
+use gt_worker::EngineError;
+
+use super::part::{Part, Product, Weights};
+use super::unfold::{SLACK, Segment};
+use super::{Convolution, Real};
+use crate::buffer::Buffer;
+use crate::simd::vectorized;
+use crate::threads::{Shared, Threads};
+
+/// Bytes of a block, which stays in the cache of one processor.
+const BLOCK: usize = 1 << 19;
+/// Kernel elements of a block, if they are not a whole row of the kernel.
+const DEPTH: usize = 256;
+/// Kernels of so many elements are long enough to be multiplied channel by channel.
+const WHOLE: usize = 256;
+/// Large work is cut into so many pieces, if they are not too short by then.
+const PIECES: usize = 16;
+
+/// How a part is cut into blocks.
+struct Blocks {
+    /// Outputs of a plane of all images.
+    columns: usize,
+    /// Of those, outputs of a block.
+    column_step: usize,
+    /// All channels and kernel elements.
+    depth: usize,
+    /// Of those, elements that are multiplied together.
+    depth_step: usize,
+    /// Blocks do not go beyond a multiple of this.
+    depth_end: usize,
+    /// Of all, those that are summed by one piece.
+    piece: usize,
+    /// Whether the inputs are the unfolded matrix as they are.
+    in_place: bool,
+}
+
+impl Blocks {
+    fn new<T: Real>(part: &Part<T>, weights: &Weights<T>) -> Blocks {
+        let Convolution { batch, groups, channels, .. } = *part.convolution;
+        let (columns, taps) = (batch * part.pixels(), part.taps());
+        let in_place = part.axes[..2].iter().all(|axis| axis.input == 1 && axis.kernel == 1)
+            && part.pixels() == 1
+            && part.axes[2].kernel == part.axes[2].input
+            && part.axes[2].low == 0
+            && part.axes[2].dilation == 1;
+        let depth = channels * taps;
+        let weights_go_on = channels == 1 || weights.channel == taps;
+        let inputs_go_on = !in_place || channels == 1 || part.input.steps[1] == taps;
+        let depth_end = if weights_go_on && inputs_go_on { depth } else { taps };
+        let width = part.axes[2].kernel;
+        let depth_step = if width > 2 * DEPTH { DEPTH } else { width * (DEPTH / width).max(1) };
+        let block = BLOCK / size_of::<T>();
+        let most = (block / depth_step).clamp(16, 1024);
+        let column_step = columns.div_ceil(columns.div_ceil(most));
+        let jobs = groups * columns.div_ceil(column_step);
+        let pieces = (PIECES / jobs).min(depth / (4 * depth_step)).max(1);
+        let piece = depth.div_ceil(pieces).next_multiple_of(depth_step);
+        Blocks { columns, column_step, depth, depth_step, depth_end, piece, in_place }
+    }
+}
+
+/// Writes the outputs of a part.
+pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+    let Convolution { groups, outputs, .. } = *part.convolution;
+    let weights = part.weights(threads, WHOLE)?;
+    let blocks = Blocks::new(part, &weights);
+    let pieces = blocks.depth.div_ceil(blocks.piece);
+    let along = blocks.columns.div_ceil(blocks.column_step);
+    // Of each piece: of each group and column, its outputs.
+    let sums = Buffer::new(pieces * groups * blocks.columns * outputs * size_of::<T>())?;
+    let sums = (Shared::new(sums.data().cast::<T>()), sums);
+    part.for_each(threads, pieces * groups * along, |number| {
+        let (rest, column) = (number / along, number % along * blocks.column_step);
+        let (piece, group) = (rest / groups, rest % groups);
+        // SAFETY: the sums of this piece, group and columns are nobody else's.
+        unsafe { multiply(part, &blocks, &weights, [piece, group, column], sums.0.get()) }
+    })?;
+    let step = blocks.column_step.div_ceil(4);
+    let along = blocks.columns.div_ceil(step);
+    part.for_each(threads, groups * along, |number| {
+        let (group, column) = (number / along, number % along * step);
+        // SAFETY: all sums have been written; nobody else is at those of this group and columns,
+        // nor at their outputs.
+        unsafe { add_up(part, &blocks, pieces, group, column, step, sums.0.get()) };
+        Ok(())
+    })
+}
+
+/// Multiplies one piece of the kernel with the inputs of some columns.
+///
+/// # Safety
+/// `sums` has room for those of all pieces; nobody else is at the ones of this piece, group and
+/// columns.
+unsafe fn multiply<T: Real>(
+    part: &Part<T>,
+    blocks: &Blocks,
+    weights: &Weights<T>,
+    [piece, group, column]: [usize; 3],
+    sums: *mut T,
+) -> Result<(), EngineError> {
+    let Convolution { groups, outputs, .. } = *part.convolution;
+    let columns = blocks.column_step.min(blocks.columns - column);
+    let pitch = blocks.depth_step + SLACK;
+    let room = if blocks.in_place { 0 } else { columns * pitch };
+    let buffer = Buffer::new(room * size_of::<T>())?;
+    let matrix = buffer.data().cast::<T>();
+    let unfold = part.unfold(group);
+    let (output_side, kernel_side) = (part.output_side(), part.kernel_side());
+    let taps = part.taps();
+    let (first, end) = (piece * blocks.piece, blocks.depth.min((piece + 1) * blocks.piece));
+    let mut start = first;
+    while start < end {
+        let next = (start / blocks.depth_end + 1) * blocks.depth_end;
+        let depth = blocks.depth_step.min(end - start).min(next - start);
+        let (channel, tap) = (start / taps, start % taps);
+        // SAFETY: ranges of the part's own sides, of which all inputs and weights are there. The
+        // buffer is this call's alone and has room for the matrix; for the sums it is promised.
+        unsafe {
+            let b = if blocks.in_place {
+                let [image, step] = part.input.steps;
+                let first = unfold.first.get().cast_const();
+                (first.add(column * image + channel * step + tap), [1, image])
+            } else {
+                let segments: Vec<Segment> = kernel_side.segments(start..start + depth).collect();
+                let rows = (&output_side, column..column + columns);
+                unfold.fill(rows, (&kernel_side, &segments), matrix, pitch);
+                (matrix.cast_const(), [1, pitch])
+            };
+            let row = group * outputs * weights.row + channel * weights.channel + tap;
+            let a = (weights.first.get().cast_const().add(row), [weights.row, 1]);
+            let at = (piece * groups + group) * blocks.columns + column;
+            let out = (sums.add(at * outputs), [1, outputs]);
+            Product { rows: outputs, depth, columns, a, b, out, adds: start > first }.run();
+        }
+        start += depth;
+    }
+    Ok(())
+}
+
+/// Adds up the pieces' sums of at most `step` columns, and writes them to their places.
+///
+/// # Safety
+/// There are sums of so many pieces. Nobody else is at those of this group and columns, nor at
+/// their outputs.
+unsafe fn add_up<T: Real>(
+    part: &Part<T>,
+    blocks: &Blocks,
+    pieces: usize,
+    group: usize,
+    column: usize,
+    step: usize,
+    sums: *mut T,
+) {
+    let Convolution { groups, outputs, .. } = *part.convolution;
+    let columns = step.min(blocks.columns - column);
+    let count = columns * outputs;
+    let of = |piece: usize| ((piece * groups + group) * blocks.columns + column) * outputs;
+    // SAFETY: the caller's promise; the pieces' sums do not overlap.
+    let total = unsafe { std::slice::from_raw_parts_mut(sums.add(of(0)), count) };
+    for piece in 1..pieces {
+        // SAFETY: as above.
+        let more = unsafe { std::slice::from_raw_parts(sums.add(of(piece)), count) };
+        vectorized(
+            #[inline(always)]
+            || total.iter_mut().zip(more).for_each(|(total, more)| *total = *total + *more),
+        );
+    }
+    let placed_step = part.axes[2].placed.step;
+    for segment in part.output_side().segments(column..column + columns) {
+        let [z, y] = segment.index;
+        let at = part.place([z, y, segment.first]);
+        let plane = (segment.outer * groups + group) * outputs;
+        let sums = &total[segment.at * outputs..][..segment.length * outputs];
+        for output in 0..outputs {
+            for index in 0..segment.length {
+                let to = (plane + output) * part.out_plane() + at + index * placed_step;
+                // SAFETY: an output of these columns, which are within the whole output.
+                unsafe { *part.out.get().add(to) = sums[index * outputs + output] };
+            }
+        }
+    }
+}

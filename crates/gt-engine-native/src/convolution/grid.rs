@@ -1,0 +1,164 @@
+//! A plane of inputs with the zeros around it, in such an order that all inputs that a pair of
+//! indices moves over follow one another.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use gt_worker::EngineError;
+
+use super::Real;
+use super::part::Part;
+use super::unfold::{Side, copy_line};
+use crate::buffer::Buffer;
+use crate::simd::vectorized;
+
+/// Elements that are computed with at a time.
+pub const LANES: usize = 16;
+
+/// How a plane is laid out for a long side, whose lines are gone through, and a short one, which
+/// moves where they begin: outputs and kernel elements, or the other way round.
+pub struct Grid {
+    long: Side,
+    short: Side,
+    /// Lines of the inputs along each axis.
+    input: [usize; 3],
+    lows: [isize; 3],
+    /// How many indices there are along each axis for each of the orders: an index of the long
+    /// side, moved by one of the short side. The order is what is left of the move in steps of the
+    /// long side.
+    lengths: [usize; 3],
+}
+
+/// Memory that is laid out as a grid.
+pub struct Plane<T> {
+    buffer: Arc<Buffer>,
+    count: usize,
+    _values: std::marker::PhantomData<T>,
+}
+
+impl Grid {
+    /// The grid for a long and a short side; `None` where most of it is zeros.
+    pub fn new<T: Real>(part: &Part<T>, long: Side, short: Side) -> Option<Grid> {
+        let mut lengths = [0; 3];
+        let (mut count, mut plain) = (1usize, 1usize);
+        for (axis, length) in lengths.iter_mut().enumerate() {
+            let moved = (short.lengths[axis] - 1).checked_mul(short.steps[axis])?;
+            *length = long.lengths[axis] + moved / long.steps[axis];
+            count = count.checked_mul(length.checked_mul(long.steps[axis])?)?;
+            plain = plain.saturating_mul(part.axes[axis].input + long.lengths[axis]);
+        }
+        lengths[2] = lengths[2].next_multiple_of(LANES);
+        let (input, lows) = (part.axes.map(|axis| axis.input), part.axes.map(|axis| axis.low));
+        (count / 4 <= plain).then_some(Grid { long, short, input, lows, lengths })
+    }
+
+    /// From a line of an order to the next one.
+    pub fn pitch(&self) -> usize {
+        self.lengths[2]
+    }
+
+    /// From the first element of the long side to behind its last one, over all lines in between.
+    pub fn span(&self) -> usize {
+        let [z, y, x] = self.long.lengths;
+        ((z - 1) * self.lengths[1] + y - 1) * self.lengths[2] + x
+    }
+
+    /// Where a line of the long side begins.
+    pub fn line(&self, z: usize, y: usize) -> usize {
+        (z * self.lengths[1] + y) * self.lengths[2]
+    }
+
+    /// Where the long side begins for each index of the short one.
+    pub fn starts(&self) -> Vec<usize> {
+        let place = |axis: usize, index: usize| {
+            let (moved, step) = (index * self.short.steps[axis], self.long.steps[axis]);
+            (moved % step, moved / step)
+        };
+        let [depth, height, width] = self.short.lengths;
+        let mut starts = Vec::with_capacity(depth * height * width);
+        for (z, y) in pairs(depth, height) {
+            let ((order_z, z), (order_y, y)) = (place(0, z), place(1, y));
+            for (order_x, x) in (0..width).map(|x| place(2, x)) {
+                let order = (order_z * self.long.steps[1] + order_y) * self.long.steps[2] + order_x;
+                starts.push(order * self.order() + self.line(z, y) + x);
+            }
+        }
+        starts
+    }
+
+    /// How many elements an order has.
+    fn order(&self) -> usize {
+        self.lengths.iter().product()
+    }
+
+    /// Memory for a plane.
+    pub fn plane<T: Real>(&self) -> Result<Plane<T>, EngineError> {
+        let orders: usize = self.long.steps.iter().product();
+        // What is read beyond the last line.
+        let count = orders * self.order() + self.pitch() + LANES;
+        let buffer = Buffer::new(count * size_of::<T>())?;
+        Ok(Plane { buffer, count, _values: std::marker::PhantomData })
+    }
+
+    /// Lays out a line, whose first element is at a place among the inputs and the zeros.
+    ///
+    /// # Safety
+    /// As [`Grid::fill`].
+    #[inline(always)]
+    unsafe fn fill_line<T: Real>(&self, from: *const T, at: [usize; 3], to: &mut [MaybeUninit<T>]) {
+        let [depth, height, width] = self.input;
+        let place = |axis: usize| at[axis] as isize - self.lows[axis];
+        // Before the inputs it is beyond their length, too.
+        let (z, y) = (place(0) as usize, place(1) as usize);
+        if z >= depth || y >= height {
+            to.fill(MaybeUninit::new(T::ZERO));
+            return;
+        }
+        // SAFETY: a line of the plane, for the caller's promise.
+        let line = unsafe {
+            std::slice::from_raw_parts(from.wrapping_add((z * height + y) * width), width)
+        };
+        copy_line(line, place(2), self.long.steps[2], to);
+    }
+
+    /// Lays out a plane of inputs.
+    ///
+    /// # Safety
+    /// The plane can be read from `from` on.
+    pub unsafe fn fill<'a, T: Real>(&self, from: *const T, plane: &'a mut Plane<T>) -> &'a [T] {
+        let values = plane.values();
+        vectorized(
+            #[inline(always)]
+            || {
+                let [steps_z, steps_y, steps_x] = self.long.steps;
+                let mut lines = values.chunks_mut(self.lengths[2]);
+                for (z, y) in pairs(steps_z, steps_y) {
+                    for x in 0..steps_x {
+                        for (row_z, row_y) in pairs(self.lengths[0], self.lengths[1]) {
+                            let at = [z + row_z * steps_z, y + row_y * steps_y, x];
+                            let to = lines.next().expect("so many lines");
+                            // SAFETY: the caller's promise.
+                            unsafe { self.fill_line(from, at, to) };
+                        }
+                    }
+                }
+                lines.for_each(|rest| rest.fill(MaybeUninit::new(T::ZERO)));
+            },
+        );
+        // SAFETY: every line and the rest have just been written.
+        unsafe { &*(std::ptr::from_mut(values) as *const [T]) }
+    }
+}
+
+/// All pairs of an outer and an inner index.
+#[inline(always)]
+pub fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..outer).flat_map(move |outer| (0..inner).map(move |inner| (outer, inner)))
+}
+
+impl<T: Real> Plane<T> {
+    fn values(&mut self) -> &mut [MaybeUninit<T>] {
+        // SAFETY: the buffer has room for so many and is this plane's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.buffer.data().cast(), self.count) }
+    }
+}

@@ -1,0 +1,237 @@
+//! A part of a convolution that has no zeros between the inputs, and where its data is.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gt_worker::EngineError;
+
+use super::axis::Axis;
+use super::unfold::{Side, Unfold};
+use super::{Convolution, PARALLEL, Real};
+use crate::buffer::Buffer;
+use crate::threads::{Shared, Threads};
+
+/// Where planes are: the first of them, and the steps to the next along both axes. Whoever makes
+/// it has seen that they are all there.
+#[derive(Clone, Copy)]
+pub struct Origin<T> {
+    pub first: Shared<T>,
+    pub steps: [usize; 2],
+}
+
+/// A convolution without zeros between its inputs.
+pub struct Part<'a, T> {
+    pub convolution: &'a Convolution,
+    /// Each has outputs and kernel elements, at least one.
+    pub axes: [Axis; 3],
+    pub input: Origin<T>,
+    pub weight: Origin<T>,
+    /// The whole output, of which this part writes the elements that are placed by its axes.
+    pub out: Shared<T>,
+}
+
+/// The weights of a part: a row for each output of all groups.
+pub struct Weights<T> {
+    pub first: Shared<T>,
+    /// From a row to the next.
+    pub row: usize,
+    /// From a channel of a row to the next; the elements of a channel follow one another.
+    pub channel: usize,
+    /// What keeps a copy alive.
+    _copy: Option<Arc<Buffer>>,
+}
+
+impl<T: Real> Part<'_, T> {
+    /// How many outputs a plane has.
+    pub fn pixels(&self) -> usize {
+        self.axes.iter().map(|axis| axis.output).product()
+    }
+
+    /// How many elements the kernel has.
+    pub fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).product()
+    }
+
+    /// How many multiplications it takes.
+    pub fn work(&self) -> usize {
+        let Convolution { batch, groups, channels, outputs, .. } = *self.convolution;
+        let counts = [batch, groups, channels, outputs, self.pixels(), self.taps()];
+        counts.iter().fold(1, |a: usize, b| a.saturating_mul(*b))
+    }
+
+    /// Whether the outputs of a plane follow one another in memory.
+    pub fn is_whole(&self) -> bool {
+        self.axes.iter().all(|axis| axis.placed.is_all())
+    }
+
+    /// From a plane of the output to the next.
+    pub fn out_plane(&self) -> usize {
+        self.axes.iter().map(|axis| axis.placed.of).product()
+    }
+
+    /// Where an output is in its plane.
+    pub fn place(&self, index: [usize; 3]) -> usize {
+        let [z, y, x] = [0, 1, 2].map(|axis| {
+            let placed = self.axes[axis].placed;
+            placed.first + index[axis] * placed.step
+        });
+        (z * self.axes[1].placed.of + y) * self.axes[2].placed.of + x
+    }
+
+    /// The outputs, as a side of an unfolded input.
+    pub fn output_side(&self) -> Side {
+        Side {
+            outer_step: self.input.steps[0],
+            lengths: self.axes.map(|axis| axis.output),
+            steps: self.axes.map(|axis| axis.stride),
+        }
+    }
+
+    /// A group's channels and kernel elements, as a side of an unfolded input.
+    pub fn kernel_side(&self) -> Side {
+        Side {
+            outer_step: self.input.steps[1],
+            lengths: self.axes.map(|axis| axis.kernel),
+            steps: self.axes.map(|axis| axis.dilation),
+        }
+    }
+
+    /// The inputs of a group, to be unfolded.
+    pub fn unfold(&self, group: usize) -> Unfold<T> {
+        let first = group * self.convolution.channels * self.input.steps[1];
+        Unfold {
+            first: Shared::new(self.input.first.get().wrapping_add(first)),
+            lengths: self.axes.map(|axis| axis.input),
+            lows: self.axes.map(|axis| axis.low),
+        }
+    }
+
+    /// Calls `piece` once for each number below `pieces`, on several threads where the part is
+    /// large.
+    ///
+    /// # Errors
+    /// The first error of a call; others may be left out.
+    pub fn for_each(
+        &self,
+        threads: &mut Threads,
+        pieces: usize,
+        piece: impl Fn(usize) -> Result<(), EngineError> + Sync,
+    ) -> Result<(), EngineError> {
+        if self.work() < PARALLEL {
+            return (0..pieces).try_for_each(piece);
+        }
+        let failed = AtomicBool::new(false);
+        let error = std::sync::OnceLock::new();
+        threads.for_each(pieces, |number| {
+            if !failed.load(Ordering::Relaxed)
+                && let Err(failure) = piece(number)
+            {
+                failed.store(true, Ordering::Relaxed);
+                let _ = error.set(failure);
+            }
+        });
+        error.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// The weights in rows; a copy where they are not. Channels of `whole` elements and more may be
+    /// apart from one another.
+    pub fn weights(&self, threads: &mut Threads, whole: usize) -> Result<Weights<T>, EngineError> {
+        let Convolution { groups, channels, outputs, .. } = *self.convolution;
+        let taps = self.taps();
+        let [row, channel] = self.weight.steps;
+        let are_together = channel == taps || channels == 1 || taps >= whole;
+        if are_together && self.axes.iter().all(|axis| axis.taken.is_all()) {
+            return Ok(Weights { first: self.weight.first, row, channel, _copy: None });
+        }
+        let length = channels * taps;
+        let copy = Buffer::new(groups * outputs * length * size_of::<T>())?;
+        let to = Shared::new(copy.data().cast::<T>());
+        self.for_each(threads, groups * outputs, |output| {
+            // SAFETY: a row of the copy, which has room for one for each output. Nobody else is at
+            // this one.
+            let mut to: &mut [MaybeUninit<T>] = unsafe {
+                std::slice::from_raw_parts_mut(to.get().add(output * length).cast(), length)
+            };
+            for index in 0..channels {
+                let (part, rest) = to.split_at_mut(taps);
+                self.copy_kernel(output * row + index * channel, part);
+                to = rest;
+            }
+            Ok(())
+        })?;
+        Ok(Weights { first: to, row: length, channel: taps, _copy: Some(copy) })
+    }
+
+    /// Copies the elements that this part takes of the kernel at an offset within the weights; it
+    /// is that of one of their planes.
+    fn copy_kernel(&self, offset: usize, to: &mut [MaybeUninit<T>]) {
+        let [z, y, x] = self.axes.map(|axis| axis.taken);
+        let widths = self.axes.map(|axis| axis.kernel);
+        for (row, to) in to.chunks_exact_mut(widths[2]).enumerate() {
+            let (index_z, index_y) = (row / widths[1], row % widths[1]);
+            let at = ((z.first + index_z * z.step) * y.of + y.first + index_y * y.step) * x.of;
+            for (index, to) in to.iter_mut().enumerate() {
+                let at = offset + at + x.first + index * x.step;
+                // SAFETY: an element of a plane of the weights, which are all there.
+                to.write(unsafe { *self.weight.first.get().add(at) });
+            }
+        }
+    }
+}
+
+/// The matrices of a product, by their first elements and the steps between rows. Those of `a` and
+/// `out` are rows of outputs.
+pub struct Product<T> {
+    pub rows: usize,
+    pub depth: usize,
+    pub columns: usize,
+    /// rows x depth: the first element, and the steps to the next row and column.
+    pub a: (*const T, [usize; 2]),
+    /// depth x columns.
+    pub b: (*const T, [usize; 2]),
+    /// rows x columns.
+    pub out: (*mut T, [usize; 2]),
+    /// Whether it is added to what is there.
+    pub adds: bool,
+}
+
+impl<T: Real> Product<T> {
+    /// Multiplies on this thread.
+    ///
+    /// # Safety
+    /// `a` and `b` can be read at these lengths, and `out` written, where nobody else is. What it
+    /// adds to has been written.
+    pub unsafe fn run(self) {
+        let Product { rows, depth, columns, a, b, out, adds } = self;
+        let steps = |steps: [usize; 2]| steps.map(|step| step as isize);
+        let ([a_row, a_column], [b_row, b_column]) = (steps(a.1), steps(b.1));
+        let [out_row, out_column] = steps(out.1);
+        let (start, parallelism) = (if adds { T::ONE } else { T::ZERO }, gemm::Parallelism::None);
+        // SAFETY: the caller's promise; T is float32 or float64. The output is read only to be
+        // added to.
+        unsafe {
+            gemm::gemm(
+                rows,
+                columns,
+                depth,
+                out.0,
+                out_column,
+                out_row,
+                adds,
+                a.0,
+                a_column,
+                a_row,
+                b.0,
+                b_column,
+                b_row,
+                start,
+                T::ONE,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Unfolding: the inputs that outputs and kernel elements meet at, as a matrix.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::Real;
+use super::axis::within;
+use crate::simd::vectorized;
+use crate::threads::Shared;
+
+/// Elements that are copied at a time.
+const VECTOR: usize = 16;
+/// What rows of an unfolded input have room for beyond their columns, at least.
+pub const SLACK: usize = VECTOR - 1;
+/// Elements of a line that is brought in order before it is copied, and how many lines are kept.
+const LINE: usize = 256;
+const LINES: usize = 16;
+
+/// The rows or the columns of an unfolded input: outputs of all images, or kernel elements of all
+/// channels.
+#[derive(Clone, Copy)]
+pub struct Side {
+    /// From an image or channel to the next.
+    pub outer_step: usize,
+    pub lengths: [usize; 3],
+    /// How far one more of each axis moves in the input.
+    pub steps: [usize; 3],
+}
+
+/// Elements of a side that follow one another along the innermost axis.
+#[derive(Clone, Copy)]
+pub struct Segment {
+    /// The image or channel.
+    pub outer: usize,
+    /// The index along the outer two spatial axes.
+    pub index: [usize; 2],
+    /// The index of the first one along the innermost.
+    pub first: usize,
+    pub length: usize,
+    /// Where the first one is within the range that was asked for.
+    pub at: usize,
+}
+
+impl Side {
+    /// The segments that make up a range of the side.
+    pub fn segments(&self, range: Range<usize>) -> impl Iterator<Item = Segment> {
+        let [depth, height, width] = self.lengths;
+        let mut at = range.start;
+        std::iter::from_fn(move || {
+            if at >= range.end {
+                return None;
+            }
+            let (row, first) = (at / width, at % width);
+            let (plane, y) = (row / height, row % height);
+            let length = (width - first).min(range.end - at);
+            let segment = Segment {
+                outer: plane / depth,
+                index: [plane % depth, y],
+                first,
+                length,
+                at: at - range.start,
+            };
+            at += length;
+            Some(segment)
+        })
+    }
+}
+
+/// The inputs that are unfolded.
+pub struct Unfold<T> {
+    pub first: Shared<T>,
+    pub lengths: [usize; 3],
+    /// Zeros before the inputs along each axis.
+    pub lows: [isize; 3],
+}
+
+/// Lines of inputs with the zeros around them. Rows of one channel meet the same ones.
+struct Lines<T> {
+    values: [[MaybeUninit<T>; LINE]; LINES],
+    /// Which line it is: its first input, what it begins with, and how long its orders are.
+    keys: [(*const T, isize, usize); LINES],
+}
+
+impl<T: Real> Unfold<T> {
+    /// Writes rows that are `pitch` elements apart, with the columns that the segments tell of, in
+    /// their order. What is behind the last column may be written, too: `pitch` is [`SLACK`]
+    /// longer at least.
+    ///
+    /// # Safety
+    /// The inputs of all images and channels of both sides can be read, where rows and columns are
+    /// ranges of them. `out` has room for the rows and nobody else looks at them.
+    pub unsafe fn fill(
+        &self,
+        (side, range): (&Side, Range<usize>),
+        (columns, segments): (&Side, &[Segment]),
+        out: *mut T,
+        pitch: usize,
+    ) {
+        let keys = [(std::ptr::null(), 0, 0); LINES];
+        let mut lines = Lines { values: [[MaybeUninit::uninit(); LINE]; LINES], keys };
+        vectorized(
+            #[inline(always)]
+            || {
+                for rows in side.segments(range) {
+                    for column in segments {
+                        let (rows, columns) = ((side, &rows), (columns, column));
+                        // SAFETY: the caller's promise, for a part of the rows.
+                        unsafe { self.fill_part(rows, columns, &mut lines, out, pitch) };
+                    }
+                }
+            },
+        );
+    }
+
+    /// Writes one segment of columns of one segment of rows.
+    ///
+    /// # Safety
+    /// As [`Unfold::fill`].
+    #[inline(always)]
+    unsafe fn fill_part(
+        &self,
+        (side, rows): (&Side, &Segment),
+        (columns, column): (&Side, &Segment),
+        lines: &mut Lines<T>,
+        out: *mut T,
+        pitch: usize,
+    ) {
+        let [depth, height, width] = self.lengths;
+        let place = |row: usize, column: usize, axis: usize| {
+            let moved = row * side.steps[axis] + column * columns.steps[axis];
+            moved as isize - self.lows[axis]
+        };
+        // Before the inputs these are beyond their length, too.
+        let z = place(rows.index[0], column.index[0], 0) as usize;
+        let y = place(rows.index[1], column.index[1], 1) as usize;
+        // SAFETY: a part of the rows, for the caller's promise.
+        let out = unsafe { out.add(rows.at * pitch + column.at) };
+        // SAFETY: the same part of one row.
+        let row = |number: usize| unsafe {
+            let to = out.add(number * pitch).cast::<MaybeUninit<T>>();
+            std::slice::from_raw_parts_mut(to, column.length)
+        };
+        if z >= depth || y >= height {
+            return (0..rows.length).for_each(|number| zero(row(number)));
+        }
+        let at = rows.outer * side.outer_step + column.outer * columns.outer_step;
+        // SAFETY: a line of the inputs, as it is within their lengths.
+        let line = unsafe {
+            let first = self.first.get().wrapping_add(at + (z * height + y) * width);
+            std::slice::from_raw_parts(first.cast_const(), width)
+        };
+        let (step, row_step) = (columns.steps[2], side.steps[2]);
+        let first = place(rows.first, column.first, 2);
+        // The line is brought in such an order that the inputs of any row follow one another:
+        // every `step`-th one from the first, then from the second, and so on.
+        let orders = if row_step.is_multiple_of(step) { 1 } else { step };
+        let run = column.length + (rows.length - 1).saturating_mul(row_step) / step;
+        if rows.length == 1 || run.saturating_mul(orders) > LINE - SLACK {
+            for number in 0..rows.length {
+                copy_line(line, first + (number * row_step) as isize, step, row(number));
+            }
+            return;
+        }
+        let is_there = step == 1 && first >= 0 && first as usize + run + SLACK <= width;
+        let from = if is_there {
+            line[first as usize..].as_ptr()
+        } else {
+            let place = (column.outer * height + y) % LINES;
+            let values = &mut lines.values[place];
+            let key = (line.as_ptr(), first, run);
+            if lines.keys[place] != key {
+                for (order, to) in values[..run * orders].chunks_exact_mut(run).enumerate() {
+                    copy_line(line, first + order as isize, step, to);
+                }
+                lines.keys[place] = key;
+            }
+            values.as_ptr().cast()
+        };
+        for number in 0..rows.length {
+            let moved = number * row_step;
+            let at = if step == 1 { moved } else { moved % step * run + moved / step };
+            // SAFETY: within the line, as `moved / step + column.length` is at most `run`, and what
+            // is read and written beyond is less than [`SLACK`].
+            unsafe {
+                let (from, to) = (from.add(at), out.add(number * pitch));
+                for start in (0..column.length).step_by(VECTOR) {
+                    let from = from.add(start).cast::<[MaybeUninit<T>; VECTOR]>();
+                    to.add(start).cast::<[_; VECTOR]>().write_unaligned(from.read_unaligned());
+                }
+            }
+        }
+    }
+}
+
+/// Copies every `step`-th element of a line, from the one at `start` on, with zeros where there are
+/// none.
+#[inline(always)]
+pub fn copy_line<T: Real>(line: &[T], start: isize, step: usize, to: &mut [MaybeUninit<T>]) {
+    let inside = within(start, step, to.len(), line.len());
+    zero(&mut to[..inside.start]);
+    zero(&mut to[inside.end..]);
+    if inside.is_empty() {
+        return;
+    }
+    let first = (start + (inside.start * step) as isize) as usize;
+    copy_every(&line[first..], step, &mut to[inside]);
+}
+
+/// Copies every `step`-th element, as many as there is room for; gives them back.
+#[inline(always)]
+pub fn copy_every<'a, T: Real>(
+    from: &[T],
+    step: usize,
+    to: &'a mut [MaybeUninit<T>],
+) -> &'a mut [T] {
+    match step {
+        1 => copy(from, to),
+        2 => every::<T, 2>(from, to),
+        _ => {
+            assert!(to.is_empty() || (to.len() - 1) * step < from.len());
+            from.iter().step_by(step).zip(&mut *to).for_each(|(from, to)| _ = to.write(*from));
+        }
+    }
+    // SAFETY: every element has been written.
+    unsafe { &mut *(std::ptr::from_mut(to) as *mut [T]) }
+}
+
+/// Copies every `STEP`-th element.
+#[inline(always)]
+fn every<T: Real, const STEP: usize>(from: &[T], to: &mut [MaybeUninit<T>]) {
+    let from = &from[..(to.len() * STEP).saturating_sub(STEP - 1)];
+    for (index, to) in to.iter_mut().enumerate() {
+        to.write(from[index * STEP]);
+    }
+}
+
+/// Copies elements, few as they are, without a call.
+#[inline(always)]
+fn copy<T: Real>(from: &[T], to: &mut [MaybeUninit<T>]) {
+    let from = &from[..to.len()];
+    in_pieces(
+        to.len(),
+        #[inline(always)]
+        |range| to[range.clone()].iter_mut().zip(&from[range]).for_each(|(to, x)| _ = to.write(*x)),
+    );
+}
+
+/// Sets elements to 0, few as they are, without a call.
+#[inline(always)]
+fn zero<T: Real>(to: &mut [MaybeUninit<T>]) {
+    in_pieces(
+        to.len(),
+        #[inline(always)]
+        |range| to[range].fill(MaybeUninit::new(T::ZERO)),
+    );
+}
+
+/// Calls `body` with ranges that cover `0..count`, of lengths that the compiler knows; they may
+/// overlap.
+#[inline(always)]
+fn in_pieces(count: usize, mut body: impl FnMut(Range<usize>)) {
+    if count >= VECTOR {
+        by_pieces::<VECTOR>(count, body);
+    } else if count >= VECTOR / 4 {
+        by_pieces::<{ VECTOR / 4 }>(count, body);
+    } else {
+        for at in 0..VECTOR / 4 - 1 {
+            if at < count {
+                body(at..at + 1);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn by_pieces<const LENGTH: usize>(count: usize, mut body: impl FnMut(Range<usize>)) {
+    for at in (0..count).step_by(LENGTH) {
+        let at = at.min(count - LENGTH);
+        body(at..at + LENGTH);
+    }
+}

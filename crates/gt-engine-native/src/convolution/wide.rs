@@ -1,0 +1,182 @@
+//! Convolution where the outputs are long: blocks of them are unfolded, a row of inputs for each
+//! channel and kernel element, and multiplied by the weights.
+
+use gt_worker::EngineError;
+
+use super::blocks::{Blocks, Inputs, VECTOR};
+use super::part::{Part, Product, Weights};
+use super::unfold::Segment;
+use super::{Convolution, Real};
+use crate::buffer::Buffer;
+use crate::threads::{Shared, Threads};
+
+/// Writes the outputs of a part.
+pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+    let weights = part.weights(threads, usize::MAX)?;
+    let blocks = Blocks::new(part);
+    let groups = part.convolution.groups;
+    let (along, down, deep) = (blocks.along(), blocks.down(), blocks.deep());
+    let columns = |number: usize| {
+        let (rest, column) = (number / along, number % along * blocks.column_step);
+        Columns::new(part, &blocks, rest / groups, rest % groups, column)
+    };
+    let count = blocks.images * groups * along;
+    let size = blocks.depth * blocks.pitch;
+    let shared = if blocks.inputs == Inputs::Shared { count * size } else { 0 };
+    let shared = Buffer::new(shared * size_of::<T>())?;
+    let matrix = Shared::new(shared.data().cast::<T>());
+    if blocks.inputs == Inputs::Shared {
+        part.for_each(threads, count * deep, |number| {
+            let (number, start) = (number / deep, number % deep * blocks.depth_step);
+            let at = number * size + start * blocks.pitch;
+            // SAFETY: the memory has room for all of the depth of so many blocks, one of which is
+            // this call's alone.
+            unsafe { columns(number).unfold(start, matrix.get().add(at)) };
+            Ok(())
+        })?;
+    }
+    part.for_each(threads, count * down, |number| {
+        let (number, row) = (number / down, number % down * blocks.row_step);
+        let matrix = matrix.get().wrapping_add(number * size);
+        // SAFETY: where all columns are unfolded beforehand, these begin at the matrix. Nobody else
+        // is at these rows and columns of the output.
+        unsafe { columns(number).multiply(&weights, row, matrix) }
+    })
+}
+
+/// A block of columns: outputs of a plane, of one image or all.
+struct Columns<'a, T> {
+    part: &'a Part<'a, T>,
+    blocks: &'a Blocks,
+    image: usize,
+    group: usize,
+    first: usize,
+    count: usize,
+    segments: Vec<Segment>,
+}
+
+impl<'a, T: Real> Columns<'a, T> {
+    fn new(
+        part: &'a Part<'a, T>,
+        blocks: &'a Blocks,
+        image: usize,
+        group: usize,
+        first: usize,
+    ) -> Columns<'a, T> {
+        let count = blocks.column_step.min(blocks.columns - first);
+        let start = image * part.pixels() + first;
+        let segments = part.output_side().segments(start..start + count).collect();
+        Columns { part, blocks, image, group, first, count, segments }
+    }
+
+    /// How many columns are multiplied: whole vectors, where nothing else is in the way.
+    fn width(&self) -> usize {
+        if self.blocks.is_apart && self.blocks.inputs != Inputs::InPlace {
+            self.count.next_multiple_of(VECTOR)
+        } else {
+            self.count
+        }
+    }
+
+    /// Unfolds a block of the depth.
+    ///
+    /// # Safety
+    /// `to` has room for its rows, at which nobody else is.
+    unsafe fn unfold(&self, start: usize, to: *mut T) {
+        let (part, pitch) = (self.part, self.blocks.pitch);
+        let depth = self.blocks.depth_step.min(self.blocks.depth - start);
+        let (output_side, kernel_side) = (part.output_side(), part.kernel_side());
+        let rows = (&kernel_side, start..start + depth);
+        // SAFETY: ranges of the part's own sides, of which all inputs are there; for `to` it is
+        // promised.
+        unsafe {
+            part.unfold(self.group).fill(rows, (&output_side, &self.segments), to, pitch);
+            for row in 0..depth {
+                to.add(row * pitch + self.count).write_bytes(0, self.width() - self.count);
+            }
+        }
+    }
+
+    /// Writes a block of outputs, from a row on.
+    ///
+    /// # Safety
+    /// Where all columns are unfolded beforehand, these begin at `shared`. Nobody else is at these
+    /// rows and columns of the output.
+    unsafe fn multiply(
+        &self,
+        weights: &Weights<T>,
+        row: usize,
+        shared: *mut T,
+    ) -> Result<(), EngineError> {
+        let Columns { part, blocks, image, group, first, .. } = *self;
+        let Convolution { groups, outputs, .. } = *part.convolution;
+        let (rows, pitch) = (blocks.row_step.min(blocks.rows - row), blocks.pitch);
+        let own = if blocks.inputs == Inputs::Own { blocks.depth_step * pitch } else { 0 };
+        let apart = if blocks.is_apart { rows * pitch } else { 0 };
+        let buffer = Buffer::new((own + apart) * size_of::<T>())?;
+        let matrix = buffer.data().cast::<T>();
+        let plane = (image * groups + group) * outputs + row;
+        for start in (0..blocks.depth).step_by(blocks.depth_step) {
+            let depth = blocks.depth_step.min(blocks.depth - start);
+            // SAFETY: all inputs and weights of the part are there. The buffer is this call's alone
+            // and has room for both matrices; for the output it is promised.
+            unsafe {
+                let b = match blocks.inputs {
+                    Inputs::InPlace => {
+                        let [image_step, channel_step] = part.input.steps;
+                        let at = image * image_step + start * channel_step + first;
+                        (part.unfold(group).first.get().add(at), [channel_step, 1])
+                    }
+                    Inputs::Own => {
+                        self.unfold(start, matrix);
+                        (matrix, [pitch, 1])
+                    }
+                    Inputs::Shared => (shared.add(start * pitch), [pitch, 1]),
+                };
+                let out = if blocks.is_apart {
+                    (matrix.add(own), [pitch, 1])
+                } else {
+                    let pixels = part.pixels();
+                    (part.out.get().add(plane * pixels + first), [pixels, 1])
+                };
+                let at = (group * outputs + row) * weights.row + start;
+                let a = (weights.first.get().add(at).cast_const(), [weights.row, 1]);
+                let (b, columns, adds) = ((b.0.cast_const(), b.1), self.width(), start > 0);
+                Product { rows, depth, columns, a, b, out, adds }.run();
+            }
+        }
+        if blocks.is_apart {
+            // SAFETY: every row of the block has been written; for the output it is promised.
+            unsafe { self.place(row, rows, matrix.add(own)) };
+        }
+        Ok(())
+    }
+
+    /// Copies a block that gemm has written to its places in the output, from a row on.
+    ///
+    /// # Safety
+    /// The block has so many rows. Nobody else is at these rows and columns of the output.
+    unsafe fn place(&self, first: usize, rows: usize, block: *const T) {
+        let Convolution { groups, outputs, .. } = *self.part.convolution;
+        let step = self.part.axes[2].placed.step;
+        for segment in &self.segments {
+            let [z, y] = segment.index;
+            let at = self.part.place([z, y, segment.first]);
+            let plane = (segment.outer * groups + self.group) * outputs + first;
+            for row in 0..rows {
+                // SAFETY: the caller's promise; outputs of these rows and columns.
+                unsafe {
+                    let from = block.add(row * self.blocks.pitch + segment.at);
+                    let to = self.part.out.get().add((plane + row) * self.part.out_plane() + at);
+                    if step == 1 {
+                        std::ptr::copy_nonoverlapping(from, to, segment.length);
+                    } else {
+                        for index in 0..segment.length {
+                            *to.add(index * step) = *from.add(index);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Pooling: the largest element or the mean of each window, a line of outputs at a time.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use crate::convolution::{Real, copy_every, pairs, within};
+use crate::simd::vectorized;
+use crate::threads::{Shared, Threads};
+
+/// Elements of windows that one thread looks at at a time.
+const PIECE: usize = 1 << 16;
+/// No length or step is longer, so that sums of some of them are within bounds.
+const LONGEST: usize = 1 << 40;
+/// The number of no element of a window.
+const NONE: u32 = u32::MAX;
+
+/// How windows go along one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolWindow {
+    pub kernel: usize,
+    pub stride: usize,
+    /// How far the first window begins before the inputs, and the last one may end after them.
+    pub padding: usize,
+    pub dilation: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Axis {
+    input: usize,
+    output: usize,
+    window: PoolWindow,
+}
+
+/// The lengths of a pooling. Spatial axes that are not there have length 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Pooling {
+    axes: [Axis; 3],
+}
+
+impl Axis {
+    /// The elements of a window that are among the inputs.
+    fn taps(&self, output: usize) -> Range<usize> {
+        within(self.start(output), self.window.dilation, self.window.kernel, self.input)
+    }
+
+    /// The outputs for which an element of the window is among the inputs.
+    fn outputs(&self, tap: usize) -> Range<usize> {
+        let start = (tap * self.window.dilation) as isize - self.window.padding as isize;
+        within(start, self.window.stride, self.output, self.input)
+    }
+
+    /// Where a window begins.
+    fn start(&self, output: usize) -> isize {
+        (output * self.window.stride) as isize - self.window.padding as isize
+    }
+
+    /// How many elements a window counts that ends with the padding.
+    fn padded(&self, output: usize) -> usize {
+        let end = (self.input + self.window.padding) as isize;
+        (end - self.start(output)).clamp(0, self.window.kernel as isize) as usize
+    }
+}
+
+impl Pooling {
+    /// Pooling of 1 to 3 spatial axes of these lengths, as many outputs of windows. `None` where
+    /// they do not fit one another, or anything is too much to count with.
+    pub fn new(input: &[usize], output: &[usize], windows: &[PoolWindow]) -> Option<Pooling> {
+        let rank = windows.len();
+        if !(1..=3).contains(&rank) || input.len() != rank || output.len() != rank {
+            return None;
+        }
+        let single = PoolWindow { kernel: 1, stride: 1, padding: 0, dilation: 1 };
+        let mut axes = [Axis { input: 1, output: 1, window: single }; 3];
+        for (index, window) in windows.iter().enumerate() {
+            let PoolWindow { kernel, stride, padding, dilation } = *window;
+            let axis = Axis { input: input[index], output: output[index], window: *window };
+            let end =
+                axis.output.checked_mul(stride)?.checked_add(kernel.checked_mul(dilation)?)?;
+            let most = [end, axis.input, axis.output, padding].into_iter().max();
+            if stride == 0 || dilation == 0 || most > Some(LONGEST) {
+                return None;
+            }
+            axes[index + 3 - rank] = axis;
+        }
+        let pooling = Pooling { axes };
+        let product =
+            |lengths: [usize; 3]| lengths.iter().try_fold(1, |a: usize, b| a.checked_mul(*b));
+        let taps = product(axes.map(|axis| axis.window.kernel))?;
+        product(axes.map(|axis| axis.input))?;
+        product(axes.map(|axis| axis.output))?;
+        (taps < NONE as usize).then_some(pooling)
+    }
+
+    fn input(&self) -> usize {
+        self.axes.iter().map(|axis| axis.input).product()
+    }
+
+    fn output(&self) -> usize {
+        self.axes.iter().map(|axis| axis.output).product()
+    }
+
+    fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.window.kernel).product()
+    }
+
+    /// Calls `body` for each plane, on several threads where there is much to look at.
+    fn for_each_plane(&self, threads: &mut Threads, planes: usize, body: impl Fn(usize) + Sync) {
+        let work = self.output().saturating_mul(self.taps()).max(1);
+        let step = (PIECE / work).clamp(1, planes.max(1));
+        let piece = |piece: usize| {
+            let planes = piece * step..planes.min((piece + 1) * step);
+            vectorized(
+                #[inline(always)]
+                || planes.for_each(&body),
+            );
+        };
+        let pieces = planes.div_ceil(step);
+        if pieces < 4 { (0..pieces).for_each(piece) } else { threads.for_each(pieces, piece) }
+    }
+
+    /// Calls `body` for each element of the windows of a line of outputs that is among the inputs:
+    /// with its number, the outputs for which it is, and their inputs.
+    #[inline(always)]
+    fn for_each_tap<T: Real>(
+        &self,
+        plane: &[T],
+        [z, y]: [usize; 2],
+        inputs: &mut [MaybeUninit<T>],
+        mut body: impl FnMut(u32, Range<usize>, &[T]),
+    ) {
+        let [axis_z, axis_y, axis_x] = self.axes;
+        let place = |axis: Axis, output: usize, tap: usize| {
+            (axis.start(output) + (tap * axis.window.dilation) as isize) as usize
+        };
+        for tap_z in axis_z.taps(z) {
+            for tap_y in axis_y.taps(y) {
+                let line = place(axis_z, z, tap_z) * axis_y.input + place(axis_y, y, tap_y);
+                let line = &plane[line * axis_x.input..][..axis_x.input];
+                for tap_x in 0..axis_x.window.kernel {
+                    let outputs = axis_x.outputs(tap_x);
+                    if outputs.is_empty() {
+                        continue;
+                    }
+                    let tap = (tap_z * axis_y.window.kernel + tap_y) * axis_x.window.kernel + tap_x;
+                    let from = &line[place(axis_x, outputs.start, tap_x)..];
+                    let inputs = &mut inputs[..outputs.len()];
+                    let inputs = copy_every(from, axis_x.window.stride, inputs);
+                    body(tap as u32, outputs, inputs);
+                }
+            }
+        }
+    }
+}
+
+/// The largest element of each window of the planes in `input`, which follow one another, and its
+/// index within the plane. The first of equal ones counts, NaN more than any number and the last
+/// NaN of all, as in PyTorch. A window without inputs gives negative infinity and index 0.
+///
+/// # Panics
+/// `input`, `values` and `indices` are not as many planes of the pooling's lengths.
+pub fn max_pool<T: Real>(
+    threads: &mut Threads,
+    pooling: &Pooling,
+    input: &[T],
+    values: &mut [MaybeUninit<T>],
+    indices: &mut [MaybeUninit<i64>],
+) {
+    assert!(values.len() == indices.len());
+    let planes = planes(pooling, input, values);
+    let [_, height, width] = pooling.axes.map(|axis| axis.input);
+    let [_, tap_height, tap_width] = pooling.axes.map(|axis| axis.window.kernel);
+    let [step_z, step_y, step_x] = pooling.axes.map(|axis| axis.window.dilation);
+    // How far each element of a window is from where it begins.
+    let moved: Vec<i64> = (0..pooling.taps())
+        .map(|tap| {
+            let (row, x) = (tap / tap_width, tap % tap_width);
+            let (z, y) = (row / tap_height, row % tap_height);
+            ((z * step_z * height + y * step_y) * width + x * step_x) as i64
+        })
+        .collect();
+    let length = pooling.axes[2].output;
+    let (values, indices) = (Shared::new(values.as_mut_ptr()), Shared::new(indices.as_mut_ptr()));
+    pooling.for_each_plane(
+        threads,
+        planes,
+        #[inline(always)]
+        |plane| {
+            let mut best = vec![T::LOWEST; length];
+            let mut taps = vec![NONE; length];
+            let mut inputs = vec![MaybeUninit::uninit(); length];
+            let from = &input[plane * pooling.input()..][..pooling.input()];
+            let [depth, lines, _] = pooling.axes.map(|axis| axis.output);
+            for (line, (z, y)) in pairs(depth, lines).enumerate() {
+                best.fill(T::LOWEST);
+                taps.fill(NONE);
+                pooling.for_each_tap(
+                    from,
+                    [z, y],
+                    &mut inputs,
+                    #[inline(always)]
+                    |tap, outputs, inputs| {
+                        let bests = best[outputs.clone()].iter_mut();
+                        let taps = taps[outputs].iter_mut();
+                        for ((best, number), x) in bests.zip(taps).zip(inputs) {
+                            let wins = *x > *best || x.is_nan() || *number == NONE;
+                            *best = if wins { *x } else { *best };
+                            *number = if wins { tap } else { *number };
+                        }
+                    },
+                );
+                let at = (plane * depth * lines + line) * length;
+                // SAFETY: a line of the outputs of a plane, at which nobody else is.
+                let (values, indices) = unsafe {
+                    let values = std::slice::from_raw_parts_mut(values.get().add(at), length);
+                    (values, std::slice::from_raw_parts_mut(indices.get().add(at), length))
+                };
+                copy_every(&best, 1, values);
+                let [z, y] = [(0, z), (1, y)].map(|(axis, at)| pooling.axes[axis].start(at));
+                let start = (z * height as isize + y) * width as isize;
+                for (x, (to, tap)) in indices.iter_mut().zip(&taps).enumerate() {
+                    let moved = moved.get(*tap as usize);
+                    let start = (start + pooling.axes[2].start(x)) as i64;
+                    to.write(moved.map_or(0, |moved| start + moved));
+                }
+            }
+        },
+    );
+}
+
+/// The mean of each window of the planes in `input`, which follow one another: its sum over
+/// `divisor`, or over the number of its elements; those of the padding count where `counts_padding`.
+///
+/// # Panics
+/// `input` and `values` are not as many planes of the pooling's lengths.
+pub fn avg_pool<T: Real>(
+    threads: &mut Threads,
+    pooling: &Pooling,
+    input: &[T],
+    counts_padding: bool,
+    divisor: Option<f64>,
+    values: &mut [MaybeUninit<T>],
+) {
+    let planes = planes(pooling, input, values);
+    let counts = |axis: usize| -> Vec<usize> {
+        let axis = pooling.axes[axis];
+        let count = |at| if counts_padding { axis.padded(at) } else { axis.taps(at).len() };
+        (0..axis.output).map(count).collect()
+    };
+    let [counts_z, counts_y, counts_x] = [0, 1, 2].map(counts);
+    let length = pooling.axes[2].output;
+    let values = Shared::new(values.as_mut_ptr());
+    pooling.for_each_plane(
+        threads,
+        planes,
+        #[inline(always)]
+        |plane| {
+            let mut sums = vec![T::ZERO; length];
+            let mut inputs = vec![MaybeUninit::uninit(); length];
+            let from = &input[plane * pooling.input()..][..pooling.input()];
+            let [depth, lines, _] = pooling.axes.map(|axis| axis.output);
+            for (line, (z, y)) in pairs(depth, lines).enumerate() {
+                sums.fill(T::ZERO);
+                pooling.for_each_tap(
+                    from,
+                    [z, y],
+                    &mut inputs,
+                    #[inline(always)]
+                    |_, outputs, inputs| {
+                        for (sum, x) in sums[outputs].iter_mut().zip(inputs) {
+                            *sum = *sum + *x;
+                        }
+                    },
+                );
+                let count = counts_z[z] * counts_y[y];
+                let at = (plane * depth * lines + line) * length;
+                // SAFETY: a line of the outputs of a plane, at which nobody else is.
+                let values =
+                    unsafe { std::slice::from_raw_parts_mut(values.get().add(at), length) };
+                for ((to, sum), counts) in values.iter_mut().zip(&sums).zip(&counts_x) {
+                    to.write(*sum / T::from_f64(divisor.unwrap_or((count * counts) as f64)));
+                }
+            }
+        },
+    );
+}
+
+/// How many planes there are.
+fn planes<T>(pooling: &Pooling, input: &[T], out: &[MaybeUninit<T>]) -> usize {
+    let (inputs, outputs) = (pooling.input(), pooling.output());
+    let planes = out.len().checked_div(outputs).unwrap_or(0);
+    let fits = planes * outputs == out.len() && (planes == 0 || planes * inputs == input.len());
+    assert!(fits, "planes of the pooling's lengths");
+    planes
+}
+
+#[cfg(test)]
+mod tests;
