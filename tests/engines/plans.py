@@ -122,9 +122,17 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-1
 SUMS = "matmul prod sum mean cumsum var std".split()
 
 
+#: PyTorch's own, in float64, are right to eight or nine digits.
+APPROXIMATE = frozenset(
+    "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 polygamma digamma zeta igamma igammac".split()
+)
+
+
 def check(got: np.ndarray, want: np.ndarray, operation: str, dtype: str, context) -> None:
     """Compare values: floats to the dtype's tolerance, others exactly."""
     tolerance = TOLERANCE.get(dtype, 0) * (20 if operation in SUMS else 3)
+    if operation in APPROXIMATE:
+        tolerance = max(tolerance, 1e-7)
     np.testing.assert_allclose(
         got, want, rtol=tolerance, atol=tolerance, err_msg=f"{operation} {context}"
     )

@@ -361,6 +361,8 @@ def namesake(name: str) -> Callable[..., Any] | None:
         return None
 
     def call(*operands: Tensor, **attributes: object) -> Any:
+        if len(operands) == 1 and not attributes:
+            return function(*operands)  # some call it x, others input
         return function(**dict(zip(OPERANDS[name], operands, strict=True)), **attributes)
 
     return call
