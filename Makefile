@@ -61,6 +61,9 @@ test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tes
 	GT_BACKEND=numpy $(BIN)/python -m pytest tests --ignore tests/engines
 	GT_BACKEND=pytorch $(BIN)/python -m pytest tests --ignore tests/engines
 
+coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
+	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
+
 bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
 	$(BIN)/python benches/run.py --write docs/benchmarks.md
 	$(BIN)/python benches/sharding.py --write docs/benchmarks.md
@@ -103,4 +106,4 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all soak chaos bench lint site docs pictures fuzz clean
+.PHONY: help build demo test test-all coverage soak chaos bench lint site docs pictures fuzz clean

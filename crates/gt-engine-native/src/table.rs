@@ -1,7 +1,9 @@
 //! From an operation to what computes it, in the order of `gt_ir::ops::ALL`.
 
 use gt_ir::instruction::Operands;
-use gt_ir::ops::{binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r};
+use gt_ir::ops::{
+    bessel as be, binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r,
+};
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
@@ -145,22 +147,22 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&sp::ERFCX, Function(unary::floats::<wide::Erfcx>())),
     (&sp::NDTRI, Function(unary::floats::<wide::Ndtri>())),
     (&sp::LOG_NDTR, Function(unary::floats::<wide::LogNdtr>())),
-    (&sp::I0, Function(unary::floats::<wide::I0>())),
-    (&sp::I0E, Function(unary::floats::<wide::I0e>())),
-    (&sp::I1, Function(unary::floats::<wide::I1>())),
-    (&sp::I1E, Function(unary::floats::<wide::I1e>())),
-    (&sp::BESSEL_J0, Function(unary::floats::<wide::J0>())),
-    (&sp::BESSEL_J1, Function(unary::floats::<wide::J1>())),
-    (&sp::BESSEL_Y0, Function(unary::floats::<wide::Y0>())),
-    (&sp::BESSEL_Y1, Function(unary::floats::<wide::Y1>())),
-    (&sp::MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0>())),
-    (&sp::MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1>())),
-    (&sp::SCALED_MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0e>())),
-    (&sp::SCALED_MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1e>())),
-    (&sp::MODIFIED_BESSEL_I0, Function(unary::floats::<wide::I0>())),
-    (&sp::MODIFIED_BESSEL_I1, Function(unary::floats::<wide::I1>())),
-    (&sp::SPHERICAL_BESSEL_J0, Function(unary::floats::<wide::SphericalBesselJ0>())),
-    (&sp::AIRY_AI, Function(unary::floats::<wide::AiryAi>())),
+    (&be::I0, Function(unary::floats::<wide::I0>())),
+    (&be::I0E, Function(unary::floats::<wide::I0e>())),
+    (&be::I1, Function(unary::floats::<wide::I1>())),
+    (&be::I1E, Function(unary::floats::<wide::I1e>())),
+    (&be::BESSEL_J0, Function(unary::floats::<wide::J0>())),
+    (&be::BESSEL_J1, Function(unary::floats::<wide::J1>())),
+    (&be::BESSEL_Y0, Function(unary::floats::<wide::Y0>())),
+    (&be::BESSEL_Y1, Function(unary::floats::<wide::Y1>())),
+    (&be::MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0>())),
+    (&be::MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1>())),
+    (&be::SCALED_MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0e>())),
+    (&be::SCALED_MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1e>())),
+    (&be::MODIFIED_BESSEL_I0, Function(unary::floats::<wide::I0>())),
+    (&be::MODIFIED_BESSEL_I1, Function(unary::floats::<wide::I1>())),
+    (&be::SPHERICAL_BESSEL_J0, Function(unary::floats::<wide::SphericalBesselJ0>())),
+    (&be::AIRY_AI, Function(unary::floats::<wide::AiryAi>())),
     (&sp::IGAMMA, Function(binary::floats::<wide::Igamma>())),
     (&sp::IGAMMAC, Function(binary::floats::<wide::Igammac>())),
     (&sp::ZETA, Function(binary::floats::<wide::Zeta>())),

@@ -1,0 +1,145 @@
+"""Views share memory, as PyTorch's do: the same program gives the same with both."""
+
+import gt
+import pytest
+from gt import nn
+
+torch = pytest.importorskip("torch", reason="pytorch: make test-all")
+
+
+def filled_row(m):
+    x = m.zeros(3, 4)
+    x[0].fill_(1)
+    return [x]
+
+
+def reshaped(m):
+    w = m.zeros(6)
+    w.view(2, 3)[1].add_(2)
+    w.view(-1)[0] = 1
+    return [w]
+
+
+def chunks(m):
+    t = m.ones(4)
+    t.chunk(2)[0].zero_()
+    return [t]
+
+
+def transposed(m):
+    x = m.zeros(2, 3)
+    turned = x.t()
+    x.add_(1)
+    turned[0, 1] = 5
+    return [x, turned]
+
+
+def siblings_outlive_their_base(m):
+    x = m.zeros(4)
+    part = x[1:3]
+    column = part.view(2, 1)
+    del x
+    column.fill_(3)
+    part.add_(1)
+    return [part, column]
+
+
+def detached(m):
+    x = m.ones(3)
+    alias = x.detach()
+    alias.mul_(4)
+    return [x, alias]
+
+
+def gradients_through_a_changed_part(m):
+    x = m.ones(3, requires_grad=True)
+    y = x * 2
+    y[1:].mul_(3)
+    y.sum().backward()
+    return [x.grad]
+
+
+def a_part_from_another(m):
+    x = m.zeros(2, 2, requires_grad=True)
+    y = x * 1
+    y.T[0].add_(y[1] * 3)
+    (y * m.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    return [x.grad]
+
+
+def copies_stay_apart(m):
+    x = m.arange(12).reshape(3, 4)
+    flat = x.t().reshape(-1)
+    flat.fill_(0)
+    return [x, flat]
+
+
+def selected(m):
+    x = m.zeros(2, 3)
+    x.unbind(0)[1][2] = 9
+    x.select(1, 0).fill_(4)
+    m.diagonal(x).sub_(1)
+    return [x]
+
+
+def through_data(m):
+    x = m.zeros(4)
+    part = x[:2]
+    inner = part[1:]
+    x.data.fill_(3)
+    return [part, inner]
+
+
+def turned_in_place(m):
+    x = m.arange(6).reshape(2, 3).clone()
+    row = x[0]
+    x.t_()
+    x[0, 0] = 9
+    return [x, row]
+
+
+PROGRAMS = [
+    filled_row,
+    reshaped,
+    chunks,
+    transposed,
+    siblings_outlive_their_base,
+    detached,
+    gradients_through_a_changed_part,
+    a_part_from_another,
+    copies_stay_apart,
+    selected,
+    through_data,
+    turned_in_place,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_gives_what_pytorch_gives(program):
+    assert [of.tolist() for of in program(gt)] == [of.tolist() for of in program(torch)]
+
+
+def test_layouts_are_pytorchs():
+    for m in (gt, torch):
+        x = m.zeros(3, 4)
+        assert x.t().stride() == (1, 4) and not x.t().is_contiguous()
+        assert x[1:, 2:].storage_offset() == 6 and x.t().contiguous().is_contiguous()
+
+
+@pytest.mark.parametrize("m", [gt, torch])
+def test_what_cannot_be_written_to(m):
+    leaf = m.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        leaf[0].fill_(1)
+    with pytest.raises(RuntimeError):
+        m.ones(1).expand(3).add_(1)
+    with pytest.raises(RuntimeError):
+        m.zeros(2, 3).t().view(-1)
+
+
+def test_a_moving_average_of_a_state():
+    layer = nn.Linear(2, 2)
+    before = layer.weight.numpy()
+    for value in layer.state_dict().values():
+        value.mul_(0.5)
+    assert (layer.weight.numpy() == before * 0.5).all()
