@@ -10,7 +10,6 @@ uses a server instead; the same code then runs on its workers. `with gt.Session(
 so for a block.
 """
 
-import difflib as _difflib
 import os as _os
 from math import e, inf, nan, pi
 
@@ -161,6 +160,8 @@ def __dir__():
 
 def __getattr__(name: str):
     """Say what is near where something is missing."""
+    import difflib as _difflib  # slow to import
+
     if name.startswith("_"):
         raise AttributeError(f"module 'gt' has no attribute '{name}'")
     near = _difflib.get_close_matches(name, __all__, n=1)
