@@ -7,7 +7,7 @@ use gt_ir::{Attributes, DType, Meta, Operand, Scalar};
 use gt_worker::EngineError;
 
 use crate::cast::{self, runs};
-use crate::element::{Bool, Element, Number, Whole, compute_dtype, with_number};
+use crate::element::{Bool, Complex, Element, Number, Whole, compute_dtype, with_number};
 use crate::elementwise::{self, PARALLEL};
 use crate::kernel::{ByDType, Kernel};
 use crate::math::Float;
@@ -149,14 +149,35 @@ where
         None,
         None,
         None,
+        None,
+        None,
     ]
 }
 
 /// Kernels for floats.
 pub const fn floats<O: Binary<f32> + Binary<f64>>() -> ByDType {
-    let mut kernels = [None; 10];
+    let mut kernels = [None; DType::ALL.len()];
     kernels[8] = same::<f32, O>();
     kernels[9] = same::<f64, O>();
+    kernels
+}
+
+/// Adds the kernels for complex numbers.
+pub const fn with_complex<O: Binary<Complex<f32>> + Binary<Complex<f64>>>(
+    mut kernels: ByDType,
+) -> ByDType {
+    kernels[DType::C64 as usize] = same::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = same::<Complex<f64>, O>();
+    kernels
+}
+
+/// Adds the kernels that ask something of complex numbers.
+pub const fn with_complex_questions<O>(mut kernels: ByDType) -> ByDType
+where
+    O: Binary<Complex<f32>, Bool> + Binary<Complex<f64>, Bool>,
+{
+    kernels[DType::C64 as usize] = question::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = question::<Complex<f64>, O>();
     kernels
 }
 
@@ -183,14 +204,16 @@ where
         None,
         question::<f32, O>(),
         question::<f64, O>(),
+        None,
+        None,
     ]
 }
 
 pub static FLOOR_DIVIDE: ByDType = numbers::<FloorDivide>();
 pub static REMAINDER: ByDType = numbers::<Remainder>();
-static POWER: ByDType = numbers::<Power>();
-static SQUARE: ByDType = numbers::<Square>();
-static CUBE: ByDType = numbers::<Cube>();
+static POWER: ByDType = with_complex::<Power>(numbers::<Power>());
+static SQUARE: ByDType = with_complex::<Square>(numbers::<Square>());
+static CUBE: ByDType = with_complex::<Cube>(numbers::<Cube>());
 
 pub fn compute(
     threads: &mut Threads,
@@ -209,7 +232,7 @@ pub fn check_divisor(
     operands: &mut Operands<Tensor>,
     output: Meta,
 ) -> Result<(), EngineError> {
-    if output.dtype.is_float() || output.shape.numel() == 0 {
+    if !output.dtype.is_exact() || output.shape.numel() == 0 {
         return Ok(());
     }
     let zero = match &mut operands[1] {
@@ -252,7 +275,7 @@ pub fn power(
 ) -> Result<Tensor, EngineError> {
     let exponent = operands[1].scalar();
     if let Some(Scalar::Int(exponent)) = exponent
-        && !output.dtype.is_float()
+        && output.dtype.is_exact()
         && exponent < 0
     {
         let text = "integers to negative integer powers are not allowed".to_string();

@@ -8,7 +8,7 @@ use gt_ir::{Attributes, DType, Operand};
 use gt_worker::EngineError;
 use half::f16;
 
-use crate::element::{Bool, Element};
+use crate::element::{Bool, Complex, Element};
 use crate::elementwise::{self, PARALLEL};
 use crate::halves;
 use crate::kernel::Kernel;
@@ -26,7 +26,7 @@ pub fn kernel(from: DType, to: DType) -> &'static Kernel {
 }
 
 /// Rows by the dtype that is read, columns by the one that is written.
-static KERNELS: [[Kernel; 10]; 10] = [
+static KERNELS: [[Kernel; DType::ALL.len()]; DType::ALL.len()] = [
     row::<Bool>(),
     row::<u8>(),
     row::<i8>(),
@@ -37,6 +37,8 @@ static KERNELS: [[Kernel; 10]; 10] = [
     row::<half::bf16>(),
     row::<f32>(),
     row::<f64>(),
+    row::<Complex<f32>>(),
+    row::<Complex<f64>>(),
 ];
 
 const fn one<A: Element, B: Element>() -> Kernel {
@@ -44,7 +46,7 @@ const fn one<A: Element, B: Element>() -> Kernel {
     unsafe { Kernel::new::<A, B>(each::<A, B>, 1) }
 }
 
-const fn row<A: Element>() -> [Kernel; 10] {
+const fn row<A: Element>() -> [Kernel; DType::ALL.len()] {
     [
         one::<A, Bool>(),
         one::<A, u8>(),
@@ -56,6 +58,8 @@ const fn row<A: Element>() -> [Kernel; 10] {
         one::<A, half::bf16>(),
         one::<A, f32>(),
         one::<A, f64>(),
+        one::<A, Complex<f32>>(),
+        one::<A, Complex<f64>>(),
     ]
 }
 

@@ -6,9 +6,10 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::ops::create::random_part;
 use gt_ir::philox::Stream;
-use gt_ir::{Attributes, DType, Meta, Operand, Scalar};
+use gt_ir::{Attributes, DType, Meta, Operand, Scalar, Shape};
 use gt_worker::EngineError;
 
+use crate::cast;
 use crate::element::{Element, with_element};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -56,6 +57,12 @@ pub fn full(
     _: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
+    if let Operand::Tensor(value) = &operands[0]
+        && value.numel() == 1
+    {
+        let value = value.clone().contiguous()?.with_shape(Shape::SCALAR);
+        return Ok(cast::to(threads, value, output.dtype)?.expand(&output.shape));
+    }
     let value = number(&operands, 0)?;
     with_element!(output.dtype, T => {
         let value = T::from_scalar(value);

@@ -72,7 +72,7 @@ fn take(operands: &mut Operands<Tensor>) -> Uninit {
 
 /// Room for [`SMALL`] elements of any dtype.
 #[repr(align(64))]
-struct SmallBlock([MaybeUninit<u64>; SMALL]);
+struct SmallBlock([MaybeUninit<[u64; 2]>; SMALL]);
 
 /// The short way for small tensors that need neither casts nor broadcasting; false if these do.
 /// In place, the output is the first operand too.
@@ -220,7 +220,7 @@ unsafe fn split(threads: &mut Threads, job: &Job, numel: usize, parallel: usize)
 
 /// Room for [`BLOCK`] elements of any dtype.
 #[repr(align(64))]
-struct Block([MaybeUninit<u64>; BLOCK]);
+struct Block([MaybeUninit<[u64; 2]>; BLOCK]);
 
 impl Block {
     fn new() -> Block {

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::element::{Bool, Number};
+use crate::element::{Bool, Complex, Element, Number};
 use crate::simd::vectorized;
 
 /// A way to fold elements. A block of them is folded in their own type, which is fast; blocks
@@ -124,6 +124,48 @@ wide! {
     Mean for f64, 0.0, plus, |total, count| total / count as f64;
     Product for f32, 1.0, times, |total, _count| total;
     Product for f64, 1.0, times, |total, _count| total;
+}
+
+/// Folds of complex numbers, whose totals are complex128.
+macro_rules! complex {
+    ($($name:ident for $type:ty, $start:ident, $function:ident,
+        |$total:ident, $count:ident| $finish:expr;)*) => { $(
+        impl Fold<$type> for $name {
+            type Total = Complex<f64>;
+            const START: $type = <$type>::$start;
+            const START_TOTAL: Complex<f64> = <Complex<f64>>::$start;
+
+            #[inline(always)]
+            fn push(folded: $type, x: $type) -> $type {
+                folded.$function(x)
+            }
+            #[inline(always)]
+            fn total(total: Complex<f64>, folded: $type) -> Complex<f64> {
+                total.$function(folded.cast())
+            }
+            #[inline(always)]
+            fn merge(total: Complex<f64>, other: Complex<f64>) -> Complex<f64> {
+                total.$function(other)
+            }
+            #[inline(always)]
+            fn finish($total: Complex<f64>, $count: usize) -> $type {
+                Complex::<f64>::cast($finish)
+            }
+        }
+    )* };
+}
+
+complex! {
+    Sum for Complex<f32>, ZERO, plus, |total, _count| total;
+    Sum for Complex<f64>, ZERO, plus, |total, _count| total;
+    Mean for Complex<f32>, ZERO, plus, |total, count| share(total, count);
+    Mean for Complex<f64>, ZERO, plus, |total, count| share(total, count);
+    Product for Complex<f32>, ONE, times, |total, _count| total;
+    Product for Complex<f64>, ONE, times, |total, _count| total;
+}
+
+fn share(total: Complex<f64>, count: usize) -> Complex<f64> {
+    Complex { re: total.re / count as f64, im: total.im / count as f64 }
 }
 
 /// Independent folds side by side: as many as fill the vector units.

@@ -18,7 +18,7 @@ pub struct Kernel {
 }
 
 /// Kernels by the dtype they compute in.
-pub type ByDType = [Option<Kernel>; 10];
+pub type ByDType = [Option<Kernel>; DType::ALL.len()];
 
 impl Kernel {
     /// A kernel from `arity` inputs of type `T` to an output of type `R`.

@@ -6,7 +6,7 @@
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
-//! - [`wide`] and [`parts`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
+//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
 //!   [`create`]: the other families.
 //! - [`program`]: many operations as one.
@@ -23,6 +23,7 @@
 mod binary;
 mod buffer;
 mod cast;
+mod complex;
 // Tested, and not yet behind an operation: products of `gt.nn.functional` are composites so far.
 #[cfg(test)]
 mod convolution;

@@ -10,7 +10,7 @@ use gt_worker::EngineError;
 use smallvec::SmallVec;
 
 use crate::cast;
-use crate::element::{Bool, Number, compute_dtype, with_number};
+use crate::element::{Bool, Number, compute_dtype, with_number, with_real};
 use crate::math::Float;
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -186,7 +186,7 @@ fn in_order(
     let count = count.unwrap_or(lines.length);
     let mut values = lines.results(dtype, count)?;
     let mut places = lines.results(DType::I64, count)?;
-    with_number!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
+    with_real!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
         ordered(line, count, descending, |to, from| {
             values[to].write(line[from]);
             places[to].write(from as i64);
@@ -242,7 +242,7 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
     let count = if RUNNING { lines.length } else { 1 };
     let mut values = lines.results(dtype, count)?;
     let mut places = lines.results(DType::I64, count)?;
-    with_number!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
+    with_real!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
         let mut best = 0;
         for (at, &x) in line.iter().enumerate() {
             if better::<T, LARGEST, RUNNING>(x, line[best]) {

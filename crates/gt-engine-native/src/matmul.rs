@@ -221,7 +221,7 @@ unsafe fn product<T: Number>(
     pitch: usize,
 ) {
     let Lengths { rows, depth, columns } = lengths;
-    if matches!(T::DTYPE, DType::F32 | DType::F64) && depth > 0 {
+    if !T::DTYPE.is_exact() && depth > 0 {
         if is_better_turned(lengths, a, b)
             && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>())
         {
@@ -233,7 +233,7 @@ unsafe fn product<T: Number>(
                 copy::turn(rows, columns, turned, rows as isize, out, pitch as isize);
             };
         }
-        // SAFETY: the caller's promise; T is float32 or float64.
+        // SAFETY: the caller's promise; T is no integer.
         return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1]) };
     }
     for row in 0..rows {
@@ -262,12 +262,36 @@ fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
     a.row == 1 && a.column != 1 && rows > 1 && (TURNED..depth).contains(&columns)
 }
 
-/// One product of floats, its result at the steps given for rows and columns.
+/// One product of floats or complex numbers, its result at the steps given for rows and columns.
 ///
 /// # Safety
 /// The matrices can be read in these lengths. `out` has room for the result at those steps, which
-/// overlaps with neither and nobody else looks at. T is float32 or float64.
+/// overlaps with neither and nobody else looks at. T is no integer.
 unsafe fn multiply<T: Number>(
+    lengths: Lengths,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    out: *mut T,
+    steps: [isize; 2],
+) {
+    // SAFETY: the caller's promise. A complex number of ours is laid out as one of gemm's.
+    unsafe {
+        match T::DTYPE {
+            DType::C64 => multiply_as([gemm::c32::ZERO, gemm::c32::ONE], lengths, a, b, out, steps),
+            DType::C128 => {
+                multiply_as([gemm::c64::ZERO, gemm::c64::ONE], lengths, a, b, out, steps)
+            }
+            _ => multiply_as([T::ZERO, T::ONE], lengths, a, b, out, steps),
+        }
+    }
+}
+
+/// As [`multiply`], with the numbers as gemm's `G`, of which 0 and 1 are given.
+///
+/// # Safety
+/// As there; besides, T is laid out as G.
+unsafe fn multiply_as<G: Copy + 'static, T: Number>(
+    [zero, one]: [G; 2],
     lengths: Lengths,
     a: Matrix<T>,
     b: Matrix<T>,
@@ -280,18 +304,18 @@ unsafe fn multiply<T: Number>(
             lengths.rows,
             lengths.columns,
             lengths.depth,
-            out,
+            out.cast::<G>(),
             column,
             row,
             false,
-            a.data(),
+            a.data().cast::<G>(),
             a.column,
             a.row,
-            b.data(),
+            b.data().cast::<G>(),
             b.column,
             b.row,
-            T::ZERO,
-            T::ONE,
+            zero,
+            one,
             false,
             false,
             false,

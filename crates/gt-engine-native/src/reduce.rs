@@ -13,7 +13,7 @@ use gt_worker::EngineError;
 use smallvec::SmallVec;
 
 use crate::cast;
-use crate::element::{Number, compute_dtype, with_number};
+use crate::element::{Complex, Number, compute_dtype, with_real};
 use crate::fold::{self, All, Any, COLUMNS, Fold, Largest, Mean, Product, Smallest, Sum};
 use crate::simd::vectorized;
 use crate::table::tensor;
@@ -163,7 +163,7 @@ fn total<T: Number, F: Fold<T>>(threads: &mut Threads, values: &[T]) -> F::Total
     totals.into_iter().fold(F::START_TOTAL, F::merge)
 }
 
-/// Where a reduction is computed in float32, float64 or int64, by the result's dtype.
+/// Where a reduction is computed in a float, a complex dtype or int64, by the result's dtype.
 macro_rules! wide_reduction {
     ($name:ident, $fold:ident $(, $integer:ty)?) => {
         pub fn $name(
@@ -176,6 +176,8 @@ macro_rules! wide_reduction {
             let dtype = compute_dtype(output.dtype);
             let fold: FoldFn = match dtype {
                 DType::F64 => fold_into::<f64, $fold>,
+                DType::C64 => fold_into::<Complex<f32>, $fold>,
+                DType::C128 => fold_into::<Complex<f64>, $fold>,
                 $(DType::I64 => fold_into::<$integer, $fold>,)?
                 _ => fold_into::<f32, $fold>,
             };
@@ -198,7 +200,7 @@ macro_rules! reduction {
         ) -> Result<Tensor, EngineError> {
             let x = tensor(&mut operands, 0)?;
             let dtype = compute_dtype(output.dtype);
-            let fold: FoldFn = with_number!(dtype, T => fold_into::<T, $fold>);
+            let fold: FoldFn = with_real!(dtype, T => fold_into::<T, $fold>);
             reduce(threads, x, attributes, output, dtype, fold)
         }
     )* };
@@ -240,7 +242,7 @@ macro_rules! arg_reduction {
             let x = tensor(&mut operands, 0)?;
             let dtype = compute_dtype(x.dtype());
             let x = cast::to(threads, x, dtype)?;
-            with_number!(dtype, T => arg::<T, $fold>(x, attributes, output))
+            with_real!(dtype, T => arg::<T, $fold>(x, attributes, output))
         }
     )* };
 }
@@ -294,6 +296,8 @@ pub fn cumsum(
     match dtype {
         DType::F64 => scan::<f64, Sum>(&x, &mut out),
         DType::I64 => scan::<i64, Sum>(&x, &mut out),
+        DType::C64 => scan::<Complex<f32>, Sum>(&x, &mut out),
+        DType::C128 => scan::<Complex<f64>, Sum>(&x, &mut out),
         _ => scan::<f32, Sum>(&x, &mut out),
     }
     // SAFETY: the scan has written every element.

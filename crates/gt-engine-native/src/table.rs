@@ -2,7 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r,
+    bessel as be, binary as b, compare, complex as co, create as c, index as i, matmul as m, nn,
+    reduce as r,
 };
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
@@ -12,7 +13,9 @@ use gt_worker::EngineError;
 use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
-use crate::{binary, cast, create, index, lines, matmul, parts, reduce, scatter, shape, softmax};
+use crate::{
+    binary, cast, complex, create, index, lines, matmul, parts, reduce, scatter, shape, softmax,
+};
 use crate::{ternary, unary, wide};
 
 /// How an operation is computed.
@@ -51,32 +54,43 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&c::RANDINT, By(create::randint)),
     // unary
     (&u::CAST, By(cast::cast)),
-    (&u::NEG, Same(unary::numbers::<unary::Neg>())),
-    (&u::ABS, Same(unary::numbers::<unary::Abs>())),
+    (&u::NEG, Same(unary::with_complex::<unary::Neg>(unary::numbers::<unary::Neg>()))),
+    (&u::ABS, Question(complex::with_lengths(unary::numbers::<unary::Abs>()))),
     (&u::SIGN, Same(unary::numbers::<unary::Sign>())),
-    (&u::EXP, Function(unary::floats::<unary::Exp>())),
-    (&u::LOG, Function(unary::floats::<unary::Log>())),
-    (&u::LOG1P, Function(unary::floats::<unary::Log1p>())),
-    (&u::EXPM1, Function(unary::floats::<unary::Expm1>())),
-    (&u::SQRT, Same(unary::floats::<unary::Sqrt>())),
-    (&u::RSQRT, Same(unary::floats::<unary::Rsqrt>())),
-    (&u::SIN, Function(unary::waves::<false>())),
-    (&u::COS, Function(unary::waves::<true>())),
+    (&u::EXP, Function(unary::with_complex::<complex::Exp>(unary::floats::<unary::Exp>()))),
+    (&u::LOG, Function(unary::with_complex::<complex::Log>(unary::floats::<unary::Log>()))),
+    (&u::LOG1P, Function(unary::with_complex::<complex::Log1p>(unary::floats::<unary::Log1p>()))),
+    (&u::EXPM1, Function(unary::with_complex::<complex::Expm1>(unary::floats::<unary::Expm1>()))),
+    (&u::SQRT, Same(unary::with_complex::<complex::Sqrt>(unary::floats::<unary::Sqrt>()))),
+    (&u::RSQRT, Same(unary::with_complex::<complex::Rsqrt>(unary::floats::<unary::Rsqrt>()))),
+    (&u::SIN, Function(unary::with_complex::<complex::Sin>(unary::waves::<false>()))),
+    (&u::COS, Function(unary::with_complex::<complex::Cos>(unary::waves::<true>()))),
     (&u::ERF, Function(unary::floats::<unary::Erf>())),
-    (&u::SIGMOID, Function(unary::floats::<unary::Sigmoid>())),
-    (&u::TANH, Function(unary::floats::<unary::Tanh>())),
+    (
+        &u::SIGMOID,
+        Function(unary::with_complex::<complex::Sigmoid>(unary::floats::<unary::Sigmoid>())),
+    ),
+    (&u::TANH, Function(unary::with_complex::<complex::Tanh>(unary::floats::<unary::Tanh>()))),
     (&u::RELU, Same(unary::numbers::<unary::Relu>())),
     (&u::FLOOR, Same(unary::roundings::<unary::Floor>())),
     (&u::CEIL, Same(unary::roundings::<unary::Ceil>())),
     (&u::ROUND, Same(unary::roundings::<unary::Round>())),
-    (&u::LOGICAL_NOT, Question(unary::questions::<unary::LogicalNot>())),
+    (
+        &u::LOGICAL_NOT,
+        Question(unary::with_complex_questions::<unary::LogicalNot>(unary::questions::<
+            unary::LogicalNot,
+        >())),
+    ),
     (&u::BITWISE_NOT, Same(unary::whole::<unary::BitwiseNot>())),
-    (&u::ISNAN, Question(unary::questions::<unary::IsNan>())),
+    (
+        &u::ISNAN,
+        Question(unary::with_complex_questions::<unary::IsNan>(unary::questions::<unary::IsNan>())),
+    ),
     // binary
-    (&b::ADD, Same(binary::numbers::<binary::Add>())),
-    (&b::SUB, Same(binary::numbers::<binary::Sub>())),
-    (&b::MUL, Same(binary::numbers::<binary::Mul>())),
-    (&b::DIV, Same(binary::floats::<binary::Div>())),
+    (&b::ADD, Same(binary::with_complex::<binary::Add>(binary::numbers::<binary::Add>()))),
+    (&b::SUB, Same(binary::with_complex::<binary::Sub>(binary::numbers::<binary::Sub>()))),
+    (&b::MUL, Same(binary::with_complex::<binary::Mul>(binary::numbers::<binary::Mul>()))),
+    (&b::DIV, Same(binary::with_complex::<complex::Div>(binary::floats::<binary::Div>()))),
     (&b::FLOOR_DIVIDE, By(binary::floor_divide)),
     (&b::REMAINDER, By(binary::remainder)),
     (&b::POW, By(binary::power)),
@@ -86,19 +100,43 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&b::BITWISE_OR, Same(binary::whole::<binary::Or>())),
     (&b::BITWISE_XOR, Same(binary::whole::<binary::Xor>())),
     // compare
-    (&compare::EQ, Question(binary::comparisons::<binary::Eq>())),
-    (&compare::NE, Question(binary::comparisons::<binary::Ne>())),
+    (
+        &compare::EQ,
+        Question(binary::with_complex_questions::<binary::Eq>(binary::comparisons::<binary::Eq>())),
+    ),
+    (
+        &compare::NE,
+        Question(binary::with_complex_questions::<binary::Ne>(binary::comparisons::<binary::Ne>())),
+    ),
     (&compare::LT, Question(binary::comparisons::<binary::Lt>())),
     (&compare::LE, Question(binary::comparisons::<binary::Le>())),
     (&compare::GT, Question(binary::comparisons::<binary::Gt>())),
     (&compare::GE, Question(binary::comparisons::<binary::Ge>())),
-    (&compare::LOGICAL_AND, Question(binary::comparisons::<binary::LogicalAnd>())),
-    (&compare::LOGICAL_OR, Question(binary::comparisons::<binary::LogicalOr>())),
-    (&compare::LOGICAL_XOR, Question(binary::comparisons::<binary::LogicalXor>())),
+    (
+        &compare::LOGICAL_AND,
+        Question(binary::with_complex_questions::<binary::LogicalAnd>(binary::comparisons::<
+            binary::LogicalAnd,
+        >())),
+    ),
+    (
+        &compare::LOGICAL_OR,
+        Question(binary::with_complex_questions::<binary::LogicalOr>(binary::comparisons::<
+            binary::LogicalOr,
+        >())),
+    ),
+    (
+        &compare::LOGICAL_XOR,
+        Question(binary::with_complex_questions::<binary::LogicalXor>(binary::comparisons::<
+            binary::LogicalXor,
+        >())),
+    ),
     // ternary
     (&t::WHERE, By(ternary::choice)),
     (&t::CLAMP, Same(ternary::numbers::<ternary::Clamp>())),
-    (&t::MUL_ADD, Same(ternary::numbers::<ternary::MulAdd>())),
+    (
+        &t::MUL_ADD,
+        Same(ternary::with_complex::<ternary::MulAdd>(ternary::numbers::<ternary::MulAdd>())),
+    ),
     // reduce
     (&r::SUM, By(reduce::sum)),
     (&r::MEAN, By(reduce::mean)),
@@ -111,18 +149,18 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&r::ALL, By(reduce::all)),
     (&r::CUMSUM, By(reduce::cumsum)),
     // trigonometry
-    (&trig::TAN, Function(unary::floats::<wide::Tan>())),
-    (&trig::ASIN, Function(unary::floats::<wide::Asin>())),
-    (&trig::ACOS, Function(unary::floats::<wide::Acos>())),
-    (&trig::ATAN, Function(unary::floats::<wide::Atan>())),
-    (&trig::SINH, Function(unary::floats::<wide::Sinh>())),
-    (&trig::COSH, Function(unary::floats::<wide::Cosh>())),
-    (&trig::ASINH, Function(unary::floats::<wide::Asinh>())),
-    (&trig::ACOSH, Function(unary::floats::<wide::Acosh>())),
-    (&trig::ATANH, Function(unary::floats::<wide::Atanh>())),
-    (&trig::LOG2, Function(unary::floats::<wide::Log2>())),
-    (&trig::LOG10, Function(unary::floats::<wide::Log10>())),
-    (&trig::EXP2, Function(unary::floats::<wide::Exp2>())),
+    (&trig::TAN, Function(unary::with_complex::<complex::Tan>(unary::floats::<wide::Tan>()))),
+    (&trig::ASIN, Function(unary::with_complex::<complex::Asin>(unary::floats::<wide::Asin>()))),
+    (&trig::ACOS, Function(unary::with_complex::<complex::Acos>(unary::floats::<wide::Acos>()))),
+    (&trig::ATAN, Function(unary::with_complex::<complex::Atan>(unary::floats::<wide::Atan>()))),
+    (&trig::SINH, Function(unary::with_complex::<complex::Sinh>(unary::floats::<wide::Sinh>()))),
+    (&trig::COSH, Function(unary::with_complex::<complex::Cosh>(unary::floats::<wide::Cosh>()))),
+    (&trig::ASINH, Function(unary::with_complex::<complex::Asinh>(unary::floats::<wide::Asinh>()))),
+    (&trig::ACOSH, Function(unary::with_complex::<complex::Acosh>(unary::floats::<wide::Acosh>()))),
+    (&trig::ATANH, Function(unary::with_complex::<complex::Atanh>(unary::floats::<wide::Atanh>()))),
+    (&trig::LOG2, Function(unary::with_complex::<complex::Log2>(unary::floats::<wide::Log2>()))),
+    (&trig::LOG10, Function(unary::with_complex::<complex::Log10>(unary::floats::<wide::Log10>()))),
+    (&trig::EXP2, Function(unary::with_complex::<complex::Exp2>(unary::floats::<wide::Exp2>()))),
     (&trig::ATAN2, Function(binary::floats::<wide::Atan2>())),
     (&trig::HYPOT, Function(binary::floats::<wide::Hypot>())),
     // parts
@@ -166,6 +204,11 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&sp::IGAMMA, Function(binary::floats::<wide::Igamma>())),
     (&sp::IGAMMAC, Function(binary::floats::<wide::Igammac>())),
     (&sp::ZETA, Function(binary::floats::<wide::Zeta>())),
+    // complex
+    (&co::CONJ, Same(unary::with_complex::<complex::Conj>(unary::numbers::<unary::Identity>()))),
+    (&co::SGN, Same(unary::with_complex::<complex::Sgn>(unary::numbers::<unary::Sign>()))),
+    (&co::VIEW_AS_REAL, By(complex::reinterpret)),
+    (&co::VIEW_AS_COMPLEX, By(complex::reinterpret)),
     // order
     (&o::SORT, Several(lines::sort)),
     (&o::TOPK, Several(lines::topk)),
@@ -202,7 +245,7 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),
     (&nn::GELU, By(unary::gelu)),
-    (&nn::SILU, Function(unary::floats::<unary::Silu>())),
+    (&nn::SILU, Function(unary::with_complex::<complex::Silu>(unary::floats::<unary::Silu>()))),
     (&nn::SOFTPLUS, Function(unary::floats::<unary::Softplus>())),
 ];
 

@@ -274,6 +274,19 @@ impl Tensor {
         self
     }
 
+    /// The same contiguous memory as another dtype and shape of as many bytes.
+    ///
+    /// # Errors
+    /// No memory for a copy, which is made where the memory does not begin at a whole element.
+    pub(crate) fn reinterpret(self, output: Meta) -> Result<Tensor, EngineError> {
+        assert!(self.is_contiguous() && output.bytes() == self.meta().bytes());
+        let start = self.offset * self.dtype.size() as isize;
+        let size = output.dtype.size() as isize;
+        let whole = if start % size == 0 { self } else { copy::of(&self)? };
+        let offset = whole.offset * whole.dtype.size() as isize / size;
+        Ok(Tensor { offset, dtype: output.dtype, shape: output.shape, ..whole })
+    }
+
     /// A view with length-1 axes repeated and new ones in front, as broadcasting does.
     pub(crate) fn expand(&self, shape: &Shape) -> Tensor {
         self.view(0, *shape, self.strides_in(shape))

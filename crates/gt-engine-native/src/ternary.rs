@@ -5,7 +5,7 @@ use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 
 use crate::cast::runs;
-use crate::element::{Bool, Element, Number, with_bits, with_element};
+use crate::element::{Bool, Complex, Element, Number, with_bits, with_element};
 use crate::elementwise::{self, PARALLEL};
 use crate::kernel::{ByDType, Kernel};
 use crate::simd::vectorized;
@@ -113,7 +113,18 @@ where
         None,
         same::<f32, O>(),
         same::<f64, O>(),
+        None,
+        None,
     ]
+}
+
+/// Adds the kernels for complex numbers.
+pub const fn with_complex<O: Ternary<Complex<f32>> + Ternary<Complex<f64>>>(
+    mut kernels: ByDType,
+) -> ByDType {
+    kernels[DType::C64 as usize] = same::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = same::<Complex<f64>, O>();
+    kernels
 }
 
 /// Choosing only moves elements: 16-bit floats need no detour, and the size is all that counts.

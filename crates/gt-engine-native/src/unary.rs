@@ -3,11 +3,11 @@
 use std::mem::MaybeUninit;
 
 use gt_ir::instruction::Operands;
-use gt_ir::{Attributes, Meta};
+use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 
 use crate::cast::runs;
-use crate::element::{Bool, Element, Number, Whole, compute_dtype};
+use crate::element::{Bool, Complex, Element, Number, Whole, compute_dtype};
 use crate::elementwise::{self, PARALLEL_FUNCTIONS};
 use crate::kernel::{ByDType, Kernel};
 use crate::math::{FAR, Float};
@@ -197,14 +197,35 @@ where
         None,
         None,
         None,
+        None,
+        None,
     ]
 }
 
 /// Kernels for floats.
 pub const fn floats<O: Unary<f32> + Unary<f64>>() -> ByDType {
-    let mut kernels = [None; 10];
+    let mut kernels = [None; DType::ALL.len()];
     kernels[8] = same::<f32, O>();
     kernels[9] = same::<f64, O>();
+    kernels
+}
+
+/// Adds the kernels for complex numbers.
+pub const fn with_complex<O: Unary<Complex<f32>> + Unary<Complex<f64>>>(
+    mut kernels: ByDType,
+) -> ByDType {
+    kernels[DType::C64 as usize] = same::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = same::<Complex<f64>, O>();
+    kernels
+}
+
+/// Adds the kernels that ask something of complex numbers.
+pub const fn with_complex_questions<O>(mut kernels: ByDType) -> ByDType
+where
+    O: Unary<Complex<f32>, Bool> + Unary<Complex<f64>, Bool>,
+{
+    kernels[DType::C64 as usize] = question::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = question::<Complex<f64>, O>();
     kernels
 }
 
@@ -247,6 +268,8 @@ where
         None,
         question::<f32, O>(),
         question::<f64, O>(),
+        None,
+        None,
     ]
 }
 

@@ -20,7 +20,7 @@ impl TensorData {
         (bytes.len() == shape.numel() * dtype.size()).then_some(TensorData { dtype, shape, bytes })
     }
 
-    /// The element at `index` of the flattened tensor, as a number.
+    /// The element at `index` of the flattened tensor, as a number; of a complex one the real part.
     pub fn element(&self, index: usize) -> crate::Scalar {
         use crate::Scalar::{Bool, Float, Int};
         use half::{bf16, f16};
@@ -43,6 +43,20 @@ impl TensorData {
             DType::BF16 => Float(read!(bf16).to_f64()),
             DType::F32 => Float(f64::from(read!(f32))),
             DType::F64 => Float(read!(f64)),
+            DType::C64 | DType::C128 => Float(self.complex(index).0),
+        }
+    }
+
+    /// The real and the imaginary part of the element at `index` of the flattened tensor.
+    pub fn complex(&self, index: usize) -> (f64, f64) {
+        let size = self.dtype.size();
+        let (real, imaginary) = self.bytes[index * size..(index + 1) * size].split_at(size / 2);
+        let single = |raw: &[u8]| f32::from_le_bytes(raw.try_into().expect("half an element"));
+        let double = |raw: &[u8]| f64::from_le_bytes(raw.try_into().expect("half an element"));
+        match self.dtype {
+            DType::C64 => (f64::from(single(real)), f64::from(single(imaginary))),
+            DType::C128 => (double(real), double(imaginary)),
+            _ => (self.element(index).as_f64(), 0.0),
         }
     }
 
@@ -60,6 +74,14 @@ impl TensorData {
             DType::BF16 => out.extend(bf16::from_f64(value.as_f64()).to_le_bytes()),
             DType::F32 => out.extend((value.as_f64() as f32).to_le_bytes()),
             DType::F64 => out.extend(value.as_f64().to_le_bytes()),
+            DType::C64 | DType::C128 => TensorData::encode_complex(dtype, value.as_f64(), 0.0, out),
+        }
+    }
+
+    /// Appends a complex number's bytes as an element of a complex dtype.
+    pub fn encode_complex(dtype: DType, real: f64, imaginary: f64, out: &mut Vec<u8>) {
+        for part in [real, imaginary] {
+            TensorData::encode(dtype.to_real(), crate::Scalar::Float(part), out);
         }
     }
 }

@@ -19,19 +19,22 @@ pub enum DType {
     BF16 = 7,
     F32 = 8,
     F64 = 9,
+    C64 = 10,
+    C128 = 11,
 }
 
-/// The three groups that promotion distinguishes, from weakest to strongest.
+/// The groups that promotion distinguishes, from weakest to strongest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Category {
     Bool,
     Integer,
     Float,
+    Complex,
 }
 
 impl DType {
     /// Every dtype, in the order of its code on the wire.
-    pub const ALL: [DType; 10] = [
+    pub const ALL: [DType; 12] = [
         DType::Bool,
         DType::U8,
         DType::I8,
@@ -42,6 +45,8 @@ impl DType {
         DType::BF16,
         DType::F32,
         DType::F64,
+        DType::C64,
+        DType::C128,
     ];
 
     /// The name users write, as in PyTorch.
@@ -57,6 +62,8 @@ impl DType {
             DType::BF16 => "bfloat16",
             DType::F32 => "float32",
             DType::F64 => "float64",
+            DType::C64 => "complex64",
+            DType::C128 => "complex128",
         }
     }
 
@@ -66,7 +73,8 @@ impl DType {
             DType::Bool | DType::U8 | DType::I8 => 1,
             DType::I16 | DType::F16 | DType::BF16 => 2,
             DType::I32 | DType::F32 => 4,
-            DType::I64 | DType::F64 => 8,
+            DType::I64 | DType::F64 | DType::C64 => 8,
+            DType::C128 => 16,
         }
     }
 
@@ -75,6 +83,7 @@ impl DType {
             DType::Bool => Category::Bool,
             DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => Category::Integer,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Category::Float,
+            DType::C64 | DType::C128 => Category::Complex,
         }
     }
 
@@ -82,9 +91,37 @@ impl DType {
         matches!(self.category(), Category::Float)
     }
 
+    pub const fn is_complex(self) -> bool {
+        matches!(self.category(), Category::Complex)
+    }
+
     /// Bool and the integers, whose sums are widened to int64.
     pub const fn is_exact(self) -> bool {
-        !self.is_float()
+        matches!(self.category(), Category::Bool | Category::Integer)
+    }
+
+    /// Whether values of this dtype may have gradients: floats and complex numbers.
+    pub const fn has_gradients(self) -> bool {
+        !self.is_exact()
+    }
+
+    /// The dtype of the real and the imaginary part; a real dtype itself.
+    #[must_use]
+    pub const fn to_real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            real => real,
+        }
+    }
+
+    /// The complex dtype whose parts have this dtype, float32 for what has none of its own.
+    #[must_use]
+    pub const fn to_complex(self) -> DType {
+        match self {
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
+        }
     }
 
     /// The dtype from its code on the wire.
@@ -104,6 +141,8 @@ impl DType {
             (F16, BF16) => F32,
             // Neither 8-bit integer contains the other.
             (U8, I8) => I16,
+            // The parts of complex64 are float32.
+            (F64, C64) => C128,
             _ => high,
         }
     }
@@ -129,6 +168,8 @@ impl FromStr for DType {
             "float" => "float32",
             "double" => "float64",
             "half" => "float16",
+            "complex" | "cfloat" => "complex64",
+            "cdouble" => "complex128",
             "int" => "int32",
             "long" => "int64",
             "short" => "int16",
@@ -162,6 +203,8 @@ mod tests {
         assert_eq!(DType::F16.promote(DType::BF16), DType::F32);
         assert_eq!(DType::I64.promote(DType::F16), DType::F16);
         assert_eq!(DType::Bool.promote(DType::U8), DType::U8);
+        assert_eq!(DType::F64.promote(DType::C64), DType::C128);
+        assert_eq!(DType::F16.promote(DType::C64), DType::C64);
     }
 
     #[test]

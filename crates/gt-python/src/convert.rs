@@ -6,7 +6,7 @@ use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyRange, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PyTuple};
 use smallvec::SmallVec;
 
 use crate::error::{IntoPython, to_python};
@@ -127,7 +127,7 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     }
     let own = name.parse::<DType>().map_err(|_| {
         PyTypeError::new_err(format!(
-            "an array of dtype {name} cannot become a tensor\n  hint: use astype with one of bool, uint8, int8, int16, int32, int64, float16, float32, float64"
+            "an array of dtype {name} cannot become a tensor\n  hint: use astype with one of bool, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128"
         ))
     })?;
     let dims: Vec<i64> = array.getattr("shape")?.extract()?;
@@ -155,17 +155,35 @@ fn recode(data: &TensorData, dtype: DType) -> TensorData {
     TensorData { dtype, shape: data.shape, bytes: Bytes::from(bytes) }
 }
 
-/// A number or a nested list. Without a dtype, numbers become float32 and bools stay bool.
+/// A number or a nested list. Without a dtype, numbers become float32, or complex64 where one of
+/// them is complex, and bools stay bool.
 fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
     let mut list = Flattened::default();
     list.add(given, 0)?;
     let all_bools =
         !list.values.is_empty() && list.values.iter().all(|value| matches!(value, Scalar::Bool(_)));
-    let dtype = dtype.unwrap_or(if all_bools { DType::Bool } else { DType::F32 });
+    let dtype = match dtype {
+        Some(dtype) if !dtype.is_complex() && !list.imaginary.is_empty() => {
+            return Err(PyTypeError::new_err(format!(
+                "a complex number cannot be stored as {dtype}\n  hint: give a complex dtype, or no dtype"
+            )));
+        }
+        Some(dtype) => dtype,
+        None if !list.imaginary.is_empty() => DType::C64,
+        None if all_bools => DType::Bool,
+        None => DType::F32,
+    };
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
-    for value in list.values {
-        check_fits(value, dtype)?;
-        TensorData::encode(dtype, value, &mut bytes);
+    if list.imaginary.is_empty() {
+        for value in list.values {
+            check_fits(value, dtype)?;
+            TensorData::encode(dtype, value, &mut bytes);
+        }
+    } else {
+        list.imaginary.resize(list.values.len(), 0.0);
+        for (value, imaginary) in list.values.into_iter().zip(list.imaginary) {
+            TensorData::encode_complex(dtype, value.as_f64(), imaginary, &mut bytes);
+        }
     }
     let data = TensorData::new(dtype, shape(&list.dims)?, Bytes::from(bytes));
     data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
@@ -202,7 +220,10 @@ fn fits(value: Scalar, dtype: DType) -> bool {
 
 #[derive(Default)]
 struct Flattened {
+    /// Of complex numbers the real parts.
     values: Vec<Scalar>,
+    /// The imaginary parts up to the last number that has one.
+    imaginary: Vec<f64>,
     /// The length of the first list at each depth.
     dims: Vec<i64>,
     /// The depth at which numbers stand, once one was seen.
@@ -250,7 +271,12 @@ impl Flattened {
     }
 
     /// A number: Python's, NumPy's, or a tensor of one element.
-    fn number(&self, item: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    fn number(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+        if let Ok(complex) = item.cast::<PyComplex>() {
+            self.imaginary.resize(self.values.len(), 0.0);
+            self.imaginary.push(complex.imag());
+            return Ok(Some(Scalar::Float(complex.real())));
+        }
         if item.is_instance_of::<PyInt>() && item.extract::<i64>().is_err() {
             // Too large for int64, but most tensors are float32.
             return Ok(Some(Scalar::Float(item.extract()?)));
@@ -262,7 +288,7 @@ impl Flattened {
             return Ok(None);
         }
         if item.hasattr("item")? && item.getattr("shape")?.len()? == 0 {
-            return scalar(&item.call_method0("item")?);
+            return self.number(&item.call_method0("item")?);
         }
         Ok(None)
     }
@@ -292,6 +318,15 @@ pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, 
     flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
 }
 
+/// The element at `index` as a Python number.
+pub fn element(py: Python<'_>, data: &TensorData, index: usize) -> PyResult<Py<PyAny>> {
+    if data.dtype.is_complex() {
+        let (real, imaginary) = data.complex(index);
+        return Ok(PyComplex::from_doubles(py, real, imaginary).into_any().unbind());
+    }
+    number(py, data.element(index))
+}
+
 /// A Python number.
 pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
     Ok(match value {
@@ -305,7 +340,7 @@ pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
 pub fn to_list(py: Python<'_>, data: &TensorData) -> PyResult<Py<PyAny>> {
     fn level(py: Python<'_>, data: &TensorData, axis: usize, start: usize) -> PyResult<Py<PyAny>> {
         if axis == data.shape.rank() {
-            return number(py, data.element(start));
+            return element(py, data, start);
         }
         let stride: usize = data.shape[axis + 1..].iter().product();
         let items =

@@ -29,6 +29,11 @@ impl PyDType {
         self.0.is_float()
     }
 
+    #[getter]
+    fn is_complex(&self) -> bool {
+        self.0.is_complex()
+    }
+
     fn __repr__(&self) -> String {
         format!("gt.{}", self.0)
     }

@@ -73,7 +73,7 @@ impl Function<'_> {
             .zip(self.differentiable)
             .enumerate()
             .map(|(index, (output, &differentiable))| {
-                let on_tape = differentiable && output.dtype().is_float();
+                let on_tape = differentiable && output.dtype().has_gradients();
                 let of = || Node::new(NodeKind::Output { of: Arc::clone(&node), index });
                 Tensor::from_parts(output.value(), on_tape.then(of))
             })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::operation::{Gradient, Saved};
+use gt_ir::operation::{Complex, Gradient, Saved};
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 use smallvec::SmallVec;
 
@@ -28,6 +28,7 @@ impl Record {
             return Err(given_up(self.operation.name));
         };
         let given = grads.iter().flatten().next().expect("a gradient has arrived");
+        let holomorphic = self.operation.complex == Complex::Holomorphic;
         let mut graph = Recording { session: given.session(), vars: Vec::with_capacity(12) };
         let first = match &grads[0] {
             Some(grad) => grad.clone(),
@@ -37,6 +38,7 @@ impl Record {
             }
         };
         let grad = graph.push(first);
+        let grad = if holomorphic { conjugate(&mut graph, grad) } else { grad };
         let further_grads: SmallVec<[Option<Var>; 2]> =
             grads[1..].iter().map(|grad| Some(graph.push(grad.clone()?))).collect();
         let mut operands: SmallVec<[Option<Operand<Var>>; 3]> = SmallVec::new();
@@ -48,7 +50,7 @@ impl Record {
         }
         let several = self.results.len() > 1;
         let outputs = saved.outputs.iter().enumerate().map(|(index, value)| {
-            let on_tape = value.meta.dtype.is_float();
+            let on_tape = value.meta.dtype.has_gradients();
             let own = if several { Node::output(node, index) } else { Arc::clone(node) };
             graph.push(Tensor::from_parts(Arc::clone(value), on_tape.then_some(own)))
         });
@@ -100,6 +102,8 @@ impl Record {
                 Gradient::None => unreachable!("such operations are not recorded"),
             };
             let meta = saved.meta(index);
+            let holomorphic = self.operation.complex == Complex::Holomorphic;
+            let raw = if holomorphic { conjugate(graph, raw) } else { raw };
             let graph: &mut dyn Graph = graph;
             let reduced = graph.unbroadcast(raw, meta.shape);
             let reduced = graph.cast(reduced, meta.dtype);
@@ -107,6 +111,11 @@ impl Record {
         }
         gradients.into_iter().map(|(index, var)| (index, graph.take(var))).collect()
     }
+}
+
+/// The complex conjugate; a real value itself.
+fn conjugate(graph: &mut dyn Graph, var: Var) -> Var {
+    if graph.meta(var).dtype.is_complex() { graph.conj(var) } else { var }
 }
 
 /// A graph that issues what gradient rules build.

@@ -144,7 +144,7 @@ impl Call {
         let source = source::current();
         let (metas, ids) = self.named(session, operation)?;
         let meta = operation.check(&metas, &attributes)?;
-        let wants_grad = self.wants_grad && meta.dtype.is_float();
+        let wants_grad = self.wants_grad && meta.dtype.has_gradients();
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = operation.work(&metas, meta);
         let results = Results::from_buf([meta]);
@@ -166,7 +166,7 @@ impl Call {
         let source = source::current();
         let (metas, ids) = self.named(session, operation)?;
         let results = operation.results(&metas, &attributes)?;
-        let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.is_float());
+        let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.has_gradients());
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = results.iter().map(|meta| operation.work(&metas, *meta)).sum();
         let first = session.issue(operation, ids, attributes, results.clone(), work, source);
@@ -180,7 +180,7 @@ impl Call {
         }
         let node = Node::record(operation, kept, &self.operands, &values);
         let outputs = values.into_iter().enumerate().map(|(index, value)| {
-            let on_tape = value.meta.dtype.is_float();
+            let on_tape = value.meta.dtype.has_gradients();
             let node = on_tape.then(|| Node::output(&node, index));
             Tensor::from_parts(value, node)
         });

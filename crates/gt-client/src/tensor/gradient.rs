@@ -26,7 +26,7 @@ impl Tensor {
             ));
         }
         let mut state = self.lock();
-        if wanted && !state.value.meta.dtype.is_float() {
+        if wanted && !state.value.meta.dtype.has_gradients() {
             return Err(gt_ir::Error::DTypeMismatch {
                 operation: "requires_grad",
                 given: state.value.meta.dtype,

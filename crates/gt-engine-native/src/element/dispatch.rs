@@ -1,6 +1,6 @@
 //! From a dtype, known at run time, to code compiled for its element type.
 
-/// `$body` with `$T` as the element type of `$dtype`, any of the ten.
+/// `$body` with `$T` as the element type of `$dtype`, any of them.
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -13,6 +13,23 @@ macro_rules! with_element {
 
 /// `$body` with `$T` as the element type of `$dtype`, one that is computed in.
 macro_rules! with_number {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            gt_ir::DType::C64 => {
+                type $T = $crate::element::Complex<f32>;
+                $body
+            }
+            gt_ir::DType::C128 => {
+                type $T = $crate::element::Complex<f64>;
+                $body
+            }
+            dtype => $crate::element::with_real!(dtype, $T => $body),
+        }
+    };
+}
+
+/// `$body` with `$T` as the element type of `$dtype`, one that is computed in and not complex.
+macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
             gt_ir::DType::Bool => {
@@ -50,6 +67,9 @@ macro_rules! with_number {
             gt_ir::DType::F16 | gt_ir::DType::BF16 => {
                 unreachable!("16-bit floats are computed as float32")
             }
+            gt_ir::DType::C64 | gt_ir::DType::C128 => {
+                unreachable!("inference takes no complex numbers here")
+            }
         }
     };
 }
@@ -70,12 +90,16 @@ macro_rules! with_bits {
                 type $T = u32;
                 $body
             }
-            _ => {
+            8 => {
                 type $T = u64;
+                $body
+            }
+            _ => {
+                type $T = [u64; 2];
                 $body
             }
         }
     };
 }
 
-pub(crate) use {with_bits, with_element, with_number};
+pub(crate) use {with_bits, with_element, with_number, with_real};

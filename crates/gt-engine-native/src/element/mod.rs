@@ -1,11 +1,12 @@
 //! The element types and their arithmetic.
 //!
-//! - The traits, here: [`Element`] for all ten types, [`Number`] for those that are computed in,
+//! - The traits, here: [`Element`] for all types, [`Number`] for those that are computed in,
 //!   [`Whole`] for bool and the integers.
-//! - [`boolean`], [`integers`] and [`floats`]: the types themselves.
+//! - [`boolean`], [`integers`], [`floats`] and [`complex`]: the types themselves.
 //! - [`dispatch`]: macros from a dtype to its element type.
 
 mod boolean;
+mod complex;
 mod dispatch;
 mod floats;
 mod integers;
@@ -15,7 +16,8 @@ use std::cmp::Ordering;
 use gt_ir::{DType, Scalar};
 
 pub use boolean::Bool;
-pub(crate) use dispatch::{with_bits, with_element, with_number};
+pub use complex::Complex;
+pub(crate) use dispatch::{with_bits, with_element, with_number, with_real};
 
 /// The type of a tensor's elements. It is plain data: every bit pattern of its size is a value.
 pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
@@ -30,10 +32,20 @@ pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
     fn from_f64(value: f64) -> Self;
     /// Keeps the low bits, as C does.
     fn from_i64(value: i64) -> Self;
+    /// From the real and the imaginary part; real types take the one alone.
+    #[inline(always)]
+    fn from_parts(real: f64, _imaginary: f64) -> Self {
+        Self::from_f64(real)
+    }
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
     /// Floats are cut towards zero.
     fn to_i64(self) -> i64;
+    /// The real and the imaginary part.
+    #[inline(always)]
+    fn parts(self) -> (f64, f64) {
+        (self.to_f64(), 0.0)
+    }
     fn truth(self) -> bool;
 
     #[inline(always)]
@@ -46,6 +58,10 @@ pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
     fn cast<B: Element>(self) -> B {
         match (B::DTYPE, Self::DTYPE) {
             (DType::Bool, _) => B::from_i64(i64::from(self.truth())),
+            (DType::C64 | DType::C128, _) => {
+                let (real, imaginary) = self.parts();
+                B::from_parts(real, imaginary)
+            }
             (DType::F64, _) | (DType::F16 | DType::BF16, DType::F64) => B::from_f64(self.to_f64()),
             (DType::F32 | DType::F16 | DType::BF16, _) => B::from_f32(self.to_f32()),
             _ => B::from_i64(self.to_i64()),
@@ -55,7 +71,7 @@ pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
     fn from_scalar(value: Scalar) -> Self {
         match Self::DTYPE {
             DType::Bool => Self::from_i64(i64::from(value.as_bool())),
-            dtype if dtype.is_float() => Self::from_f64(value.as_f64()),
+            dtype if !dtype.is_exact() => Self::from_f64(value.as_f64()),
             _ => Self::from_i64(value.as_i64()),
         }
     }

@@ -32,6 +32,16 @@ impl Micro {
 /// The kernel of a step that works element by element; `None` for all others.
 pub fn micro(plan: &Plan, step: &Step) -> Option<Micro> {
     let output = step.output.dtype;
+    // Complex numbers are computed operation by operation.
+    let complex = |source: &Operand<u32>| {
+        source
+            .tensor()
+            .and_then(|value| plan.meta(*value).tensor().copied())
+            .is_some_and(|meta| meta.dtype.is_complex())
+    };
+    if output.is_complex() || step.operands.iter().any(complex) {
+        return None;
+    }
     let dtype = compute_dtype(output);
     let same =
         |kernels: &ByDType, cost| kernels[dtype as usize].map(|kernel| Micro::new(kernel, cost));

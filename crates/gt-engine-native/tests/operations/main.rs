@@ -37,8 +37,8 @@ fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 4e-3,
         DType::BF16 => 3e-2,
-        DType::F32 => 2e-5,
-        DType::F64 => 1e-12,
+        DType::F32 | DType::C64 => 2e-5,
+        DType::F64 | DType::C128 => 1e-12,
         _ => 0.0,
     }
 }

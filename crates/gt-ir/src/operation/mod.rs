@@ -87,6 +87,19 @@ pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
 /// The placeholder rule of an operand without gradient (an index, a condition).
 pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient");
 
+/// What an operation does with complex numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Complex {
+    /// It is an error to give it any.
+    Refused,
+    /// Its derivative is a complex number, so that the gradient follows from the rule for real
+    /// numbers: with PyTorch's convention it is the conjugate of what the rule gives for the
+    /// conjugate of the result's gradient.
+    Holomorphic,
+    /// Its rule holds for complex numbers as it stands.
+    OwnRule,
+}
+
 /// The expansion of a composite operation, for engines that do not lower it.
 #[derive(Clone, Copy)]
 pub enum Body {
@@ -122,6 +135,7 @@ pub struct Operation {
     /// are sharded as the first one is.
     pub further: Option<fn(&Call, Meta) -> Results>,
     pub gradient: Gradient,
+    pub complex: Complex,
     /// The operands, as bits, by which nobody has written a derivative: asking for one is an error.
     pub underived: u8,
     /// The values that the gradient rules read: a sum of the bits above.
@@ -150,6 +164,7 @@ impl Operation {
             infer: |_| unreachable!("every operation has its own rule"),
             further: None,
             gradient: Gradient::None,
+            complex: Complex::Refused,
             underived: 0,
             saves: 0,
             body: Body::Primitive,
@@ -188,6 +203,7 @@ impl Operation {
     ) -> Result<Meta> {
         self.check_operands(operands)?;
         self.check_attributes(attributes)?;
+        self.check_complex(operands)?;
         (self.infer)(&Call { operation: self.name, operands, attributes })
     }
 
@@ -240,6 +256,20 @@ impl Operation {
             return Err(self.wrong_count(operands.len(), count.to_string()));
         }
         Ok(())
+    }
+
+    fn check_complex(&self, operands: &[Operand<Meta>]) -> Result<()> {
+        if self.complex != Complex::Refused {
+            return Ok(());
+        }
+        match operands.iter().filter_map(Operand::tensor).find(|meta| meta.dtype.is_complex()) {
+            None => Ok(()),
+            Some(meta) => Err(Error::DTypeMismatch {
+                operation: self.name,
+                given: meta.dtype,
+                expected: "a dtype that is not complex: it has no meaning for complex numbers",
+            }),
+        }
     }
 
     #[cold]

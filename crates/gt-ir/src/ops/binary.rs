@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::instruction::Operand;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
+    Call, Complex, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
 };
 use crate::sharding::{self, Sharding};
 
@@ -61,6 +61,7 @@ pub static ADD: Operation = Operation {
     id: 35,
     name: "add",
     doc: "a + b; for bool, or",
+    complex: Complex::OwnRule,
     infer: elementwise,
     gradient: Each(&[|_, s| s.grad, |_, s| s.grad]),
     sharding: SUMS,
@@ -72,6 +73,7 @@ pub static SUB: Operation = Operation {
     id: 36,
     name: "sub",
     doc: "a - b",
+    complex: Complex::OwnRule,
     infer: no_mask,
     gradient: Each(&[|_, s| s.grad, |g, s| g.neg(s.grad)]),
     sharding: SUMS,
@@ -83,6 +85,7 @@ pub static MUL: Operation = Operation {
     id: 37,
     name: "mul",
     doc: "a * b; for bool, and",
+    complex: Complex::Holomorphic,
     infer: elementwise,
     gradient: Each(&[|g, s| g.mul(s.grad, s.operand(1)), |g, s| g.mul(s.grad, s.operand(0))]),
     sharding: |call, output| {
@@ -98,6 +101,7 @@ pub static DIV: Operation = Operation {
     id: 38,
     name: "div",
     doc: "a / b, in floats",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[
         |g, s| g.div(s.grad, s.operand(1)),
@@ -150,6 +154,7 @@ pub static POW: Operation = Operation {
     id: 41,
     name: "pow",
     doc: "a to the b",
+    complex: Complex::Holomorphic,
     infer: no_bool,
     gradient: Each(&[pow_base, pow_exponent]),
     saves: FIRST | SECOND | OUTPUT,
@@ -193,7 +198,12 @@ fn pow_exponent(g: &mut dyn Graph, s: &Saved) -> Var {
     let slope = g.mul(s.output(), log);
     let product = g.mul(s.grad, slope);
     let zero = g.eq(base, 0i64);
-    let not_negative = g.ge(s.operand(1), 0i64);
+    // Of a complex exponent the real part decides.
+    let exponent = s.operand(1).map(|&exponent| match g.meta(exponent).dtype {
+        own if own.is_complex() => g.cast(exponent, own.to_real()),
+        _ => exponent,
+    });
+    let not_negative = g.ge(exponent, 0i64);
     let flat = g.logical_and(zero, not_negative);
     g.select(flat, 0i64, product)
 }

@@ -2,7 +2,9 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{binary, compare, create, index, matmul, nn, reduce, shape, slice, ternary, unary};
+use super::{
+    binary, compare, complex, create, index, matmul, nn, reduce, shape, slice, ternary, unary,
+};
 use crate::dtype::DType;
 use crate::instruction::{Attribute, Operand};
 use crate::operation::{Graph, Operation, Var};
@@ -32,7 +34,8 @@ impl dyn Graph + '_ {
         neg => unary::NEG, sign => unary::SIGN, exp => unary::EXP, log => unary::LOG,
         sin => unary::SIN, cos => unary::COS, erf => unary::ERF, sqrt => unary::SQRT,
         sigmoid => unary::SIGMOID, tanh => unary::TANH, log1p => unary::LOG1P, abs => unary::ABS,
-        logical_not => unary::LOGICAL_NOT,
+        logical_not => unary::LOGICAL_NOT, conj => complex::CONJ, sgn => complex::SGN,
+        view_as_real => complex::VIEW_AS_REAL, view_as_complex => complex::VIEW_AS_COMPLEX,
     }
 
     binary_forms! {

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
+    Complex, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
 };
 use crate::shape::axis;
 use crate::sharding::along_other_axes;
@@ -44,6 +44,7 @@ pub static CUMPROD: Operation = Operation {
     id: 146,
     name: "cumprod",
     doc: "products of all values up to each, along an axis; int64 for bool and integers",
+    complex: Complex::Holomorphic,
     infer: |call| {
         let meta = call.tensor(0)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;

@@ -1,6 +1,6 @@
 //! Inference rules that several operations share.
 
-use crate::dtype::{Category, DType};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::instruction::Operand;
 use crate::operation::{Call, Meta};
@@ -65,16 +65,16 @@ pub fn elementwise_bool(call: &Call) -> Result<Meta> {
 /// Elementwise on floats alone, in the promoted dtype.
 pub fn number(call: &Call) -> Result<Meta> {
     let meta = elementwise(call)?;
-    if meta.dtype.is_float() {
+    if !meta.dtype.is_exact() {
         return Ok(meta);
     }
     let expected = "a float dtype; cast with .to(gt.float32)";
     Err(crate::Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected })
 }
 
-/// The float dtype in which values of `dtype` are computed.
+/// The float or complex dtype in which values of `dtype` are computed.
 pub fn to_float(dtype: DType) -> DType {
-    if dtype.category() == Category::Float { dtype } else { DType::F32 }
+    if dtype.is_exact() { DType::F32 } else { dtype }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::sample::{sample, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Meta, Operation, SECOND, takes};
+use crate::operation::{Call, Complex, FIRST, Family, Meta, Operation, SECOND, takes};
 use crate::shape::Shape;
 use crate::sharding::{Reduction, Rule, shape_of};
 
@@ -17,6 +17,7 @@ pub static MATMUL: Operation = Operation {
     name: "matmul",
     family: Family::Matmul,
     doc: "the matrix product of the last two axes; the axes before them broadcast",
+    complex: Complex::Holomorphic,
     parameters: &[takes::tensor("input"), takes::tensor("other")],
     infer,
     gradient: Each(&[

@@ -7,6 +7,7 @@ pub mod bessel;
 pub mod binary;
 pub mod build;
 pub mod compare;
+pub mod complex;
 pub mod create;
 pub mod cumulative;
 pub mod further;
@@ -84,6 +85,11 @@ pub const ALL: &[&Operation] = &[
     &compare::LOGICAL_AND,
     &compare::LOGICAL_OR,
     &compare::LOGICAL_XOR,
+    // complex
+    &complex::CONJ,
+    &complex::SGN,
+    &complex::VIEW_AS_REAL,
+    &complex::VIEW_AS_COMPLEX,
     // ternary
     &ternary::WHERE,
     &ternary::CLAMP,

@@ -10,8 +10,8 @@ use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, face, int, ints,
-    takes,
+    Call, Complex, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, face, int,
+    ints, takes,
 };
 use crate::shape::{axes, axis};
 use crate::sharding;
@@ -277,6 +277,7 @@ pub static SILU: Operation = Operation {
     id: 109,
     name: "silu",
     doc: "x sigmoid(x)",
+    complex: Complex::Holomorphic,
     gradient: Each(&[|g, s| {
         let x = s.tensor(0);
         let sigmoid = g.sigmoid(x);

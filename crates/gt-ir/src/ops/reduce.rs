@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample, Saved, Var,
-    face, takes,
+    Call, Complex, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample,
+    Saved, Var, face, takes,
 };
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduction};
@@ -47,7 +47,7 @@ pub(super) fn widened(dtype: DType) -> DType {
 
 fn float_only(call: &Call, given: DType) -> Result<()> {
     let expected = "a float dtype; cast with .to(gt.float32)";
-    if given.is_float() {
+    if !given.is_exact() {
         return Ok(());
     }
     Err(Error::DTypeMismatch { operation: call.operation, given, expected })
@@ -101,6 +101,7 @@ pub static SUM: Operation = Operation {
     id: 65,
     name: "sum",
     doc: "the sum; int64 for bool and integers",
+    complex: Complex::OwnRule,
     infer: infer_widened,
     gradient: Each(&[|g, s| spread(g, s, s.grad)]),
     samples: || with_axes(&[NUMBERS, &[DType::Bool]].concat(), 0.0, 3.0, true),
@@ -112,6 +113,7 @@ pub static MEAN: Operation = Operation {
     id: 66,
     name: "mean",
     doc: "the arithmetic mean of floats",
+    complex: Complex::OwnRule,
     infer: infer_float,
     gradient: Each(&[|g, s| {
         let share = g.mul(s.grad, 1.0 / count(s));
@@ -129,6 +131,7 @@ pub static PROD: Operation = Operation {
     id: 67,
     name: "prod",
     doc: "the product; int64 for bool and integers",
+    complex: Complex::Holomorphic,
     infer: infer_widened,
     gradient: Each(&[prod_gradient]),
     saves: FIRST,
@@ -332,6 +335,7 @@ pub static ANY: Operation = Operation {
     id: 74,
     name: "any",
     doc: "whether any value is not zero",
+    complex: Complex::OwnRule,
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Max),
@@ -342,6 +346,7 @@ pub static ALL: Operation = Operation {
     id: 75,
     name: "all",
     doc: "whether all values are not zero",
+    complex: Complex::OwnRule,
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Min),
@@ -352,6 +357,7 @@ pub static CUMSUM: Operation = Operation {
     id: 76,
     name: "cumsum",
     doc: "sums of all values up to each, along an axis; int64 for bool and integers",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     infer: |call| {
         let meta = call.tensor(0)?;

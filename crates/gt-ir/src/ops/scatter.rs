@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Default, FIRST, Family, Graph, Meta, NO_GRADIENT, OUTPUT, Operation, SECOND, Sample,
-    Saved, THIRD, Var, face, takes,
+    Call, Complex, Default, FIRST, Family, Graph, Meta, NO_GRADIENT, OUTPUT, Operation, SECOND,
+    Sample, Saved, THIRD, Var, face, takes,
 };
 use crate::sharding::{Rule, shape_of};
 use smallvec::smallvec;
@@ -66,6 +66,7 @@ pub static SCATTER: Operation = Operation {
     id: 144,
     name: "scatter",
     doc: "values (or one number) put at an index along an axis: `x[index[i][j]][j] = src[i][j]` for dim 0; of equal indices the last counts",
+    complex: Complex::OwnRule,
     parameters: &[
         takes::tensor("input"),
         takes::dim("dim"),

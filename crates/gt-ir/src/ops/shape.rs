@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Body, Call, Default, Family, Meta, Operation, face, takes};
+use crate::operation::{Body, Call, Complex, Default, Family, Meta, Operation, face, takes};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{LocalPart, Rule, Run, elementwise, localize_shape, shape_of};
 
@@ -38,6 +38,7 @@ pub static RESHAPE: Operation = Operation {
     id: 85,
     name: "reshape",
     doc: "the same values in row-major order under another shape",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("shape")],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
@@ -66,6 +67,7 @@ pub static PERMUTE: Operation = Operation {
     id: 86,
     name: "permute",
     doc: "the axes in another order",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("dims")],
     face: face::BOTH,
     infer: |call| {
@@ -123,6 +125,7 @@ pub static EXPAND: Operation = Operation {
     id: 87,
     name: "expand",
     doc: "axes of length 1 repeated, new ones put in front",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("size")],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
@@ -152,6 +155,7 @@ pub static PLACE: Operation = Operation {
     id: 94,
     name: "place",
     doc: "the same values, placed as the scope's signal says",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input")],
     infer: |call| call.tensor(0),
     gradient: Each(&[|g, s| g.emit(&PLACE, &[s.grad.into()], s.attributes.clone())]),
@@ -165,6 +169,7 @@ pub static FLIP: Operation = Operation {
     id: 88,
     name: "flip",
     doc: "the values in reverse along axes",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("dims")],
     face: face::BOTH,
     infer: |call| {
@@ -194,6 +199,7 @@ pub static CAT: Operation = Operation {
     name: "cat",
     family: Family::Concat,
     doc: "tensors one after another along an axis",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensors("tensors"), takes::dim("dim").or(Default::Int(0))],
     infer: |call| {
         let first = call.tensor(0)?;
@@ -287,6 +293,7 @@ pub static TRIL: Operation = Operation {
     id: 92,
     name: "tril",
     doc: "the values on and below a diagonal of the last two axes, zeros above",
+    complex: Complex::OwnRule,
     gradient: Each(&[|g, s| g.tril(s.grad, s.int(0))]),
     ..TRIANGLE
 };
@@ -295,6 +302,7 @@ pub static TRIU: Operation = Operation {
     id: 93,
     name: "triu",
     doc: "the values on and above a diagonal of the last two axes, zeros below",
+    complex: Complex::OwnRule,
     gradient: Each(&[|g, s| g.triu(s.grad, s.int(0))]),
     ..TRIANGLE
 };

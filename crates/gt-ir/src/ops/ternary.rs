@@ -5,7 +5,9 @@ use super::sample::{number, sample, tensor};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
-use crate::operation::{FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, takes};
+use crate::operation::{
+    Complex, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, takes,
+};
 use crate::sharding;
 
 const TERNARY: Operation = Operation {
@@ -19,6 +21,7 @@ pub static WHERE: Operation = Operation {
     id: 60,
     name: "where",
     doc: "a where the condition holds, b elsewhere",
+    complex: Complex::OwnRule,
     infer: |call| {
         if let Some(meta) = call.operands[0].tensor()
             && meta.dtype != DType::Bool
@@ -95,6 +98,7 @@ pub static MUL_ADD: Operation = Operation {
     id: 62,
     name: "mul_add",
     doc: "a + b * c, the step of every optimizer",
+    complex: Complex::Holomorphic,
     infer: elementwise,
     gradient: Each(&[
         |_, s| s.grad,

@@ -6,7 +6,7 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, FIRST, Family, Meta, OUTPUT, Operation, dtype, face, takes};
+use crate::operation::{Call, Complex, FIRST, Family, Meta, OUTPUT, Operation, dtype, face, takes};
 use crate::sharding::{self, Sharding};
 
 pub(super) const UNARY: Operation = Operation {
@@ -50,6 +50,7 @@ pub static CAST: Operation = Operation {
     id: 10,
     name: "cast",
     doc: "The values in another dtype; floats are cut towards zero for integers.",
+    complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::dtype("dtype")],
     face: face::HIDDEN,
     infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
@@ -83,6 +84,7 @@ pub static NEG: Operation = Operation {
     id: 11,
     name: "neg",
     doc: "-x",
+    complex: Complex::OwnRule,
     infer: not_bool,
     gradient: Each(&[|g, s| g.neg(s.grad)]),
     sharding: LINEAR,
@@ -93,10 +95,15 @@ pub static NEG: Operation = Operation {
 pub static ABS: Operation = Operation {
     id: 12,
     name: "abs",
-    doc: "|x|",
-    infer: not_bool,
+    doc: "|x|; the length of a complex number",
+    complex: Complex::OwnRule,
+    infer: |call| {
+        let meta = not_bool(call)?;
+        Ok(Meta::new(meta.dtype.to_real(), meta.shape))
+    },
     gradient: Each(&[|g, s| {
-        let sign = g.sign(s.tensor(0));
+        let sign =
+            if s.meta(0).dtype.is_complex() { g.sgn(s.tensor(0)) } else { g.sign(s.tensor(0)) };
         g.mul(s.grad, sign)
     }]),
     saves: FIRST,
@@ -118,6 +125,7 @@ pub static EXP: Operation = Operation {
     id: 14,
     name: "exp",
     doc: "e to the x",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| g.mul(s.grad, s.output())]),
     saves: OUTPUT,
@@ -129,6 +137,7 @@ pub static LOG: Operation = Operation {
     id: 15,
     name: "log",
     doc: "natural logarithm",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| g.div(s.grad, s.tensor(0))]),
     saves: FIRST,
@@ -140,6 +149,7 @@ pub static LOG1P: Operation = Operation {
     id: 16,
     name: "log1p",
     doc: "log(1 + x), exact near 0",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let below = g.add(s.tensor(0), 1.0);
@@ -154,6 +164,7 @@ pub static EXPM1: Operation = Operation {
     id: 17,
     name: "expm1",
     doc: "exp(x) - 1, exact near 0",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let exp = g.add(s.output(), 1.0);
@@ -168,6 +179,7 @@ pub static SQRT: Operation = Operation {
     id: 18,
     name: "sqrt",
     doc: "square root",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let below = g.mul(s.output(), 2.0);
@@ -182,6 +194,7 @@ pub static RSQRT: Operation = Operation {
     id: 19,
     name: "rsqrt",
     doc: "1 / sqrt(x)",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let cube = g.pow(s.output(), 3i64);
@@ -197,6 +210,7 @@ pub static SIN: Operation = Operation {
     id: 20,
     name: "sin",
     doc: "sine of radians",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let cos = g.cos(s.tensor(0));
@@ -211,6 +225,7 @@ pub static COS: Operation = Operation {
     id: 21,
     name: "cos",
     doc: "cosine of radians",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let sin = g.sin(s.tensor(0));
@@ -243,6 +258,7 @@ pub static SIGMOID: Operation = Operation {
     id: 23,
     name: "sigmoid",
     doc: "1 / (1 + exp(-x))",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let rest = g.sub(1.0, s.output());
@@ -259,6 +275,7 @@ pub static TANH: Operation = Operation {
     id: 24,
     name: "tanh",
     doc: "hyperbolic tangent",
+    complex: Complex::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let square = g.mul(s.output(), s.output());
@@ -321,6 +338,7 @@ pub static LOGICAL_NOT: Operation = Operation {
     id: 29,
     name: "logical_not",
     doc: "whether x is zero",
+    complex: Complex::OwnRule,
     infer: elementwise_bool,
     samples: || unary(&[DType::Bool, DType::F32, DType::I64], -1.0, 2.0),
     ..UNARY
@@ -350,6 +368,7 @@ pub static ISNAN: Operation = Operation {
     id: 31,
     name: "isnan",
     doc: "whether x is not a number",
+    complex: Complex::OwnRule,
     infer: elementwise_bool,
     samples: || unary(FLOATS, -1.0, 1.0),
     ..UNARY

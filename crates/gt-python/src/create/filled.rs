@@ -4,7 +4,7 @@
 use gt::{DType, Session, Shape, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyComplex, PyTuple};
 
 use super::{finish, number};
 use crate::error::IntoPython;
@@ -65,10 +65,25 @@ pub(super) fn full(
     let session = session::ready_current(py)?;
     source::note(py);
     let shape = convert::shape(&convert::ints(shape, "the shape")?)?;
-    let value = number(fill_value, "fill_value")?;
-    let dtype = dtype::parse_optional(dtype)?.unwrap_or(value.default_dtype());
+    let dtype = dtype::parse_optional(dtype)?;
+    finish(filled(&session, shape, fill_value, dtype)?, requires_grad)
+}
+
+/// A tensor of one number throughout, of its own dtype where none is given.
+pub(crate) fn filled(
+    session: &Session,
+    shape: Shape,
+    value: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+) -> PyResult<Tensor> {
+    if value.is_instance_of::<PyComplex>() {
+        let dims: Vec<i64> = shape.iter().map(|&dim| dim as i64).collect();
+        return convert::tensor(session, value, dtype)?.expand(&dims).py();
+    }
+    let value = number(value, "fill_value")?;
+    let dtype = dtype.unwrap_or(value.default_dtype());
     convert::check_fits(value, dtype)?;
-    finish(Tensor::full(&session, shape, value, dtype).py()?, requires_grad)
+    Tensor::full(session, shape, value, dtype).py()
 }
 
 /// Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`.
@@ -138,10 +153,8 @@ pub(super) fn full_like(
 ) -> PyResult<PyTensor> {
     let session = session::ready_session(py, &other.0)?;
     source::note(py);
-    let value = number(fill_value, "fill_value")?;
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(other.0.dtype());
-    convert::check_fits(value, dtype)?;
-    finish(Tensor::full(&session, other.0.shape(), value, dtype).py()?, requires_grad)
+    finish(filled(&session, other.0.shape(), fill_value, Some(dtype))?, requires_grad)
 }
 
 /// Random whole numbers from low up to but without high, of the shape of another.

@@ -7,7 +7,7 @@
 
 mod combine;
 mod data;
-mod filled;
+pub(crate) mod filled;
 mod sequence;
 
 use gt::{DType, Scalar, Tensor};
@@ -39,7 +39,8 @@ fn finish(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
     if !requires_grad {
         return Ok(PyTensor(tensor));
     }
-    let tensor = if tensor.dtype().is_float() { tensor } else { tensor.cast(DType::F32).py()? };
+    let tensor =
+        if tensor.dtype().has_gradients() { tensor } else { tensor.cast(DType::F32).py()? };
     tensor.set_requires_grad(true).py()?;
     Ok(PyTensor(tensor))
 }

@@ -125,7 +125,8 @@ impl<'py> Arguments<'py> {
         given: &Bound<'py, PyAny>,
     ) -> PyResult<Value<'py>> {
         let wrong = |_| wrong(self.operation, of, given);
-        let value = Value::parse_in(|| Ok(session.clone()), given).map_err(wrong)?;
+        let beside = || self.first_tensor().map_or(gt::DType::F32, |first| first.get().0.dtype());
+        let value = Value::parse_in(|| Ok(session.clone()), beside, given).map_err(wrong)?;
         match value {
             Value::Scalar(scalar) if of.kind != Kind::Value => {
                 let shape = gt::Shape::SCALAR;

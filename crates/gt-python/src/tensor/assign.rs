@@ -30,9 +30,17 @@ impl PyTensor {
 
     /// Sets all elements to one number.
     fn fill_(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
-        let value = crate::create::number(value, "value")?;
-        crate::convert::check_fits(value, slf.get().0.dtype())?;
-        fill(slf, value)
+        let this = &slf.get().0;
+        session::ready(slf.py(), this)?;
+        source::note(slf.py());
+        let filled = crate::create::filled::filled(
+            &this.session(),
+            this.shape(),
+            value,
+            Some(this.dtype()),
+        )?;
+        this.assign(&filled, "fill_").py()?;
+        Ok(slf.clone().unbind())
     }
 
     /// Takes the values of another tensor, which broadcasts.

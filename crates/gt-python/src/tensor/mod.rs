@@ -16,6 +16,7 @@ use gt::ir::Operand;
 use gt::{Scalar, Session, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyComplex;
 
 use crate::convert;
 
@@ -35,12 +36,14 @@ pub enum Value<'py> {
 impl<'py> Value<'py> {
     /// An operand beside `this`, whose session a list or array is brought to.
     pub fn parse(this: &Tensor, given: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
-        Value::parse_in(|| Ok(this.session()), given)
+        Value::parse_in(|| Ok(this.session()), || this.dtype(), given)
     }
 
-    /// An operand in the session that `session` gives when it is needed.
+    /// An operand in the session that `session` gives when it is needed. A complex number has as many
+    /// digits as the dtype `beside` it.
     pub fn parse_in(
         session: impl FnOnce() -> PyResult<Session>,
+        beside: impl FnOnce() -> gt::DType,
         given: &Bound<'py, PyAny>,
     ) -> PyResult<Value<'py>> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
@@ -48,6 +51,10 @@ impl<'py> Value<'py> {
         }
         if let Some(scalar) = convert::scalar(given)? {
             return Ok(Value::Scalar(scalar));
+        }
+        if given.is_instance_of::<PyComplex>() {
+            let dtype = Some(beside().to_complex());
+            return Ok(Value::Made(convert::tensor(&session()?, given, dtype)?));
         }
         if given.hasattr("__array__")? || given.is_instance_of::<pyo3::types::PyList>() {
             return Ok(Value::Made(convert::tensor(&session()?, given, None)?));

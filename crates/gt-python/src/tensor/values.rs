@@ -3,7 +3,7 @@
 use gt::TensorData;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyTuple};
 
 use super::PyTensor;
 use crate::dtype::PyDType;
@@ -19,6 +19,18 @@ impl PyTensor {
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {
+        let data = self.fetch_one(py, what)?;
+        if !data.dtype.is_complex() || data.complex(0).1 == 0.0 {
+            return Ok(data.element(0));
+        }
+        Err(PyRuntimeError::new_err(format!(
+            "{what}: the value {} + {}j cannot be converted without loss\n  hint: take .real, .imag or .abs() first",
+            data.complex(0).0,
+            data.complex(0).1
+        )))
+    }
+
+    fn fetch_one(&self, py: Python<'_>, what: &str) -> PyResult<gt::TensorData> {
         let shape = self.0.shape();
         if shape.numel() != 1 {
             return Err(PyValueError::new_err(format!(
@@ -26,7 +38,7 @@ impl PyTensor {
                 shape.numel()
             )));
         }
-        Ok(self.fetch(py)?.element(0))
+        self.fetch(py)
     }
 }
 
@@ -131,7 +143,7 @@ impl PyTensor {
 
     /// The only element as a Python number. Waits until it is computed.
     fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        convert::number(py, self.one_element(py, "item")?)
+        convert::element(py, &self.fetch_one(py, "item")?, 0)
     }
 
     /// The values as nested lists. Waits until they are computed.
@@ -141,6 +153,12 @@ impl PyTensor {
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
         Ok(self.one_element(py, "float")?.as_f64())
+    }
+
+    fn __complex__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let data = self.fetch_one(py, "complex")?;
+        let (real, imaginary) = data.complex(0);
+        Ok(PyComplex::from_doubles(py, real, imaginary).into_any().unbind())
     }
 
     fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
@@ -164,7 +182,8 @@ impl PyTensor {
                 self.0.shape()
             )));
         }
-        Ok(self.one_element(py, "bool")?.as_bool())
+        let data = self.fetch_one(py, "bool")?;
+        Ok(data.complex(0) != (0.0, 0.0))
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -95,7 +95,7 @@ fn rounded(dtype: DType, value: f64) -> f64 {
         DType::I64 => value.trunc(),
         DType::F16 => half::f16::from_f64(value).to_f64(),
         DType::BF16 => half::bf16::from_f64(value).to_f64(),
-        DType::F32 => f64::from(value as f32),
-        DType::F64 => value,
+        DType::F32 | DType::C64 => f64::from(value as f32),
+        DType::F64 | DType::C128 => value,
     }
 }
