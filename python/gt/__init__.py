@@ -41,6 +41,8 @@ from gt._gt import (  # noqa: E402
     __version__,
     bfloat16,
     bool,
+    complex64,
+    complex128,
     connect,
     disconnect,
     dtype,
@@ -79,6 +81,8 @@ half = float16
 long = int64
 int = int32
 short = int16
+cfloat = complex64
+cdouble = complex128
 Size = tuple
 newaxis = None
 
@@ -95,8 +99,12 @@ __all__ = [
     "autograd",
     "bfloat16",
     "bool",
+    "cdouble",
+    "cfloat",
     "channels_last",
     "channels_last_3d",
+    "complex128",
+    "complex64",
     "connect",
     "contiguous_format",
     "cuda",

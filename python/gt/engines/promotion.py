@@ -7,13 +7,15 @@ are weak, and so are tensors without axes: they count only where they raise the 
 from gt.engines.engine import Meta, Operand, Step
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
+_COMPLEX = ("complex64", "complex128")
 #: From the weakest to the strongest.
-_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", *_FLOATS)
-_NUMBERS = {bool: "bool", int: "int64", float: "float32"}
+_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", *_FLOATS, *_COMPLEX)
+_NUMBERS = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
 #: Pairs of which neither contains the other.
 _BETWEEN = {
     frozenset(("uint8", "int8")): "int16",
     frozenset(("float16", "bfloat16")): "float32",
+    frozenset(("float64", "complex64")): "complex128",
 }
 
 #: These ask something of values in the dtype that all operands are promoted to.
@@ -36,9 +38,14 @@ def is_float(dtype: str) -> bool:
     return dtype in _FLOATS
 
 
+def is_complex(dtype: str) -> bool:
+    """Say whether a dtype is one of the complex ones."""
+    return dtype in _COMPLEX
+
+
 def is_whole(dtype: str) -> bool:
     """Say whether a dtype is one of the integers; bool is none of them."""
-    return dtype not in _FLOATS and dtype != "bool"
+    return dtype not in ("bool", *_FLOATS, *_COMPLEX)
 
 
 def compute_dtype(dtype: str) -> str:
@@ -47,6 +54,8 @@ def compute_dtype(dtype: str) -> str:
 
 
 def _category(dtype: str) -> int:
+    if dtype in _COMPLEX:
+        return 3
     return 0 if dtype == "bool" else 1 if is_whole(dtype) else 2
 
 
@@ -78,7 +87,7 @@ def promote(operands: tuple[Operand, ...]) -> str:
 def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...]:
     """Give for each operand the dtype it is converted to first; None leaves it as it is."""
     name, output = step.operation, step.output.dtype
-    if name in ("cast", "further"):
+    if name in ("cast", "further", "view_as_real", "view_as_complex"):
         return (None,)
     if name in QUESTIONS:
         return (compute_dtype(promote(operands)),) * len(operands)
@@ -86,7 +95,7 @@ def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...
         return ("bool", output, output)
     if name in ("any", "all"):
         return ("bool",)
-    if name in ("argmax", "argmin"):
+    if name in ("argmax", "argmin", "abs"):
         return (compute_dtype(promote(operands)),)
     if name == "arange":
         whole = all(_category(promote((operand,))) < 2 for operand in operands)

@@ -12,6 +12,7 @@ from gt.ops import (  # noqa: F401
     axes,
     calculus,
     compare,
+    complex,
     convert,
     convolutions,
     copies,

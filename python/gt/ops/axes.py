@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import Dims, Size
 from gt.ops.registry import operation
@@ -64,7 +65,7 @@ def adjoint(input: Tensor) -> Tensor:
     >>> gt.adjoint(gt.ones(2, 3, 4)).shape
     (2, 4, 3)
     """
-    return _matrices_turned(input, "adjoint")
+    return _matrices_turned(gt.conj(input), "adjoint")
 
 
 def _matrices_turned(input: Tensor, name: str) -> Tensor:
@@ -83,7 +84,7 @@ Tensor.mT = property(
     lambda self: _matrices_turned(self, "mT"), doc="The tensor with its last two axes exchanged."
 )
 Tensor.mH = property(
-    lambda self: _matrices_turned(self, "mH"), doc="The conjugate with its last two axes exchanged."
+    lambda self: _matrices_turned(gt.conj(self), "mH"), doc="The conjugate with its last two axes exchanged."
 )
 Tensor.H = property(_matrix_turned, doc="The conjugate of a matrix with its axes exchanged.")
 

@@ -20,6 +20,8 @@ _CASTS = {
     "char": "int8",
     "byte": "uint8",
     "bool": "bool",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
 }
 
 

@@ -10,10 +10,8 @@ from gt.ops.annotations import DType, Number
 from gt.ops.precision import common_dtype
 from gt.ops.registry import function, operation
 
-_COMPLEX = ("complex32", "complex64", "complex128")
 _UNSIGNED = ("bool", "uint8", "uint16", "uint32", "uint64")
 
-dtype.is_complex = property(lambda self: self.name in _COMPLEX, doc="Whether it is complex.")
 dtype.is_signed = property(
     lambda self: self.name not in _UNSIGNED, doc="Whether it has negative numbers."
 )

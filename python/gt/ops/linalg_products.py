@@ -58,16 +58,16 @@ def chain(matrices: list[Tensor]) -> Tensor:
 
 @function(namespace=LINALG)
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Multiply vectors along an axis: the sum of `x[i] * y[i]`; other axes broadcast.
+    """Multiply vectors along an axis: the sum of `conj(x[i]) * y[i]`; other axes broadcast.
 
     >>> gt.linalg.vecdot(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([1.0, 10.0]))
     tensor([21., 43.], dtype=float32)
     """
     common = gt.result_type(x, y)
-    if not common.is_floating_point:
+    if not (common.is_floating_point or common.is_complex):
         raise TypeError(f"vecdot: floats are expected, not {common.name}\n  hint: x.float()")
     wide = gt.float32 if common.itemsize == 2 else common
-    return (x._cast(wide) * y._cast(wide)).sum(dim)._cast(common)
+    return (gt.conj(x._cast(wide)) * y._cast(wide)).sum(dim)._cast(common)
 
 
 @function(namespace=LINALG)

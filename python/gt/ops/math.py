@@ -34,16 +34,6 @@ def positive(input: Tensor) -> Tensor:
 
 
 @operation(in_place=True)
-def sgn(input: Tensor) -> Tensor:
-    """Give the sign: -1, 0 or 1.
-
-    >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-    tensor([-1.,  0.,  1.], dtype=float32)
-    """
-    return input if input.dtype == gt.bool else gt.sign(input)
-
-
-@operation(in_place=True)
 def deg2rad(input: Tensor) -> Tensor:
     """Convert degrees to radians: x * pi / 180.
 

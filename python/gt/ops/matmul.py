@@ -71,7 +71,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     tensor(11., dtype=float32)
     """
     _check_axes("vdot", 1, input, other)
-    return input @ other
+    return gt.conj(input) @ other
 
 
 @operation

@@ -51,7 +51,8 @@ def std(
     tensor(1., dtype=float32)
     """
     given = _spread("std", input, dim, unbiased, keepdim, correction)
-    return primitives.std(*given) if isinstance(given[-1], int) else power(_variance(*given), 0.5)
+    whole = isinstance(given[-1], int) and not input.dtype.is_complex
+    return primitives.std(*given) if whole else power(_variance(*given), 0.5)
 
 
 def _spread(name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
@@ -66,6 +67,9 @@ def _spread(name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
 
 def _variance(input: Tensor, dim: Dims, keepdim: bool, correction: float) -> Tensor:
     """Give the variance; of a correction that is no int, the one of 0 times n / (n - it)."""
+    if input.dtype.is_complex:
+        parts = gt.real(input), gt.imag(input)
+        return sum(_variance(part, dim, keepdim, correction) for part in parts)
     if isinstance(correction, int):
         return primitives.var(input, dim, keepdim, correction)
     wide = input.float() if input.dtype.itemsize == 2 else input
@@ -142,7 +146,7 @@ def cov(
     if aweights is not None and correction != 0:
         left = count - correction * (weights * aweights).sum() / count
     centered = x - mean
-    products = centered @ (centered if weights is None else centered * weights).mT
+    products = centered @ (centered if weights is None else centered * weights).mH
     return (products / (left.relu() if isinstance(left, Tensor) else max(left, 0))).squeeze()
 
 

@@ -126,9 +126,10 @@ pub static ACOSH: Operation = Operation {
     complex: Complex::Holomorphic,
     aliases: &["arccosh"],
     gradient: Each(&[|g, s| {
-        let square = g.mul(s.tensor(0), s.tensor(0));
-        let rest = g.sub(square, 1.0);
-        let root = g.sqrt(rest);
+        // Two roots, for the root of the product is another for complex numbers.
+        let (less, more) = (g.sub(s.tensor(0), 1.0), g.add(s.tensor(0), 1.0));
+        let (less, more) = (g.sqrt(less), g.sqrt(more));
+        let root = g.mul(less, more);
         g.div(s.grad, root)
     }]),
     samples: || unary(FLOATS, 1.1, 4.0),
