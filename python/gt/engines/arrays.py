@@ -132,6 +132,9 @@ def _elementwise(xp: Any) -> dict[str, Function]:
         "abs": xp.abs,
         # NaN has no sign.
         "sign": lambda x: xp.where(x > 0, 1, xp.where(x < 0, -1, 0)),
+        "sgn": lambda x: xp.where(x == 0, 0, x / xp.abs(x)) if x.dtype.kind == "c" else xp.sign(x),
+        "conj": xp.conj,
+        "view_as_real": lambda x: xp.stack([x.real, x.imag], -1),
         "exp": xp.exp,
         "log": xp.log,
         "log1p": xp.log1p,
@@ -187,7 +190,7 @@ def _whole_numbers(xp: Any, require: Require, whole_power: Function) -> dict[str
         return divide
 
     def power(base: Any, exponent: Any, by_number: bool) -> Any:
-        if base.dtype.kind == "f":
+        if base.dtype.kind in "fc":
             return xp.power(base, exponent)
         if by_number:
             require(exponent >= 0, negative_power)

@@ -16,7 +16,7 @@ from jax import lax
 
 from gt.engines import arrays, native
 from gt.engines.engine import Engine, Function, Meta, Operand, Plan, Step, out_of_memory
-from gt.engines.promotion import is_whole, taken_as
+from gt.engines.promotion import is_complex, is_whole, taken_as
 
 jax.config.update("jax_enable_x64", True)
 if cache := os.environ.get("GT_COMPILE_CACHE"):
@@ -84,6 +84,8 @@ def converted(value: Any, dtype: str) -> Any:
     if isinstance(value, tuple):
         return value  # its results are taken out of it, and converted, one by one
     x = jnp.asarray(value)
+    if x.dtype.kind == "c" and not (is_complex(dtype) or dtype == "bool"):
+        x = x.real
     if is_whole(dtype) and x.dtype.kind not in "iub":
         # Floats are cut to the range of int64 first, whatever the integer.
         x = lax.convert_element_type(x, "int64")

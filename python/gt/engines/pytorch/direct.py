@@ -11,7 +11,7 @@ import torch
 
 from gt.engines.arrays import region
 from gt.engines.engine import Function, Meta, Operand, Step
-from gt.engines.promotion import QUESTIONS, is_float, taken_as
+from gt.engines.promotion import QUESTIONS, is_complex, is_float, taken_as
 from gt.engines.pytorch.lowerings import LOWERINGS, slice_assign
 from gt.engines.pytorch.values import DTYPES
 
@@ -112,7 +112,10 @@ def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Funct
 
 def _cast(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Function | None:
     (x,), dtype = operands, DTYPES[output]
-    if isinstance(x, Meta) and is_float(x.dtype) and not is_float(output) and output != "bool":
+    if not isinstance(x, Meta) or output == "bool":
+        return lambda x: x.to(dtype)
+    widens = is_complex(output) or is_float(output) and not is_complex(x.dtype)
+    if (is_float(x.dtype) or is_complex(x.dtype)) and not widens:
         return None
     return lambda x: x.to(dtype)
 

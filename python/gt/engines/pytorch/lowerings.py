@@ -84,7 +84,7 @@ def _divisor(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def power(base: Tensor, exponent: Tensor, by_number: bool) -> Tensor:
     """Raise to a power; integers not to a number below 0."""
-    if not base.dtype.is_floating_point and by_number:
+    if not (base.dtype.is_floating_point or base.dtype.is_complex) and by_number:
         require(exponent >= 0, negative_power)
         exponent = exponent.clamp(min=0)
     return torch.pow(base, exponent)
@@ -135,7 +135,7 @@ def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """Multiply matrices; GPUs have no products of integers, so these are sums there."""
-    if a.is_cuda and not a.dtype.is_floating_point:
+    if a.is_cuda and not (a.dtype.is_floating_point or a.dtype.is_complex):
         # As many rows at a time as give some 2^26 products.
         rows = max(1, (1 << 26) // max(1, a[..., :1, :].numel() * b.shape[-1]))
         parts = [(part[..., None] * b[..., None, :, :]).sum(-2) for part in a.split(rows, -2)]
@@ -265,6 +265,8 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "neg": torch.neg,
     "abs": torch.abs,
     "sign": torch.sign,
+    "conj": torch.conj_physical,
+    "view_as_complex": lambda x: torch.view_as_complex(x.contiguous()),
     "exp": torch.exp,
     "log": torch.log,
     "log1p": torch.log1p,

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from gt.engines.engine import Step, out_of_range
-from gt.engines.promotion import is_float
+from gt.engines.promotion import is_complex, is_float
 
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
     for name in """bool uint8 int8 int16 int32 int64
-    float16 bfloat16 float32 float64""".split()
+    float16 bfloat16 float32 float64 complex64 complex128""".split()
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
@@ -25,7 +25,9 @@ def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         return x  # its results are taken out of it, and converted, one by one
     if x.dtype is dtype:
         return x
-    if x.dtype.is_floating_point and not (dtype.is_floating_point or dtype is torch.bool):
+    if x.dtype.is_complex and not (dtype.is_complex or dtype is torch.bool):
+        x = torch.real(x)
+    if x.dtype.is_floating_point and not (dtype.is_complex or dtype.is_floating_point or dtype is torch.bool):
         x = _whole(x if x.dtype is torch.float64 else x.to(torch.float32))
     return x.to(dtype)
 
@@ -41,7 +43,7 @@ def fitting(dtype: str) -> Callable[[Any], Any]:
     """Give what brings a Python number into a dtype; integers keep their low bits."""
     if dtype == "bool":
         return bool
-    if is_float(dtype):
+    if is_float(dtype) or is_complex(dtype):
         return float
     bits = DTYPES[dtype].itemsize * 8
     lowest = 0 if dtype == "uint8" else -(1 << bits - 1)
