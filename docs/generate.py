@@ -20,6 +20,7 @@ NAMESPACES = {
     "ops/__init__.pyi": gt.ops,
     "signal/windows.pyi": gt.signal.windows,
     "special.pyi": gt.special,
+    "fft.pyi": gt.fft,
 }
 
 PAGE_HEAD = """# Operations

@@ -23,7 +23,7 @@ except ImportError as error:
 
 _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
-from gt import autograd, cuda, debug, linalg, masked, nn, optim, signal, special  # noqa: E402
+from gt import autograd, cuda, debug, fft, linalg, masked, nn, optim, signal, special  # noqa: E402
 from gt._device import device  # noqa: E402
 from gt._formats import (  # noqa: E402
     channels_last,
@@ -116,6 +116,7 @@ __all__ = [
     "dtype",
     "e",
     "enable_grad",
+    "fft",
     "finfo",
     "float",
     "float16",

@@ -8,7 +8,7 @@
 //!   they compute.
 //! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
-//!   [`create`]: the other families.
+//!   [`create`], [`fourier`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
@@ -33,6 +33,7 @@ mod crew;
 mod element;
 mod elementwise;
 mod fold;
+mod fourier;
 mod halves;
 mod index;
 mod kernel;

@@ -10,7 +10,7 @@ use gt_worker::EngineError;
 use smallvec::SmallVec;
 
 use crate::cast;
-use crate::element::{Bool, Number, compute_dtype, with_number, with_real};
+use crate::element::{Bool, Element, Number, compute_dtype, with_number, with_real};
 use crate::math::Float;
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -21,7 +21,7 @@ use crate::uninit::Uninit;
 const PIECE: usize = 1 << 14;
 
 /// A tensor with the axis of its lines at the end, contiguous, in a dtype that is computed in.
-struct Lines {
+pub struct Lines {
     tensor: Tensor,
     length: usize,
     /// How the axes stand; its own inverse.
@@ -29,7 +29,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(
+    pub fn new(
         threads: &mut Threads,
         x: Tensor,
         attributes: &Attributes,
@@ -47,8 +47,18 @@ impl Lines {
         Ok(Lines { tensor: x, length, order })
     }
 
+    /// How long each is.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// All lines, one after the other.
+    pub fn rows<T: Element>(&self) -> &[T] {
+        self.tensor.as_slice()
+    }
+
     /// A tensor for results with lines of another length.
-    fn results(&self, dtype: DType, length: usize) -> Result<Uninit, EngineError> {
+    pub fn results(&self, dtype: DType, length: usize) -> Result<Uninit, EngineError> {
         let shape = *self.tensor.shape();
         let shape = match shape.rank() {
             0 => shape,
@@ -58,7 +68,7 @@ impl Lines {
     }
 
     /// Results with their axes as they were, in the dtype they are to have.
-    fn back(
+    pub fn back(
         &self,
         threads: &mut Threads,
         out: Tensor,

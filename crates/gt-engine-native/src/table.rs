@@ -2,8 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, complex as co, create as c, index as i, matmul as m, nn,
-    reduce as r,
+    bessel as be, binary as b, compare, complex as co, create as c, fourier as fo, index as i,
+    matmul as m, nn, reduce as r,
 };
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
@@ -14,7 +14,8 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    binary, cast, complex, create, index, lines, matmul, parts, reduce, scatter, shape, softmax,
+    binary, cast, complex, create, fourier, index, lines, matmul, parts, reduce, scatter, shape,
+    softmax,
 };
 use crate::{ternary, unary, wide};
 
@@ -209,6 +210,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&co::SGN, Same(unary::with_complex::<complex::Sgn>(unary::numbers::<unary::Sign>()))),
     (&co::VIEW_AS_REAL, By(complex::reinterpret)),
     (&co::VIEW_AS_COMPLEX, By(complex::reinterpret)),
+    // fourier
+    (&fo::FFT_C2C, By(fourier::c2c)),
+    (&fo::FFT_R2C, By(fourier::r2c)),
+    (&fo::FFT_C2R, By(fourier::c2r)),
     // order
     (&o::SORT, Several(lines::sort)),
     (&o::TOPK, Several(lines::topk)),

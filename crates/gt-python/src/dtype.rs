@@ -34,6 +34,16 @@ impl PyDType {
         self.0.is_complex()
     }
 
+    /// The dtype of the real and the imaginary part; a real dtype itself.
+    fn to_real(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        to_python(py, self.0.to_real())
+    }
+
+    /// The complex dtype whose parts have this dtype.
+    fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        to_python(py, self.0.to_complex())
+    }
+
     fn __repr__(&self) -> String {
         format!("gt.{}", self.0)
     }

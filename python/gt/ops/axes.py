@@ -84,7 +84,8 @@ Tensor.mT = property(
     lambda self: _matrices_turned(self, "mT"), doc="The tensor with its last two axes exchanged."
 )
 Tensor.mH = property(
-    lambda self: _matrices_turned(gt.conj(self), "mH"), doc="The conjugate with its last two axes exchanged."
+    lambda self: _matrices_turned(gt.conj(self), "mH"),
+    doc="The conjugate with its last two axes exchanged.",
 )
 Tensor.H = property(_matrix_turned, doc="The conjugate of a matrix with its axes exchanged.")
 

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod complex;
 pub mod create;
 pub mod cumulative;
+pub mod fourier;
 pub mod further;
 pub mod index;
 pub mod infer;
@@ -176,6 +177,10 @@ pub const ALL: &[&Operation] = &[
     &special::IGAMMA,
     &special::IGAMMAC,
     &special::ZETA,
+    // fourier
+    &fourier::FFT_C2C,
+    &fourier::FFT_R2C,
+    &fourier::FFT_C2R,
     // further
     &further::FURTHER,
     // matmul

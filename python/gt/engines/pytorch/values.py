@@ -27,7 +27,9 @@ def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         return x
     if x.dtype.is_complex and not (dtype.is_complex or dtype is torch.bool):
         x = torch.real(x)
-    if x.dtype.is_floating_point and not (dtype.is_complex or dtype.is_floating_point or dtype is torch.bool):
+    if x.dtype.is_floating_point and not (
+        dtype.is_complex or dtype.is_floating_point or dtype is torch.bool
+    ):
         x = _whole(x if x.dtype is torch.float64 else x.to(torch.float32))
     return x.to(dtype)
 

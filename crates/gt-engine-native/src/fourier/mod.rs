@@ -1,0 +1,173 @@
+//! Discrete Fourier transforms along an axis: rows of complex or real numbers, on several threads.
+
+mod plans;
+
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, PoisonError};
+
+use bytemuck::Pod;
+use gt_ir::instruction::Operands;
+use gt_ir::operation::{bool, float, int};
+use gt_ir::{Attributes, DType, Meta};
+use gt_worker::EngineError;
+use rustfft::FftNum;
+
+use self::plans::Plans;
+use crate::element::{Complex, Element};
+use crate::lines::Lines;
+use crate::table::tensor;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+
+/// Elements that one thread takes at a time.
+const PIECE: usize = 1 << 14;
+
+/// A float whose complex numbers are element types.
+trait Part: Element + FftNum + Pod {
+    type Number: Element;
+}
+
+impl Part for f32 {
+    type Number = Complex<f32>;
+}
+
+impl Part for f64 {
+    type Number = Complex<f64>;
+}
+
+/// Calls a function with plans, which are made once.
+fn with_plans<T>(use_them: impl FnOnce(&mut Plans) -> T) -> T {
+    static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
+    let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    use_them(plans.get_or_insert_with(Plans::new))
+}
+
+/// Writes lines of `to` numbers, of type B, from lines of type A; `run` transforms some of them.
+fn transform<A: Element, B: Element>(
+    threads: &mut Threads,
+    operands: &mut Operands<Tensor>,
+    attributes: &Attributes,
+    (output, to): (Meta, usize),
+    run: impl Fn(&[A], &mut [B]) + Sync,
+) -> Result<Tensor, EngineError> {
+    let lines = Lines::new(threads, tensor(operands, 0)?, attributes, A::DTYPE)?;
+    let mut out = lines.results(B::DTYPE, to)?;
+    let from = lines.rows::<A>();
+    if !from.is_empty() {
+        let step = (PIECE / to).max(1);
+        threads.for_each_part(out.slots::<B>(), step * to, |piece, out| {
+            let rows = out.len() / to;
+            let from = &from[piece * step * lines.length()..][..rows * lines.length()];
+            run(from, zeroed(out));
+        });
+    }
+    // SAFETY: every part has been filled: with zeros, and then by the transform.
+    lines.back(threads, unsafe { out.finish() }, output.dtype)
+}
+
+/// Slots filled with zeros.
+fn zeroed<T: Element>(slots: &mut [MaybeUninit<T>]) -> &mut [T] {
+    slots.fill(MaybeUninit::new(T::zeroed()));
+    // SAFETY: filled a line ago.
+    unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
+}
+
+fn scale<T: FftNum>(out: &mut [T], scale: f64) {
+    if scale != 1.0 {
+        let scale = T::from_f64(scale).expect("floats hold every float64, rounded");
+        out.iter_mut().for_each(|x| *x = *x * scale);
+    }
+}
+
+fn c2c_in<T: Part>(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError>
+where
+    num_complex::Complex<T>: Pod,
+{
+    let n = length(attributes, output);
+    let plan = with_plans(|plans| plans.complex::<T>(n, bool(attributes, 1)));
+    let factor = float(attributes, 2);
+    transform::<T::Number, T::Number>(
+        threads,
+        &mut operands,
+        attributes,
+        (output, n),
+        |from, out| {
+            plan.run(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(out));
+            scale::<T>(bytemuck::cast_slice_mut(out), factor);
+        },
+    )
+}
+
+fn r2c_in<T: Part>(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError>
+where
+    num_complex::Complex<T>: Pod,
+{
+    let n = operands[0].tensor().map_or(1, |given| length(attributes, given.meta()));
+    let plan = with_plans(|plans| plans.from_real::<T>(n));
+    let (half, factor) = (length(attributes, output), float(attributes, 1));
+    transform::<T, T::Number>(threads, &mut operands, attributes, (output, half), |from, out| {
+        plan.run(from, bytemuck::cast_slice_mut(out));
+        scale::<T>(bytemuck::cast_slice_mut(out), factor);
+    })
+}
+
+fn c2r_in<T: Part>(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError>
+where
+    num_complex::Complex<T>: Pod,
+{
+    let n = length(attributes, output);
+    let plan = with_plans(|plans| plans.to_real::<T>(n));
+    let factor = float(attributes, 2);
+    transform::<T::Number, T>(threads, &mut operands, attributes, (output, n), |from, out| {
+        plan.run(bytemuck::cast_slice(from), out);
+        scale::<T>(out, factor);
+    })
+}
+
+/// How long a tensor is along the axis.
+fn length(attributes: &Attributes, meta: Meta) -> usize {
+    let rank = meta.shape.rank() as i64;
+    let along = int(attributes, 0);
+    meta.shape[(if along < 0 { along + rank } else { along }) as usize]
+}
+
+macro_rules! by_dtype {
+    ($($(#[$doc:meta])* $name:ident by $function:ident;)*) => { $(
+        $(#[$doc])*
+        pub fn $name(
+            threads: &mut Threads,
+            operands: Operands<Tensor>,
+            attributes: &Attributes,
+            output: Meta,
+        ) -> Result<Tensor, EngineError> {
+            match output.dtype.to_real() {
+                DType::F64 => $function::<f64>(threads, operands, attributes, output),
+                _ => $function::<f32>(threads, operands, attributes, output),
+            }
+        }
+    )* };
+}
+
+by_dtype! {
+    /// From complex numbers to as many.
+    c2c by c2c_in;
+    /// From real numbers to the first half of the transform, which is complex.
+    r2c by r2c_in;
+    /// From the first half of a transform back to real numbers.
+    c2r by c2r_in;
+}

@@ -1,0 +1,221 @@
+//! Plans of discrete Fourier transforms of rows, by rustfft and realfft.
+//!
+//! [`Plans`] plans a transform, once for each length, direction and type; the plan it gives can be
+//! run on several threads, each with rows of its own. No transform divides by the length.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use rustc_hash::FxHashMap;
+use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+
+/// Plans that are kept: a plan takes about as much memory as a row.
+const KEPT: usize = 64;
+
+/// The transforms planned so far.
+#[derive(Default)]
+pub struct Plans {
+    planned: FxHashMap<(TypeId, Kind, usize), Box<dyn Any + Send>>,
+}
+
+/// What a plan transforms.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Complex { inverse: bool },
+    FromReal,
+    ToReal,
+}
+
+impl Plans {
+    pub fn new() -> Plans {
+        Plans::default()
+    }
+
+    /// The transform of `n` complex numbers to as many, with exp(-2 pi i j k / n) or, if `inverse`,
+    /// with exp(2 pi i j k / n).
+    pub fn complex<T: FftNum>(&mut self, n: usize, inverse: bool) -> ComplexPlan<T> {
+        self.plan(Kind::Complex { inverse }, n, || {
+            let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+            ComplexPlan(FftPlanner::new().plan_fft(n, direction))
+        })
+    }
+
+    /// The transform of `n` real numbers to the first n / 2 + 1 complex ones; the others are the
+    /// conjugates of these.
+    pub fn from_real<T: FftNum>(&mut self, n: usize) -> FromRealPlan<T> {
+        self.plan(Kind::FromReal, n, || FromRealPlan(RealFftPlanner::new().plan_fft_forward(n)))
+    }
+
+    /// The inverse transform of n / 2 + 1 complex numbers to `n` real ones.
+    pub fn to_real<T: FftNum>(&mut self, n: usize) -> ToRealPlan<T> {
+        self.plan(Kind::ToReal, n, || ToRealPlan(RealFftPlanner::new().plan_fft_inverse(n)))
+    }
+
+    fn plan<P: Clone + Send + 'static>(&mut self, kind: Kind, n: usize, new: impl Fn() -> P) -> P {
+        let key = (TypeId::of::<P>(), kind, n);
+        if self.planned.len() >= KEPT && !self.planned.contains_key(&key) {
+            self.planned.clear();
+        }
+        let plan = self.planned.entry(key).or_insert_with(|| Box::new(new()));
+        plan.downcast_ref::<P>().expect("a plan of the key's type").clone()
+    }
+}
+
+/// A transform of complex numbers.
+#[derive(Clone)]
+pub struct ComplexPlan<T>(Arc<dyn Fft<T>>);
+
+impl<T: FftNum> ComplexPlan<T> {
+    /// Writes the transform of each row.
+    ///
+    /// # Panics
+    /// There are not whole rows, and as many of either kind.
+    pub fn run(&self, rows: &[Complex<T>], out: &mut [Complex<T>]) {
+        if rows.is_empty() {
+            return;
+        }
+        let zero = Complex { re: T::zero(), im: T::zero() };
+        let mut scratch = vec![zero; self.0.get_immutable_scratch_len()];
+        self.0.process_immutable_with_scratch(rows, out, &mut scratch);
+    }
+}
+
+/// A transform of real numbers to complex ones.
+#[derive(Clone)]
+pub struct FromRealPlan<T>(Arc<dyn RealToComplex<T>>);
+
+impl<T: FftNum> FromRealPlan<T> {
+    /// Writes the transform of each row.
+    ///
+    /// # Panics
+    /// There are not whole rows, and as many of either kind.
+    pub fn run(&self, rows: &[T], out: &mut [Complex<T>]) {
+        let (n, half) = (self.0.len(), self.0.complex_len());
+        assert!(rows.len().is_multiple_of(n) && out.len() == rows.len() / n * half, "whole rows");
+        let (mut row, mut scratch) = (self.0.make_input_vec(), self.0.make_scratch_vec());
+        for (from, to) in rows.chunks_exact(n).zip(out.chunks_exact_mut(half)) {
+            row.copy_from_slice(from);
+            self.0.process_with_scratch(&mut row, to, &mut scratch).expect("lengths of a row");
+        }
+    }
+}
+
+/// A transform of complex numbers to real ones.
+#[derive(Clone)]
+pub struct ToRealPlan<T>(Arc<dyn ComplexToReal<T>>);
+
+impl<T: FftNum> ToRealPlan<T> {
+    /// Writes the transform of each row. The first number counts as real, and so does the last
+    /// where `n` is even.
+    ///
+    /// # Panics
+    /// There are not whole rows, and as many of either kind.
+    pub fn run(&self, rows: &[Complex<T>], out: &mut [T]) {
+        let (n, half) = (self.0.len(), self.0.complex_len());
+        assert!(
+            rows.len().is_multiple_of(half) && out.len() == rows.len() / half * n,
+            "whole rows"
+        );
+        let (mut row, mut scratch) = (self.0.make_input_vec(), self.0.make_scratch_vec());
+        for (from, to) in rows.chunks_exact(half).zip(out.chunks_exact_mut(n)) {
+            row.copy_from_slice(from);
+            row[0].im = T::zero();
+            if n.is_multiple_of(2) {
+                row[half - 1].im = T::zero();
+            }
+            self.0.process_with_scratch(&mut row, to, &mut scratch).expect("lengths of a row");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTHS: [usize; 14] = [1, 2, 3, 4, 5, 7, 12, 16, 31, 97, 100, 128, 257, 1009];
+
+    fn close(x: Complex<f64>, y: Complex<f64>, n: usize, digits: f64) -> bool {
+        (x - y).norm() <= digits * n as f64
+    }
+
+    fn numbers(count: usize) -> Vec<Complex<f64>> {
+        (0..count).map(|k| k as f64 + 1.0).map(|x| Complex::new(x.sin(), (3.7 * x).cos())).collect()
+    }
+
+    /// The transform as it is defined.
+    fn defined(row: &[Complex<f64>], sign: f64) -> Vec<Complex<f64>> {
+        let n = row.len();
+        let root =
+            |k: usize| Complex::cis(sign * std::f64::consts::TAU * (k % n) as f64 / n as f64);
+        (0..n).map(|k| row.iter().enumerate().map(|(j, x)| x * root(j * k)).sum()).collect()
+    }
+
+    #[test]
+    fn complex_rows_are_transformed_as_defined() {
+        let mut plans = Plans::new();
+        for n in LENGTHS {
+            for (inverse, sign) in [(false, -1.0), (true, 1.0)] {
+                let rows = numbers(3 * n);
+                let expected: Vec<_> = rows.chunks(n).flat_map(|row| defined(row, sign)).collect();
+                let mut double = rows.clone();
+                plans.complex(n, inverse).run(&rows, &mut double);
+                let rows: Vec<_> =
+                    rows.iter().map(|x| Complex::new(x.re as f32, x.im as f32)).collect();
+                let mut single = rows.clone();
+                plans.complex(n, inverse).run(&rows, &mut single);
+                for (k, &expected) in expected.iter().enumerate() {
+                    assert!(close(double[k], expected, n, 1e-14), "{n} {k}");
+                    let single = Complex::new(single[k].re.into(), single[k].im.into());
+                    assert!(close(single, expected, n, 2e-6), "{n} {k}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn real_rows_have_half_of_the_transform() {
+        let mut plans = Plans::new();
+        for n in LENGTHS {
+            let half = n / 2 + 1;
+            let rows: Vec<f64> = numbers(3 * n).iter().map(|x| x.re).collect();
+            let mut out = vec![Complex::default(); 3 * half];
+            plans.from_real(n).run(&rows, &mut out);
+            for (row, out) in rows.chunks(n).zip(out.chunks(half)) {
+                let row: Vec<_> = row.iter().map(|&x| Complex::new(x, 0.0)).collect();
+                let mut expected = defined(&row, -1.0).into_iter().zip(out);
+                assert!(expected.all(|(x, &y)| close(x, y, n, 1e-14)), "{n}");
+            }
+            // The imaginary parts that do not count.
+            out[0].im = 5.0;
+            if n.is_multiple_of(2) {
+                out[half - 1].im = 7.0;
+            }
+            let mut back = vec![0.0; 3 * n];
+            plans.to_real(n).run(&out, &mut back);
+            for (x, y) in back.iter().zip(&rows) {
+                assert!((x / n as f64 - y).abs() < 1e-13, "{n}: {x} for {y}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_rows_are_no_work() {
+        let mut plans = Plans::new();
+        plans.complex::<f32>(4, false).run(&[], &mut []);
+        plans.complex::<f32>(0, false).run(&[], &mut []);
+        plans.from_real::<f32>(4).run(&[], &mut []);
+        plans.to_real::<f32>(4).run(&[], &mut []);
+    }
+
+    #[test]
+    fn plans_are_kept_and_not_without_end() {
+        let mut plans = Plans::new();
+        let first = plans.complex::<f32>(64, false);
+        assert!(Arc::ptr_eq(&first.0, &plans.complex::<f32>(64, false).0));
+        assert!(!Arc::ptr_eq(&first.0, &plans.complex::<f32>(64, true).0));
+        (1..1000).for_each(|n| drop(plans.complex::<f64>(n, false)));
+        assert!(plans.planned.len() <= KEPT);
+    }
+}
