@@ -286,3 +286,13 @@ def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
 
 
 Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place
+
+
+@operation(in_place=True)
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """Multiply with a power of two: `input * 2**other`.
+
+    >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
+    tensor([4. , 1.5], dtype=float32)
+    """
+    return input * primitives.pow(2.0, other)

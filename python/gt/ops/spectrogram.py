@@ -137,10 +137,8 @@ def istft(
     spectra = input.mT
     if return_complex:
         frames = gt.fft.ifft(spectra, norm=norm)
-    elif half:
-        frames = gt.fft.irfft(spectra, n_fft, norm=norm)
-    else:
-        frames = gt.fft.ifft(spectra, norm=norm).real
+    else:  # the other half is taken for the conjugate of the first
+        frames = gt.fft.irfft(spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
     signal = _added_up(frames * window, hop)
     weights = _added_up((window * window).expand(input.shape[-1], n_fft), hop)
     start = n_fft // 2 if center else 0

@@ -71,7 +71,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> gt.nn.functional.silu(gt.tensor([0.0, 1.0]))
     tensor([0.       , 0.7310586], dtype=float32)
     """
-    need_floats("silu", input)
+    if not input.dtype.is_complex:
+        need_floats("silu", input)
     return given(input, primitives.silu(input), inplace, "silu_")
 
 
