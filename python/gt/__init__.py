@@ -62,8 +62,15 @@ from gt._gt import (  # noqa: E402
 from gt._limits import finfo, iinfo  # noqa: E402
 from gt._progress import progress  # noqa: E402
 from gt._session import Session, current_session  # noqa: E402
+from gt._size import Size  # noqa: E402
 from gt._status import Status, status  # noqa: E402
-from gt.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
+from gt.autograd import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from gt.config import (  # noqa: E402
     ShardConfig,
     SignalConfig,
@@ -83,7 +90,6 @@ int = int32
 short = int16
 cfloat = complex64
 cdouble = complex128
-Size = tuple
 newaxis = None
 
 __all__ = [
@@ -129,6 +135,7 @@ __all__ = [
     "half",
     "iinfo",
     "inf",
+    "inference_mode",
     "int",
     "int16",
     "int32",

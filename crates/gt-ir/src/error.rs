@@ -20,6 +20,11 @@ pub enum Error {
     )]
     Matmul { left: Shape, right: Shape, left_inner: usize, right_inner: usize },
 
+    #[error(
+        "matmul: both tensors must be of one dtype, not {left} and {right}\n  hint: cast one with .to(dtype)"
+    )]
+    MatmulDTypes { left: DType, right: DType },
+
     #[error("{operation}: axis {axis} is out of range for a tensor of {rank} axes\n  hint: use {} to {}", -(*.rank.max(&1) as i64), *.rank.max(&1) as i64 - 1)]
     BadAxis { operation: &'static str, axis: i64, rank: usize },
 
@@ -36,7 +41,7 @@ pub enum Error {
     DTypeMismatch { operation: &'static str, given: DType, expected: &'static str },
 
     #[error(
-        "unknown dtype '{given}'\n  hint: use one of bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64"
+        "unknown dtype '{given}'\n  hint: use one of bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128"
     )]
     UnknownDType { given: String },
 

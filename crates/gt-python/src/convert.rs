@@ -171,7 +171,10 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
         Some(dtype) => dtype,
         None if !list.imaginary.is_empty() => DType::C64,
         None if all_bools => DType::Bool,
-        None => DType::F32,
+        None => {
+            list.values.iter().try_for_each(|&value| check_exact(value))?;
+            DType::F32
+        }
     };
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
     if list.imaginary.is_empty() {
@@ -187,6 +190,18 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
     }
     let data = TensorData::new(dtype, shape(&list.dims)?, Bytes::from(bytes));
     data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
+}
+
+/// An error if an integer loses digits as the float32 that lists of numbers become.
+fn check_exact(value: Scalar) -> PyResult<()> {
+    match value {
+        Scalar::Int(value) if i128::from(value) != (value as f32) as i128 => {
+            Err(PyValueError::new_err(format!(
+                "{value} has more digits than float32, the dtype of numbers without one, can hold\n  hint: give dtype=gt.int64, or gt.float32 to round it"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An error if a number is not within a dtype's range.
@@ -316,6 +331,13 @@ pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, 
     let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
     let dims = PyTuple::new(py, data.shape.dims())?;
     flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
+}
+
+/// A NumPy array of the bits of 16-bit numbers.
+pub fn bits<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
+    let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
+    let dims = PyTuple::new(py, data.shape.dims())?;
+    flat.call_method1("view", ("uint16",))?.call_method1("reshape", (dims,))
 }
 
 /// The element at `index` as a Python number.

@@ -91,7 +91,10 @@ pub fn parse(given: &Bound<'_, PyAny>) -> PyResult<DType> {
         name
     } else if let Ok(name) = given.getattr("__name__").and_then(|name| name.extract::<String>()) {
         match name.as_str() {
+            // Python's own types are as wide as their values.
             "int" => "int64".to_string(),
+            "float" => "float64".to_string(),
+            "complex" => "complex128".to_string(),
             _ => name,
         }
     } else {

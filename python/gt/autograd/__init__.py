@@ -3,13 +3,14 @@ functions with gradients of their own.
 """
 
 import functools
+import inspect
 from collections.abc import Sequence
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
 from gt.autograd.function import Function
 
-__all__ = ["Function", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["Function", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
 
 class set_grad_enabled:
@@ -43,10 +44,42 @@ class _GradMode:
         _gt.set_grad_enabled(self.previous.pop())
 
     def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            return self._generator(function)
+
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
-            with type(self)():
+            with self._again():
                 return function(*args, **kwargs)
+
+        return wrapped
+
+    def _again(self):
+        """Give another of the same mode, for one call."""
+        again = object.__new__(type(self))
+        again.mode, again.previous = self.mode, []
+        return again
+
+    def _generator(self, function):
+        """Decorate a generator: what it does has the mode, what others do between does not."""
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator, resume = function(*args, **kwargs), (lambda: next(generator))
+            while True:
+                try:
+                    with self._again():
+                        value = resume()
+                except StopIteration as end:
+                    return end.value
+                try:
+                    sent = yield value
+                    resume = functools.partial(generator.send, sent)
+                except GeneratorExit:
+                    generator.close()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.throw, error)
 
         return wrapped
 
@@ -55,6 +88,23 @@ class no_grad(_GradMode):
     """Record nothing: `with gt.no_grad():` or `@gt.no_grad()`."""
 
     mode = False
+
+
+class inference_mode(_GradMode):
+    """Record nothing, as `no_grad`; `inference_mode(False)` changes nothing.
+
+    PyTorch's also forbids later use in what is recorded; here that is no error.
+    """
+
+    mode = False
+
+    def __new__(cls, mode=True):
+        """With a function, as `@gt.inference_mode`, give that function, decorated."""
+        if callable(mode):
+            return super().__new__(cls, mode)
+        made = super().__new__(cls)
+        made.mode = is_grad_enabled() and not mode
+        return made
 
 
 class enable_grad(_GradMode):

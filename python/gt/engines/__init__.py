@@ -7,6 +7,7 @@ nor PyTorch.
 import difflib
 import importlib
 import os
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -69,7 +70,13 @@ def _made(place: str, index: int) -> Engine:
 
 def default() -> str:
     """Name the engine of workers: what GT_BACKEND says, or PyTorch's where it sees a GPU."""
-    return os.environ.get("GT_BACKEND") or ("pytorch" if sees_gpu() else "native")
+    name = os.environ.get("GT_BACKEND") or ("pytorch" if sees_gpu() else "native")
+    if name != "pytorch" and os.environ.get("GT_AUTOCAST"):
+        warnings.warn(
+            f"GT_AUTOCAST is for the PyTorch engine: '{name}' multiplies float32 as float32",
+            stacklevel=2,
+        )
+    return name
 
 
 def sees_gpu() -> int:

@@ -25,6 +25,7 @@ from gt.ops import (  # noqa: F401
     elementwise,
     fourier,
     fourier_axes,
+    functional_names,
     grids,
     histograms,
     index,

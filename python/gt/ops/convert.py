@@ -104,6 +104,31 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return self._cast(other.dtype)
 
 
+#: The types of PyTorch's tensors, by the dtype.
+_TYPES = {
+    **{dtype: f"gt.{name.title()}Tensor" for name, dtype in _CASTS.items()},
+    "bfloat16": "gt.BFloat16Tensor",
+    "complex64": "gt.ComplexFloatTensor",
+    "complex128": "gt.ComplexDoubleTensor",
+}
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor | str:
+    """Give the values in another dtype; without one, the name that PyTorch has for the tensor's type.
+
+    >>> gt.ones(2).type(), gt.ones(2).type(gt.float64).dtype
+    ('gt.FloatTensor', gt.float64)
+    """
+    if dtype is None:
+        return _TYPES[self.dtype.name]
+    name = dtype.rpartition(".")[2] if isinstance(dtype, str) else dtype
+    named = [of for of, type_name in _TYPES.items() if type_name == f"gt.{name}"]
+    return self._cast(parse_dtype(named[0] if named else dtype))
+
+
+Tensor.type = type_
+Tensor.is_cuda = property(lambda self: False, doc="False: the cluster is the one device.")
+
 for _method in (to, cpu, cuda, type_as):
     setattr(Tensor, _method.__name__, _method)
 Tensor.device = property(lambda self: CLUSTER, doc="The device of all tensors: the cluster.")

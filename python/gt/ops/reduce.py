@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gt
@@ -9,6 +10,13 @@ from gt._gt import Tensor, primitives
 from gt._results import MinMax, ValuesIndices
 from gt.ops.annotations import Dims, DType
 from gt.ops.registry import operation
+
+
+def _in(dtype: DType | None, compute: Callable[..., Tensor], input: Tensor, *given: Any) -> Tensor:
+    """Compute in a dtype, which is the result's, too; in the one that follows where none is given."""
+    if dtype is None:
+        return compute(input, *given)
+    return compute(input._cast(dtype), *given)._cast(dtype)
 
 
 @operation
@@ -26,7 +34,7 @@ def sum(
     >>> gt.sum(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.], dtype=float32)
     """
-    return primitives.sum(input if dtype is None else input._cast(dtype), dim, keepdim)
+    return _in(dtype, primitives.sum, input, dim, keepdim)
 
 
 @operation
@@ -38,7 +46,7 @@ def mean(
     >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5, 3.5], dtype=float32)
     """
-    return primitives.mean(input if dtype is None else input._cast(dtype), dim, keepdim)
+    return _in(dtype, primitives.mean, input, dim, keepdim)
 
 
 @operation
@@ -50,7 +58,7 @@ def prod(
     >>> gt.prod(gt.tensor([2.0, 3.0]))
     tensor(6., dtype=float32)
     """
-    return primitives.prod(input if dtype is None else input._cast(dtype), dim, keepdim)
+    return _in(dtype, primitives.prod, input, dim, keepdim)
 
 
 @operation(in_place=True)
@@ -60,7 +68,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 3., 6.], dtype=float32)
     """
-    return primitives.cumsum(input if dtype is None else input._cast(dtype), dim)
+    return _in(dtype, primitives.cumsum, input, dim)
 
 
 @operation(in_place=True)
@@ -70,7 +78,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 2., 6.], dtype=float32)
     """
-    return primitives.cumprod(input if dtype is None else input._cast(dtype), dim)
+    return _in(dtype, primitives.cumprod, input, dim)
 
 
 @operation

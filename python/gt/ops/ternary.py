@@ -52,7 +52,11 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     tensor([3.], dtype=float32)
     """
     common = common_dtype(input, end, weight)
-    if not common_dtype(input, end).is_floating_point:
+    if input.dtype != end.dtype:
+        raise TypeError(
+            f"lerp: end must be {input.dtype.name} as input is, not {end.dtype.name}"
+        )
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise TypeError("lerp: floats are expected\n  hint: input.float()")
     start, end = _computed_in(common, input, end)
     step = end - start

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::infer::promote;
 use super::sample::{sample, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -81,7 +80,10 @@ fn infer(call: &Call) -> Result<Meta> {
             right_inner,
         });
     }
-    let dtype = promote(call.operands);
+    if left.dtype != right.dtype {
+        return Err(Error::MatmulDTypes { left: left.dtype, right: right.dtype });
+    }
+    let dtype = left.dtype;
     if dtype == DType::Bool {
         let expected = "a number; cast with .to(gt.float32)";
         return Err(Error::DTypeMismatch { operation: "matmul", given: dtype, expected });

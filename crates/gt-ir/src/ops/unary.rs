@@ -115,7 +115,7 @@ pub static SIGN: Operation = Operation {
     id: 13,
     name: "sign",
     doc: "-1, 0 or 1",
-    infer: not_bool,
+    infer: elementwise,
     gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
     ..UNARY

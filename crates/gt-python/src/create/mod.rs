@@ -10,7 +10,7 @@ mod data;
 pub(crate) mod filled;
 mod sequence;
 
-use gt::{DType, Scalar, Tensor};
+use gt::{Scalar, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -39,8 +39,6 @@ fn finish(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
     if !requires_grad {
         return Ok(PyTensor(tensor));
     }
-    let tensor =
-        if tensor.dtype().has_gradients() { tensor } else { tensor.cast(DType::F32).py()? };
     tensor.set_requires_grad(true).py()?;
     Ok(PyTensor(tensor))
 }

@@ -3,6 +3,7 @@
 use gt::TensorData;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyTuple};
 
 use super::PyTensor;
@@ -42,12 +43,21 @@ impl PyTensor {
     }
 }
 
+/// The class of shapes.
+fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let size = SIZE
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("gt._size")?.getattr("Size")?.unbind()))?;
+    Ok(size.bind(py))
+}
+
 #[pymethods]
 impl PyTensor {
     /// The length of each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.shape().dims())
+        let dims = PyTuple::new(py, self.0.shape().dims())?;
+        size_type(py)?.call1((dims,))?.cast_into().map_err(Into::into)
     }
 
     /// The shape, or the length of one axis.
@@ -126,6 +136,18 @@ impl PyTensor {
         }
     }
 
+    /// The result of a function of NumPy's that took the values as an array.
+    #[pyo3(signature = (array, context=None, return_scalar=false))]
+    fn __array_wrap__(
+        &self,
+        array: &Bound<'_, PyAny>,
+        context: Option<&Bound<'_, PyAny>>,
+        return_scalar: bool,
+    ) -> PyResult<PyTensor> {
+        let _ = (context, return_scalar);
+        Ok(PyTensor(convert::tensor(&self.0.session(), array, None)?))
+    }
+
     /// The values for another framework, through NumPy: always a copy in the host's memory.
     #[pyo3(signature = (**options))]
     fn __dlpack__(
@@ -133,6 +155,12 @@ impl PyTensor {
         py: Python<'_>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
+        if self.0.dtype() == gt::DType::BF16 {
+            let bits = convert::bits(py, &self.fetch(py)?)?;
+            let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
+            let export = py.import("gt._dlpack")?.getattr("export_bfloat16")?;
+            return Ok(export.call1((bits, options))?.unbind());
+        }
         self.numpy(py)?.call_method(py, "__dlpack__", (), options)
     }
 

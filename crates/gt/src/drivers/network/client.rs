@@ -41,6 +41,11 @@ const EVENTS_EVERY: Duration = Duration::from_millis(50);
 pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
     crate::logging::start();
     fork::watch();
+    if std::env::var_os("GT_AUTO_SHARD").is_some() {
+        tracing::warn!(
+            "GT_AUTO_SHARD has no effect here: the server at {address} was started with its own"
+        );
+    }
     let failed = |error: NetError| ClientError::Connection(error.to_string());
     let address = Address::parse(address).map_err(failed)?;
     let name = format!("{:x}", std::process::id());
