@@ -26,6 +26,8 @@ def draw(operand: dict, seed: int) -> np.ndarray:
     if dtype == "bfloat16":
         bits = values.astype("float32").view("uint32") & np.uint32(0xFFFF0000)
         return bits.view("float32")
+    if dtype.startswith("complex"):
+        values = values + 1j * random.uniform(operand["low"], operand["high"], shape)
     return values.astype(dtype)
 
 

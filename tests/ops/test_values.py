@@ -93,7 +93,7 @@ REFERENCE = {
     "arange": lambda start, step, length, dtype: start + step * np.arange(length),
     "linspace": linspace,
     "eye": lambda n, m, dtype: np.eye(n, m),
-    "cast": lambda x, dtype: x.astype(bool) if dtype.name == "bool" else x,
+    "cast": lambda x, dtype: cast(x, dtype.name),
     "neg": np.negative,
     "abs": np.abs,
     "sign": np.sign,
@@ -202,11 +202,34 @@ OF_FIRST = (
     "slice_assign gather scatter_add index_select index_add index_copy".split()
 )  # the dtype of the first operand
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
+TOLERANCE |= {"complex64": 3e-6, "complex128": 1e-12}
+
+
+def cast(x, dtype):
+    """Give what a cast starts from: bools, the real parts of complex numbers, or the values."""
+    if dtype == "bool":
+        return x.astype(bool)
+    return x.real if np.iscomplexobj(x) and not dtype.startswith("complex") else x
 
 
 #: Operations without a reference here, and the entry of PyTorch's database that looks at them.
 IN_DATABASE = {
     "further": "sort",
+    "_fft_c2c": "fft.fft",
+    "_fft_c2r": "fft.irfft",
+    "_fft_r2c": "fft.rfft",
+    "_linalg_cholesky": "linalg.cholesky",
+    "_linalg_eig": "linalg.eig",
+    "_linalg_eigh": "linalg.eigh",
+    "_linalg_geqrf": "geqrf",
+    "_linalg_ldl_factor": "linalg.ldl_factor",
+    "_linalg_ldl_solve": "linalg.ldl_solve",
+    "_linalg_lu": "linalg.lu_factor",
+    "_linalg_lu_order": "linalg.lu",
+    "_linalg_qr": "linalg.qr",
+    "_linalg_solve": "linalg.solve",
+    "_linalg_solve_triangular": "linalg.solve_triangular",
+    "_linalg_svd": "linalg.svd",
     "max_along": "max/reduction_with_dim",
     "polygamma": "polygamma/polygamma_n_1",
     "min_along": "min/reduction_with_dim",

@@ -8,7 +8,7 @@
 //!   they compute.
 //! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
-//!   [`create`], [`fourier`]: the other families.
+//!   [`create`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
@@ -37,6 +37,7 @@ mod fourier;
 mod halves;
 mod index;
 mod kernel;
+mod linalg;
 mod lines;
 mod math;
 mod matmul;

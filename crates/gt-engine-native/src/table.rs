@@ -5,7 +5,9 @@ use gt_ir::ops::{
     bessel as be, binary as b, compare, complex as co, create as c, fourier as fo, index as i,
     matmul as m, nn, reduce as r,
 };
-use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
+use gt_ir::ops::{
+    cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
+};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
@@ -14,8 +16,8 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    binary, cast, complex, create, fourier, index, lines, matmul, parts, reduce, scatter, shape,
-    softmax,
+    binary, cast, complex, create, fourier, index, linalg::operations as linalg, lines, matmul,
+    parts, reduce, scatter, shape, softmax,
 };
 use crate::{ternary, unary, wide};
 
@@ -229,6 +231,19 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&cu::LOGCUMSUMEXP, By(lines::logcumsumexp)),
     // matmul
     (&m::MATMUL, By(matmul::matmul)),
+    // linalg
+    (&la::CHOLESKY, Several(linalg::cholesky)),
+    (&la::LU, Several(linalg::lu)),
+    (&la::QR, Several(linalg::qr)),
+    (&la::GEQRF, Several(linalg::geqrf)),
+    (&la::SVD, Several(linalg::svd)),
+    (&la::EIGH, Several(linalg::eigh)),
+    (&la::EIG, Several(linalg::eig)),
+    (&la::SOLVE, Several(linalg::solve)),
+    (&la::LDL_FACTOR, Several(linalg::ldl_factor)),
+    (&la::LU_ORDER, By(linalg::lu_order)),
+    (&la::SOLVE_TRIANGULAR, By(linalg::solve_triangular)),
+    (&la::LDL_SOLVE, By(linalg::ldl_solve)),
     // shape
     (&s::RESHAPE, By(shape::reshape)),
     (&s::PERMUTE, By(shape::permute)),

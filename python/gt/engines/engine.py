@@ -47,6 +47,8 @@ ITEM_BYTES = {
     "bfloat16": 2,
     "float32": 4,
     "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
 }
 
 

@@ -14,6 +14,7 @@ pub mod fourier;
 pub mod further;
 pub mod index;
 pub mod infer;
+pub mod linalg;
 pub mod matmul;
 pub mod nn;
 pub mod order;
@@ -185,6 +186,19 @@ pub const ALL: &[&Operation] = &[
     &further::FURTHER,
     // matmul
     &matmul::MATMUL,
+    // linalg
+    &linalg::CHOLESKY,
+    &linalg::LU,
+    &linalg::LU_ORDER,
+    &linalg::QR,
+    &linalg::GEQRF,
+    &linalg::SVD,
+    &linalg::EIGH,
+    &linalg::EIG,
+    &linalg::SOLVE,
+    &linalg::SOLVE_TRIANGULAR,
+    &linalg::LDL_FACTOR,
+    &linalg::LDL_SOLVE,
     // shape
     &shape::RESHAPE,
     &shape::PERMUTE,

@@ -15,6 +15,7 @@ from torch.nn import functional
 from gt.engines.arrays import over, region
 from gt.engines.engine import Function, division_by_zero, negative_power
 from gt.engines.native import OPERANDS
+from gt.engines.pytorch.matrices import MATRICES
 from gt.engines.pytorch.values import below, culprit, require
 
 
@@ -262,6 +263,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     # There is no operand to tell the device by: the engine gives it.
     "eye": torch.eye,
     "cast": lambda x: x,
+    **MATRICES,
     "neg": torch.neg,
     "abs": torch.abs,
     "sign": torch.sign,
