@@ -43,6 +43,7 @@ mod parts;
 mod pooling;
 pub mod processor;
 mod program;
+mod random;
 mod reduce;
 mod scatter;
 mod shape;

@@ -12,8 +12,8 @@ use gt_worker::EngineError;
 use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
-use crate::{binary, cast, create, index, lines, matmul, parts, reduce, scatter, shape, softmax};
-use crate::{ternary, unary, wide};
+use crate::{binary, cast, create, index, lines, matmul, parts, random, reduce, scatter, shape};
+use crate::{softmax, ternary, unary, wide};
 
 /// How an operation is computed.
 pub enum Lowering {
@@ -46,9 +46,9 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&c::ARANGE, By(create::arange)),
     (&c::LINSPACE, By(create::linspace)),
     (&c::EYE, By(create::eye)),
-    (&c::RAND, By(create::rand)),
-    (&c::RANDN, By(create::randn)),
-    (&c::RANDINT, By(create::randint)),
+    (&c::RAND, By(random::rand)),
+    (&c::RANDN, By(random::randn)),
+    (&c::RANDINT, By(random::randint)),
     // unary
     (&u::CAST, By(cast::cast)),
     (&u::NEG, Same(unary::numbers::<unary::Neg>())),
