@@ -121,14 +121,14 @@ fn main() {
     run("softmax 1000x784", &ops::nn::SOFTMAX, std::slice::from_ref(&tall), &[Attribute::Int(1)]);
     let key = [1, 2].map(|n| Operand::Scalar(Scalar::Int(n)));
     let size = [Attribute::dims(&[1_000_000]), Attribute::DType(DType::F32), Attribute::dims(&[])];
-    run("rand 1M", &ops::create::RAND, &key, &size);
-    run("randn 1M", &ops::create::RANDN, &key, &size);
+    run("rand 1M", &ops::random::RAND, &key, &size);
+    run("randn 1M", &ops::random::RANDN, &key, &size);
     let range = [1, 2, 0, 1000].map(|n| Operand::Scalar(Scalar::Int(n)));
     let whole = [Attribute::dims(&[1_000_000]), Attribute::DType(DType::I64), Attribute::dims(&[])];
-    run("randint 1M", &ops::create::RANDINT, &range, &whole);
+    run("randint 1M", &ops::random::RANDINT, &range, &whole);
     let double =
         [Attribute::dims(&[1_000_000]), Attribute::DType(DType::F64), Attribute::dims(&[])];
-    run("randn f64 1M", &ops::create::RANDN, &key, &double);
+    run("randn f64 1M", &ops::random::RANDN, &key, &double);
     let tall_t = turned(&tall, &mut engine);
     bench(
         &mut engine,

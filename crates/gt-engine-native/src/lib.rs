@@ -8,7 +8,7 @@
 //!   they compute.
 //! - [`wide`] and [`parts`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
-//!   [`create`]: the other families.
+//!   [`create`], [`random`] and [`samplers`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
@@ -45,6 +45,7 @@ pub mod processor;
 mod program;
 mod random;
 mod reduce;
+mod samplers;
 mod scatter;
 mod shape;
 pub mod simd;

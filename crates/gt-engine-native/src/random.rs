@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use gt_ir::draws;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
-use gt_ir::ops::create::random_part;
+use gt_ir::ops::random::random_part;
 use gt_ir::philox::Stream;
 use gt_ir::{Attributes, DType, Meta, Shape};
 use gt_worker::EngineError;
@@ -22,7 +22,7 @@ use crate::uninit::Uninit;
 const BLOCK: usize = 64;
 
 /// Which elements of the whole tensor a part has, as runs of consecutive ones.
-struct Part {
+pub struct Part {
     /// How many elements follow one another; then comes the next run.
     run: usize,
     /// The part's axes before those that are within a run: length, start, and what a step along it
@@ -33,7 +33,7 @@ struct Part {
 }
 
 impl Part {
-    fn new(shape: &Shape, part: &[i64]) -> Part {
+    pub fn new(shape: &Shape, part: &[i64]) -> Part {
         let Some((starts, whole)) = random_part(part) else {
             return Part { run: shape.numel().max(1), outer: Vec::new(), start: 0 };
         };
@@ -54,7 +54,7 @@ impl Part {
 
     /// The place in the whole tensor of the part's element `index`, and how many elements, from it
     /// on, have the places that follow.
-    fn run(&self, index: usize) -> (u64, usize) {
+    pub fn run(&self, index: usize) -> (u64, usize) {
         let (mut rest, within) = (index / self.run, index % self.run);
         let mut place = self.start;
         for &(length, start, step) in &self.outer {
@@ -65,6 +65,12 @@ impl Part {
     }
 }
 
+/// The random numbers of an instruction: of its first two operands.
+pub fn stream(operands: &Operands<Tensor>) -> Result<Stream, EngineError> {
+    let (seed, instruction) = (number(operands, 0)?.as_i64(), number(operands, 1)?.as_i64());
+    Ok(Stream::new(seed as u64, instruction as u64))
+}
+
 /// Draws a tensor: `draw` makes consecutive elements of four words.
 fn drawn<T: Element, const N: usize>(
     threads: &mut Threads,
@@ -73,8 +79,7 @@ fn drawn<T: Element, const N: usize>(
     output: Meta,
     draw: impl Fn([u32; 4]) -> [T; N] + Sync,
 ) -> Result<Tensor, EngineError> {
-    let (seed, instruction) = (number(operands, 0)?.as_i64(), number(operands, 1)?.as_i64());
-    let stream = Stream::new(seed as u64, instruction as u64);
+    let stream = stream(operands)?;
     let part = Part::new(&output.shape, ints(attributes, 2));
     let mut out = Uninit::new(output)?;
     let fill = |piece: usize, mut slots: &mut [MaybeUninit<T>]| {

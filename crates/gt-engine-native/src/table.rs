@@ -2,7 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r,
+    bessel as be, binary as b, compare, create as c, index as i, matmul as m, nn, random as ra,
+    reduce as r,
 };
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
@@ -13,7 +14,7 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{binary, cast, create, index, lines, matmul, parts, random, reduce, scatter, shape};
-use crate::{softmax, ternary, unary, wide};
+use crate::{samplers, softmax, ternary, unary, wide};
 
 /// How an operation is computed.
 pub enum Lowering {
@@ -46,9 +47,12 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&c::ARANGE, By(create::arange)),
     (&c::LINSPACE, By(create::linspace)),
     (&c::EYE, By(create::eye)),
-    (&c::RAND, By(random::rand)),
-    (&c::RANDN, By(random::randn)),
-    (&c::RANDINT, By(random::randint)),
+    // random
+    (&ra::RAND, By(random::rand)),
+    (&ra::RANDN, By(random::randn)),
+    (&ra::RANDINT, By(random::randint)),
+    (&ra::POISSON, By(samplers::poisson)),
+    (&ra::BINOMIAL, By(samplers::binomial)),
     // unary
     (&u::CAST, By(cast::cast)),
     (&u::NEG, Same(unary::numbers::<unary::Neg>())),

@@ -34,7 +34,7 @@ pub fn below([a, b, c, d]: [u32; 4], span: u64) -> [u64; 2] {
 #[inline(always)]
 pub fn below_narrow([a, b, c, d]: [u32; 4], span: u32) -> [u64; 2] {
     let span = u64::from(span);
-    let share = |high, low| (u64::from(high) * span + (u64::from(low) * span >> 32)) >> 32;
+    let share = |high, low| (u64::from(high) * span + ((u64::from(low) * span) >> 32)) >> 32;
     [share(a, b), share(c, d)]
 }
 
