@@ -187,7 +187,7 @@ REFERENCE = {
     "softplus": lambda x: np.log1p(np.exp(x)),
 }
 #: Their numbers are tested in test_random.py.
-RANDOM = {"rand", "randn", "randint"}
+RANDOM = {"rand", "randn", "randint", "draw_poisson", "draw_binomial"}
 
 FLOAT_RESULT = (
     "exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div gelu silu softplus".split()

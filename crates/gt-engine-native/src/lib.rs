@@ -8,7 +8,7 @@
 //!   they compute.
 //! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
 //! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
-//!   [`create`], [`fourier`], [`linalg`]: the other families.
+//!   [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
@@ -46,7 +46,9 @@ mod parts;
 mod pooling;
 pub mod processor;
 mod program;
+mod random;
 mod reduce;
+mod samplers;
 mod scatter;
 mod shape;
 pub mod simd;

@@ -3,7 +3,7 @@
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
     bessel as be, binary as b, compare, complex as co, create as c, fourier as fo, index as i,
-    matmul as m, nn, reduce as r,
+    matmul as m, nn, random as ra, reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -17,9 +17,8 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
     binary, cast, complex, create, fourier, index, linalg::operations as linalg, lines, matmul,
-    parts, reduce, scatter, shape, softmax,
+    parts, random, reduce, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
-use crate::{ternary, unary, wide};
 
 /// How an operation is computed.
 pub enum Lowering {
@@ -52,9 +51,12 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&c::ARANGE, By(create::arange)),
     (&c::LINSPACE, By(create::linspace)),
     (&c::EYE, By(create::eye)),
-    (&c::RAND, By(create::rand)),
-    (&c::RANDN, By(create::randn)),
-    (&c::RANDINT, By(create::randint)),
+    // random
+    (&ra::RAND, By(random::rand)),
+    (&ra::RANDN, By(random::randn)),
+    (&ra::RANDINT, By(random::randint)),
+    (&ra::POISSON, By(samplers::poisson)),
+    (&ra::BINOMIAL, By(samplers::binomial)),
     // unary
     (&u::CAST, By(cast::cast)),
     (&u::NEG, Same(unary::with_complex::<unary::Neg>(unary::numbers::<unary::Neg>()))),

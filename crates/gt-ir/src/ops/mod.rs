@@ -19,6 +19,7 @@ pub mod matmul;
 pub mod nn;
 pub mod order;
 pub mod parts;
+pub mod random;
 pub mod reduce;
 pub mod sample;
 pub mod scatter;
@@ -38,9 +39,12 @@ pub const ALL: &[&Operation] = &[
     &create::ARANGE,
     &create::LINSPACE,
     &create::EYE,
-    &create::RAND,
-    &create::RANDN,
-    &create::RANDINT,
+    // random
+    &random::RAND,
+    &random::RANDN,
+    &random::RANDINT,
+    &random::POISSON,
+    &random::BINOMIAL,
     // unary
     &unary::CAST,
     &unary::NEG,
