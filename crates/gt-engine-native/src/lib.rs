@@ -36,6 +36,7 @@ mod halves;
 mod index;
 mod kernel;
 mod lines;
+mod masked;
 mod math;
 mod matmul;
 mod parts;

@@ -2,7 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r,
+    bessel as be, binary as b, compare, counted, create as c, index as i, matmul as m, nn,
+    reduce as r,
 };
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
@@ -12,7 +13,9 @@ use gt_worker::EngineError;
 use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
-use crate::{binary, cast, create, index, lines, matmul, parts, reduce, scatter, shape, softmax};
+use crate::{
+    binary, cast, create, index, lines, masked, matmul, parts, reduce, scatter, shape, softmax,
+};
 use crate::{ternary, unary, wide};
 
 /// How an operation is computed.
@@ -198,6 +201,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&i::INDEX_ADD, By(index::index_add)),
     (&i::INDEX_COPY, By(index::index_copy)),
     (&i::WRAP_INDEX, By(index::wrap_index)),
+    // counted
+    (&counted::NONZERO, By(masked::nonzero)),
+    (&counted::MASKED_ROWS, By(masked::masked_rows)),
+    (&counted::MASKED_ROWS_SCATTER, By(masked::masked_rows_scatter)),
     // nn
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),

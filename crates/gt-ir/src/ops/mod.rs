@@ -7,6 +7,7 @@ pub mod bessel;
 pub mod binary;
 pub mod build;
 pub mod compare;
+pub mod counted;
 pub mod create;
 pub mod cumulative;
 pub mod further;
@@ -192,6 +193,10 @@ pub const ALL: &[&Operation] = &[
     &index::INDEX_ADD,
     &index::INDEX_COPY,
     &index::WRAP_INDEX,
+    // counted
+    &counted::NONZERO,
+    &counted::MASKED_ROWS,
+    &counted::MASKED_ROWS_SCATTER,
     // nn
     &nn::SOFTMAX,
     &nn::LOG_SOFTMAX,
