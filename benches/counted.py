@@ -1,7 +1,7 @@
 """Measure `x[mask]` of a million floats, half of them taken, beside PyTorch eager.
 
-GT runs embedded, on a server with one worker, and cut over a server's two workers of one thread each.
-Rounds alternate between the sides; the table has medians.
+GT runs embedded, on a server with one worker, and cut over a server's two workers, of one thread
+each. Rounds alternate between the sides; the table has medians.
 
 usage: counted.py [ROUNDS]
 """

@@ -1,4 +1,4 @@
-"""Random index expressions give what they give in PyTorch: values, gradients, assignments, errors."""
+"""Index expressions give what they give in PyTorch: values, gradients, assignments, errors."""
 
 import random
 

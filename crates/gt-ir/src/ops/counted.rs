@@ -88,6 +88,7 @@ pub static NONZERO: Operation = Operation {
     name: "nonzero",
     doc: "the places of the values that are not zero, a row for each, in row-major order; `count` says how many there are",
     parameters: &[takes::tensor("input"), takes::int("count")],
+    counted: true,
     infer: |call| {
         let meta = call.tensor(0)?;
         let dims = [count(call, meta.shape.numel())?, meta.shape.rank()];
@@ -112,6 +113,7 @@ pub static MASKED_ROWS: Operation = Operation {
     name: "masked_rows",
     doc: "the rows where a mask over the leading axes is true, in order; `count` says how many there are",
     parameters: &[takes::tensor("input"), takes::tensor("mask"), takes::int("count")],
+    counted: true,
     infer: |call| {
         let (meta, mask) = mask_operand(call)?;
         let count = count(call, mask.shape.numel())?;

@@ -18,15 +18,20 @@ impl Tensor {
         self.apply_unary(&ops::NONZERO, smallvec![Attribute::Int(count)])
     }
 
-    /// Waits for how many elements are not zero.
+    /// Waits for how many elements are not zero, the first time that it is asked for of a value.
     #[track_caller]
     fn count_true(&self, interrupt: Interrupt) -> Result<i64> {
         if self.shape().numel() == 0 {
             return Ok(0);
         }
+        let value = self.value();
+        if let Some(count) = value.true_count.get() {
+            return Ok(*count);
+        }
         let all = smallvec![Attribute::ints::<i64>(&[]), Attribute::Bool(false)];
         let count = self.cast(DType::Bool)?.apply_unary(&reduce::SUM, all)?;
-        Ok(count.fetch_with(interrupt)?.element(0).as_f64() as i64)
+        let count = count.fetch_with(interrupt)?.element(0).as_f64() as i64;
+        Ok(*value.true_count.get_or_init(|| count))
     }
 
     /// The rows where a mask over the leading axes is true, in order.
