@@ -214,3 +214,19 @@ def test_values_of_another_number_than_the_mask_has():
     x = gt.from_numpy(X.copy())
     with pytest.raises(ValueError, match=r"\(2, 4\)"):
         x[gt.tensor([True, False, True])] = gt.ones(3, 4)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize("row", [(), (3,)])
+def test_masks_of_many_parts(dtype, row):
+    """They are done by several threads; the last part is odd."""
+    random = np.random.default_rng(0)
+    x = random.integers(0, 200, (100_003, *row)).astype(dtype)
+    for chosen in (random.random(100_003) < 0.1, random.random(100_003) < 0.9):
+        mask, other = gt.from_numpy(chosen), gt.from_numpy(x).clone()
+        np.testing.assert_array_equal(other[mask].numpy(), x[chosen])
+        np.testing.assert_array_equal(mask.nonzero().numpy(), np.argwhere(chosen))
+        other[mask] = gt.from_numpy(x[chosen][::-1].copy())
+        expected = x.copy()
+        expected[chosen] = x[chosen][::-1]
+        np.testing.assert_array_equal(other.numpy(), expected)

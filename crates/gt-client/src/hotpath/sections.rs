@@ -34,7 +34,9 @@ type Key = (u16, SourceId, usize);
 #[derive(Default)]
 struct Section {
     steps: Vec<Step>,
-    /// How often it has come.
+    /// How many steps it had the last time.
+    length: usize,
+    /// How often it has come with as many steps.
     times: u64,
 }
 
@@ -49,6 +51,10 @@ struct Step {
 }
 
 impl Step {
+    fn new(token: u64) -> Step {
+        Step { token, varies: false, reads: false }
+    }
+
     /// Whether it has been the same each time.
     fn is_stable(&self) -> bool {
         !self.varies && !self.reads
@@ -77,7 +83,7 @@ impl Sections {
         self.current = Some((key, at + 1));
         let section = self.known.get_mut(&key)?;
         if at == section.steps.len() {
-            section.steps.push(Step { token, varies: at == 0, reads: false });
+            section.steps.push(Step { varies: at == 0, ..Step::new(token) });
         }
         let step = &mut section.steps[at];
         step.varies |= std::mem::replace(&mut step.token, token) != token;
@@ -110,7 +116,15 @@ impl Sections {
         if let Some((key, length)) = self.current.take()
             && let Some(section) = self.known.get_mut(&key)
         {
-            section.steps.truncate(length);
+            // With another number of steps than before, as in a loop's first round, it was not the
+            // same steps that were compared.
+            if length != std::mem::replace(&mut section.length, length) {
+                section.times = 1;
+                section.steps.truncate(length);
+                for (at, step) in section.steps.iter_mut().enumerate() {
+                    *step = Step { varies: at == 0, ..Step::new(step.token) };
+                }
+            }
         }
     }
 
