@@ -121,6 +121,7 @@ impl Sections {
             if length != std::mem::replace(&mut section.length, length) {
                 section.times = 1;
                 section.steps.truncate(length);
+                self.varied.clear();
                 for (at, step) in section.steps.iter_mut().enumerate() {
                     *step = Step { varies: at == 0, ..Step::new(step.token) };
                 }
