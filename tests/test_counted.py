@@ -66,7 +66,8 @@ with gt.signal.context("cut" if sys.argv[2] == "cut" else "plain"):
 if sys.argv[2] == "cut":
     assert len(gt.debug.placement(mask)[0].workers) == 2
 assert x[mask].shape == (333334,)
-assert x[mask].sum().item() == values[::3].sum(dtype="float64") or True
+total = values[::3].sum(dtype="float64")
+assert abs(x[mask].sum().item() - total) < 1e-4 * total
 assert mask.nonzero()[-1].item() == 999999
 assert (x % 10).unique().tolist() == list(range(10))
 assert x.masked_select(mask)[5].item() == 15
