@@ -482,7 +482,7 @@ class Tensor:
         tensor([1, 2, 0], dtype=int64)
         """
     def argwhere(input: Tensor) -> Tensor:
-        """Give the places where the values are not zero, a row for each. Waits for the values.
+        """Give the places where the values are not zero, a row for each. Waits for how many.
 
         >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
         tensor([[1],
@@ -1789,7 +1789,7 @@ class Tensor:
         tensor([1., 0., 2.], dtype=float32)
         """
     def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-        """Take the values where a mask is True; both broadcast. Waits for the mask.
+        """Take the values where a mask is True; both broadcast. Waits for how many there are.
 
         >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
         tensor([2.], dtype=float32)
@@ -2104,7 +2104,7 @@ class Tensor:
             other: a tensor or a number
         """
     def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
-        """Give the places where the values are not zero, a row for each. Waits for the values.
+        """Give the places where the values are not zero, a row for each. Waits for how many.
 
         Args:
             input: the tensor.
@@ -2862,7 +2862,7 @@ class Tensor:
         tensor([5., 5.], dtype=float32)
         """
     def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Give each value that there is once, in order. Waits for where they are.
+        """Give each value that there is once, in order. Waits for how many.
 
         Args:
             input: the tensor.
@@ -2876,7 +2876,7 @@ class Tensor:
         tensor([1., 3.], dtype=float32)
         """
     def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Leave out values that are equal to the one before. Waits for where they are.
+        """Leave out values that are equal to the one before. Waits for how many are left.
 
         Args:
             input: the tensor.

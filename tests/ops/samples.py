@@ -18,7 +18,9 @@ def draw(operand: dict, seed: int) -> np.ndarray:
     random = np.random.default_rng(seed)
     dtype, shape = operand["dtype"], operand["shape"]
     if dtype == "bool":
-        return random.integers(0, 2, shape).astype(bool)
+        # From 1 on all are True, up to 0 none is.
+        values = random.integers(0, 2, shape).astype(bool)
+        return (values | (operand["low"] >= 1)) & (operand["high"] > 0)
     if "int" in dtype:
         low, high = int(np.ceil(operand["low"])), int(np.ceil(operand["high"]))
         return random.integers(low, max(high, low + 1), shape).astype(dtype)

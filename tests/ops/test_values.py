@@ -47,6 +47,12 @@ def rows(x, index, source, axis, add):
     return np.moveaxis(out, 0, axis)
 
 
+def masked_rows_scatter(x, mask, source):
+    out = x.copy()
+    out[mask] = source
+    return out
+
+
 def softmax(x, dim):
     if x.shape[dim] == 0 or x.size == 0:
         return x
@@ -168,6 +174,9 @@ REFERENCE = {
     "index_select": lambda x, index, dim: np.take(x, index, dim),
     "index_add": lambda x, index, source, dim: rows(x, index, source, dim, True),
     "index_copy": lambda x, index, source, dim: rows(x, index, source, dim, False),
+    "nonzero": lambda x, count: np.argwhere(x),
+    "masked_rows": lambda x, mask, count: x[mask],
+    "masked_rows_scatter": masked_rows_scatter,
     "wrap_index": lambda index, length: np.where(index < 0, index + length, index),
     "softmax": softmax,
     "log_softmax": lambda x, dim: (
@@ -195,11 +204,12 @@ FLOAT_RESULT = (
 BOOL_RESULT = (
     "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor any all".split()
 )
-INDEX_RESULT = ("argmax", "argmin", "wrap_index")
+INDEX_RESULT = ("argmax", "argmin", "wrap_index", "nonzero")
 INDEXED = "gather scatter_add index_select index_add index_copy".split()
 WIDENED = ("sum", "prod", "cumsum")
 OF_FIRST = (
-    "slice_assign gather scatter_add index_select index_add index_copy".split()
+    "slice_assign gather scatter_add index_select index_add index_copy "
+    "masked_rows masked_rows_scatter".split()
 )  # the dtype of the first operand
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
 TOLERANCE |= {"complex64": 3e-6, "complex128": 1e-12}

@@ -39,6 +39,7 @@ mod index;
 mod kernel;
 mod linalg;
 mod lines;
+mod masked;
 mod math;
 mod matmul;
 mod parts;

@@ -2,8 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, complex as co, create as c, fourier as fo, index as i,
-    matmul as m, nn, random as ra, reduce as r,
+    bessel as be, binary as b, compare, complex as co, counted, create as c, fourier as fo,
+    index as i, matmul as m, nn, random as ra, reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -16,8 +16,8 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    binary, cast, complex, create, fourier, index, linalg::operations as linalg, lines, matmul,
-    parts, random, reduce, samplers, scatter, shape, softmax, ternary, unary, wide,
+    binary, cast, complex, create, fourier, index, linalg::operations as linalg, lines, masked,
+    matmul, parts, random, reduce, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
 
 /// How an operation is computed.
@@ -263,6 +263,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&i::INDEX_ADD, By(index::index_add)),
     (&i::INDEX_COPY, By(index::index_copy)),
     (&i::WRAP_INDEX, By(index::wrap_index)),
+    // counted
+    (&counted::NONZERO, By(masked::nonzero)),
+    (&counted::MASKED_ROWS, By(masked::masked_rows)),
+    (&counted::MASKED_ROWS_SCATTER, By(masked::masked_rows_scatter)),
     // nn
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),

@@ -157,6 +157,16 @@ def index_copy(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> j
     return jnp.where(replaced, chosen, x)
 
 
+def masked_rows(x: jax.Array, mask: jax.Array, count: int) -> jax.Array:
+    """Take the rows where a mask is True."""
+    return x[jnp.nonzero(mask, size=count)]
+
+
+def masked_rows_scatter(x: jax.Array, mask: jax.Array, source: jax.Array) -> jax.Array:
+    """Replace the rows where a mask is True."""
+    return x.at[jnp.nonzero(mask, size=source.shape[0])].set(source)
+
+
 def along(function: Function) -> Function:
     """Let a function of an axis take a scalar, too."""
 
@@ -180,6 +190,9 @@ class JAXEngine(Engine):
         "scatter_add": scatter_add,
         "index_add": index_add,
         "index_copy": index_copy,
+        "nonzero": lambda x, count: jnp.argwhere(x, size=count),
+        "masked_rows": masked_rows,
+        "masked_rows_scatter": masked_rows_scatter,
         "softmax": along(jax.nn.softmax),
         "log_softmax": along(jax.nn.log_softmax),
         "gelu": lambda x, approximate: jax.nn.gelu(x, approximate=approximate == "tanh"),

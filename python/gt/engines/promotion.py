@@ -95,8 +95,10 @@ def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...
         return (compute_dtype(promote(operands)),) * len(operands)
     if name == "where":
         return ("bool", output, output)
-    if name in ("any", "all"):
+    if name in ("any", "all", "nonzero"):
         return ("bool",)
+    if name in ("masked_rows", "masked_rows_scatter"):
+        return (output, "bool", output)[: len(operands)]
     if name in ("argmax", "argmin", "abs"):
         return (compute_dtype(promote(operands)),)
     if name == "arange":

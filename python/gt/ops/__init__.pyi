@@ -694,7 +694,7 @@ def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _b
     tensor([1, 2, 0], dtype=int64)
     """
 def argwhere(input: Tensor) -> Tensor:
-    """Give the places where the values are not zero, a row for each. Waits for the values.
+    """Give the places where the values are not zero, a row for each. Waits for how many.
 
     >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
     tensor([[1],
@@ -2054,7 +2054,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     tensor([1., 0., 2.], dtype=float32)
     """
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """Take the values where a mask is True; both broadcast. Waits for the mask.
+    """Take the values where a mask is True; both broadcast. Waits for how many there are.
 
     >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
     tensor([2.], dtype=float32)
@@ -2372,7 +2372,7 @@ def nextafter(input: _TensorLike, other: _TensorLike) -> Tensor:
         other: a tensor or a number
     """
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
-    """Give the places where the values are not zero, a row for each. Waits for the values.
+    """Give the places where the values are not zero, a row for each. Waits for how many.
 
     Args:
         input: the tensor.
@@ -3129,7 +3129,7 @@ def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
 def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor:
     """Give a copy of what `unfold` views; parameters as for it."""
 def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-    """Give each value that there is once, in order. Waits for where they are.
+    """Give each value that there is once, in order. Waits for how many.
 
     Args:
         input: the tensor.
@@ -3143,7 +3143,7 @@ def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, r
     tensor([1., 3.], dtype=float32)
     """
 def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-    """Leave out values that are equal to the one before. Waits for where they are.
+    """Leave out values that are equal to the one before. Waits for how many are left.
 
     Args:
         input: the tensor.

@@ -145,6 +145,9 @@ pub struct Operation {
     pub sharding: Sharding,
     /// Derives a part's attributes, if they differ from those of the whole.
     pub localize: Option<Localize>,
+    /// Whether its shape depends on data: an attribute says how many values there are, which was
+    /// awaited.
+    pub counted: bool,
     /// Uses of it for the tests.
     pub samples: fn() -> Vec<Sample>,
 }
@@ -170,6 +173,7 @@ impl Operation {
             body: Body::Primitive,
             sharding: sharding::whole,
             localize: None,
+            counted: false,
             samples: Vec::new,
         }
     }

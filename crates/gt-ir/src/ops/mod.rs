@@ -8,6 +8,7 @@ pub mod binary;
 pub mod build;
 pub mod compare;
 pub mod complex;
+pub mod counted;
 pub mod create;
 pub mod cumulative;
 pub mod fourier;
@@ -221,6 +222,10 @@ pub const ALL: &[&Operation] = &[
     &index::INDEX_ADD,
     &index::INDEX_COPY,
     &index::WRAP_INDEX,
+    // counted
+    &counted::NONZERO,
+    &counted::MASKED_ROWS,
+    &counted::MASKED_ROWS_SCATTER,
     // nn
     &nn::SOFTMAX,
     &nn::LOG_SOFTMAX,

@@ -236,6 +236,17 @@ def index_add(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     return torch.index_add(x, dim, below(index, x.shape[dim]), source)
 
 
+def masked_rows(x: Tensor, mask: Tensor, count: int) -> Tensor:
+    """Take the rows where a mask is True. Of a size that is known, PyTorch can compile it."""
+    return x[torch.nonzero_static(mask, size=count).unbind(1)]
+
+
+def masked_rows_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Replace the rows where a mask is True."""
+    places = torch.nonzero_static(mask, size=source.shape[0])
+    return torch.index_put(x, places.unbind(1), source)
+
+
 def index_copy(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     """Replace rows; of equal indices the last counts, which GPUs need to be told."""
     index = below(index, x.shape[dim])
@@ -340,6 +351,9 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "index_add": index_add,
     "index_copy": index_copy,
     "wrap_index": wrap_index,
+    "nonzero": lambda x, count: torch.nonzero_static(x, size=count),
+    "masked_rows": masked_rows,
+    "masked_rows_scatter": masked_rows_scatter,
     "softmax": torch.softmax,
     "log_softmax": torch.log_softmax,
     "logsumexp": logsumexp,
