@@ -2,7 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, create as c, index as i, matmul as m, nn, reduce as r,
+    bessel as be, binary as b, compare, convolution as co, create as c, index as i, matmul as m,
+    nn, pooling as po, reduce as r,
 };
 use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
@@ -12,8 +13,8 @@ use gt_worker::EngineError;
 use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
-use crate::{binary, cast, create, index, lines, matmul, parts, reduce, scatter, shape, softmax};
-use crate::{ternary, unary, wide};
+use crate::{binary, cast, convolution, create, index, lines, matmul, parts, pooling, reduce};
+use crate::{scatter, shape, softmax, ternary, unary, wide};
 
 /// How an operation is computed.
 pub enum Lowering {
@@ -181,6 +182,9 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&cu::LOGCUMSUMEXP, By(lines::logcumsumexp)),
     // matmul
     (&m::MATMUL, By(matmul::matmul)),
+    // convolution
+    (&co::CONV_GENERAL, By(convolution::operation)),
+    (&po::MAX_POOL, Several(pooling::max_pool)),
     // shape
     (&s::RESHAPE, By(shape::reshape)),
     (&s::PERMUTE, By(shape::permute)),

@@ -23,7 +23,7 @@ QUESTIONS = frozenset(
 #: These give values as they were, in the dtype of the result.
 _MOVES = frozenset(
     """full reshape permute expand place flip cat tril triu
-    gather index_select index_copy sort topk max_along min_along cummax cummin""".split()
+    gather index_select index_copy sort topk max_pool max_along min_along cummax cummin""".split()
 )
 #: Here the second operand is an index.
 _INDEXED = frozenset(

@@ -7,6 +7,7 @@ pub mod bessel;
 pub mod binary;
 pub mod build;
 pub mod compare;
+pub mod convolution;
 pub mod create;
 pub mod cumulative;
 pub mod further;
@@ -16,6 +17,7 @@ pub mod matmul;
 pub mod nn;
 pub mod order;
 pub mod parts;
+pub mod pooling;
 pub mod reduce;
 pub mod sample;
 pub mod scatter;
@@ -25,6 +27,7 @@ pub mod special;
 pub mod ternary;
 pub mod trigonometry;
 pub mod unary;
+pub mod window;
 
 use crate::operation::Operation;
 
@@ -174,6 +177,9 @@ pub const ALL: &[&Operation] = &[
     &further::FURTHER,
     // matmul
     &matmul::MATMUL,
+    // convolution
+    &convolution::CONV_GENERAL,
+    &pooling::MAX_POOL,
     // shape
     &shape::RESHAPE,
     &shape::PERMUTE,
