@@ -206,8 +206,10 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-1
 
 #: Operations without a reference here, and the entry of PyTorch's database that looks at them.
 IN_DATABASE = {
+    "conv_general": "nn.functional.conv2d",
     "further": "sort",
     "max_along": "max/reduction_with_dim",
+    "max_pool": "nn.functional.max_pool2d",
     "polygamma": "polygamma/polygamma_n_1",
     "min_along": "min/reduction_with_dim",
     "scatter_reduce": "scatter_reduce/amax",
