@@ -24,9 +24,11 @@ def conv_general(
     shape = (x.shape[0], weight.shape[0], *(_count(*one) for one in each))
     if 0 in (*shape, *x.shape, *weight.shape):
         return x.new_zeros(shape)
-    if x.is_cuda and not x.dtype.is_floating_point:
-        # GPUs have no convolutions of integers; these are exact up to 2^53.
-        return conv_general(x.double(), weight.double(), *lists, groups).to(x.dtype)
+    taken = torch.float64 if x.is_cuda else torch.int64
+    is_whole = not (x.dtype.is_floating_point or x.dtype.is_complex)
+    if is_whole and x.dtype != taken:
+        # Of integers there is one of int64 alone; GPUs have none, where they are exact up to 2^53.
+        return conv_general(x.to(taken), weight.to(taken), *lists, groups).to(x.dtype)
     none = [0] * len(each)
     if max(base_dilation) == 1 and padding_low == padding_high and min(padding_low) >= 0:
         options = stride, padding_low, dilation, False, none, groups
