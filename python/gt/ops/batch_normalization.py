@@ -18,11 +18,22 @@ from gt._gt import Tensor, is_grad_enabled, primitives
 from gt.autograd.function import Function
 
 
-def moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+def total(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Give the sum over axes, which stay with length 1.
+
+    The first goes last: sums over neighbouring axes at the end are fast, and little is left then.
+    """
+    first, *others = axes
+    inner = x.sum(tuple(others), keepdim=True) if others else x
+    return inner.sum(first, keepdim=True)
+
+
+def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Give x - mean, the mean and the variance over axes, which stay with length 1."""
-    mean = x.mean(axes, keepdim=True)
+    count = math.prod(x.shape[axis] for axis in axes)
+    mean = total(x, axes) / count
     centered = x - mean
-    return centered, mean, (centered * centered).mean(axes, keepdim=True)
+    return centered, mean, total(centered * centered, axes) / count
 
 
 class BatchNormalization(Function):
@@ -33,7 +44,7 @@ class BatchNormalization(Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, axes: tuple[int, ...], eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Normalize x; weight and bias have its axes, of length 1 where the sums are over."""
-        centered, mean, var = moments(x, axes)
+        centered, mean, var = _statistics(x, axes)
         ctx.axes, ctx.eps, ctx.statistics = axes, eps, (mean, var)
         ctx.save_for_backward(x, weight)
         scale = (var + eps).rsqrt() * weight
@@ -45,15 +56,15 @@ class BatchNormalization(Function):
         x, weight = ctx.saved_tensors
         count = math.prod(x.shape[axis] for axis in ctx.axes)
         if is_grad_enabled():  # for gradients of this one, to which the statistics add
-            centered, _, var = moments(x, ctx.axes)
+            centered, _, var = _statistics(x, ctx.axes)
         else:
             mean, var = ctx.statistics
             centered = x - mean
         scale = (var + ctx.eps).rsqrt()
-        total = grad.sum(ctx.axes, keepdim=True)
-        product = (grad * centered).sum(ctx.axes, keepdim=True)
+        sum_grad = total(grad, ctx.axes)
+        product = total(grad * centered, ctx.axes)
         factor = scale * weight
         slope = (2 * grad_var - factor * product * scale * scale) / count
-        shift = (grad_mean - factor * total) / count
+        shift = (grad_mean - factor * sum_grad) / count
         rest = primitives.mul_add(shift, centered, slope)
-        return primitives.mul_add(rest, grad, factor), product * scale, total, None, None
+        return primitives.mul_add(rest, grad, factor), product * scale, sum_grad, None, None

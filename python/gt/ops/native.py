@@ -8,7 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.ops.annotations import DType, Size
-from gt.ops.batch_normalization import BatchNormalization, moments
+from gt.ops.batch_normalization import BatchNormalization
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
@@ -20,6 +20,13 @@ def _wide(name: str, input: Tensor) -> Tensor:
             f"{name}: input must hold floats, this is {input.dtype.name}\n  hint: input.float()"
         )
     return input.float() if input.dtype.itemsize == 2 else input
+
+
+def moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """Give x - mean, the mean and the variance over axes, which stay with length 1."""
+    mean = x.mean(axes, keepdim=True)
+    centered = x - mean
+    return centered, mean, (centered * centered).mean(axes, keepdim=True)
 
 
 def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import gt
 from gt._gt import Tensor
 from gt.nn.functional.common import NN, in_float32, wide
-from gt.ops.batch_normalization import moments
-from gt.ops.native import affine, by_channel, follow
+from gt.ops.native import affine, by_channel, follow, moments
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
