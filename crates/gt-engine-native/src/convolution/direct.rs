@@ -50,7 +50,7 @@ fn for_each_tap(convolution: &Convolution, place: [usize; 3], mut body: impl FnM
         let at = (place[axis] * window.stride + tap * window.dilation) as isize;
         let at = usize::try_from(at - window.padding_low).ok()?;
         let index = at / window.base_dilation;
-        (at % window.base_dilation == 0 && index < input[axis]).then_some(index)
+        (at.is_multiple_of(window.base_dilation) && index < input[axis]).then_some(index)
     };
     for (z, y) in pairs(kernel[0], kernel[1]) {
         let (Some(at_z), Some(at_y)) = (met(0, z), met(1, y)) else { continue };

@@ -67,7 +67,7 @@ fn infer(call: &Call) -> Result<Meta> {
     }
     let mut shape = meta.shape;
     let lead = shape.rank() - axes;
-    for axis in 0..axes {
+    for (axis, &kernel) in kernel.iter().enumerate() {
         let step = |value: i64| usize::try_from(value).unwrap_or(0);
         let window = Window {
             stride: step(stride[axis]),
@@ -76,7 +76,7 @@ fn infer(call: &Call) -> Result<Meta> {
             dilation: step(dilation[axis]),
             base_dilation: 1,
         };
-        let (length, kernel) = (shape[lead + axis], step(kernel[axis]));
+        let (length, kernel) = (shape[lead + axis], step(kernel));
         let count = if call.bool(4) {
             window.output_over_end(length, kernel)
         } else {
