@@ -224,6 +224,7 @@ def cast(x, dtype):
 
 #: Operations without a reference here, and the entry of PyTorch's database that looks at them.
 IN_DATABASE = {
+    "conv_general": "nn.functional.conv2d",
     "further": "sort",
     "_fft_c2c": "fft.fft",
     "_fft_c2r": "fft.irfft",
@@ -241,6 +242,7 @@ IN_DATABASE = {
     "_linalg_solve_triangular": "linalg.solve_triangular",
     "_linalg_svd": "linalg.svd",
     "max_along": "max/reduction_with_dim",
+    "max_pool": "nn.functional.max_pool2d",
     "polygamma": "polygamma/polygamma_n_1",
     "min_along": "min/reduction_with_dim",
     "scatter_reduce": "scatter_reduce/amax",

@@ -2,8 +2,8 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, complex as co, counted, create as c, fourier as fo,
-    index as i, matmul as m, nn, random as ra, reduce as r,
+    bessel as be, binary as b, compare, complex as co, convolution as cv, counted, create as c,
+    fourier as fo, index as i, matmul as m, nn, pooling as po, random as ra, reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -16,8 +16,9 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    binary, cast, complex, create, fourier, index, linalg::operations as linalg, lines, masked,
-    matmul, parts, random, reduce, samplers, scatter, shape, softmax, ternary, unary, wide,
+    binary, cast, complex, convolution, create, fourier, index, linalg::operations as linalg,
+    lines, masked, matmul, parts, pooling, random, reduce, samplers, scatter, shape, softmax,
+    ternary, unary, wide,
 };
 
 /// How an operation is computed.
@@ -246,6 +247,9 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&la::LU_ORDER, By(linalg::lu_order)),
     (&la::SOLVE_TRIANGULAR, By(linalg::solve_triangular)),
     (&la::LDL_SOLVE, By(linalg::ldl_solve)),
+    // convolution
+    (&cv::CONV_GENERAL, By(convolution::operation)),
+    (&po::MAX_POOL, Several(pooling::max_pool)),
     // shape
     (&s::RESHAPE, By(shape::reshape)),
     (&s::PERMUTE, By(shape::permute)),

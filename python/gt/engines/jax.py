@@ -176,6 +176,29 @@ def along(function: Function) -> Function:
     return compute
 
 
+def conv_general(
+    x: jax.Array,
+    weight: jax.Array,
+    stride: Any,
+    padding_low: Any,
+    padding_high: Any,
+    dilation: Any,
+    base_dilation: Any,
+    groups: int,
+) -> jax.Array:
+    """Convolve; the operation is modelled on XLA's."""
+    return lax.conv_general_dilated(
+        x,
+        weight,
+        stride,
+        list(zip(padding_low, padding_high, strict=True)),
+        lhs_dilation=base_dilation,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+        precision=lax.Precision.HIGHEST,
+    )
+
+
 class JAXEngine(Engine):
     """Keeps tensors as JAX's arrays, on one device."""
 
@@ -184,6 +207,7 @@ class JAXEngine(Engine):
     lowerings = {
         **arrays.lowerings(jnp, require, whole_power),
         "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
+        "conv_general": conv_general,
         "erf": lax.erf,
         "slice": cut,
         "slice_assign": slice_assign,

@@ -25,7 +25,7 @@ QUESTIONS = frozenset(
 #: These give values as they were, in the dtype of the result.
 _MOVES = frozenset(
     """full reshape permute expand place flip cat tril triu
-    gather index_select index_copy sort topk max_along min_along cummax cummin""".split()
+    gather index_select index_copy sort topk max_pool max_along min_along cummax cummin""".split()
 )
 #: These take operands in the dtypes that they have, as all factorizations and transforms do.
 _AS_THEY_ARE = ("cast", "further", "view_as_real", "view_as_complex")

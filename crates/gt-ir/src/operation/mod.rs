@@ -32,6 +32,7 @@ pub enum Family {
     Ternary,
     Reduce,
     Matmul,
+    Convolution,
     Reshape,
     Slice,
     Concat,
@@ -44,7 +45,7 @@ impl Family {
         match self {
             Family::Create => "CreateTensor",
             Family::Unary => "UnaryOp",
-            Family::Binary | Family::Matmul => "BinaryOp",
+            Family::Binary | Family::Matmul | Family::Convolution => "BinaryOp",
             Family::Ternary => "TernaryOp",
             Family::Reduce => "ReduceOp",
             Family::Reshape => "ReshapeOp",
@@ -183,12 +184,17 @@ impl Operation {
         ops::BY_ID.get(usize::from(id)).copied().flatten()
     }
 
-    /// The estimated cost, in bytes read and written; a matrix product counts as an elementwise
-    /// operation that takes as long.
+    /// The estimated cost, in bytes read and written; a matrix product or a convolution counts
+    /// as an elementwise operation that takes as long.
     pub fn work(&self, operands: &[Operand<Meta>], output: Meta) -> u64 {
         let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
-        let inner = match (self.family, operands.first().and_then(Operand::tensor)) {
-            (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 32,
+        let inner = match (self.family, operands) {
+            (Family::Matmul, [Operand::Tensor(left), ..]) => {
+                left.shape.last().copied().unwrap_or(1) / 32
+            }
+            (Family::Convolution, [_, Operand::Tensor(weight)]) => {
+                weight.shape[1..].iter().product::<usize>() / 32
+            }
             _ => 1,
         };
         (read + output.bytes() * inner.max(1)) as u64

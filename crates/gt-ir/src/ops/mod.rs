@@ -8,6 +8,7 @@ pub mod binary;
 pub mod build;
 pub mod compare;
 pub mod complex;
+pub mod convolution;
 pub mod counted;
 pub mod create;
 pub mod cumulative;
@@ -20,6 +21,7 @@ pub mod matmul;
 pub mod nn;
 pub mod order;
 pub mod parts;
+pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod sample;
@@ -30,6 +32,7 @@ pub mod special;
 pub mod ternary;
 pub mod trigonometry;
 pub mod unary;
+pub mod window;
 
 use crate::operation::Operation;
 
@@ -204,6 +207,9 @@ pub const ALL: &[&Operation] = &[
     &linalg::SOLVE_TRIANGULAR,
     &linalg::LDL_FACTOR,
     &linalg::LDL_SOLVE,
+    // convolution
+    &convolution::CONV_GENERAL,
+    &pooling::MAX_POOL,
     // shape
     &shape::RESHAPE,
     &shape::PERMUTE,

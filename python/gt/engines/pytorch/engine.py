@@ -139,7 +139,7 @@ class PyTorchEngine(Engine):
         if given := self._arguments(step, operands):
             function = partial(function, **given)
         taken = taken_as(step, operands)
-        if step.operation == "matmul":
+        if step.operation in ("matmul", "conv_general"):
             # Products of 16-bit floats are summed in float32 as they are.
             taken = (step.output.dtype,) * 2
             if self.autocast and step.output.dtype == "float32":

@@ -16,6 +16,7 @@ from gt.engines.arrays import over, region
 from gt.engines.engine import Function, division_by_zero, negative_power
 from gt.engines.native import OPERANDS
 from gt.engines.pytorch.matrices import MATRICES
+from gt.engines.pytorch.sliding import conv_general, max_pool
 from gt.engines.pytorch.values import below, culprit, require
 
 
@@ -335,6 +336,8 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "all": reduction(torch.all),
     "cumsum": torch.cumsum,
     "matmul": matmul,
+    "conv_general": conv_general,
+    "max_pool": max_pool,
     "reshape": lambda x, shape: torch.reshape(x, tuple(shape)),
     "permute": lambda x, dims: torch.permute(x, tuple(dims)),
     "expand": lambda x, size: x.expand(tuple(size)),
