@@ -3,6 +3,7 @@
 //! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
 //! - [`collectives`]: what an engine does together with those of other workers.
 //! - [`compiler`]: compilation in the background.
+//! - [`reason`]: why an engine failed, in words for users.
 //! - [`watch`]: what happens when an engine hangs, or the process ends.
 
 mod collectives;
@@ -10,6 +11,7 @@ mod compiler;
 pub mod native;
 mod plan;
 mod program;
+mod reason;
 mod watch;
 
 use std::sync::Arc;
@@ -27,9 +29,9 @@ use gt::ir::{
 use gt::worker::plan::{Given, Input, Plan, Step};
 use gt::worker::{Engine, EngineError, Joining};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
+use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -37,6 +39,7 @@ use collectives::Collectives;
 use plan::Classes;
 pub use program::Program;
 use program::{Settings, Tally};
+pub use reason::explain;
 pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
@@ -375,49 +378,4 @@ impl PythonEngine {
         self.singles.insert(key, program);
         made
     }
-}
-
-/// What a Python exception says, in words for users: an engine's own words where it knows what is
-/// wrong with the values, and else its traceback.
-pub fn explain(error: PyErr) -> EngineError {
-    Python::attach(|py| {
-        let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
-        if cause.is_instance_of::<PyMemoryError>(py)
-            && let Ok(bytes) = cause.value(py).getattr("bytes").and_then(|bytes| bytes.extract())
-        {
-            return EngineError::OutOfMemory { bytes };
-        }
-        if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // It is the user's, who waits: it comes again where that is noticed.
-            let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-            return EngineError::Other("interrupted by Ctrl-C".into());
-        }
-        let known = [
-            "IndexError",
-            "ZeroDivisionError",
-            "ArithmeticError",
-            "MemoryError",
-            "ConnectionError",
-        ];
-        let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
-        let mut text = error.value(py).to_string();
-        if text.is_empty() {
-            text = kind.clone();
-        }
-        if !known.contains(&kind.as_str()) {
-            let lines = py.import("traceback").and_then(|traceback| {
-                let options = PyDict::new(py);
-                options.set_item("limit", -8)?;
-                let given = (cause.get_type(py), cause.value(py), cause.traceback(py));
-                traceback.call_method("format_exception", given, Some(&options))
-            });
-            let lines: Vec<String> = lines.and_then(|lines| lines.extract()).unwrap_or_default();
-            text = format!("{text}\n  the engine's traceback:\n  {}", indent(&lines.concat()));
-        }
-        EngineError::Other(text)
-    })
-}
-
-fn indent(text: &str) -> String {
-    text.trim_end().replace('\n', "\n  ")
 }
