@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import gt
 from gt._gt import Tensor, primitives
 from gt._results import InvEx, SolveEx
 from gt.ops.linalg_checks import (
