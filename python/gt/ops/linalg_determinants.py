@@ -38,7 +38,7 @@ def _slogdet(name: str, A: Tensor) -> SignLogAbsDet:
 def det(A: Tensor) -> Tensor:
     """Give the determinants of square matrices [..., n, n].
 
-    >>> gt.linalg.det(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
     tensor(-2., dtype=float32)
     """
     return _det("linalg.det", A)

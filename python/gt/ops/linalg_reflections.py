@@ -58,7 +58,8 @@ def _product(name: str, A: Tensor, tau: Tensor) -> Tensor:
         raise ValueError(f"{name}: shape {A.shape} has more columns than rows")
     with beside(A):
         start = gt.eye(rows, columns, dtype=A.dtype)
-    return _reflected(A, tau, start.expand(A.shape), adjoint=False)
+    start = primitives.where(start == start, start, A)  # the identity, with a gradient of zeros
+    return _reflected(A, tau, start, adjoint=False)
 
 
 def _check(name: str, A: Tensor, tau: Tensor) -> None:
