@@ -1,0 +1,58 @@
+"""What operations of linear algebra ask of matrices, and the error where there is no result."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor
+from gt.ops.matrices import need_square
+from gt.ops.sizes import need_axes
+
+
+class LinAlgError(RuntimeError):
+    """A matrix has no such factorisation, inverse or solution: it is singular, for example."""
+
+
+def need_matrices(name: str, A: Tensor, square: bool = False) -> None:
+    """Raise unless a tensor holds matrices of wide floats or complex numbers."""
+    dtype = A.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(
+            f"{name}: floats or complex numbers are expected, not {dtype.name}\n  hint: x.float()"
+        )
+    if dtype.is_floating_point and dtype.itemsize < 4:
+        raise TypeError(
+            f"{name}: {dtype.name} is too coarse, expected float32 or wider\n  hint: x.float()"
+        )
+    need_axes(name, A, 2)
+    if square:
+        need_square(name, A)
+
+
+def need_same_dtype(name: str, A: Tensor, B: Tensor) -> None:
+    """Raise unless two tensors are of one dtype."""
+    if A.dtype != B.dtype:
+        raise TypeError(f"{name}: dtypes {A.dtype.name} and {B.dtype.name} differ, expected one")
+
+
+def raise_if_failed(name: str, info: Tensor, reason: str, hint: str) -> None:
+    """Raise where `info` is not 0 for a matrix; this waits for the values of `info`.
+
+    `reason` may name the code of `info` as `{code}`.
+    """
+    if not info.any().item():
+        return
+    codes = info.reshape(-1).tolist()
+    first = next(place for place, code in enumerate(codes) if code)
+    which = f"matrix {first} of the batch: " if info.ndim else ""
+    raise LinAlgError(f"{name}: {which}{reason.format(code=codes[first])}\n  hint: {hint}")
+
+
+def one_batch(*given: Tensor) -> list[Tensor]:
+    """Expand matrices to the batch axes that all broadcast to."""
+    batch = gt.broadcast_shapes(*(x.shape[:-2] for x in given))
+    return [x.expand((*batch, *x.shape[-2:])) for x in given]
+
+
+def is_vector(A: Tensor, B: Tensor) -> bool:
+    """Say whether a right-hand side holds vectors, by PyTorch's rule."""
+    return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
