@@ -17,8 +17,8 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
     binary, cast, complex, convolution, create, fourier, index, linalg::operations as linalg,
-    lines, masked, matmul, parts, pooling, random, reduce, samplers, scatter, shape, softmax,
-    ternary, unary, wide,
+    linalg::systems, lines, masked, matmul, parts, pooling, random, reduce, samplers, scatter,
+    shape, softmax, ternary, unary, wide,
 };
 
 /// How an operation is computed.
@@ -242,11 +242,11 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&la::SVD, Several(linalg::svd)),
     (&la::EIGH, Several(linalg::eigh)),
     (&la::EIG, Several(linalg::eig)),
-    (&la::SOLVE, Several(linalg::solve)),
+    (&la::SOLVE, Several(systems::solve)),
     (&la::LDL_FACTOR, Several(linalg::ldl_factor)),
-    (&la::LU_ORDER, By(linalg::lu_order)),
-    (&la::SOLVE_TRIANGULAR, By(linalg::solve_triangular)),
-    (&la::LDL_SOLVE, By(linalg::ldl_solve)),
+    (&la::LU_ORDER, By(systems::lu_order)),
+    (&la::SOLVE_TRIANGULAR, By(systems::solve_triangular)),
+    (&la::LDL_SOLVE, By(systems::ldl_solve)),
     // convolution
     (&cv::CONV_GENERAL, By(convolution::operation)),
     (&po::MAX_POOL, Several(pooling::max_pool)),

@@ -4,7 +4,7 @@
 //! either ([`Scalar`]); what runs over batches runs outside, on as many threads as it likes. The
 //! results are those of LAPACK, packed in its way: [`lu`], [`qr`] and [`ldl`] also have its signs.
 //!
-//! - [`operations`]: from the tensors of an operation to its matrices.
+//! - [`operations`] and [`systems`], over [`batch`]: from the tensors of an operation to its matrices.
 //! - [`scalar`] and [`layout`]: numbers, and matrices by columns, as the algorithms want them.
 //! - [`cholesky`], [`triangular`], [`svd`], [`eigh`] and [`eig`] call faer, which runs on the
 //!   calling thread here; `eig` stands on [`balance`] and [`inverse`].
@@ -12,6 +12,7 @@
 //!   matrix has dependent columns; their products are faer's. So is [`ldl`].
 
 mod balance;
+mod batch;
 mod cholesky;
 mod eig;
 mod eigh;
@@ -25,6 +26,7 @@ mod qr;
 mod reflectors;
 mod scalar;
 mod svd;
+pub mod systems;
 mod triangular;
 
 #[cfg(test)]

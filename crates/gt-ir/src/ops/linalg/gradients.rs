@@ -252,9 +252,7 @@ fn hermitian_diagonal(g: &mut dyn Graph, x: Var) -> Var {
     if !g.meta(x).dtype.is_complex() {
         return x;
     }
-    let turned = adjoint(g, x);
-    let twice = g.add(x, turned);
-    g.mul(twice, 0.5)
+    hermitian(g, x)
 }
 
 /// x - x^H
@@ -326,7 +324,7 @@ pub fn svd(g: &mut dyn Graph, s: &Saved) -> Var {
     grad
 }
 
-/// gA = V (V^H gV / E + gL) V^H, where E[j, k] = L[k] - L[j].
+/// The Hermitian part of V (V^H gV / E + gL) V^H, where E[j, k] = L[k] - L[j].
 pub fn eigh(g: &mut dyn Graph, s: &Saved) -> Var {
     let (values, vectors) = (s.output(), s.further[0]);
     let ones = ones_for(g, values);
@@ -346,7 +344,15 @@ pub fn eigh(g: &mut dyn Graph, s: &Saved) -> Var {
         middle = g.cast(middle, dtype);
     }
     let left = g.matmul(vectors, middle);
-    outer(g, left, vectors)
+    let grad = outer(g, left, vectors);
+    hermitian(g, grad)
+}
+
+/// (x + x^H) / 2
+fn hermitian(g: &mut dyn Graph, x: Var) -> Var {
+    let turned = adjoint(g, x);
+    let twice = g.add(x, turned);
+    g.mul(twice, 0.5)
 }
 
 /// gA = V^-H ((V^H gV - V^H V diag(Re(V^H gV))) / conj(E) + gL) V^H, where E[j, k] = L[k] - L[j].
