@@ -174,7 +174,7 @@ def test_dtypes_compare_and_print():
     assert len({gt.float32, gt.ones(1).dtype, gt.float}) == 1
     for given in (np.float64, np.dtype("float64"), "float64", gt.float64, gt.double):
         assert gt.ones(1, dtype=given).dtype == gt.float64
-    assert (gt.ones(1, dtype=float).dtype, gt.ones(1, dtype=int).dtype) == (gt.float32, gt.int64)
+    assert (gt.ones(1, dtype=float).dtype, gt.ones(1, dtype=int).dtype) == (gt.float64, gt.int64)
 
 
 def test_an_integer_tensor_is_an_index():

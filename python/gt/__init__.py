@@ -23,7 +23,19 @@ except ImportError as error:
 
 _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
-from gt import autograd, cuda, debug, fft, linalg, masked, nn, optim, signal, special  # noqa: E402
+from gt import (  # noqa: E402
+    autograd,
+    cuda,
+    debug,
+    fft,
+    linalg,
+    masked,
+    nn,
+    optim,
+    random,
+    signal,
+    special,
+)
 from gt._device import device  # noqa: E402
 from gt._formats import (  # noqa: E402
     channels_last,
@@ -55,7 +67,6 @@ from gt._gt import (  # noqa: E402
     int16,
     int32,
     int64,
-    manual_seed,
     synchronize,
     uint8,
 )
@@ -81,6 +92,14 @@ from gt.config import (  # noqa: E402
 )
 from gt.ops import *  # noqa: E402, F403
 from gt.ops import __all__ as _operations  # noqa: E402
+from gt.random import (  # noqa: E402
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 
 float = float32
 double = float64
@@ -116,6 +135,7 @@ __all__ = [
     "cuda",
     "current_session",
     "debug",
+    "default_generator",
     "device",
     "disconnect",
     "double",
@@ -130,12 +150,14 @@ __all__ = [
     "float64",
     "from_numpy",
     "get_config",
+    "get_rng_state",
     "get_signal_config",
     "gpu_workers",
     "half",
     "iinfo",
     "inf",
     "inference_mode",
+    "initial_seed",
     "int",
     "int16",
     "int32",
@@ -157,8 +179,11 @@ __all__ = [
     "pi",
     "preserve_format",
     "progress",
+    "random",
     "register_config",
+    "seed",
     "set_grad_enabled",
+    "set_rng_state",
     "short",
     "signal",
     "special",

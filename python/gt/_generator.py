@@ -1,4 +1,4 @@
-"""A source of random numbers of its own: `gt.Generator`."""
+"""Sources of random numbers: `gt.Generator`, and the one of this thread's session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import itertools
 import os
 from typing import Any
 
+import gt
 from gt import _gt
+from gt._device import device as Device
 from gt._gt import Tensor
 
 #: What a generator starts with, as PyTorch's do.
@@ -28,7 +30,8 @@ class Generator:
     """
 
     def __init__(self, device: Any = None):
-        self.device = device
+        #: The device that it was made for, which changes nothing.
+        self.device = Device("cluster" if device is None else device)
         self.manual_seed(_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -44,31 +47,67 @@ class Generator:
 
     def initial_seed(self) -> int:
         """Give the seed that it has started from."""
-        return self._seed
+        return self._get()[0]
 
     def get_state(self) -> Tensor:
-        """Give where it is, for `set_state`."""
-        calls = next(self._calls)
-        self._set(self._seed, calls)
-        return _gt.tensor([_signed(self._seed), calls], dtype="int64")
+        """Give where it is, for `set_state`: the seed and the number of calls, as bytes."""
+        seed, calls = self._get()
+        return _gt.tensor([*seed.to_bytes(8, "little"), *calls.to_bytes(8, "little")], "uint8")
 
     def set_state(self, new_state: Tensor) -> None:
         """Go on from where `get_state` was."""
-        seed, calls = new_state.tolist()
-        self._set(seed % 2**64, calls)
+        if new_state.dtype != gt.uint8 or new_state.shape != (16,):
+            raise TypeError(
+                f"set_state: new_state is {new_state.dtype.name} of shape {new_state.shape}, "
+                "expected what get_state gives: uint8 of shape (16,)"
+            )
+        state = bytes(new_state.tolist())
+        self._set(int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little"))
 
     def next_call(self) -> tuple[int, int]:
         """Give the seed and the number of a call; each call has a number of its own."""
-        return _signed(self._seed), next(self._calls)
+        return signed(self._seed), next(self._calls)
+
+    def _get(self) -> tuple[int, int]:
+        calls = next(self._calls)
+        self._set(self._seed, calls)
+        return self._seed, calls
 
     def _set(self, seed: int, calls: int) -> None:
         self._seed = seed
         self._calls = itertools.count(calls)
 
     def __repr__(self) -> str:
-        return f"<gt.Generator with seed {self._seed}>"
+        return f"<gt.Generator with seed {self.initial_seed()}>"
 
 
-def _signed(seed: int) -> int:
+class _SessionGenerator(Generator):
+    """The source of random numbers of this thread's session."""
+
+    def __init__(self) -> None:
+        self.device = Device("cluster")
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start anew from a seed; sessions that are opened later begin with it, too."""
+        _gt.manual_seed(seed)
+        return self
+
+    def next_call(self) -> tuple[int, int]:
+        """Give the seed and the number of a call."""
+        seed, calls = _gt.next_random()
+        return signed(seed), calls
+
+    def _get(self) -> tuple[int, int]:
+        return _gt.random_state()
+
+    def _set(self, seed: int, calls: int) -> None:
+        _gt.set_random_state(seed, calls)
+
+
+def signed(seed: int) -> int:
     """Give the int64 of the same bits."""
     return seed - 2**64 if seed >= 2**63 else seed
+
+
+#: The source that is taken where none is given.
+default_generator = _SessionGenerator()

@@ -68,6 +68,9 @@ __all__ = [
     "disconnect",
     "gpu_workers",
     "manual_seed",
+    "random_state",
+    "set_random_state",
+    "next_random",
     "synchronize",
     "OpenSession",
     "open_session",
@@ -479,7 +482,7 @@ class Tensor:
         tensor([1, 2, 0], dtype=int64)
         """
     def argwhere(input: Tensor) -> Tensor:
-        """Give the places where the values are not zero, a row for each. Waits for the values.
+        """Give the places where the values are not zero, a row for each. Waits for how many.
 
         >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
         tensor([[1],
@@ -1786,7 +1789,7 @@ class Tensor:
         tensor([1., 0., 2.], dtype=float32)
         """
     def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-        """Take the values where a mask is True; both broadcast. Waits for the mask.
+        """Take the values where a mask is True; both broadcast. Waits for how many there are.
 
         >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
         tensor([2.], dtype=float32)
@@ -2101,7 +2104,7 @@ class Tensor:
             other: a tensor or a number
         """
     def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
-        """Give the places where the values are not zero, a row for each. Waits for the values.
+        """Give the places where the values are not zero, a row for each. Waits for how many.
 
         Args:
             input: the tensor.
@@ -2859,7 +2862,7 @@ class Tensor:
         tensor([5., 5.], dtype=float32)
         """
     def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Give each value that there is once, in order. Waits for where they are.
+        """Give each value that there is once, in order. Waits for how many.
 
         Args:
             input: the tensor.
@@ -2873,7 +2876,7 @@ class Tensor:
         tensor([1., 3.], dtype=float32)
         """
     def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Leave out values that are equal to the one before. Waits for where they are.
+        """Leave out values that are equal to the one before. Waits for how many are left.
 
         Args:
             input: the tensor.
@@ -3074,6 +3077,8 @@ def manual_seed(seed: _int) -> None:
     Outside of `with` blocks, sessions that are opened later begin with the seed, too: those of this
     thread if it has connected, else all.
     """
+def next_random() -> tuple[_int, _int]:
+    """The seed and the number of this thread's session's next random operation."""
 def normalize_axis(axis: _int, rank: _int) -> _int:
     """An axis counted from the front."""
 def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
@@ -3101,6 +3106,8 @@ def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requir
     """Random numbers of the normal distribution."""
 def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers of the normal distribution, of the shape and dtype of another."""
+def random_state() -> tuple[_int, _int]:
+    """The seed of this thread's session, and how many random operations it has issued since it was set."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
     """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
     are those of the outputs and `kept` the outputs at the indices given.
@@ -3117,6 +3124,8 @@ def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
 def set_package_folder(folder: str) -> None:
     """Names the folder whose lines are GT's own."""
+def set_random_state(seed: _int, issued: _int) -> None:
+    """Has the random numbers of this thread's session go on from where `random_state` was."""
 def set_strict(session: OpenSession, limit: _int | None) -> _int | None:
     """Makes unplanned moves of more bytes than this errors; None allows them."""
 def signal_current() -> tuple[str | None, str | None]:

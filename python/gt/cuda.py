@@ -1,6 +1,7 @@
 """What PyTorch's programs ask of GPUs: there are none here, which GPU computes is GT's matter."""
 
-from gt._gt import manual_seed, synchronize
+from gt._gt import synchronize
+from gt.random import manual_seed
 
 __all__ = [
     "current_device",

@@ -15,6 +15,12 @@ from gt._session import Session, current_session
 
 __all__ = ["Explanation", "Move", "Placed", "Step", "explain"]
 
+#: What is said of a step whose shape depends on data.
+COUNTED = (
+    "its shape depends on data: how many values there are was awaited before, and a hot path "
+    "ends here"
+)
+
 
 @dataclass
 class Placed:
@@ -43,13 +49,17 @@ class Move:
 
 @dataclass
 class Step:
-    """An operation as it was planned; `line` is the user's."""
+    """An operation as it was planned; `line` is the user's.
+
+    `counted` says that its shape depends on data: how many values there are was awaited before.
+    """
 
     operation: str
     line: str | None
     operands: list[Placed]
     output: Placed
     moves: list[Move]
+    counted: bool = False
 
 
 @dataclass
@@ -77,6 +87,8 @@ class Explanation:
             lines.append(f"{step.operation}: {operands} -> {step.output}")
             if step.line:
                 lines.append(f"    at {step.line}")
+            if step.counted:
+                lines.append(f"    {COUNTED}")
             lines += [
                 f"    {move.collective} of {_size(move.bytes)}: {move.source.placement} on "
                 f"{move.source.workers} -> {move.target.placement} on {move.target.workers}, "
@@ -160,7 +172,8 @@ def _step(step: dict) -> Step:
         )
         for move in step["moves"]
     ]
-    return Step(step["operation"], step["line"], operands, Placed(**step["output"]), moves)
+    output, counted = Placed(**step["output"]), step["counted"]
+    return Step(step["operation"], step["line"], operands, output, moves, counted)
 
 
 def _size(count: float) -> str:

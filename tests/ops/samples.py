@@ -18,7 +18,9 @@ def draw(operand: dict, seed: int) -> np.ndarray:
     random = np.random.default_rng(seed)
     dtype, shape = operand["dtype"], operand["shape"]
     if dtype == "bool":
-        return random.integers(0, 2, shape).astype(bool)
+        # From 1 on all are True, up to 0 none is.
+        values = random.integers(0, 2, shape).astype(bool)
+        return (values | (operand["low"] >= 1)) & (operand["high"] > 0)
     if "int" in dtype:
         low, high = int(np.ceil(operand["low"])), int(np.ceil(operand["high"]))
         return random.integers(low, max(high, low + 1), shape).astype(dtype)
@@ -26,6 +28,8 @@ def draw(operand: dict, seed: int) -> np.ndarray:
     if dtype == "bfloat16":
         bits = values.astype("float32").view("uint32") & np.uint32(0xFFFF0000)
         return bits.view("float32")
+    if dtype.startswith("complex"):
+        values = values + 1j * random.uniform(operand["low"], operand["high"], shape)
     return values.astype(dtype)
 
 

@@ -47,6 +47,12 @@ def rows(x, index, source, axis, add):
     return np.moveaxis(out, 0, axis)
 
 
+def masked_rows_scatter(x, mask, source):
+    out = x.copy()
+    out[mask] = source
+    return out
+
+
 def softmax(x, dim):
     if x.shape[dim] == 0 or x.size == 0:
         return x
@@ -93,7 +99,7 @@ REFERENCE = {
     "arange": lambda start, step, length, dtype: start + step * np.arange(length),
     "linspace": linspace,
     "eye": lambda n, m, dtype: np.eye(n, m),
-    "cast": lambda x, dtype: x.astype(bool) if dtype.name == "bool" else x,
+    "cast": lambda x, dtype: cast(x, dtype.name),
     "neg": np.negative,
     "abs": np.abs,
     "sign": np.sign,
@@ -168,6 +174,9 @@ REFERENCE = {
     "index_select": lambda x, index, dim: np.take(x, index, dim),
     "index_add": lambda x, index, source, dim: rows(x, index, source, dim, True),
     "index_copy": lambda x, index, source, dim: rows(x, index, source, dim, False),
+    "nonzero": lambda x, count: np.argwhere(x),
+    "masked_rows": lambda x, mask, count: x[mask],
+    "masked_rows_scatter": masked_rows_scatter,
     "wrap_index": lambda index, length: np.where(index < 0, index + length, index),
     "softmax": softmax,
     "log_softmax": lambda x, dim: (
@@ -187,7 +196,7 @@ REFERENCE = {
     "softplus": lambda x: np.log1p(np.exp(x)),
 }
 #: Their numbers are tested in test_random.py.
-RANDOM = {"rand", "randn", "randint"}
+RANDOM = {"rand", "randn", "randint", "draw_poisson", "draw_binomial"}
 
 FLOAT_RESULT = (
     "exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div gelu silu softplus".split()
@@ -195,19 +204,45 @@ FLOAT_RESULT = (
 BOOL_RESULT = (
     "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor any all".split()
 )
-INDEX_RESULT = ("argmax", "argmin", "wrap_index")
+INDEX_RESULT = ("argmax", "argmin", "wrap_index", "nonzero")
 INDEXED = "gather scatter_add index_select index_add index_copy".split()
 WIDENED = ("sum", "prod", "cumsum")
 OF_FIRST = (
-    "slice_assign gather scatter_add index_select index_add index_copy".split()
+    "slice_assign gather scatter_add index_select index_add index_copy "
+    "masked_rows masked_rows_scatter".split()
 )  # the dtype of the first operand
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
+TOLERANCE |= {"complex64": 3e-6, "complex128": 1e-12}
+
+
+def cast(x, dtype):
+    """Give what a cast starts from: bools, the real parts of complex numbers, or the values."""
+    if dtype == "bool":
+        return x.astype(bool)
+    return x.real if np.iscomplexobj(x) and not dtype.startswith("complex") else x
 
 
 #: Operations without a reference here, and the entry of PyTorch's database that looks at them.
 IN_DATABASE = {
+    "conv_general": "nn.functional.conv2d",
     "further": "sort",
+    "_fft_c2c": "fft.fft",
+    "_fft_c2r": "fft.irfft",
+    "_fft_r2c": "fft.rfft",
+    "_linalg_cholesky": "linalg.cholesky",
+    "_linalg_eig": "linalg.eig",
+    "_linalg_eigh": "linalg.eigh",
+    "_linalg_geqrf": "geqrf",
+    "_linalg_ldl_factor": "linalg.ldl_factor",
+    "_linalg_ldl_solve": "linalg.ldl_solve",
+    "_linalg_lu": "linalg.lu_factor",
+    "_linalg_lu_order": "linalg.lu",
+    "_linalg_qr": "linalg.qr",
+    "_linalg_solve": "linalg.solve",
+    "_linalg_solve_triangular": "linalg.solve_triangular",
+    "_linalg_svd": "linalg.svd",
     "max_along": "max/reduction_with_dim",
+    "max_pool": "nn.functional.max_pool2d",
     "polygamma": "polygamma/polygamma_n_1",
     "min_along": "min/reduction_with_dim",
     "scatter_reduce": "scatter_reduce/amax",

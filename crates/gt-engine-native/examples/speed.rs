@@ -112,13 +112,23 @@ fn main() {
     run("log 200k", &ops::unary::LOG, std::slice::from_ref(&positive), &[]);
     run("sin 200k", &ops::unary::SIN, std::slice::from_ref(&flat), &[]);
     run("erf 200k", &ops::unary::ERF, std::slice::from_ref(&flat), &[]);
-    run("gelu 200k", &ops::nn::GELU, std::slice::from_ref(&flat), &[Attribute::Bool(false)]);
+    run("gelu 200k", &ops::nn::GELU, std::slice::from_ref(&flat), &[Attribute::Int(0)]);
     run("sqrt 200k", &ops::unary::SQRT, std::slice::from_ref(&positive), &[]);
     run("add 1M", &ops::binary::ADD, &[million.clone(), million.clone()], &[]);
     run("sum 1M", &ops::reduce::SUM, std::slice::from_ref(&million), &reduce(&[]));
     run("cast f64 1M", &ops::unary::CAST, &[million], &[Attribute::DType(DType::F64)]);
     run("log_softmax 64x10", &ops::nn::LOG_SOFTMAX, &[logits], &[Attribute::Int(1)]);
     run("softmax 1000x784", &ops::nn::SOFTMAX, std::slice::from_ref(&tall), &[Attribute::Int(1)]);
+    let key = [1, 2].map(|n| Operand::Scalar(Scalar::Int(n)));
+    let size = [Attribute::dims(&[1_000_000]), Attribute::DType(DType::F32), Attribute::dims(&[])];
+    run("rand 1M", &ops::random::RAND, &key, &size);
+    run("randn 1M", &ops::random::RANDN, &key, &size);
+    let range = [1, 2, 0, 1000].map(|n| Operand::Scalar(Scalar::Int(n)));
+    let whole = [Attribute::dims(&[1_000_000]), Attribute::DType(DType::I64), Attribute::dims(&[])];
+    run("randint 1M", &ops::random::RANDINT, &range, &whole);
+    let double =
+        [Attribute::dims(&[1_000_000]), Attribute::DType(DType::F64), Attribute::dims(&[])];
+    run("randn f64 1M", &ops::random::RANDN, &key, &double);
     let tall_t = turned(&tall, &mut engine);
     bench(
         &mut engine,

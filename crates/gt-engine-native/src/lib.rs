@@ -7,8 +7,8 @@
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
 //! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
-//! - [`reduce`] over [`fold`], [`matmul`], [`softmax`], [`shape`] over [`copy`], [`index`],
-//!   [`create`], [`fourier`]: the other families.
+//! - [`reduce`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`softmax`], [`shape`] over [`copy`], [`index`],
+//!   [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
@@ -24,8 +24,6 @@ mod binary;
 mod buffer;
 mod cast;
 mod complex;
-// Tested, and not yet behind an operation: products of `gt.nn.functional` are composites so far.
-#[cfg(test)]
 mod convolution;
 mod copy;
 mod create;
@@ -37,15 +35,18 @@ mod fourier;
 mod halves;
 mod index;
 mod kernel;
+mod linalg;
 mod lines;
+mod masked;
 mod math;
 mod matmul;
 mod parts;
-#[cfg(test)]
 mod pooling;
 pub mod processor;
 mod program;
+mod random;
 mod reduce;
+mod samplers;
 mod scatter;
 mod shape;
 pub mod simd;

@@ -1,11 +1,21 @@
-//! Pooling: the largest element or the mean of each window, a line of outputs at a time.
+//! Pooling: the largest element of each window, a line of outputs at a time.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use crate::convolution::{Real, copy_every, pairs, within};
+use gt_ir::instruction::Operands;
+use gt_ir::operation::ints;
+use gt_ir::{Attributes, Meta};
+use gt_worker::EngineError;
+
+use crate::cast;
+use crate::convolution::{copy_every, pairs, within};
+use crate::element::{Number, compute_dtype, with_number};
 use crate::simd::vectorized;
+use crate::table::tensor;
+use crate::tensor::Tensor;
 use crate::threads::{Shared, Threads};
+use crate::uninit::Uninit;
 
 /// Elements of windows that one thread looks at at a time.
 const PIECE: usize = 1 << 16;
@@ -22,6 +32,19 @@ pub struct PoolWindow {
     /// How far the first window begins before the inputs, and the last one may end after them.
     pub padding: usize,
     pub dilation: usize,
+}
+
+impl PoolWindow {
+    /// The window of these numbers, none of which is below 0.
+    fn new(numbers: [i64; 4]) -> Option<PoolWindow> {
+        let number = |at: usize| usize::try_from(numbers[at]).ok();
+        Some(PoolWindow {
+            kernel: number(0)?,
+            stride: number(1)?,
+            padding: number(2)?,
+            dilation: number(3)?,
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +75,6 @@ impl Axis {
     /// Where a window begins.
     fn start(&self, output: usize) -> isize {
         (output * self.window.stride) as isize - self.window.padding as isize
-    }
-
-    /// How many elements a window counts that ends with the padding.
-    fn padded(&self, output: usize) -> usize {
-        let end = (self.input + self.window.padding) as isize;
-        (end - self.start(output)).clamp(0, self.window.kernel as isize) as usize
     }
 }
 
@@ -121,7 +138,7 @@ impl Pooling {
     /// Calls `body` for each element of the windows of a line of outputs that is among the inputs:
     /// with its number, the outputs for which it is, and their inputs.
     #[inline(always)]
-    fn for_each_tap<T: Real>(
+    fn for_each_tap<T: Number>(
         &self,
         plane: &[T],
         [z, y]: [usize; 2],
@@ -152,13 +169,43 @@ impl Pooling {
     }
 }
 
+/// The operation: values and indices. The 16-bit floats are compared as float32.
+pub fn max_pool(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+) -> Result<Vec<Tensor>, EngineError> {
+    let [output, indices] = *outputs else {
+        return Err(EngineError::Other("max_pool has two results".to_string()));
+    };
+    let dtype = compute_dtype(output.dtype);
+    let x = cast::to(threads, tensor(&mut operands, 0)?, dtype)?.contiguous_with(threads)?;
+    let lists = [0, 1, 2, 3].map(|list| ints(attributes, list));
+    let lead = output.shape.rank() - lists[0].len();
+    let windows: Option<Vec<PoolWindow>> =
+        (0..lists[0].len()).map(|axis| PoolWindow::new(lists.map(|list| list[axis]))).collect();
+    let pooling = windows
+        .and_then(|windows| Pooling::new(&x.shape()[lead..], &output.shape[lead..], &windows))
+        .ok_or_else(|| EngineError::Other("max_pool: lengths that do not fit".to_string()))?;
+    let mut values = Uninit::new(Meta::new(dtype, output.shape))?;
+    let mut indices = Uninit::new(indices)?;
+    with_number!(dtype, T => {
+        let (values, indices) = (values.slots::<T>(), indices.slots::<i64>());
+        largest(threads, &pooling, x.as_slice(), values, indices);
+    });
+    // SAFETY: `largest` has written every element of both.
+    let (values, indices) = unsafe { (values.finish(), indices.finish()) };
+    Ok(vec![cast::to(threads, values, output.dtype)?, indices])
+}
+
 /// The largest element of each window of the planes in `input`, which follow one another, and its
 /// index within the plane. The first of equal ones counts, NaN more than any number and the last
-/// NaN of all, as in PyTorch. A window without inputs gives negative infinity and index 0.
+/// NaN of all, as in PyTorch. A window without inputs gives the lowest number and index 0.
 ///
 /// # Panics
 /// `input`, `values` and `indices` are not as many planes of the pooling's lengths.
-pub fn max_pool<T: Real>(
+fn largest<T: Number>(
     threads: &mut Threads,
     pooling: &Pooling,
     input: &[T],
@@ -221,63 +268,6 @@ pub fn max_pool<T: Real>(
                     let moved = moved.get(*tap as usize);
                     let start = (start + pooling.axes[2].start(x)) as i64;
                     to.write(moved.map_or(0, |moved| start + moved));
-                }
-            }
-        },
-    );
-}
-
-/// The mean of each window of the planes in `input`, which follow one another: its sum over
-/// `divisor`, or over the number of its elements; those of the padding count where `counts_padding`.
-///
-/// # Panics
-/// `input` and `values` are not as many planes of the pooling's lengths.
-pub fn avg_pool<T: Real>(
-    threads: &mut Threads,
-    pooling: &Pooling,
-    input: &[T],
-    counts_padding: bool,
-    divisor: Option<f64>,
-    values: &mut [MaybeUninit<T>],
-) {
-    let planes = planes(pooling, input, values);
-    let counts = |axis: usize| -> Vec<usize> {
-        let axis = pooling.axes[axis];
-        let count = |at| if counts_padding { axis.padded(at) } else { axis.taps(at).len() };
-        (0..axis.output).map(count).collect()
-    };
-    let [counts_z, counts_y, counts_x] = [0, 1, 2].map(counts);
-    let length = pooling.axes[2].output;
-    let values = Shared::new(values.as_mut_ptr());
-    pooling.for_each_plane(
-        threads,
-        planes,
-        #[inline(always)]
-        |plane| {
-            let mut sums = vec![T::ZERO; length];
-            let mut inputs = vec![MaybeUninit::uninit(); length];
-            let from = &input[plane * pooling.input()..][..pooling.input()];
-            let [depth, lines, _] = pooling.axes.map(|axis| axis.output);
-            for (line, (z, y)) in pairs(depth, lines).enumerate() {
-                sums.fill(T::ZERO);
-                pooling.for_each_tap(
-                    from,
-                    [z, y],
-                    &mut inputs,
-                    #[inline(always)]
-                    |_, outputs, inputs| {
-                        for (sum, x) in sums[outputs].iter_mut().zip(inputs) {
-                            *sum = *sum + *x;
-                        }
-                    },
-                );
-                let count = counts_z[z] * counts_y[y];
-                let at = (plane * depth * lines + line) * length;
-                // SAFETY: a line of the outputs of a plane, at which nobody else is.
-                let values =
-                    unsafe { std::slice::from_raw_parts_mut(values.get().add(at), length) };
-                for ((to, sum), counts) in values.iter_mut().zip(&sums).zip(&counts_x) {
-                    to.write(*sum / T::from_f64(divisor.unwrap_or((count * counts) as f64)));
                 }
             }
         },

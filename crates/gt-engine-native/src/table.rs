@@ -2,10 +2,12 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, complex as co, create as c, fourier as fo, index as i,
-    matmul as m, nn, reduce as r,
+    bessel as be, binary as b, compare, complex as co, convolution as cv, counted, create as c,
+    fourier as fo, index as i, matmul as m, nn, pooling as po, random as ra, reduce as r,
 };
-use gt_ir::ops::{cumulative as cu, order as o, parts as p, scatter as sc, special as sp};
+use gt_ir::ops::{
+    cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
+};
 use gt_ir::ops::{shape as s, slice, ternary as t, trigonometry as trig, unary as u};
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::EngineError;
@@ -14,10 +16,10 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    binary, cast, complex, create, fourier, index, lines, matmul, parts, reduce, scatter, shape,
-    softmax,
+    binary, cast, complex, convolution, create, fourier, index, linalg::operations as linalg,
+    lines, masked, matmul, parts, pooling, random, reduce, samplers, scatter, shape, softmax,
+    ternary, unary, wide,
 };
-use crate::{ternary, unary, wide};
 
 /// How an operation is computed.
 pub enum Lowering {
@@ -50,9 +52,12 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&c::ARANGE, By(create::arange)),
     (&c::LINSPACE, By(create::linspace)),
     (&c::EYE, By(create::eye)),
-    (&c::RAND, By(create::rand)),
-    (&c::RANDN, By(create::randn)),
-    (&c::RANDINT, By(create::randint)),
+    // random
+    (&ra::RAND, By(random::rand)),
+    (&ra::RANDN, By(random::randn)),
+    (&ra::RANDINT, By(random::randint)),
+    (&ra::POISSON, By(samplers::poisson)),
+    (&ra::BINOMIAL, By(samplers::binomial)),
     // unary
     (&u::CAST, By(cast::cast)),
     (&u::NEG, Same(unary::with_complex::<unary::Neg>(unary::numbers::<unary::Neg>()))),
@@ -229,6 +234,22 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&cu::LOGCUMSUMEXP, By(lines::logcumsumexp)),
     // matmul
     (&m::MATMUL, By(matmul::matmul)),
+    // linalg
+    (&la::CHOLESKY, Several(linalg::cholesky)),
+    (&la::LU, Several(linalg::lu)),
+    (&la::QR, Several(linalg::qr)),
+    (&la::GEQRF, Several(linalg::geqrf)),
+    (&la::SVD, Several(linalg::svd)),
+    (&la::EIGH, Several(linalg::eigh)),
+    (&la::EIG, Several(linalg::eig)),
+    (&la::SOLVE, Several(linalg::solve)),
+    (&la::LDL_FACTOR, Several(linalg::ldl_factor)),
+    (&la::LU_ORDER, By(linalg::lu_order)),
+    (&la::SOLVE_TRIANGULAR, By(linalg::solve_triangular)),
+    (&la::LDL_SOLVE, By(linalg::ldl_solve)),
+    // convolution
+    (&cv::CONV_GENERAL, By(convolution::operation)),
+    (&po::MAX_POOL, Several(pooling::max_pool)),
     // shape
     (&s::RESHAPE, By(shape::reshape)),
     (&s::PERMUTE, By(shape::permute)),
@@ -246,6 +267,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&i::INDEX_ADD, By(index::index_add)),
     (&i::INDEX_COPY, By(index::index_copy)),
     (&i::WRAP_INDEX, By(index::wrap_index)),
+    // counted
+    (&counted::NONZERO, By(masked::nonzero)),
+    (&counted::MASKED_ROWS, By(masked::masked_rows)),
+    (&counted::MASKED_ROWS_SCATTER, By(masked::masked_rows_scatter)),
     // nn
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),

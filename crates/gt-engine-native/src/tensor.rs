@@ -237,6 +237,25 @@ impl Tensor {
         }
     }
 
+    /// All that lies from the first to the last element of a tensor whose strides are not negative.
+    ///
+    /// # Panics
+    /// A stride is negative.
+    pub(crate) fn span<T: Element>(&self) -> &[T] {
+        let () = T::FITS;
+        let strides = self.strides();
+        let axes = self.shape.dims().iter().zip(&strides);
+        assert!(T::DTYPE == self.dtype && axes.clone().all(|(_, stride)| *stride >= 0));
+        if self.numel() == 0 {
+            return &[];
+        }
+        let last: usize = axes.map(|(length, stride)| (length - 1) * *stride as usize).sum();
+        // SAFETY: the first and the last element lie within the buffer, all of which is written and
+        // holds elements of this dtype. They do not change while `self` is borrowed, as that takes
+        // the only reference.
+        unsafe { std::slice::from_raw_parts(self.read().cast(), last + 1) }
+    }
+
     /// The elements of a contiguous tensor that nobody else refers to.
     ///
     /// # Panics

@@ -71,6 +71,11 @@ impl Uninit {
         unsafe { std::slice::from_raw_parts_mut(self.write().cast(), numel) }
     }
 
+    /// The elements, which become zeros.
+    pub fn zeroed<T: Element>(&mut self) -> &mut [T] {
+        zeroed(self.slots())
+    }
+
     /// A part of the memory as a tensor of its own, to be written.
     ///
     /// # Panics
@@ -205,4 +210,11 @@ mod tests {
     fn a_view_does_not_repeat_what_is_longer_than_one() {
         numbers(&[3, 4]).expand(&meta(&[6, 4]).shape);
     }
+}
+
+/// Slots filled with zeros.
+pub fn zeroed<T: Element>(slots: &mut [MaybeUninit<T>]) -> &mut [T] {
+    slots.fill(MaybeUninit::new(T::zeroed()));
+    // SAFETY: filled a line ago.
+    unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
 }

@@ -51,6 +51,14 @@ pub enum Error {
     #[error("index: {given} indices are too many for a tensor of {} axes, shape {shape}", .shape.rank())]
     TooManyIndices { given: usize, shape: Shape },
 
+    #[error(
+        "index: a mask of shape {mask} does not fit the indexed tensor of shape {shape} at axis {axis}"
+    )]
+    MaskShape { mask: Shape, shape: Shape, axis: usize },
+
+    #[error("index: index tensors of shapes {} do not broadcast", list(.shapes))]
+    IndexShapes { shapes: Vec<Shape> },
+
     #[error("index: `...` may stand only once")]
     RepeatedEllipsis,
 
@@ -89,4 +97,8 @@ pub enum Error {
 
     #[error("a tensor of shape {dims:?} is too large to address")]
     TooLarge { dims: Vec<usize> },
+}
+
+fn list(shapes: &[Shape]) -> String {
+    shapes.iter().map(Shape::to_string).collect::<Vec<_>>().join(", ")
 }

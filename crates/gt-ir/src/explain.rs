@@ -16,9 +16,11 @@ pub struct PlannedStep {
     pub output: PlacedTensor,
     /// The data movement that it needed.
     pub moves: Vec<PlannedMove>,
+    /// Whether its shape depends on data, so that a count was awaited before it.
+    pub counted: bool,
 }
 
-record!(struct PlannedStep { operation, line, operands, output, moves });
+record!(struct PlannedStep { operation, line, operands, output, moves, counted });
 
 /// A tensor's placement on workers.
 #[derive(Clone, PartialEq, Debug)]

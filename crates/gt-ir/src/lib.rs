@@ -8,6 +8,7 @@
 //! - [`template`]: repeated sequences, defined once and then invoked.
 //! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change moves.
 //! - [`exchange`]: data movement between workers; [`fabric`]: between their engines.
+//! - [`philox`]: random words; [`draws`]: the random numbers made of them.
 //! - [`explain`]: the planner's decisions, for users.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
 //! - [`message`]: the messages between clients, the dispatcher, workers and watchers.
@@ -20,6 +21,7 @@
 pub mod call;
 pub mod command;
 pub mod data;
+pub mod draws;
 pub mod dtype;
 pub mod error;
 pub mod event;

@@ -245,6 +245,13 @@ pub struct Failure {
     pub line: SourceId,
 }
 
+impl Failure {
+    /// Whether an index was out of range, which every engine says in the same words.
+    pub fn is_bad_index(&self) -> bool {
+        self.reason.contains("is out of range for an axis of length")
+    }
+}
+
 record!(struct Failure { operation, reason, worker, line });
 
 /// A worker's statistics since it started.

@@ -2,26 +2,38 @@
 //! Easy as 1, 2, 3" (SC'11). An element's value depends on (seed, instruction, element index)
 //! alone, so the same program gives the same numbers on any number of workers.
 
+use crate::draws;
+
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Four random words for a counter and a key.
-pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
-        let product0 = u64::from(MULTIPLIERS[0]) * u64::from(counter[0]);
-        let product1 = u64::from(MULTIPLIERS[1]) * u64::from(counter[2]);
-        counter = [
-            (product1 >> 32) as u32 ^ counter[1] ^ key[0],
-            product1 as u32,
-            (product0 >> 32) as u32 ^ counter[3] ^ key[1],
-            product0 as u32,
-        ];
-        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
-    }
-    counter
+#[inline(always)]
+pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    // Without a loop, so that loops over counters become vectors.
+    let counter = round(0, counter, key);
+    let counter = round(1, counter, key);
+    let counter = round(2, counter, key);
+    let counter = round(3, counter, key);
+    let counter = round(4, counter, key);
+    let counter = round(5, counter, key);
+    let counter = round(6, counter, key);
+    let counter = round(7, counter, key);
+    let counter = round(8, counter, key);
+    round(9, counter, key)
 }
 
-/// The random numbers of one instruction.
+#[inline(always)]
+fn round(number: u32, [a, b, c, d]: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    let first = u64::from(MULTIPLIERS[0]) * u64::from(a);
+    let second = u64::from(MULTIPLIERS[1]) * u64::from(c);
+    let key0 = key[0].wrapping_add(WEYL[0].wrapping_mul(number));
+    let key1 = key[1].wrapping_add(WEYL[1].wrapping_mul(number));
+    [(second >> 32) as u32 ^ b ^ key0, second as u32, (first >> 32) as u32 ^ d ^ key1, first as u32]
+}
+
+/// The random numbers of one instruction. Element `i` of a tensor takes its share of the words of
+/// counter `i / n`, where `n` is how many elements four words are enough for ([`crate::draws`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     seed: u64,
@@ -33,46 +45,52 @@ impl Stream {
         Stream { seed, instruction }
     }
 
-    /// Four words for element `index`.
-    fn words(&self, index: u64) -> [u32; 4] {
+    /// Four words for a counter.
+    #[inline(always)]
+    pub fn words(&self, counter: u64) -> [u32; 4] {
         let split = |value: u64| [value as u32, (value >> 32) as u32];
-        let ([i0, i1], [n0, n1]) = (split(index), split(self.instruction));
+        let ([i0, i1], [n0, n1]) = (split(counter), split(self.instruction));
         philox([i0, i1, n0, n1], split(self.seed))
     }
 
-    /// Uniform on `[0, 1)` with 53 random bits.
-    pub fn uniform_f64(&self, index: u64) -> f64 {
-        let words = self.words(index);
-        let bits = u64::from(words[0]) << 21 ^ u64::from(words[1]) >> 11;
-        bits as f64 * (1.0 / (1u64 << 53) as f64)
+    /// Four words for an attempt at an element, of samplers that reject. Elements are fewer than
+    /// 2^48, so that the upper 16 bits of their counter can tell attempts apart.
+    #[inline]
+    pub fn attempt(&self, element: u64, attempt: u16) -> [u32; 4] {
+        self.words(element | u64::from(attempt) << 48)
+    }
+
+    /// What `draw` makes of the words for element `index`.
+    #[inline]
+    fn element<T: Copy, const N: usize>(&self, index: u64, draw: fn([u32; 4]) -> [T; N]) -> T {
+        draw(self.words(index / N as u64))[(index % N as u64) as usize]
     }
 
     /// Uniform on `[0, 1)` with 24 random bits, exact in float32.
     pub fn uniform_f32(&self, index: u64) -> f32 {
-        (self.words(index)[0] >> 8) as f32 * (1.0 / (1u32 << 24) as f32)
+        self.element(index, draws::uniforms_f32)
     }
 
-    /// Standard normal by the Box-Muller transform, computed in float64 with portable functions.
-    pub fn normal(&self, index: u64) -> f64 {
-        // A pair of elements shares one transform's two results.
-        let words = self.words(index >> 1);
-        let unit = |high: u32, low: u32| {
-            let bits = u64::from(high) << 21 ^ u64::from(low) >> 11;
-            (bits as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
-        };
-        let radius = (-2.0 * libm::log(unit(words[0], words[1]))).sqrt();
-        let angle = std::f64::consts::TAU * unit(words[2], words[3]);
-        radius * if index & 1 == 0 { libm::cos(angle) } else { libm::sin(angle) }
+    /// Uniform on `[0, 1)` with 53 random bits.
+    pub fn uniform_f64(&self, index: u64) -> f64 {
+        self.element(index, draws::uniforms_f64)
+    }
+
+    /// Standard normal, computed in float32.
+    pub fn normal_f32(&self, index: u64) -> f32 {
+        self.element(index, draws::normals_f32)
+    }
+
+    /// Standard normal, computed in float64.
+    pub fn normal_f64(&self, index: u64) -> f64 {
+        self.element(index, draws::normals_f64)
     }
 
     /// Uniform on `low..high`; `high` must be above `low`.
     pub fn integer(&self, index: u64, low: i64, high: i64) -> i64 {
-        let words = self.words(index);
-        let word = u64::from(words[0]) << 32 | u64::from(words[1]);
         let span = high.wrapping_sub(low) as u64;
-        // Multiply-shift: for any span below 2^40 the bias is under 2^-24.
-        let offset = (u128::from(word) * u128::from(span)) >> 64;
-        low.wrapping_add(offset as i64)
+        let words = self.words(index / 2);
+        low.wrapping_add(draws::below(words, span)[(index % 2) as usize] as i64)
     }
 }
 
@@ -97,15 +115,32 @@ mod tests {
         );
     }
 
+    fn check_moments(normal: impl Fn(u64) -> f64) {
+        let n = 100_000;
+        let moment = |power| (0..n).map(|i| normal(i).powi(power)).sum::<f64>() / n as f64;
+        let moments = [1, 2, 3, 4].map(moment);
+        let expected = [(0.0, 0.013), (1.0, 0.018), (0.0, 0.05), (3.0, 0.13)];
+        for (moment, (right, error)) in moments.iter().zip(expected) {
+            assert!((moment - right).abs() < error, "{moments:?}");
+        }
+    }
+
     #[test]
     fn moments_are_right() {
         let stream = Stream::new(7, 3);
+        check_moments(|i| f64::from(stream.normal_f32(i)));
+        check_moments(|i| stream.normal_f64(i));
         let n = 100_000;
-        let mean = (0..n).map(|i| stream.normal(i)).sum::<f64>() / n as f64;
-        let square = (0..n).map(|i| stream.normal(i).powi(2)).sum::<f64>() / n as f64;
         let uniform = (0..n).map(|i| stream.uniform_f64(i)).sum::<f64>() / n as f64;
-        assert!(mean.abs() < 0.01 && (square - 1.0).abs() < 0.02, "{mean} {square}");
         assert!((uniform - 0.5).abs() < 0.005, "{uniform}");
+    }
+
+    #[test]
+    fn attempts_differ() {
+        let stream = Stream::new(7, 3);
+        assert_eq!(stream.attempt(5, 0), stream.words(5));
+        assert_ne!(stream.attempt(5, 1), stream.attempt(5, 2));
+        assert_ne!(stream.attempt(5, 1), stream.attempt(6, 1));
     }
 
     #[test]

@@ -137,6 +137,7 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
             moves.append(dict)?;
         }
         dict.set_item("moves", moves)?;
+        dict.set_item("counted", step.counted)?;
         steps.append(dict)?;
     }
     let all = PyDict::new(py);

@@ -7,6 +7,8 @@ use pyo3::exceptions::{
     PyConnectionError, PyIndexError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 
 create_exception!(gt, WorkerError, PyRuntimeError, "An operation failed on a worker.");
 
@@ -20,6 +22,8 @@ pub fn to_python(error: ClientError) -> PyErr {
             Error::BadAxis { .. }
             | Error::BadIndex { .. }
             | Error::TooManyIndices { .. }
+            | Error::MaskShape { .. }
+            | Error::IndexShapes { .. }
             | Error::RepeatedEllipsis,
         ) => PyIndexError::new_err(text),
         ClientError::Invalid(Error::UnknownDType { .. } | Error::DTypeMismatch { .. }) => {
@@ -27,6 +31,12 @@ pub fn to_python(error: ClientError) -> PyErr {
         }
         ClientError::Invalid(_) => PyValueError::new_err(text),
         ClientError::Usage(_) | ClientError::WindowFull => PyRuntimeError::new_err(text),
+        ClientError::Failed { failure, .. } if failure.is_bad_index() => {
+            Python::attach(|py| match bad_index(py) {
+                Ok(kind) => PyErr::from_type(kind.clone(), text),
+                Err(error) => error,
+            })
+        }
         ClientError::Failed { .. } => WorkerError::new_err(text),
         ClientError::Connection(_) => PyConnectionError::new_err(text),
         ClientError::Callback(CallbackError(error)) => match error.downcast_ref::<PyErr>() {
@@ -35,6 +45,21 @@ pub fn to_python(error: ClientError) -> PyErr {
         },
         ClientError::Interrupted => PyKeyboardInterrupt::new_err(text),
     }
+}
+
+/// The exception for an index that a worker has found to be out of range: a WorkerError that is an
+/// IndexError, too.
+fn bad_index(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let made = KIND.get_or_try_init(py, || {
+        let bases = (py.get_type::<WorkerError>(), py.get_type::<PyIndexError>());
+        let members = PyDict::new(py);
+        members.set_item("__module__", "gt")?;
+        members.set_item("__doc__", "An index was out of range, as a worker has found.")?;
+        let kind = py.get_type::<PyType>().call1(("WorkerIndexError", bases, members))?;
+        Ok::<_, PyErr>(kind.cast_into::<PyType>()?.unbind())
+    });
+    made.map(|kind| kind.bind(py))
 }
 
 /// What a user's own function raised, to pass through the client.

@@ -10,7 +10,15 @@ from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
 from gt.autograd.function import Function
 
-__all__ = ["Function", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
 
 
 class set_grad_enabled:

@@ -47,6 +47,8 @@ ITEM_BYTES = {
     "bfloat16": 2,
     "float32": 4,
     "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
 }
 
 
@@ -126,6 +128,9 @@ class Engine:
     #: How much work it does in a second, as an estimate: the bytes that elementwise operations read
     #: and write. Long sequences are cut into parts of a hundredth of it.
     rate = 10_000_000_000
+    #: Whether it makes random numbers where its tensors are, by `draw`. Those of other engines are
+    #: made by the native one, and come in by `create`.
+    draws = False
     #: What computes an operation, by its name.
     lowerings: Mapping[str, Function] = {}
 
@@ -135,8 +140,8 @@ class Engine:
     def lowers(self, operation: str) -> bool:
         """Say whether steps may have this operation.
 
-        A composite that does not is expanded by the worker, which also makes random numbers.
-        Primitives that an engine has no lowering for go by `natively`.
+        A composite that does not is expanded by the worker. Random numbers come by `draw` or
+        `create`. Primitives that an engine has no lowering for go by `natively`.
         """
         return operation in self.lowerings
 
@@ -162,6 +167,17 @@ class Engine:
     def read(self, tensor: Tensor) -> Any:
         """Give a tensor's values as `create` takes them: flat bytes in an object with the buffer
         protocol. Waits until they are there.
+        """
+        raise NotImplementedError
+
+    def draw(
+        self, operation: str, numbers: tuple[int, ...], output: Meta, part: tuple[int, ...]
+    ) -> Tensor:
+        """Give the random numbers of `rand`, `randn` or `randint`: the same bits as other engines.
+
+        `numbers` are seed, instruction and, of `randint`, the limits. `part` says for each axis
+        where in the whole tensor this part starts, then how long the whole is; nothing for the
+        whole.
         """
         raise NotImplementedError
 

@@ -157,6 +157,16 @@ def index_copy(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> j
     return jnp.where(replaced, chosen, x)
 
 
+def masked_rows(x: jax.Array, mask: jax.Array, count: int) -> jax.Array:
+    """Take the rows where a mask is True."""
+    return x[jnp.nonzero(mask, size=count)]
+
+
+def masked_rows_scatter(x: jax.Array, mask: jax.Array, source: jax.Array) -> jax.Array:
+    """Replace the rows where a mask is True."""
+    return x.at[jnp.nonzero(mask, size=source.shape[0])].set(source)
+
+
 def along(function: Function) -> Function:
     """Let a function of an axis take a scalar, too."""
 
@@ -164,6 +174,29 @@ def along(function: Function) -> Function:
         return function(x, axis=dim) if x.ndim else function(x[None], axis=0)[0]
 
     return compute
+
+
+def conv_general(
+    x: jax.Array,
+    weight: jax.Array,
+    stride: Any,
+    padding_low: Any,
+    padding_high: Any,
+    dilation: Any,
+    base_dilation: Any,
+    groups: int,
+) -> jax.Array:
+    """Convolve; the operation is modelled on XLA's."""
+    return lax.conv_general_dilated(
+        x,
+        weight,
+        stride,
+        list(zip(padding_low, padding_high, strict=True)),
+        lhs_dilation=base_dilation,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+        precision=lax.Precision.HIGHEST,
+    )
 
 
 class JAXEngine(Engine):
@@ -174,12 +207,16 @@ class JAXEngine(Engine):
     lowerings = {
         **arrays.lowerings(jnp, require, whole_power),
         "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
+        "conv_general": conv_general,
         "erf": lax.erf,
         "slice": cut,
         "slice_assign": slice_assign,
         "scatter_add": scatter_add,
         "index_add": index_add,
         "index_copy": index_copy,
+        "nonzero": lambda x, count: jnp.argwhere(x, size=count),
+        "masked_rows": masked_rows,
+        "masked_rows_scatter": masked_rows_scatter,
         "softmax": along(jax.nn.softmax),
         "log_softmax": along(jax.nn.log_softmax),
         "gelu": lambda x, approximate: jax.nn.gelu(x, approximate=approximate == "tanh"),

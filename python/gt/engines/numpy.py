@@ -92,6 +92,13 @@ def index_copy(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -
     return out
 
 
+def masked_rows_scatter(x: np.ndarray, mask: np.ndarray, source: np.ndarray) -> np.ndarray:
+    """Replace the rows of a copy where a mask is True."""
+    out = x.copy()
+    out[mask] = source
+    return out
+
+
 class NumPyEngine(Engine):
     """Keeps tensors as NumPy's arrays."""
 
@@ -103,6 +110,9 @@ class NumPyEngine(Engine):
         "scatter_add": scatter_add,
         "index_add": index_add,
         "index_copy": index_copy,
+        "nonzero": lambda x, count: np.argwhere(x),
+        "masked_rows": lambda x, mask, count: x[mask],
+        "masked_rows_scatter": masked_rows_scatter,
     }
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -25,8 +25,10 @@ QUESTIONS = frozenset(
 #: These give values as they were, in the dtype of the result.
 _MOVES = frozenset(
     """full reshape permute expand place flip cat tril triu
-    gather index_select index_copy sort topk max_along min_along cummax cummin""".split()
+    gather index_select index_copy sort topk max_pool max_along min_along cummax cummin""".split()
 )
+#: These take operands in the dtypes that they have, as all factorizations and transforms do.
+_AS_THEY_ARE = ("cast", "further", "view_as_real", "view_as_complex")
 #: Here the second operand is an index.
 _INDEXED = frozenset(
     "gather scatter_add index_select index_add index_copy scatter scatter_reduce".split()
@@ -87,14 +89,16 @@ def promote(operands: tuple[Operand, ...]) -> str:
 def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...]:
     """Give for each operand the dtype it is converted to first; None leaves it as it is."""
     name, output = step.operation, step.output.dtype
-    if name in ("cast", "further", "view_as_real", "view_as_complex"):
-        return (None,)
+    if name in _AS_THEY_ARE or name.startswith(("_linalg", "_fft")):
+        return (None,) * len(operands)
     if name in QUESTIONS:
         return (compute_dtype(promote(operands)),) * len(operands)
     if name == "where":
         return ("bool", output, output)
-    if name in ("any", "all"):
+    if name in ("any", "all", "nonzero"):
         return ("bool",)
+    if name in ("masked_rows", "masked_rows_scatter"):
+        return (output, "bool", output)[: len(operands)]
     if name in ("argmax", "argmin", "abs"):
         return (compute_dtype(promote(operands)),)
     if name == "arange":

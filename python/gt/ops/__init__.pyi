@@ -70,6 +70,7 @@ __all__ = [
     "bartlett_window",
     "bernoulli",
     "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -298,6 +299,7 @@ __all__ = [
     "permute_copy",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson",
     "polygamma",
     "positive",
     "pow",
@@ -334,7 +336,6 @@ __all__ = [
     "scatter_add",
     "scatter_reduce",
     "searchsorted",
-    "seed",
     "select",
     "select_copy",
     "select_scatter",
@@ -693,7 +694,7 @@ def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _b
     tensor([1, 2, 0], dtype=int64)
     """
 def argwhere(input: Tensor) -> Tensor:
-    """Give the places where the values are not zero, a row for each. Waits for the values.
+    """Give the places where the values are not zero, a row for each. Waits for how many.
 
     >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
     tensor([[1],
@@ -828,6 +829,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) 
 
     >>> gt.bincount(gt.tensor([1, 1, 3], dtype=gt.int64))
     tensor([0, 2, 0, 1], dtype=int64)
+    """
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+    """Draw how many of `count` trials succeed, each with probability `prob`.
+
+    >>> gt.binomial(gt.tensor([3.0, 5.0]), gt.tensor([0.0, 1.0]))
+    tensor([0., 5.], dtype=float32)
     """
 def bitwise_and(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a & b.
@@ -2047,7 +2054,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     tensor([1., 0., 2.], dtype=float32)
     """
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """Take the values where a mask is True; both broadcast. Waits for the mask.
+    """Take the values where a mask is True; both broadcast. Waits for how many there are.
 
     >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
     tensor([2.], dtype=float32)
@@ -2365,7 +2372,7 @@ def nextafter(input: _TensorLike, other: _TensorLike) -> Tensor:
         other: a tensor or a number
     """
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
-    """Give the places where the values are not zero, a row for each. Waits for the values.
+    """Give the places where the values are not zero, a row for each. Waits for how many.
 
     Args:
         input: the tensor.
@@ -2464,6 +2471,14 @@ def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
 
     >>> gt.nn.functional.pixel_unshuffle(gt.arange(4).reshape(1, 2, 2), 2).shape
     (4, 1, 1)
+    """
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """Draw numbers of Poisson distributions, whose means the input says.
+
+    Of a negative mean, which is none, it gives NaN.
+
+    >>> gt.poisson(gt.zeros(2))
+    tensor([0., 0.], dtype=float32)
     """
 def polygamma(n: _int, input: Tensor) -> Tensor:
     """Give the n-th derivative of digamma; n is 0 or more.
@@ -2746,11 +2761,6 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | _Number, *, out_int32:
 
     >>> gt.searchsorted(gt.tensor([1.0, 2.0, 3.0]), gt.tensor([2.0, 2.5]))
     tensor([1, 2], dtype=int64)
-    """
-def seed() -> _int:
-    """Start the random numbers of this thread's session from a seed that nobody knows; give it.
-
-    >>> first = gt.seed()
     """
 def select(input: Tensor, dim: _int, index: _int | Tensor) -> Tensor:
     """Give a view of one slice along an axis, which the result does not have.
@@ -3119,7 +3129,7 @@ def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
 def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor:
     """Give a copy of what `unfold` views; parameters as for it."""
 def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-    """Give each value that there is once, in order. Waits for where they are.
+    """Give each value that there is once, in order. Waits for how many.
 
     Args:
         input: the tensor.
@@ -3133,7 +3143,7 @@ def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, r
     tensor([1., 3.], dtype=float32)
     """
 def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-    """Leave out values that are equal to the one before. Waits for where they are.
+    """Leave out values that are equal to the one before. Waits for how many are left.
 
     Args:
         input: the tensor.

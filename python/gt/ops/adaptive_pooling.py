@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gt
-from gt._gt import Tensor, arange_beside
+from gt._gt import Tensor, arange_beside, primitives
 from gt.ops.annotations import Size
 from gt.ops.maxima import largest, with_indices
 from gt.ops.registry import function
@@ -47,11 +48,15 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Size | None) -> Tensor:
 
 
 def _average(name: str, axes: int, input: Tensor, output_size: Any) -> Tensor:
-    """Average windows along one axis after the other."""
+    """Average windows at once where all are as long, else along one axis after the other."""
     if not input.dtype.is_floating_point:
         raise TypeError(f"{name}: input must hold floats, this is {input.dtype.name}")
-    result = wide(input)
-    for axis, number in zip(range(-axes, 0), _sizes(name, axes, input, output_size), strict=True):
+    sizes, result = _sizes(name, axes, input, output_size), wide(input)
+    if kernel := _even(input.shape[-axes:], sizes):
+        split = [length for pair in zip(sizes, kernel, strict=True) for length in pair]
+        windows = result.reshape(*input.shape[:-axes], *split)
+        return windows.mean(tuple(range(1 - 2 * axes, 0, 2)))._cast(input.dtype)
+    for axis, number in zip(range(-axes, 0), sizes, strict=True):
         at, begin, end = _shares(input, input.shape[axis], number)
         values = gt.where(over(at < end, axis), along(result, axis, at.minimum(end - 1)), 0)
         result = values.sum(axis - 1) / over(end - begin, axis)
@@ -98,6 +103,10 @@ def adaptive_max_pool3d(
 def _largest(name: str, axes: int, input: Tensor, output_size: Any, indices: bool) -> Any:
     """Take the largest value of windows; a shorter one repeats its last value."""
     sizes = _sizes(name, axes, input, output_size)
+    if kernel := _even(input.shape[-axes:], sizes):
+        none, single = (0,) * axes, (1,) * axes
+        values, index = primitives.max_pool(input, kernel, kernel, none, single, False)
+        return (values, index) if indices else values
     shares = [_shares(input, *one) for one in zip(input.shape[-axes:], sizes, strict=True)]
     values, index = largest(input, [at.minimum(end - 1) for at, _, end in shares])
     return (values, index) if indices else values
@@ -114,6 +123,13 @@ def _sizes(name: str, axes: int, input: Tensor, output_size: Any) -> list[int]:
     at_least(name, "output_size", sizes, 0)
     at_least(name, "the length of spatial axes", lengths, 1)
     return sizes
+
+
+def _even(lengths: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
+    """Give the lengths of windows that share each axis without a rest, if they do."""
+    if any(size == 0 or length % size for length, size in zip(lengths, sizes, strict=True)):
+        return None
+    return [length // size for length, size in zip(lengths, sizes, strict=True)]
 
 
 def _shares(beside: Tensor, length: int, number: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -114,7 +114,7 @@ _TYPES = {
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor | str:
-    """Give the values in another dtype; without one, the name that PyTorch has for the tensor's type.
+    """Give the values in another dtype; without one, the name of the tensor's type in PyTorch.
 
     >>> gt.ones(2).type(), gt.ones(2).type(gt.float64).dtype
     ('gt.FloatTensor', gt.float64)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from gt._gt import Tensor
-from gt.ops.annotations import DType, Size
+from gt._gt import Tensor, primitives
+from gt.ops.annotations import Size
 from gt.ops.registry import function
-from gt.ops.sliding import at_least, check_spatial, overlapped, padded, per_axis, wide, windows
+from gt.ops.sliding import at_least, check_spatial, counts, per_axis
 
 
 @function
@@ -183,8 +182,8 @@ def _convolution(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    """Multiply kernels, as rows of a matrix for each group, with windows as columns."""
-    _check(name, axes, input, weight, groups, weight.shape[0])
+    """Convolve, with as much padding as asked for."""
+    _check(name, axes, input, weight, groups)
     if input.shape[-axes - 1] != weight.shape[1] * groups:
         raise ValueError(
             f"{name}: input of shape {input.shape} has {input.shape[-axes - 1]} channels, weight "
@@ -195,31 +194,29 @@ def _convolution(
         per_axis(name, parameter, value, axes)
         for parameter, value in (("stride", stride), ("dilation", dilation))
     )
-    dtype, input, weight = input.dtype, wide(input), wide(weight)
-    input, padding = _padded(name, input, kernel, stride, padding, dilation)
-    found = windows(input, kernel, stride, padding, dilation, name=name)
-    lead, numbers = found.shape[: -2 * axes - 1], found.shape[-axes:]
-    columns = found.reshape(*lead, groups, math.prod(weight.shape[1:]), math.prod(numbers))
-    rows = weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
-    result = (rows @ columns).reshape(*lead, weight.shape[0], *numbers)
-    return _with_bias(name, axes, result, bias, dtype)
+    low, high = _margins(name, kernel, stride, padding, dilation)
+    lengths = [n + h - p for n, p, h in zip(input.shape[-axes:], low, high, strict=True)]
+    counts(name, lengths, kernel, stride, low, dilation)
+    options = stride, low, high, dilation, (1,) * axes, groups
+    return _with_bias(name, axes, _general(axes, input, weight, *options), bias)
 
 
-def _padded(
-    name: str, input: Tensor, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any
-) -> tuple[Tensor, tuple[int, ...]]:
-    """Give the padding in numbers; what is not the same before and after is in the input."""
+def _margins(
+    name: str, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Give the padding before and after each axis."""
     axes = len(kernel)
     if not isinstance(padding, str):
-        return input, per_axis(name, "padding", padding, axes)
+        padding = per_axis(name, "padding", padding, axes)
+        return padding, padding
     if padding not in ("same", "valid"):
         raise ValueError(f"{name}: padding is '{padding}', expected 'same', 'valid' or numbers")
     if padding == "valid":
-        return input, (0,) * axes
+        return (0,) * axes, (0,) * axes
     if any(one != 1 for one in stride):
         raise ValueError(f"{name}: padding 'same' needs a stride of 1, it is {tuple(stride)}")
     totals = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
-    return padded(input, [(total // 2, total - total // 2) for total in totals]), (0,) * axes
+    return tuple(total // 2 for total in totals), tuple(-(-total // 2) for total in totals)
 
 
 def _transpose(
@@ -234,8 +231,8 @@ def _transpose(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    """Multiply transposed kernels with the values, and add up the windows that these are."""
-    _check(name, axes, input, weight, groups, weight.shape[0])
+    """Convolve with kernels in reverse the input with zeros in between."""
+    _check(name, axes, input, weight, groups)
     if input.shape[-axes - 1] != weight.shape[0]:
         raise ValueError(
             f"{name}: input of shape {input.shape} has {input.shape[-axes - 1]} channels, weight "
@@ -247,21 +244,34 @@ def _transpose(
     )
     if any(m >= max(s, d) for m, s, d in zip(more, stride, dilation, strict=True)):
         raise ValueError(f"{name}: output_padding is {more}, expected less than stride or dilation")
-    dtype, input, weight = input.dtype, wide(input), wide(weight)
-    lead, lengths, kernel = input.shape[: -axes - 1], input.shape[-axes:], weight.shape[2:]
-    values = input.reshape(*lead, groups, weight.shape[0] // groups, math.prod(lengths))
-    rows = weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:])).mT
-    outputs = weight.shape[1] * groups
-    columns = (rows @ values).reshape(*lead, outputs, *kernel, *lengths)
+    for parameter, values, lowest in (
+        ("stride", stride, 1),
+        ("padding", padding, 0),
+        ("output_padding", more, 0),
+        ("dilation", dilation, 1),
+    ):
+        at_least(name, parameter, values, lowest)
+    lengths, kernel = input.shape[-axes:], weight.shape[2:]
     each = zip(lengths, kernel, stride, padding, more, dilation, strict=True)
     size = [(n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, k, s, p, m, d in each]
     if min(size) < 1:
         raise ValueError(f"{name}: padding {padding} leaves nothing of {lengths}: {tuple(size)}")
-    result = overlapped(columns, size, stride, padding, dilation)
-    return _with_bias(name, axes, result, bias, dtype)
+    low = [d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True)]
+    high = [p + m for p, m in zip(low, more, strict=True)]
+    grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    turned = grouped.transpose(1, 2).flatten(0, 1).flip(tuple(range(-axes, 0)))
+    result = _general(axes, input, turned, (1,) * axes, low, high, dilation, stride, groups)
+    return _with_bias(name, axes, result, bias)
 
 
-def _check(name: str, axes: int, input: Tensor, weight: Tensor, groups: int, shared: int) -> None:
+def _general(axes: int, input: Tensor, weight: Tensor, *options: Any) -> Tensor:
+    """Convolve an input with or without batches."""
+    if input.ndim == axes + 2:
+        return primitives.conv_general(input, weight, *options)
+    return primitives.conv_general(input.unsqueeze(0), weight, *options).squeeze(0)
+
+
+def _check(name: str, axes: int, input: Tensor, weight: Tensor, groups: int) -> None:
     """Raise where input, kernels and groups do not fit."""
     check_spatial(name, input, axes)
     if weight.ndim != axes + 2:
@@ -272,20 +282,20 @@ def _check(name: str, axes: int, input: Tensor, weight: Tensor, groups: int, sha
         )
     at_least(name, "groups", (groups,), 1)
     at_least(name, "the size of a kernel", weight.shape[2:], 1)
-    if shared % groups:
+    if weight.shape[0] % groups:
         raise ValueError(
             f"{name}: weight of shape {weight.shape} cannot be shared by {groups} groups"
         )
 
 
-def _with_bias(name: str, axes: int, output: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
-    """Add a number to each channel, and give the result in the input's dtype."""
+def _with_bias(name: str, axes: int, output: Tensor, bias: Tensor | None) -> Tensor:
+    """Add a number to each channel."""
     if bias is None:
-        return output._cast(dtype)
+        return output
     channels = output.shape[-axes - 1]
-    if bias.shape != (channels,) or bias.dtype != dtype:
+    if bias.shape != (channels,) or bias.dtype != output.dtype:
         raise ValueError(
-            f"{name}: bias is {bias.dtype.name} of shape {bias.shape}, expected {dtype.name} of "
-            f"shape {(channels,)}"
+            f"{name}: bias is {bias.dtype.name} of shape {bias.shape}, expected "
+            f"{output.dtype.name} of shape {(channels,)}"
         )
-    return (output + bias.reshape(channels, *[1] * axes))._cast(dtype)
+    return output + bias.reshape(channels, *[1] * axes)

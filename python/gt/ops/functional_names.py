@@ -11,7 +11,6 @@ from gt.ops.annotations import Size
 from gt.ops.registry import function
 
 
-
 @function
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Give `gt.nn.functional.prelu`: x above 0, else weight * x.
@@ -33,9 +32,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @function
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Give `gt.nn.functional.bilinear`: input1 @ weight[k] @ input2 for each k.
 
     >>> gt.bilinear(gt.ones(1, 2), gt.ones(1, 2), gt.ones(1, 2, 2))
@@ -174,7 +171,9 @@ def embedding(
     tensor([[2.]], dtype=float32)
     """
     padding = None if padding_idx == -1 else padding_idx
-    return gt.nn.functional.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
+    return gt.nn.functional.embedding(
+        indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse
+    )
 
 
 @function
@@ -231,4 +230,3 @@ def batch_norm(
     return gt.nn.functional.batch_norm(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )
-

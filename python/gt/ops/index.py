@@ -93,7 +93,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 @operation
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """Take the values where a mask is True; both broadcast. Waits for the mask.
+    """Take the values where a mask is True; both broadcast. Waits for how many there are.
 
     >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
     tensor([2.], dtype=float32)
@@ -101,7 +101,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype != gt.bool:
         raise TypeError(f"masked_select: mask is of dtype {mask.dtype}, expected bool")
     input, mask = gt.broadcast_tensors(input, mask)
-    return input.ravel()[mask.ravel()]
+    return input[mask] if input.ndim else input.reshape(1)[mask.reshape(1)]
 
 
 _nonzero = Tensor.nonzero
@@ -109,7 +109,7 @@ _nonzero = Tensor.nonzero
 
 @operation
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Give the places where the values are not zero, a row for each. Waits for the values.
+    """Give the places where the values are not zero, a row for each. Waits for how many.
 
     Args:
         input: the tensor.
@@ -124,7 +124,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 @operation
 def argwhere(input: Tensor) -> Tensor:
-    """Give the places where the values are not zero, a row for each. Waits for the values.
+    """Give the places where the values are not zero, a row for each. Waits for how many.
 
     >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
     tensor([[1],

@@ -8,7 +8,9 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.ops.annotations import DType, Size
+from gt.ops.batch_normalization import BatchNormalization
 from gt.ops.registry import function
+from gt.ops.sizes import filled
 
 
 def _wide(name: str, input: Tensor) -> Tensor:
@@ -120,7 +122,11 @@ def native_batch_norm(
     dtype = input.dtype if weight is None else weight.dtype
     if training:
         axes = (0, *range(2, input.ndim))
-        centered, mean, var = moments(x, axes)
+        factor, shift = (
+            filled(x, (1,) * x.ndim, value) if t is None else by_channel(t, x)[None]._cast(x.dtype)
+            for t, value in ((weight, 1), (bias, 0))
+        )
+        result, mean, var = BatchNormalization.apply(x, factor, shift, axes, eps)
         follow(running_mean, mean.reshape(-1), momentum)
         count = math.prod(input.shape[axis] for axis in axes)
         follow(running_var, var.reshape(-1) * count / (count - 1 or math.nan), momentum)
@@ -131,10 +137,10 @@ def native_batch_norm(
     else:
         centered = x - by_channel(running_mean, x)
         scale = (by_channel(running_var, x) + eps).rsqrt()
+        weight, bias = (t if t is None else by_channel(t, x) for t in (weight, bias))
+        result = affine(centered * scale, weight, bias)
         kept = x.reshape(-1)[:0], x.reshape(-1)[:0]
-    weight, bias = (t if t is None else by_channel(t, x) for t in (weight, bias))
-    result = affine(centered * scale, weight, bias)._cast(input.dtype)
-    return result, *(t._cast(dtype) for t in kept)
+    return result._cast(input.dtype), *(t._cast(dtype) for t in kept)
 
 
 @function

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import gt
-from gt._gt import Tensor, arange_beside
+from gt._gt import Tensor, arange_beside, primitives
 from gt.ops.annotations import Size
-from gt.ops.maxima import largest, with_indices
+from gt.ops.maxima import with_indices
 from gt.ops.registry import function
-from gt.ops.sliding import (
-    check_spatial,
-    counts,
-    per_axis,
-    positions,
-    stride_of,
-    wide,
-    windows,
-)
+from gt.ops.sizes import filled
+from gt.ops.sliding import check_spatial, counts, per_axis, stride_of, wide
 
 
 @function
@@ -105,16 +99,35 @@ def _avg_pool(
         raise ValueError(f"{name}: divisor_override is 0, expected another number or None")
     kernel, stride, padding = _options(name, axes, input, kernel_size, stride, padding)
     _check_half(name, padding, kernel)
-    within = windows(wide(input), kernel, stride, padding, (1,) * axes, ceil_mode, name)
-    total = within.sum(tuple(range(-2 * axes, -axes)))
+    lengths = input.shape[-axes:]
+    numbers = counts(name, lengths, kernel, stride, padding, (1,) * axes, ceil_mode)
+    each = list(zip(lengths, numbers, kernel, stride, padding, strict=True))
+    # A last window may end before the padding does, or go beyond it.
+    after = [(number - 1) * s + k - p - length for length, number, k, s, p in each]
+    total = _sums(wide(input), kernel, stride, padding, after)
     divisor: Any = divisor_override
     if divisor is None:
-        each = zip(input.shape[-axes:], total.shape[-axes:], kernel, stride, padding, strict=True)
         sizes = [_counted(input, *one, count_include_pad) for one in each]
         divisor = functools.reduce(lambda outer, inner: outer.unsqueeze(-1) * inner, sizes)
     if input.dtype.is_floating_point:
         return (total / divisor)._cast(input.dtype)
     return gt.div(total, divisor, rounding_mode="trunc")._cast(input.dtype)
+
+
+def _sums(
+    input: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+) -> Tensor:
+    """Add up windows: each plane is an image, convolved with a kernel of ones."""
+    axes = len(kernel)
+    lead, lengths, single = input.shape[:-axes], input.shape[-axes:], (1,) * axes
+    planes = input.reshape(math.prod(lead), 1, *lengths)
+    ones = filled(input, (1, 1, *kernel), 1)
+    sums = primitives.conv_general(planes, ones, stride, before, after, single, single, 1)
+    return sums.reshape(*lead, *sums.shape[2:])
 
 
 def _counted(
@@ -226,25 +239,17 @@ def _max_pool(
     _check_half(name, padding, kernel)
     lengths = input.shape[-axes:]
     numbers = counts(name, lengths, kernel, stride, padding, dilation, ceil_mode)
-    each = zip(lengths, numbers, kernel, stride, padding, dilation, strict=True)
-    values, indices = largest(input, [_inside(name, input, *one) for one in each])
+    for one in zip(lengths, numbers, kernel, stride, padding, dilation, strict=True):
+        _check_inside(name, *one)
+    options = kernel, stride, padding, dilation, ceil_mode
+    values, indices = primitives.max_pool(input, *options)
     return (values, indices) if return_indices else values
 
 
-def _inside(
-    name: str,
-    beside: Tensor,
-    length: int,
-    number: int,
-    kernel: int,
-    stride: int,
-    padding: int,
-    dilation: int,
-) -> Tensor:
-    """Give positions in windows along an axis: for those in padding the nearest of the window.
-
-    The largest value of a window is the same where values of it are repeated.
-    """
+def _check_inside(
+    name: str, length: int, number: int, kernel: int, stride: int, padding: int, dilation: int
+) -> None:
+    """Raise where a window is over padding alone."""
     reach = range(0, kernel * dilation, dilation)
     first = range(-padding, number * stride - padding, stride) if dilation > length else ()
     if any(all(not 0 <= begin + step < length for step in reach) for begin in first):
@@ -252,10 +257,6 @@ def _inside(
             f"{name}: a window of {kernel} with dilation {dilation} is over padding alone, in an "
             f"axis of length {length} with padding {padding}"
         )
-    at = positions(beside, number, kernel, stride, padding, dilation)
-    at = gt.where(at < 0, at % dilation, at)
-    last = length - 1
-    return gt.where(at > last, last - (last - at) % dilation, at)
 
 
 function(with_indices(max_pool1d))

@@ -7,7 +7,7 @@ from typing import Any
 
 import gt
 from gt import _gt
-from gt._generator import Generator
+from gt._generator import Generator, default_generator
 from gt._gt import Tensor, parse_dtype, primitives
 from gt.ops.annotations import DType, Size
 from gt.ops.create import beside, creation, lengths
@@ -48,7 +48,10 @@ def _float(dtype: DType | None) -> Any:
     return parse_dtype(gt.float32 if dtype is None else dtype)
 
 
-def _drawn(generator: Generator) -> tuple[int, int]:
+def _drawn(generator: Source) -> tuple[int, int]:
+    """Give seed and number of a call of a generator, or of the session's."""
+    if generator is None:
+        return default_generator.next_call()
     if not isinstance(generator, Generator):
         kind = type(generator).__name__
         raise TypeError(f"generator must be a gt.Generator, not {kind}")
@@ -268,11 +271,25 @@ def exponential(size: Sequence[int], dtype: DType, generator: Source) -> Tensor:
 
 
 @function
-def seed() -> int:
-    """Start the random numbers of this thread's session from a seed that nobody knows; give it.
+def poisson(input: Tensor, generator: Source = None) -> Tensor:
+    """Draw numbers of Poisson distributions, whose means the input says.
 
-    >>> first = gt.seed()
+    Of a negative mean, which is none, it gives NaN.
+
+    >>> gt.poisson(gt.zeros(2))
+    tensor([0., 0.], dtype=float32)
     """
-    chosen = Generator().seed()
-    gt.manual_seed(chosen)
-    return chosen
+    with beside(input):
+        return primitives.draw_poisson(*_drawn(generator), input.detach(), ())
+
+
+@function
+def binomial(count: Tensor, prob: Tensor, generator: Source = None) -> Tensor:
+    """Draw how many of `count` trials succeed, each with probability `prob`.
+
+    >>> gt.binomial(gt.tensor([3.0, 5.0]), gt.tensor([0.0, 1.0]))
+    tensor([0., 5.], dtype=float32)
+    """
+    with beside(count):
+        count, prob = gt.broadcast_tensors(count.detach(), prob.detach())
+        return primitives.draw_binomial(*_drawn(generator), count, prob, ())

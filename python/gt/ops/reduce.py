@@ -13,7 +13,7 @@ from gt.ops.registry import operation
 
 
 def _in(dtype: DType | None, compute: Callable[..., Tensor], input: Tensor, *given: Any) -> Tensor:
-    """Compute in a dtype, which is the result's, too; in the one that follows where none is given."""
+    """Compute in a dtype, which is the result's, too; without one, in the one that follows."""
     if dtype is None:
         return compute(input, *given)
     return compute(input._cast(dtype), *given)._cast(dtype)

@@ -53,9 +53,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """
     common = common_dtype(input, end, weight)
     if input.dtype != end.dtype:
-        raise TypeError(
-            f"lerp: end must be {input.dtype.name} as input is, not {end.dtype.name}"
-        )
+        raise TypeError(f"lerp: end must be {input.dtype.name} as input is, not {end.dtype.name}")
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise TypeError("lerp: floats are expected\n  hint: input.float()")
     start, end = _computed_in(common, input, end)

@@ -19,7 +19,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Give each value that there is once, in order. Waits for where they are.
+    """Give each value that there is once, in order. Waits for how many.
 
     Args:
         input: the tensor.
@@ -35,8 +35,11 @@ def unique(
     need_axes("unique", input, 0 if dim is None else 1)
     at = 0 if dim is None else axis_of("unique", dim, input.ndim)
     slices = input.ravel() if dim is None else input.movedim(at, 0)
-    order = _order(slices.reshape((slices.shape[0], math.prod(slices.shape[1:]))))
-    ordered = slices.index_select(0, order)
+    if slices.ndim == 1:
+        ordered, order = primitives.sort(slices, 0)
+    else:
+        order = _order(slices.reshape((slices.shape[0], math.prod(slices.shape[1:]))))
+        ordered = slices.index_select(0, order)
     values, inverse, counts = unique_consecutive(ordered, True, True, dim=0)
     back = inverse.index_copy(0, order, inverse)
     results = [values.movedim(0, at)]
@@ -59,7 +62,7 @@ def _order(rows: Tensor) -> Tensor:
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Leave out values that are equal to the one before. Waits for where they are.
+    """Leave out values that are equal to the one before. Waits for how many are left.
 
     Args:
         input: the tensor.

@@ -16,6 +16,9 @@ pub struct Known {
     slots_before: Vec<(u32, u32)>,
     /// How many slots for outside tensors its steps bind.
     slots: u32,
+    /// Whether it is a run of a section, in which tensors of varying shape are freed that it cannot
+    /// name.
+    pub of_section: bool,
     /// When it was used last, as the detector counts tokens.
     pub used: u64,
     /// How many iterations in a row were incomplete.
@@ -25,7 +28,7 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn new(definition: Definition, tokens: Vec<u64>, used: u64) -> Known {
+    pub fn new(definition: Definition, tokens: Vec<u64>, of_section: bool, used: u64) -> Known {
         let (number, mut known, mut numbers) = (definition.number, 0, 0);
         let mut slots_before = Vec::with_capacity(definition.template.len());
         for step in &definition.template.steps {
@@ -41,7 +44,8 @@ impl Known {
             numbers += step.varying.as_ref().map_or(0, |varying| varying.added.len() as u32);
         }
         let instance = Instance::new(definition);
-        Known { number, instance, tokens, slots_before, slots: known, used, broken: 0, odd: 0 }
+        let slots = known;
+        Known { number, instance, tokens, slots_before, slots, of_section, used, broken: 0, odd: 0 }
     }
 
     pub fn len(&self) -> usize {

@@ -3,6 +3,7 @@
 //! - [`token`]: a hash of what makes two commands alike; [`history`]: with which period tokens
 //!   repeat.
 //! - [`recording`]: one round of a loop, from which its template is made.
+//! - [`sections`]: the parts of a loop in which shapes depend on data.
 //! - [`following`]: matching the stream against a template, one iteration at a time.
 //! - [`settings`]: when sequences become hot paths, and what is counted.
 //!
@@ -14,6 +15,7 @@
 mod following;
 mod history;
 mod recording;
+mod sections;
 mod settings;
 mod token;
 
@@ -24,6 +26,7 @@ use rustc_hash::FxHashMap;
 use following::{Following, Known};
 use history::History;
 use recording::{Recording, Round};
+use sections::Sections;
 use settings::FEWEST;
 pub use settings::{Settings, Stats};
 
@@ -43,6 +46,7 @@ const COLD: u64 = 20;
 pub struct HotPathDetector {
     settings: Settings,
     history: History,
+    sections: Sections,
     recording: Option<Recording>,
     following: Option<Following>,
     /// The templates by number; `None` where a number is free.
@@ -75,6 +79,7 @@ impl HotPathDetector {
         HotPathDetector {
             settings,
             history: History::new(),
+            sections: Sections::default(),
             recording: None,
             following: None,
             known: Vec::new(),
@@ -114,6 +119,7 @@ impl HotPathDetector {
         match &command {
             ClientCommand::Free(id) => {
                 self.alive -= 1;
+                self.sections.free(*id);
                 if let Some(recording) = &mut self.recording {
                     recording.free(*id);
                 }
@@ -176,6 +182,13 @@ impl HotPathDetector {
         }
         let token = self.follow(command, out);
         let is_hot = token.is_some();
+        if !is_hot
+            && Sections::begins(command)
+            && self.recording.as_ref().is_some_and(|of| of.is_section() && !of.is_complete())
+        {
+            // The section is shorter than the last time.
+            self.recording = None;
+        }
         let token = token.unwrap_or_else(|| {
             token::token(command, self.oldest).expect("it makes a tensor, and so has a token")
         });
@@ -188,6 +201,16 @@ impl HotPathDetector {
             self.learn(out);
         }
         let is_hot = is_hot || self.start(token, command);
+        let run = match self.region {
+            0 => self.sections.step(token, command, u64::from(self.settings.threshold)),
+            _ => None,
+        };
+        if let Some(length) = run
+            && self.recording.is_none()
+            && !is_hot
+        {
+            self.recording = Some(Recording::of_section(length));
+        }
         self.cold += u64::from(!is_hot);
         if self.recording.is_none() && self.region != 0 && !self.in_region && !is_hot {
             self.recording = Some(Recording::of_region());
@@ -211,6 +234,7 @@ impl HotPathDetector {
         if self.recording.as_ref().is_some_and(Recording::is_region) {
             self.learn(out);
         }
+        self.sections.leave();
         (self.region, self.in_region) = (next, false);
     }
 
@@ -227,7 +251,8 @@ impl HotPathDetector {
         if complete {
             self.stats.repetitions += 1;
             known.broken = 0;
-            known.odd = if iteration.is_usual(known) { 0 } else { known.odd + 1 };
+            let is_usual = known.of_section || iteration.is_usual(known);
+            known.odd = if is_usual { 0 } else { known.odd + 1 };
             if known.odd < ODD
                 && let Some(next) = Following::begin(known, command)
             {
@@ -288,6 +313,7 @@ impl HotPathDetector {
     /// Makes a template of the round that was recorded.
     fn learn(&mut self, out: &mut Vec<ClientCommand>) {
         let Some(recording) = self.recording.take() else { return };
+        let of_section = recording.is_section();
         self.make_room(recording.len(), out);
         let free = self.known.iter().position(Option::is_none);
         let number = free.unwrap_or(self.known.len()) as u32;
@@ -301,7 +327,7 @@ impl HotPathDetector {
         }
         out.push(ClientCommand::Define(Box::new(definition.clone())));
         let start = tokens[0];
-        let known = Known::new(definition, tokens, self.total);
+        let known = Known::new(definition, tokens, of_section, self.total);
         if free.is_none() {
             self.known.push(None);
         }

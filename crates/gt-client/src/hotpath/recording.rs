@@ -15,6 +15,8 @@ pub struct Recording {
     tokens: Vec<u64>,
     commands: Vec<ClientCommand>,
     frees: Vec<TensorId>,
+    /// Whether it is a run of a section, which does not come again at once.
+    is_section: bool,
     /// Whether every token so far equals that of the round before.
     repeats: bool,
 }
@@ -33,6 +35,7 @@ impl Recording {
             tokens: Vec::with_capacity(period),
             commands: Vec::with_capacity(period),
             frees: Vec::new(),
+            is_section: false,
             repeats: true,
         }
     }
@@ -40,6 +43,15 @@ impl Recording {
     /// A recording of a scope that is to be compiled, from its first command on.
     pub fn of_region() -> Recording {
         Recording { period: None, ..Recording::new(0, 0) }
+    }
+
+    /// A recording of a run of so many steps, from its first command on.
+    pub fn of_section(length: usize) -> Recording {
+        Recording { is_section: true, ..Recording::new(0, length) }
+    }
+
+    pub fn is_section(&self) -> bool {
+        self.is_section
     }
 
     pub fn is_region(&self) -> bool {
@@ -62,7 +74,7 @@ impl Recording {
 
     /// Takes a command that makes a tensor; `history` includes its token already.
     pub fn step(&mut self, token: u64, command: &ClientCommand, history: &History) {
-        self.repeats &= self.period.is_none_or(|period| history.stands(period));
+        self.repeats &= self.is_section || self.period.is_none_or(|period| history.stands(period));
         if self.wait > 0 {
             self.wait -= 1;
             return;

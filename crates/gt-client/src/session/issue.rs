@@ -1,6 +1,6 @@
 //! Appending instructions and data to the stream, and the references to their results.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::{
@@ -19,6 +19,8 @@ pub(crate) struct Value {
     /// The line that issued it.
     pub source: SourceId,
     pub session: Session,
+    /// How many elements are not zero, once that was asked for.
+    pub(crate) true_count: OnceLock<i64>,
 }
 
 impl Drop for Value {
@@ -53,7 +55,7 @@ impl Session {
 
     /// A reference to a tensor that has just been issued.
     pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<Value> {
-        Arc::new(Value { id, meta, source, session: self.clone() })
+        Arc::new(Value { id, meta, source, session: self.clone(), true_count: OnceLock::new() })
     }
 
     /// Appends a tensor's data.

@@ -57,12 +57,23 @@ impl Session {
 
     /// Restarts the random numbers; the same seed gives the same numbers.
     pub fn manual_seed(&self, seed: u64) {
+        self.set_random_state(seed, 0);
+    }
+
+    /// The seed, and how many random instructions were issued since it was set.
+    pub fn random_state(&self) -> (u64, u64) {
+        let issued = self.0.random_instructions.load(Ordering::Relaxed);
+        (self.0.seed.load(Ordering::Relaxed), issued)
+    }
+
+    /// Goes on from a state that [`Session::random_state`] gave.
+    pub fn set_random_state(&self, seed: u64, issued: u64) {
         self.0.seed.store(seed, Ordering::Relaxed);
-        self.0.random_instructions.store(0, Ordering::Relaxed);
+        self.0.random_instructions.store(issued, Ordering::Relaxed);
     }
 
     /// Seed and number for the next random instruction.
-    pub(crate) fn next_random(&self) -> (u64, u64) {
+    pub fn next_random(&self) -> (u64, u64) {
         let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), number)
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gt_ir::instruction::Attribute;
-use gt_ir::ops::create;
+use gt_ir::ops::{create, random};
 use gt_ir::{DType, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::smallvec;
 
@@ -122,13 +122,13 @@ impl Tensor {
     /// Uniform numbers on `[0, 1)`.
     #[track_caller]
     pub fn rand(session: &Session, shape: Shape, dtype: DType) -> Result<Tensor> {
-        Tensor::random(session, &create::RAND, shape, dtype, &[])
+        Tensor::random(session, &random::RAND, shape, dtype, &[])
     }
 
     /// Standard normal numbers.
     #[track_caller]
     pub fn randn(session: &Session, shape: Shape, dtype: DType) -> Result<Tensor> {
-        Tensor::random(session, &create::RANDN, shape, dtype, &[])
+        Tensor::random(session, &random::RANDN, shape, dtype, &[])
     }
 
     /// Whole numbers, uniform on `low..high`.
@@ -148,7 +148,7 @@ impl Tensor {
                 "randint: high is {high}, which must be above low, {low}"
             )));
         }
-        Tensor::random(session, &create::RANDINT, shape, dtype, &[low, high])
+        Tensor::random(session, &random::RANDINT, shape, dtype, &[low, high])
     }
 
     #[track_caller]

@@ -64,8 +64,8 @@ impl Recorder {
         let moves = std::mem::take(&mut self.moves);
         if self.steps.len() < LIMIT {
             let operation = instruction.operation.name.to_string();
-            let line = instruction.source;
-            self.steps.push(PlannedStep { operation, line, operands, output, moves });
+            let (line, counted) = (instruction.source, instruction.operation.counted);
+            self.steps.push(PlannedStep { operation, line, operands, output, moves, counted });
         }
     }
 
@@ -79,8 +79,8 @@ impl Recorder {
     ) {
         let moves = std::mem::take(&mut self.moves);
         if !moves.is_empty() && self.steps.len() < LIMIT {
-            let (operation, operands) = (name.to_string(), vec![operand]);
-            self.steps.push(PlannedStep { operation, line, operands, output, moves });
+            let (operation, operands, counted) = (name.to_string(), vec![operand], false);
+            self.steps.push(PlannedStep { operation, line, operands, output, moves, counted });
         }
     }
 

@@ -3,112 +3,33 @@
 
 use std::ops::Range;
 
-/// No length, step or padding is longer, so that sums of some of them are within bounds.
-const LONGEST: usize = 1 << 40;
+use gt_ir::ops::window::Window;
 
-/// How a convolution goes along one axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// The step between the inputs where two outputs begin.
-    pub stride: usize,
-    /// Zeros before the inputs; inputs that are left out where negative.
-    pub padding_low: isize,
-    /// The same after the inputs.
-    pub padding_high: isize,
-    /// The step between the inputs that two elements of the kernel meet.
-    pub dilation: usize,
-    /// The step between two inputs, with zeros in between.
-    pub base_dilation: usize,
-}
-
-impl Default for Window {
-    fn default() -> Window {
-        Window { stride: 1, padding_low: 0, padding_high: 0, dilation: 1, base_dilation: 1 }
-    }
-}
-
-impl Window {
-    /// How many outputs there are; `None` where a step is 0, or anything is too much to count with.
-    pub fn output(&self, input: usize, kernel: usize) -> Option<usize> {
-        let Window { stride, padding_low, padding_high, dilation, base_dilation } = *self;
-        let steps = [stride, dilation, base_dilation];
-        if steps.contains(&0)
-            || steps.iter().chain(&[input, kernel]).any(|x| *x > LONGEST)
-            || [padding_low, padding_high].iter().any(|x| x.unsigned_abs() > LONGEST)
-        {
-            return None;
-        }
-        let fits = |count: usize, step: usize| count.saturating_mul(step) < isize::MAX as usize / 4;
-        if !fits(input, base_dilation) || !fits(kernel, dilation) {
-            return None;
-        }
-        let padded = spread(input, base_dilation) + padding_low + padding_high;
-        let window = spread(kernel, dilation);
-        Some(if padded < window { 0 } else { (padded - window) as usize / stride + 1 })
-    }
-
-    /// The window of the gradient for the input, which is the convolution of the output's gradient
-    /// with the kernel in reverse.
-    ///
-    /// # Panics
-    /// [`Window::output`] is `None` for these lengths.
-    pub fn for_input(&self, input: usize, kernel: usize) -> Window {
-        let output = self.output(input, kernel).expect("a window of these lengths");
-        let reach = spread(kernel, self.dilation) - 1;
-        let padding_low = reach - self.padding_low;
-        let whole = reach + 1 + (input as isize - 1) * self.base_dilation as isize;
-        Window {
-            stride: self.base_dilation,
-            padding_low,
-            padding_high: whole - spread(output, self.stride) - padding_low,
-            dilation: self.dilation,
-            base_dilation: self.stride,
-        }
-    }
-
-    /// The window of the gradient for the weight, which is the convolution of the input with the
-    /// output's gradient.
-    ///
-    /// # Panics
-    /// [`Window::output`] is `None` for these lengths.
-    pub fn for_weight(&self, input: usize, kernel: usize) -> Window {
-        let output = self.output(input, kernel).expect("a window of these lengths");
-        let reach = (kernel as isize - 1) * self.dilation as isize;
-        let whole = reach + spread(output, self.stride);
-        Window {
-            stride: self.dilation,
-            padding_high: whole - spread(input, self.base_dilation) - self.padding_low,
-            dilation: self.stride,
-            ..*self
-        }
-    }
-
-    /// The axis without zeros between the inputs, in parts: each has the outputs that meet the
-    /// same elements of the kernel, for zeros need no multiplying. A part's kernel may be empty.
-    pub fn parts(&self, input: usize, kernel: usize) -> Vec<Axis> {
-        let output = self.output(input, kernel).expect("checked before");
-        let base = self.base_dilation;
-        let (output_step, kernel_step) =
-            (base / gcd(self.stride, base), base / gcd(self.dilation, base));
-        let part = |first: usize| {
-            // Where output and kernel elements of the part meet, before division by the base.
-            let start = |tap: usize| {
-                (first * self.stride + tap * self.dilation) as isize - self.padding_low
-            };
-            let tap = (0..kernel_step.min(kernel)).find(|tap| start(*tap) % base as isize == 0);
-            Axis {
-                input,
-                kernel: tap.map_or(0, |tap| (kernel - tap).div_ceil(kernel_step)),
-                output: (output - first).div_ceil(output_step),
-                stride: self.stride / gcd(self.stride, base),
-                dilation: self.dilation / gcd(self.dilation, base),
-                low: -(start(tap.unwrap_or(0)) / base as isize),
-                placed: Every { first, step: output_step, of: output },
-                taken: Every { first: tap.unwrap_or(0), step: kernel_step, of: kernel },
-            }
+/// The axis without zeros between the inputs, in parts: each has the outputs that meet the
+/// same elements of the kernel, for zeros need no multiplying. A part's kernel may be empty.
+pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<Axis> {
+    let output = window.output(input, kernel).expect("checked before");
+    let base = window.base_dilation;
+    let (output_step, kernel_step) =
+        (base / gcd(window.stride, base), base / gcd(window.dilation, base));
+    let part = |first: usize| {
+        // Where output and kernel elements of the part meet, before division by the base.
+        let start = |tap: usize| {
+            (first * window.stride + tap * window.dilation) as isize - window.padding_low
         };
-        (0..output_step.min(output)).map(part).collect()
-    }
+        let tap = (0..kernel_step.min(kernel)).find(|tap| start(*tap) % base as isize == 0);
+        Axis {
+            input,
+            kernel: tap.map_or(0, |tap| (kernel - tap).div_ceil(kernel_step)),
+            output: (output - first).div_ceil(output_step),
+            stride: window.stride / gcd(window.stride, base),
+            dilation: window.dilation / gcd(window.dilation, base),
+            low: -(start(tap.unwrap_or(0)) / base as isize),
+            placed: Every { first, step: output_step, of: output },
+            taken: Every { first: tap.unwrap_or(0), step: kernel_step, of: kernel },
+        }
+    };
+    (0..output_step.min(output)).map(part).collect()
 }
 
 /// Some of an axis's elements.
@@ -174,7 +95,7 @@ impl Axis {
 
     /// An axis of one element.
     fn single() -> Axis {
-        Window::default().parts(1, 1)[0]
+        parts(&Window::default(), 1, 1)[0]
     }
 }
 
@@ -203,11 +124,6 @@ pub fn within(start: isize, step: usize, count: usize, length: usize) -> Range<u
     };
     let end = steps(length as isize - start);
     steps(-start).min(end)..end
-}
-
-/// From the first of so many elements to behind the last one.
-fn spread(count: usize, step: usize) -> isize {
-    count.checked_sub(1).map_or(0, |steps| (steps * step + 1) as isize)
 }
 
 /// The greatest common divisor.

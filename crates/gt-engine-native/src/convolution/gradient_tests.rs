@@ -1,6 +1,6 @@
 //! Gradients, which are convolutions, too.
 
-use super::tests::{Case, Numbers, check, random, run};
+use super::tests::{Case, Numbers, check, contiguous, random, run};
 use super::*;
 
 /// A convolution of images with a symmetric window, and both of its gradients.
@@ -15,19 +15,19 @@ fn check_all_three(input: [usize; 4], weight: [usize; 4], window: Window, groups
     let forward = case(&input, &weight, [window; 2], groups);
     check::<f32>(&mut numbers, &forward, 1e-6);
     let convolution = Convolution::new(&input, &weight, &[window; 2], groups).unwrap();
-    let [_, height, width] = convolution.output();
+    let [_, height, width] = convolution.output;
     let [_, channels, kernel_height, kernel_width] = weight;
     let gradients = [input[0], weight[0], height, width];
     let turned = [channels * groups, weight[0] / groups, kernel_height, kernel_width];
     let windows = [2, 3].map(|axis| window.for_input(input[axis], weight[axis]));
     let gradient = Convolution::new(&gradients, &turned, &windows, groups).unwrap();
-    assert_eq!(gradient.output()[1..], input[2..]);
+    assert_eq!(gradient.output[1..], input[2..]);
     check::<f32>(&mut numbers, &case(&gradients, &turned, windows, groups), 1e-6);
     let inputs = [channels, groups * input[0], input[2], input[3]];
     let gradients = [weight[0], input[0], height, width];
     let windows = [2, 3].map(|axis| window.for_weight(input[axis], weight[axis]));
     let gradient = Convolution::new(&inputs, &gradients, &windows, groups).unwrap();
-    assert_eq!(gradient.output()[1..], weight[2..]);
+    assert_eq!(gradient.output[1..], weight[2..]);
     check::<f32>(&mut numbers, &case(&inputs, &gradients, windows, groups), 1e-6);
     check::<f64>(&mut numbers, &case(&inputs, &gradients, windows, groups), 1e-14);
 }
@@ -53,8 +53,7 @@ fn gradients_are_those_of_the_convolution() {
         let x: Vec<f64> = numbers.values(batch * channels * plane);
         let w: Vec<f64> = numbers.values(outputs * channels * taps);
         let gradient: Vec<f64> = numbers.values(batch * outputs * pixels);
-        let (xs, ws) =
-            (Planes::contiguous(&x, channels, plane), Planes::contiguous(&w, channels, taps));
+        let (xs, ws) = (contiguous(&x, channels, plane), contiguous(&w, channels, taps));
         let y = run(1, &convolution, xs, ws);
         let rank = case.windows.len();
         let lengths = |first: usize, second: usize, spatial: &[usize]| {
@@ -76,7 +75,7 @@ fn gradients_are_those_of_the_convolution() {
             1,
         );
         let turned = Planes { data: &reversed, steps: [taps, channels * taps] };
-        let gradients = Planes::contiguous(&gradient, outputs, pixels);
+        let gradients = contiguous(&gradient, outputs, pixels);
         let result = run(1, &for_input.unwrap(), gradients, turned);
         assert!((product(&x, &result) - expected).abs() < 1e-9, "{:?}", case.windows);
         let for_weight = Convolution::new(

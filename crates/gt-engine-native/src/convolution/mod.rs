@@ -1,7 +1,8 @@
 //! Convolution, in its general form: transposed convolution and both gradients are the same with
 //! other windows, or with axes exchanged.
 //!
-//! - [`conv_general`] here is the one entry, [`Convolution`] what it is told.
+//! - [`operation`]: from tensors to planes in memory.
+//! - [`conv_general`] here is the one entry for floats, [`Convolution`] what it is told.
 //! - [`axis`]: a spatial axis. Zeros between inputs are never multiplied: they split a convolution
 //!   into [`part`]s that have none.
 //! - [`wide`], where outputs are the long axes: inputs are [unfolded](unfold) into matrices, a
@@ -10,6 +11,7 @@
 //!   and kernel exchanged, summed over pieces of the kernel.
 //! - [`scatter`], where outputs are few beside the inputs (the gradient of images): inputs are
 //!   multiplied as they are, and the products added up where they belong.
+//! - [`direct`]: integers, by plain loops.
 //! - [`depthwise`] and, where the kernel is long, [`correlate`]: few outputs for each channel,
 //!   without matrices, from a [`grid`] of inputs.
 //!
@@ -21,9 +23,11 @@ mod blocks;
 mod correlate;
 mod deep;
 mod depthwise;
+mod direct;
 #[cfg(test)]
 mod gradient_tests;
 mod grid;
+mod operation;
 mod part;
 mod scatter;
 #[cfg(test)]
@@ -32,17 +36,18 @@ mod unfold;
 mod wide;
 
 use std::mem::MaybeUninit;
-use std::ops::{Add, Div, Mul};
+use std::ops::{Add, Mul};
 
 use gt_worker::EngineError;
 
 use crate::threads::{Shared, Threads};
 
-pub use axis::Window;
 pub(crate) use axis::within;
-use axis::{Axis, merged};
+use axis::{Axis, merged, parts};
 use grid::Grid;
 pub(crate) use grid::pairs;
+use gt_ir::ops::window::Window;
+pub use operation::conv_general as operation;
 use part::{Origin, Part};
 pub(crate) use unfold::copy_every;
 
@@ -56,22 +61,9 @@ const PLANES: usize = 4;
 const ZEROS: usize = 1 << 16;
 
 /// The floats that convolutions are computed in: float32 and float64, which gemm takes.
-pub trait Real:
-    Copy
-    + Send
-    + Sync
-    + PartialOrd
-    + Add<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + 'static
-{
+pub trait Real: Copy + Send + Sync + Add<Output = Self> + Mul<Output = Self> + 'static {
     const ZERO: Self;
     const ONE: Self;
-    const LOWEST: Self;
-
-    fn is_nan(self) -> bool;
-    fn from_f64(value: f64) -> Self;
 }
 
 macro_rules! reals {
@@ -79,16 +71,6 @@ macro_rules! reals {
         impl Real for $type {
             const ZERO: $type = 0.0;
             const ONE: $type = 1.0;
-            const LOWEST: $type = $type::NEG_INFINITY;
-
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                self.is_nan()
-            }
-            #[inline(always)]
-            fn from_f64(value: f64) -> $type {
-                value as $type
-            }
         }
     )* };
 }
@@ -157,11 +139,6 @@ impl Convolution {
         Some(convolution)
     }
 
-    /// The lengths of the output's spatial axes; the first ones are 1 where there are fewer than 3.
-    pub fn output(&self) -> [usize; 3] {
-        self.output
-    }
-
     /// How many elements the output has.
     pub fn numel(&self) -> usize {
         self.batch * self.groups * self.outputs * self.output.iter().product::<usize>()
@@ -169,7 +146,7 @@ impl Convolution {
 
     /// The parts that zeros between inputs split it into.
     fn parts(&self) -> Vec<[Axis; 3]> {
-        let axes = |axis: usize| self.windows[axis].parts(self.input[axis], self.kernel[axis]);
+        let axes = |axis: usize| parts(&self.windows[axis], self.input[axis], self.kernel[axis]);
         let [outer, middle, inner] = [0, 1, 2].map(axes);
         let mut parts = Vec::new();
         for outer in &outer {
@@ -191,11 +168,6 @@ pub struct Planes<'a, T> {
 }
 
 impl<'a, T> Planes<'a, T> {
-    /// The planes of a contiguous tensor.
-    pub fn contiguous(data: &'a [T], channels: usize, plane: usize) -> Planes<'a, T> {
-        Planes { data, steps: [channels * plane, plane] }
-    }
-
     /// Its origin, once it is certain that all planes lie within the data.
     fn origin(&self, counts: [usize; 2], plane: [usize; 3]) -> Origin<T> {
         let plane: usize = plane.iter().product();

@@ -22,6 +22,11 @@ impl Numbers {
     }
 }
 
+/// The planes of a contiguous tensor.
+pub fn contiguous<T>(data: &[T], channels: usize, plane: usize) -> Planes<'_, T> {
+    Planes { data, steps: [channels * plane, plane] }
+}
+
 pub struct Case {
     pub input: Vec<usize>,
     pub weight: Vec<usize>,
@@ -92,7 +97,7 @@ pub fn run<T: Real>(
 /// Compares one case, also with planes in another order and with more threads.
 pub fn check<T>(numbers: &mut Numbers, case: &Case, tolerance: f64)
 where
-    T: Real + From<f32> + Into<f64> + std::fmt::Debug,
+    T: Real + PartialEq + From<f32> + Into<f64> + std::fmt::Debug,
 {
     let shape =
         format!("{:?} * {:?}, {:?}, {}", case.input, case.weight, case.windows, case.groups);
@@ -106,8 +111,8 @@ where
         |lengths: &[usize]| (lengths[0], lengths[1], lengths[2..].iter().product::<usize>());
     let ((images, inputs, plane), (outputs, channels, taps)) =
         (planes(&case.input), planes(&case.weight));
-    let input = Planes::contiguous(&x, inputs, plane);
-    let weight = Planes::contiguous(&w, channels, taps);
+    let input = contiguous(&x, inputs, plane);
+    let weight = contiguous(&w, channels, taps);
     let result = run(1, &convolution, input, weight);
     let expected = reference(case, &convolution, &x, &w);
     assert_eq!(result.len(), expected.len(), "{shape}");
@@ -214,5 +219,5 @@ fn what_does_not_fit_is_refused() {
 fn planes_lie_within_their_data() {
     let convolution = Convolution::new(&[2, 3, 4], &[5, 3, 2], &[Window::default()], 1).unwrap();
     let (x, w) = ([0f32; 23], [0f32; 30]);
-    run(1, &convolution, Planes::contiguous(&x, 3, 4), Planes::contiguous(&w, 3, 2));
+    run(1, &convolution, contiguous(&x, 3, 4), contiguous(&w, 3, 2));
 }

@@ -208,7 +208,7 @@ pub fn copy_line<T: Real>(line: &[T], start: isize, step: usize, to: &mut [Maybe
 
 /// Copies every `step`-th element, as many as there is room for; gives them back.
 #[inline(always)]
-pub fn copy_every<'a, T: Real>(
+pub fn copy_every<'a, T: Copy>(
     from: &[T],
     step: usize,
     to: &'a mut [MaybeUninit<T>],
@@ -227,7 +227,7 @@ pub fn copy_every<'a, T: Real>(
 
 /// Copies every `STEP`-th element.
 #[inline(always)]
-fn every<T: Real, const STEP: usize>(from: &[T], to: &mut [MaybeUninit<T>]) {
+fn every<T: Copy, const STEP: usize>(from: &[T], to: &mut [MaybeUninit<T>]) {
     let from = &from[..(to.len() * STEP).saturating_sub(STEP - 1)];
     for (index, to) in to.iter_mut().enumerate() {
         to.write(from[index * STEP]);
@@ -236,7 +236,7 @@ fn every<T: Real, const STEP: usize>(from: &[T], to: &mut [MaybeUninit<T>]) {
 
 /// Copies elements, few as they are, without a call.
 #[inline(always)]
-fn copy<T: Real>(from: &[T], to: &mut [MaybeUninit<T>]) {
+fn copy<T: Copy>(from: &[T], to: &mut [MaybeUninit<T>]) {
     let from = &from[..to.len()];
     in_pieces(
         to.len(),

@@ -2,7 +2,6 @@
 
 mod plans;
 
-use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
@@ -18,6 +17,7 @@ use crate::lines::Lines;
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
+use crate::uninit::zeroed;
 
 /// Elements that one thread takes at a time.
 const PIECE: usize = 1 << 14;
@@ -63,13 +63,6 @@ fn transform<A: Element, B: Element>(
     }
     // SAFETY: every part has been filled: with zeros, and then by the transform.
     lines.back(threads, unsafe { out.finish() }, output.dtype)
-}
-
-/// Slots filled with zeros.
-fn zeroed<T: Element>(slots: &mut [MaybeUninit<T>]) -> &mut [T] {
-    slots.fill(MaybeUninit::new(T::zeroed()));
-    // SAFETY: filled a line ago.
-    unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
 }
 
 fn scale<T: FftNum>(out: &mut [T], scale: f64) {

@@ -168,7 +168,7 @@ fn indices_out_of_range_are_errors() {
 fn randint_needs_a_range() {
     let numbers = [1, 2, 5, 5].map(|n| Operand::Scalar(Scalar::Int(n)));
     let attributes = [Attribute::dims(&[2]), Attribute::DType(DType::I64), Attribute::dims(&[])];
-    assert!(run(&ops::create::RANDINT, &numbers, &attributes).is_err());
+    assert!(run(&ops::random::RANDINT, &numbers, &attributes).is_err());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn random_numbers_stay_below_one_in_every_dtype() {
         let numbers = [7, 1].map(|n| Operand::Scalar(Scalar::Int(n)));
         let whole = Attribute::dims(&[]);
         let attributes = [Attribute::dims(&[100_000]), Attribute::DType(dtype), whole];
-        let result = run(&ops::create::RAND, &numbers, &attributes).unwrap();
+        let result = run(&ops::random::RAND, &numbers, &attributes).unwrap();
         assert!(values(&result).iter().all(|x| (0.0..1.0).contains(x)), "{dtype}");
     }
 }

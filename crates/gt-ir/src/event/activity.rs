@@ -51,7 +51,7 @@ impl Activity {
             Family::Create => Activity::Create,
             Family::Unary | Family::Binary | Family::Ternary => Activity::Elementwise,
             Family::Reduce => Activity::Reduce,
-            Family::Matmul => Activity::Matmul,
+            Family::Matmul | Family::Convolution => Activity::Matmul,
             Family::Reshape | Family::Slice | Family::Concat => Activity::Shape,
             Family::Index => Activity::Index,
         }

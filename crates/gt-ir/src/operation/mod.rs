@@ -32,6 +32,7 @@ pub enum Family {
     Ternary,
     Reduce,
     Matmul,
+    Convolution,
     Reshape,
     Slice,
     Concat,
@@ -44,7 +45,7 @@ impl Family {
         match self {
             Family::Create => "CreateTensor",
             Family::Unary => "UnaryOp",
-            Family::Binary | Family::Matmul => "BinaryOp",
+            Family::Binary | Family::Matmul | Family::Convolution => "BinaryOp",
             Family::Ternary => "TernaryOp",
             Family::Reduce => "ReduceOp",
             Family::Reshape => "ReshapeOp",
@@ -145,6 +146,9 @@ pub struct Operation {
     pub sharding: Sharding,
     /// Derives a part's attributes, if they differ from those of the whole.
     pub localize: Option<Localize>,
+    /// Whether its shape depends on data: an attribute says how many values there are, which was
+    /// awaited.
+    pub counted: bool,
     /// Uses of it for the tests.
     pub samples: fn() -> Vec<Sample>,
 }
@@ -170,6 +174,7 @@ impl Operation {
             body: Body::Primitive,
             sharding: sharding::whole,
             localize: None,
+            counted: false,
             samples: Vec::new,
         }
     }
@@ -179,12 +184,17 @@ impl Operation {
         ops::BY_ID.get(usize::from(id)).copied().flatten()
     }
 
-    /// The estimated cost, in bytes read and written; a matrix product counts as an elementwise
-    /// operation that takes as long.
+    /// The estimated cost, in bytes read and written; a matrix product or a convolution counts
+    /// as an elementwise operation that takes as long.
     pub fn work(&self, operands: &[Operand<Meta>], output: Meta) -> u64 {
         let read: usize = operands.iter().filter_map(Operand::tensor).map(Meta::bytes).sum();
-        let inner = match (self.family, operands.first().and_then(Operand::tensor)) {
-            (Family::Matmul, Some(left)) => left.shape.last().copied().unwrap_or(1) / 32,
+        let inner = match (self.family, operands) {
+            (Family::Matmul, [Operand::Tensor(left), ..]) => {
+                left.shape.last().copied().unwrap_or(1) / 32
+            }
+            (Family::Convolution, [_, Operand::Tensor(weight)]) => {
+                weight.shape[1..].iter().product::<usize>() / 32
+            }
             _ => 1,
         };
         (read + output.bytes() * inner.max(1)) as u64

@@ -8,16 +8,21 @@ pub mod binary;
 pub mod build;
 pub mod compare;
 pub mod complex;
+pub mod convolution;
+pub mod counted;
 pub mod create;
 pub mod cumulative;
 pub mod fourier;
 pub mod further;
 pub mod index;
 pub mod infer;
+pub mod linalg;
 pub mod matmul;
 pub mod nn;
 pub mod order;
 pub mod parts;
+pub mod pooling;
+pub mod random;
 pub mod reduce;
 pub mod sample;
 pub mod scatter;
@@ -27,6 +32,7 @@ pub mod special;
 pub mod ternary;
 pub mod trigonometry;
 pub mod unary;
+pub mod window;
 
 use crate::operation::Operation;
 
@@ -37,9 +43,12 @@ pub const ALL: &[&Operation] = &[
     &create::ARANGE,
     &create::LINSPACE,
     &create::EYE,
-    &create::RAND,
-    &create::RANDN,
-    &create::RANDINT,
+    // random
+    &random::RAND,
+    &random::RANDN,
+    &random::RANDINT,
+    &random::POISSON,
+    &random::BINOMIAL,
     // unary
     &unary::CAST,
     &unary::NEG,
@@ -185,6 +194,22 @@ pub const ALL: &[&Operation] = &[
     &further::FURTHER,
     // matmul
     &matmul::MATMUL,
+    // linalg
+    &linalg::CHOLESKY,
+    &linalg::LU,
+    &linalg::LU_ORDER,
+    &linalg::QR,
+    &linalg::GEQRF,
+    &linalg::SVD,
+    &linalg::EIGH,
+    &linalg::EIG,
+    &linalg::SOLVE,
+    &linalg::SOLVE_TRIANGULAR,
+    &linalg::LDL_FACTOR,
+    &linalg::LDL_SOLVE,
+    // convolution
+    &convolution::CONV_GENERAL,
+    &pooling::MAX_POOL,
     // shape
     &shape::RESHAPE,
     &shape::PERMUTE,
@@ -203,6 +228,10 @@ pub const ALL: &[&Operation] = &[
     &index::INDEX_ADD,
     &index::INDEX_COPY,
     &index::WRAP_INDEX,
+    // counted
+    &counted::NONZERO,
+    &counted::MASKED_ROWS,
+    &counted::MASKED_ROWS_SCATTER,
     // nn
     &nn::SOFTMAX,
     &nn::LOG_SOFTMAX,

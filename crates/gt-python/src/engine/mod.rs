@@ -3,6 +3,7 @@
 //! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
 //! - [`collectives`]: what an engine does together with those of other workers.
 //! - [`compiler`]: compilation in the background.
+//! - [`reason`]: why an engine failed, in words for users.
 //! - [`watch`]: what happens when an engine hangs, or the process ends.
 
 mod collectives;
@@ -10,23 +11,27 @@ mod compiler;
 pub mod native;
 mod plan;
 mod program;
+mod reason;
 mod watch;
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
-use gt::ir::operation::Body;
-use gt::ir::ops::create::{RAND, RANDINT, RANDN};
-use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, TensorData, WorkerId, ops};
+use gt::ir::operation::{Body, ints};
+use gt::ir::ops::random::{RAND, RANDINT, RANDN};
+use gt::ir::{
+    Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId, ops,
+};
 use gt::worker::plan::{Given, Input, Plan, Step};
 use gt::worker::{Engine, EngineError, Joining};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
+use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -34,6 +39,7 @@ use collectives::Collectives;
 use plan::Classes;
 pub use program::Program;
 use program::{Settings, Tally};
+pub use reason::explain;
 pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
@@ -62,7 +68,8 @@ pub struct PythonEngine {
     tally: Arc<Tally>,
     /// How it joins other workers' engines, if it does.
     collectives: Option<Collectives>,
-    /// Random numbers are the same on every engine, as they are made by this one.
+    /// Whether it makes random numbers itself; else they are the native engine's, on all processors.
+    draws: bool,
     native: NativeEngine,
     started: Instant,
     rate: u64,
@@ -79,6 +86,7 @@ impl PythonEngine {
         let object = engines.call_method1("load", (name, index))?;
         let called: String = object.getattr("name")?.extract()?;
         let rate: u64 = object.getattr("rate")?.extract()?;
+        let draws: bool = object.getattr("draws")?.extract()?;
         let mut lowers = vec![false; 1 + ops::ALL.iter().map(|o| o.id as usize).max().unwrap_or(0)];
         for operation in ops::ALL {
             let takes = object.call_method1("lowers", (operation.name,))?;
@@ -94,7 +102,8 @@ impl PythonEngine {
             settings,
             tally: Arc::default(),
             collectives: None,
-            native: NativeEngine::new(1),
+            draws,
+            native: NativeEngine::new(thread::available_parallelism().map_or(1, usize::from)),
             started: Instant::now(),
             rate,
             watch: Watch::new(),
@@ -204,11 +213,8 @@ impl Engine for PythonEngine {
         output: Meta,
     ) -> Result<Held, EngineError> {
         if PythonEngine::is_random(operation) {
-            let numbers = operands.iter().filter_map(|operand| operand.scalar());
-            let numbers = numbers.map(Operand::Scalar).collect();
-            let made = self.native.run(operation, numbers, attributes, output)?;
-            let data = self.native.read(&made)?;
-            return self.create(data);
+            let numbers: Vec<Scalar> = operands.iter().filter_map(Operand::scalar).collect();
+            return self.draw(operation, &numbers, attributes, output);
         }
         let metas = operands.iter().map(|operand| match operand {
             Operand::Scalar(scalar) => Input::Number(*scalar),
@@ -262,10 +268,11 @@ impl Engine for PythonEngine {
         program: &mut Program,
         inputs: &mut [Given<Held>],
     ) -> Result<Vec<Held>, EngineError> {
-        let made = program.random(&mut self.native, inputs)?;
-        let made = made.into_iter().map(|data| self.create(data).map(Given::Tensor));
         let mut given = inputs.to_vec();
-        given.extend(made.collect::<Result<Vec<_>, _>>()?);
+        for (step, numbers) in program.random(inputs) {
+            let made = self.draw(step.operation, &numbers, &step.attributes, step.output)?;
+            given.push(Given::Tensor(made));
+        }
         let _at_work = self.watch.begin();
         program.launch(&self.object, &self.classes, &mut given)
     }
@@ -316,6 +323,33 @@ impl Engine for PythonEngine {
 }
 
 impl PythonEngine {
+    /// Makes random numbers: the same ones on every engine.
+    fn draw(
+        &mut self,
+        operation: &'static Operation,
+        numbers: &[Scalar],
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Held, EngineError> {
+        if !self.draws {
+            let numbers = numbers.iter().map(|&number| Operand::Scalar(number)).collect();
+            let made = self.native.run(operation, numbers, attributes, output)?;
+            let data = self.native.read(&made)?;
+            return self.create(data);
+        }
+        let _at_work = self.watch.begin();
+        Python::attach(|py| {
+            let numbers = numbers.iter().map(|number| plan::number(py, *number));
+            let numbers = PyTuple::new(py, numbers.collect::<Vec<_>>())?;
+            let part = PyTuple::new(py, ints(attributes, 2))?;
+            let meta = self.classes.to_meta(py, &output)?;
+            let made = (operation.name, numbers, meta, part);
+            let object = Arc::new(self.object.bind(py).call_method1("draw", made)?.unbind());
+            Ok(Held { object, meta: output })
+        })
+        .map_err(explain)
+    }
+
     /// Runs a plan of one operation, which is kept for the next time.
     fn run_single(
         &mut self,
@@ -344,49 +378,4 @@ impl PythonEngine {
         self.singles.insert(key, program);
         made
     }
-}
-
-/// What a Python exception says, in words for users: an engine's own words where it knows what is
-/// wrong with the values, and else its traceback.
-pub fn explain(error: PyErr) -> EngineError {
-    Python::attach(|py| {
-        let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
-        if cause.is_instance_of::<PyMemoryError>(py)
-            && let Ok(bytes) = cause.value(py).getattr("bytes").and_then(|bytes| bytes.extract())
-        {
-            return EngineError::OutOfMemory { bytes };
-        }
-        if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // It is the user's, who waits: it comes again where that is noticed.
-            let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-            return EngineError::Other("interrupted by Ctrl-C".into());
-        }
-        let known = [
-            "IndexError",
-            "ZeroDivisionError",
-            "ArithmeticError",
-            "MemoryError",
-            "ConnectionError",
-        ];
-        let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
-        let mut text = error.value(py).to_string();
-        if text.is_empty() {
-            text = kind.clone();
-        }
-        if !known.contains(&kind.as_str()) {
-            let lines = py.import("traceback").and_then(|traceback| {
-                let options = PyDict::new(py);
-                options.set_item("limit", -8)?;
-                let given = (cause.get_type(py), cause.value(py), cause.traceback(py));
-                traceback.call_method("format_exception", given, Some(&options))
-            });
-            let lines: Vec<String> = lines.and_then(|lines| lines.extract()).unwrap_or_default();
-            text = format!("{text}\n  the engine's traceback:\n  {}", indent(&lines.concat()));
-        }
-        EngineError::Other(text)
-    })
-}
-
-fn indent(text: &str) -> String {
-    text.trim_end().replace('\n', "\n  ")
 }

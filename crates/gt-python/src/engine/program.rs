@@ -4,13 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use gt::NativeEngine;
 use gt::compiled::Reports;
 use gt::environment;
-use gt::ir::instruction::Operands;
-use gt::ir::{Meta, Operand, Scalar, TensorData};
+use gt::ir::{Meta, Operand, Scalar};
+use gt::worker::EngineError;
 use gt::worker::plan::{Given, Plan, Step};
-use gt::worker::{Engine, EngineError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -239,26 +237,16 @@ impl Program {
         }
     }
 
-    /// The random numbers that the plan is given, made for these inputs.
-    pub fn random(
-        &self,
-        native: &mut NativeEngine,
-        inputs: &[Given<Held>],
-    ) -> Result<Vec<TensorData>, EngineError> {
-        let make = |&index: &usize| {
+    /// The steps whose random numbers the plan is given, with the numbers that they take.
+    pub fn random(&self, inputs: &[Given<Held>]) -> impl Iterator<Item = (&Step, Vec<Scalar>)> {
+        self.translation.random.iter().map(|&index| {
             let step = &self.plan.steps[index];
-            let operands: Operands<_> = step
-                .operands
-                .iter()
-                .map(|source| match source {
-                    Operand::Scalar(scalar) => Operand::Scalar(*scalar),
-                    Operand::Tensor(value) => Operand::Scalar(inputs[*value as usize].number()),
-                })
-                .collect();
-            let made = native.run(step.operation, operands, &step.attributes, step.output)?;
-            native.read(&made)
-        };
-        self.translation.random.iter().map(make).collect()
+            let number = |source: &Operand<u32>| match source {
+                Operand::Scalar(scalar) => *scalar,
+                Operand::Tensor(value) => inputs[*value as usize].number(),
+            };
+            (step, step.operands.iter().map(number).collect())
+        })
     }
 
     /// Runs the plan on its inputs, followed by the random numbers.

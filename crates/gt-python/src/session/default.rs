@@ -146,6 +146,26 @@ fn manual_seed(py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// The seed of this thread's session, and how many random operations it has issued since it was set.
+#[pyfunction]
+fn random_state(py: Python<'_>) -> PyResult<(u64, u64)> {
+    Ok(wait::ready_current(py)?.random_state())
+}
+
+/// Has the random numbers of this thread's session go on from where `random_state` was.
+#[pyfunction]
+fn set_random_state(py: Python<'_>, seed: u64, issued: u64) -> PyResult<()> {
+    current::set_seed(py, seed);
+    wait::ready_current(py)?.set_random_state(seed, issued);
+    Ok(())
+}
+
+/// The seed and the number of this thread's session's next random operation.
+#[pyfunction]
+fn next_random(py: Python<'_>) -> PyResult<(u64, u64)> {
+    Ok(wait::ready_current(py)?.next_random())
+}
+
 /// Negative seeds count from the end of the unsigned ones, as in PyTorch.
 pub fn parse_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
     let whole: Bound<'_, PyInt> = seed.cast::<PyInt>().cloned().map_err(|_| {
@@ -178,5 +198,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disconnect, module)?)?;
     module.add_function(wrap_pyfunction!(gpu_workers, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(random_state, module)?)?;
+    module.add_function(wrap_pyfunction!(set_random_state, module)?)?;
+    module.add_function(wrap_pyfunction!(next_random, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)
 }

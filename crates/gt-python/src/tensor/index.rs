@@ -3,13 +3,17 @@
 use gt::DType;
 use gt::tensor::elementwise;
 use gt::tensor::index::Index;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use super::{PyTensor, Value};
 use crate::error::IntoPython;
 use crate::{convert, session, source};
+
+/// As PyTorch, which still takes them.
+const UINT8_MASK: &std::ffi::CStr =
+    c"index: a uint8 tensor is taken as a mask, which is deprecated\n  hint: use .bool() for a mask, .long() for places";
 
 fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
     if given.is_none() {
@@ -29,7 +33,10 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
         let step = part("step")?.unwrap_or(1);
         return Ok(Index::Slice { start: part("start")?, stop: part("stop")?, step });
     }
-    if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
+    if let Ok(value) = given.cast::<PyBool>() {
+        return Ok(Index::Bool(value.is_true()));
+    }
+    if given.is_instance_of::<PyInt>() {
         let at = given.extract().map_err(|_| {
             let shape = this.0.shape();
             PyIndexError::new_err(format!("index: {given} is out of range for shape {shape}"))
@@ -59,9 +66,10 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
             tensor.dtype()
         )));
     }
-    if tensor.rank() == 0 && tensor.dtype() != DType::Bool {
-        // A 0-d index takes its axis away, as an int does.
-        return Ok(Index::Tensor(tensor));
+    if tensor.dtype() == DType::U8 {
+        let warning = given.py().get_type::<PyUserWarning>();
+        PyErr::warn(given.py(), &warning, UINT8_MASK, 1)?;
+        return Ok(Index::Tensor(tensor.cast(DType::Bool).py()?));
     }
     Ok(Index::Tensor(tensor))
 }

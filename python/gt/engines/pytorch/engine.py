@@ -22,6 +22,7 @@ from gt.engines.engine import (
 )
 from gt.engines.promotion import is_float, taken_as
 from gt.engines.pytorch.direct import direct
+from gt.engines.pytorch.draws import draw
 from gt.engines.pytorch.lowerings import LOWERINGS, namesake
 from gt.engines.pytorch.values import (
     DTYPES,
@@ -60,6 +61,8 @@ class PyTorchEngine(Engine):
         self.autocast = DTYPES[autocast] if autocast else None
         # Compiling is slow, and mends what a GPU suffers from: many small operations.
         self.compiles_by_default = self.device.type == "cuda"
+        #: What a processor has to draw, the native engine draws faster.
+        self.draws = self.device.type != "cpu"
         if self.device.type == "cuda":
             self.rate = 1_000_000_000_000
         #: Whether an operation itself finds values that it fails for, and says so at once.
@@ -77,6 +80,12 @@ class PyTorchEngine(Engine):
         if len(flat) and flat.stride(0) != 1:
             flat = flat.clone(memory_format=torch.contiguous_format)
         return flat.view(torch.uint8).numpy() if len(flat) else np.empty(0, "u1")
+
+    def draw(
+        self, operation: str, numbers: tuple[int, ...], output: Meta, part: tuple[int, ...]
+    ) -> torch.Tensor:
+        """Give random numbers, made on the engine's device."""
+        return draw(operation, numbers, output, part, self.device)
 
     def collectives(self, settings: Settings) -> Collectives | None:
         """Give NCCL between GPUs, or Gloo between processors, where it is asked for."""
@@ -130,7 +139,7 @@ class PyTorchEngine(Engine):
         if given := self._arguments(step, operands):
             function = partial(function, **given)
         taken = taken_as(step, operands)
-        if step.operation == "matmul":
+        if step.operation in ("matmul", "conv_general"):
             # Products of 16-bit floats are summed in float32 as they are.
             taken = (step.output.dtype,) * 2
             if self.autocast and step.output.dtype == "float32":

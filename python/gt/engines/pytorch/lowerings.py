@@ -15,6 +15,8 @@ from torch.nn import functional
 from gt.engines.arrays import over, region
 from gt.engines.engine import Function, division_by_zero, negative_power
 from gt.engines.native import OPERANDS
+from gt.engines.pytorch.matrices import MATRICES
+from gt.engines.pytorch.sliding import conv_general, max_pool
 from gt.engines.pytorch.values import below, culprit, require
 
 
@@ -235,6 +237,17 @@ def index_add(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     return torch.index_add(x, dim, below(index, x.shape[dim]), source)
 
 
+def masked_rows(x: Tensor, mask: Tensor, count: int) -> Tensor:
+    """Take the rows where a mask is True. Of a size that is known, PyTorch can compile it."""
+    return x[torch.nonzero_static(mask, size=count).unbind(1)]
+
+
+def masked_rows_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Replace the rows where a mask is True."""
+    places = torch.nonzero_static(mask, size=source.shape[0])
+    return torch.index_put(x, places.unbind(1), source)
+
+
 def index_copy(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
     """Replace rows; of equal indices the last counts, which GPUs need to be told."""
     index = below(index, x.shape[dim])
@@ -262,6 +275,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     # There is no operand to tell the device by: the engine gives it.
     "eye": torch.eye,
     "cast": lambda x: x,
+    **MATRICES,
     "neg": torch.neg,
     "abs": torch.abs,
     "sign": torch.sign,
@@ -322,6 +336,8 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "all": reduction(torch.all),
     "cumsum": torch.cumsum,
     "matmul": matmul,
+    "conv_general": conv_general,
+    "max_pool": max_pool,
     "reshape": lambda x, shape: torch.reshape(x, tuple(shape)),
     "permute": lambda x, dims: torch.permute(x, tuple(dims)),
     "expand": lambda x, size: x.expand(tuple(size)),
@@ -338,6 +354,9 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "index_add": index_add,
     "index_copy": index_copy,
     "wrap_index": wrap_index,
+    "nonzero": lambda x, count: torch.nonzero_static(x, size=count),
+    "masked_rows": masked_rows,
+    "masked_rows_scatter": masked_rows_scatter,
     "softmax": torch.softmax,
     "log_softmax": torch.log_softmax,
     "logsumexp": logsumexp,

@@ -1,57 +1,128 @@
-//! The places where a mask is true. Their number depends on the mask's values, so it is fetched.
+//! Masks. How many of their values are true decides on the shape of what they pick: that is counted
+//! where the mask is, and the number alone is awaited.
 
-use gt_ir::{Error, Shape, TensorData};
+use gt_ir::instruction::Attribute;
+use gt_ir::ops::{counted as ops, reduce};
+use gt_ir::{DType, Error, Operand, Shape};
+use smallvec::{SmallVec, smallvec};
 
-use super::Tensor;
+use super::{Index, Tensor, Value};
 use crate::driver::Interrupt;
 use crate::error::Result;
 
 impl Tensor {
-    /// The places where the tensor is not zero, one row each. Fetches the tensor.
+    /// The places where the tensor is not zero, one row each. Waits for how many there are.
     #[track_caller]
     pub fn nonzero(&self, interrupt: Interrupt) -> Result<Tensor> {
-        let data = self.fetch_with(interrupt)?;
-        let places = true_places(&data);
-        let flat: Vec<i64> = places.concat();
-        let dims = [places.len(), self.rank()];
-        Tensor::from_slice(&self.session(), &flat, &dims)
+        let count = self.count_true(interrupt)?;
+        self.apply_unary(&ops::NONZERO, smallvec![Attribute::Int(count)])
     }
+
+    /// Waits for how many elements are not zero, the first time that it is asked for of a value.
+    #[track_caller]
+    fn count_true(&self, interrupt: Interrupt) -> Result<i64> {
+        if self.shape().numel() == 0 {
+            return Ok(0);
+        }
+        let value = self.value();
+        if let Some(count) = value.true_count.get() {
+            return Ok(*count);
+        }
+        let all = smallvec![Attribute::ints::<i64>(&[]), Attribute::Bool(false)];
+        let count = self.cast(DType::Bool)?.apply_unary(&reduce::SUM, all)?;
+        let count = count.fetch_with(interrupt)?.element(0).as_f64() as i64;
+        Ok(*value.true_count.get_or_init(|| count))
+    }
+
+    /// The rows where a mask over the leading axes is true, in order.
+    #[track_caller]
+    pub(super) fn masked_rows(&self, mask: &Tensor, interrupt: Interrupt) -> Result<Tensor> {
+        check_mask(&self.shape(), 0, mask)?;
+        let count = smallvec![Attribute::Int(mask.count_true(interrupt)?)];
+        let operands = [Operand::Tensor(self), Operand::Tensor(mask)];
+        Tensor::apply(&self.session(), &ops::MASKED_ROWS, &operands, count)
+    }
+
+    /// This tensor with other values where a mask over the leading axes is true. One row for all
+    /// of them is chosen at each place; rows of their own have to be as many as are true.
+    #[track_caller]
+    pub(super) fn with_masked_rows(
+        &self,
+        mask: &Tensor,
+        value: Value,
+        interrupt: Interrupt,
+    ) -> Result<Tensor> {
+        let shape = self.shape();
+        check_mask(&shape, 0, mask)?;
+        let row = Shape::new(&shape[mask.rank()..])?;
+        let value = match value.0 {
+            Operand::Scalar(scalar) => {
+                return Tensor::select(&self.beside(mask)?, scalar, self)?.cast(self.dtype());
+            }
+            Operand::Tensor(value) => value.cast(self.dtype())?.without_leading_ones(row.rank())?,
+        };
+        if value.shape().expands_to(&row) {
+            return Tensor::select(&self.beside(mask)?, &value, self)?.cast(self.dtype());
+        }
+        let count = mask.count_true(interrupt)? as usize;
+        let dims: SmallVec<[usize; 8]> = [count].into_iter().chain(row.iter().copied()).collect();
+        let rows = self.value_for(Value::from(&value), &Shape::new(&dims)?)?;
+        let operands = [Operand::Tensor(self), Operand::Tensor(mask), Operand::Tensor(&rows)];
+        Tensor::apply(&self.session(), &ops::MASKED_ROWS_SCATTER, &operands, smallvec![])
+    }
+
+    /// A mask over leading axes with the other axes at length 1, so that it broadcasts to this
+    /// tensor.
+    #[track_caller]
+    fn beside(&self, mask: &Tensor) -> Result<Tensor> {
+        let mut dims: SmallVec<[i64; 8]> = mask.dims().into();
+        dims.resize(self.rank(), 1);
+        mask.reshape(&dims)
+    }
+}
+
+/// The mask of an index expression that has nothing else but whole axes behind it.
+pub(super) fn leading_mask(entries: &[Index]) -> Option<&Tensor> {
+    let [Index::Tensor(mask), rest @ ..] = entries else { return None };
+    let is_whole = |entry: &Index| {
+        matches!(entry, Index::Ellipsis | Index::Slice { start: None, stop: None, step: 1 })
+    };
+    let alone = rest.is_empty() || rest.len() == 1 && is_whole(&rest[0]);
+    (mask.dtype() == DType::Bool && mask.rank() > 0 && alone).then_some(mask)
+}
+
+/// A mask must be as long as the axes from `first` on that it is over.
+fn check_mask(shape: &Shape, first: usize, mask: &Tensor) -> Result<()> {
+    if shape[first.min(shape.rank())..].starts_with(mask.shape().dims()) {
+        return Ok(());
+    }
+    if first + mask.rank() > shape.rank() {
+        return Err(Error::TooManyIndices { given: first + mask.rank(), shape: *shape }.into());
+    }
+    Err(Error::MaskShape { mask: mask.shape(), shape: *shape, axis: first }.into())
 }
 
 /// The places where a mask over the axes of `shape` from `first` on is true: one index tensor for
 /// each of the mask's axes.
+#[track_caller]
 pub(super) fn mask_places(
     shape: &Shape,
     first: usize,
     mask: &Tensor,
     interrupt: Interrupt,
 ) -> Result<Vec<Tensor>> {
-    let covered = &shape[first..(first + mask.rank()).min(shape.rank())];
-    if covered != mask.shape().dims() || mask.rank() == 0 {
-        return Err(Error::ShapeMismatch {
-            operation: "index",
-            given: mask.shape(),
-            expected: format!("a mask as long as the axes it covers, {covered:?} of {shape}"),
-        }
-        .into());
-    }
-    let places = true_places(&mask.fetch_with(interrupt)?);
-    (0..mask.rank())
-        .map(|axis| {
-            let along: Vec<i64> = places.iter().map(|place| place[axis]).collect();
-            Tensor::from_slice(&mask.session(), &along, &[along.len()])
-        })
+    check_mask(shape, first, mask)?;
+    let places = mask.nonzero(interrupt)?;
+    let count = places.shape()[0] as i64;
+    (0..mask.rank() as i64)
+        .map(|axis| places.region(&[0, axis], &[count, 1], &[1, 1])?.reshape(&[count]))
         .collect()
 }
 
-/// The index of each element that is not zero.
-fn true_places(data: &TensorData) -> Vec<Vec<i64>> {
-    let strides = data.shape.strides();
-    (0..data.shape.numel())
-        .filter(|&flat| data.element(flat).as_f64() != 0.0)
-        .map(|flat| {
-            let place = |axis: usize| (flat / strides[axis] % data.shape[axis]) as i64;
-            (0..data.shape.rank()).map(place).collect()
-        })
-        .collect()
+/// The index that a mask without axes is: place 0 of a new axis of length 1 if it is true, else
+/// none.
+#[track_caller]
+pub(super) fn scalar_mask_places(mask: &Tensor, interrupt: Interrupt) -> Result<Tensor> {
+    let count = mask.count_true(interrupt)? as usize;
+    Tensor::full(&mask.session(), Shape::new(&[count])?, 0i64, DType::I64)
 }

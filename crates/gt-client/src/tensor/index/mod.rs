@@ -2,7 +2,7 @@
 //!
 //! - [`resolve`]: an index expression as a region, new axes, and axes indexed by tensors.
 //! - [`places`]: reading and writing the places that index tensors name.
-//! - [`mask`]: the places where a mask is true.
+//! - [`mask`]: what a mask picks.
 //! - [`along`]: gather, scatter and their like, along one axis.
 
 mod along;
@@ -19,6 +19,7 @@ use super::Tensor;
 use super::elementwise::Value;
 use crate::driver::Interrupt;
 use crate::error::Result;
+use mask::leading_mask;
 use places::{Places, invert};
 use resolve::Resolved;
 
@@ -34,15 +35,33 @@ pub enum Index {
     },
     NewAxis,
     Ellipsis,
+    /// A new axis of length 1, or of length 0 for false.
+    Bool(bool),
     /// Integers: places along one axis. Bool: a mask over as many axes as it has itself.
     Tensor(Tensor),
 }
 
+/// An index tensor without axes, and where it stands.
+struct ScalarPlace {
+    axis: i64,
+    /// The place as a row index, counted from the front.
+    index: Tensor,
+    /// The index expression with the number 0 in its stead.
+    others: Vec<Index>,
+}
+
 impl Tensor {
-    /// The part that an index expression names. A bool mask has to be fetched first, since the
-    /// shape of the result depends on its values.
+    /// The part that an index expression names. Of a bool mask the number of true values is awaited,
+    /// since the shape of the result depends on it.
     #[track_caller]
     pub fn index(&self, entries: &[Index], interrupt: Interrupt) -> Result<Tensor> {
+        if let Some(mask) = leading_mask(entries) {
+            return self.masked_rows(mask, interrupt);
+        }
+        if let Some(place) = self.scalar_place(entries)? {
+            let part = self.index_select(place.axis, &place.index)?;
+            return part.index(&place.others, interrupt);
+        }
         let resolved = self.resolve(entries, interrupt)?;
         let part = self.take_region(&resolved)?;
         if resolved.tensors.is_empty() {
@@ -63,13 +82,13 @@ impl Tensor {
         value: Value,
         interrupt: Interrupt,
     ) -> Result<Tensor> {
-        // A mask over the whole tensor and one value is a `where`: the mask need not be fetched.
-        if let [Index::Tensor(mask)] = entries
-            && mask.dtype() == DType::Bool
-            && mask.shape() == self.shape()
-            && value.0.tensor().is_none_or(|value| value.shape().numel() == 1)
-        {
-            return self.fill_where(mask, value);
+        if let Some(mask) = leading_mask(entries) {
+            return self.with_masked_rows(mask, value, interrupt);
+        }
+        if let Some(place) = self.scalar_place(entries)? {
+            let part = self.index_select(place.axis, &place.index)?;
+            let part = part.with_index(&place.others, value, interrupt)?;
+            return self.index_copy(place.axis, &place.index, &part);
         }
         let resolved = self.resolve(entries, interrupt)?;
         let region: SmallVec<[usize; 8]> = resolved.dims.iter().map(|&dim| dim as usize).collect();
@@ -101,19 +120,25 @@ impl Tensor {
         Tensor::apply(&self.session(), &slice::SLICE_ASSIGN, &operands, attributes)
     }
 
-    /// This tensor with one value, a scalar or a tensor of one element, where a mask of its own
-    /// shape is true.
+    /// The first index tensor without axes in an index expression: it takes its axis away, as a
+    /// number does.
     #[track_caller]
-    fn fill_where(&self, mask: &Tensor, value: Value) -> Result<Tensor> {
-        let value = match value.0 {
-            Operand::Tensor(tensor) => Operand::Tensor(tensor.cast(self.dtype())?.reshape(&[])?),
-            Operand::Scalar(scalar) => Operand::Scalar(scalar),
-        };
-        let value = match &value {
-            Operand::Tensor(tensor) => Value(Operand::Tensor(tensor)),
-            Operand::Scalar(scalar) => Value(Operand::Scalar(*scalar)),
-        };
-        Tensor::select(mask, value, self)?.cast(self.dtype())
+    fn scalar_place(&self, entries: &[Index]) -> Result<Option<ScalarPlace>> {
+        let is_scalar = |entry: &Index| matches!(entry, Index::Tensor(index) if index.rank() == 0 && index.dtype() != DType::Bool);
+        let Some(at) = entries.iter().position(is_scalar) else { return Ok(None) };
+        let (rank, used) = (self.rank(), resolve::axes_used(entries));
+        if used > rank {
+            return Err(Error::TooManyIndices { given: used, shape: self.shape() }.into());
+        }
+        let before = resolve::axes_used(&entries[..at]);
+        let is_behind = entries[..at].iter().any(|entry| matches!(entry, Index::Ellipsis));
+        let axis = if is_behind { rank - used + before } else { before };
+        let Index::Tensor(index) = &entries[at] else { unreachable!("it is an index tensor") };
+        let length = smallvec![Attribute::Int(self.shape()[axis] as i64)];
+        let index = index.apply_unary(&ops::WRAP_INDEX, length)?.reshape(&[1])?;
+        let mut others = entries.to_vec();
+        others[at] = Index::At(0);
+        Ok(Some(ScalarPlace { axis: axis as i64, index, others }))
     }
 
     /// `value` in this tensor's dtype, expanded to `shape`. Leading axes of length 1 that the
@@ -126,9 +151,7 @@ impl Tensor {
                 Tensor::full(&self.session(), Shape::SCALAR, scalar, self.dtype())?
             }
         };
-        while tensor.rank() > shape.rank() && tensor.shape()[0] == 1 {
-            tensor = tensor.squeeze(&[0])?;
-        }
+        tensor = tensor.without_leading_ones(shape.rank())?;
         if !tensor.shape().expands_to(shape) {
             return Err(Error::ShapeMismatch {
                 operation: "setitem",
@@ -138,6 +161,15 @@ impl Tensor {
             .into());
         }
         tensor.expand_to(shape)
+    }
+
+    /// This tensor without as many leading axes of length 1 as leave it `rank` axes.
+    #[track_caller]
+    fn without_leading_ones(&self, rank: usize) -> Result<Tensor> {
+        let dims = self.dims();
+        let spare = dims.len().saturating_sub(rank);
+        let gone = dims[..spare].iter().take_while(|&&dim| dim == 1).count();
+        if gone == 0 { Ok(self.clone()) } else { self.reshape(&dims[gone..]) }
     }
 
     /// The region of a resolved index expression, reshaped to its `dims`; always a tensor of its

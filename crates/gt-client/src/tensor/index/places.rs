@@ -3,7 +3,7 @@
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::index as ops;
 use gt_ir::shape::axis;
-use gt_ir::{Scalar, Shape};
+use gt_ir::{Error, Scalar, Shape};
 use smallvec::{SmallVec, smallvec};
 
 use super::Tensor;
@@ -77,6 +77,12 @@ impl Places {
 /// indices broadcast to.
 #[track_caller]
 fn flat_index(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<(Tensor, Shape)> {
+    let shapes = tensors.iter().map(|(_, index)| index.shape());
+    let broadcast =
+        shapes.clone().try_fold(Shape::SCALAR, |all, next| all.broadcast(&next, "index"));
+    if broadcast.is_err() {
+        return Err(Error::IndexShapes { shapes: shapes.collect() }.into());
+    }
     let mut flat: Option<Tensor> = None;
     for (axis, index) in tensors {
         let length = shape[*axis] as i64;

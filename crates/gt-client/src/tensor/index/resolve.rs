@@ -4,7 +4,7 @@
 use gt_ir::{DType, Error, Shape};
 use smallvec::SmallVec;
 
-use super::mask::mask_places;
+use super::mask::{mask_places, scalar_mask_places};
 use super::{Index, Tensor};
 use crate::driver::Interrupt;
 use crate::error::Result;
@@ -22,18 +22,11 @@ pub(super) struct Resolved {
 }
 
 impl Tensor {
-    /// Resolves an index expression against this tensor's shape. Masks are fetched.
+    /// Resolves an index expression against this tensor's shape. What masks have of true
+    /// values is awaited.
     pub(super) fn resolve(&self, entries: &[Index], interrupt: Interrupt) -> Result<Resolved> {
         let shape = self.shape();
-        let used: usize = entries
-            .iter()
-            .map(|entry| match entry {
-                Index::At(_) | Index::Slice { .. } => 1,
-                Index::Tensor(tensor) if tensor.dtype() == DType::Bool => tensor.rank(),
-                Index::Tensor(_) => 1,
-                Index::NewAxis | Index::Ellipsis => 0,
-            })
-            .sum();
+        let used = axes_used(entries);
         if used > shape.rank() {
             return Err(Error::TooManyIndices { given: used, shape }.into());
         }
@@ -51,6 +44,17 @@ impl Tensor {
             match entry {
                 Index::Ellipsis => (0..shape.rank() - used).for_each(|_| resolved.whole(&shape)),
                 Index::NewAxis => resolved.dims.push(1),
+                Index::Bool(value) => {
+                    let count = Shape::new(&[usize::from(*value)])?;
+                    let places = Tensor::full(&self.session(), count, 0i64, DType::I64)?;
+                    resolved.tensors.push((resolved.dims.len(), places));
+                    resolved.dims.push(1);
+                }
+                Index::Tensor(mask) if mask.dtype() == DType::Bool && mask.rank() == 0 => {
+                    let places = scalar_mask_places(mask, interrupt)?;
+                    resolved.tensors.push((resolved.dims.len(), places));
+                    resolved.dims.push(1);
+                }
                 Index::At(at) => resolved.at(&shape, *at)?,
                 Index::Slice { start, stop, step } => {
                     resolved.slice(&shape, *start, *stop, *step)?;
@@ -72,6 +76,17 @@ impl Tensor {
         }
         Ok(resolved)
     }
+}
+
+/// How many axes the entries index.
+pub(super) fn axes_used(entries: &[Index]) -> usize {
+    let used = |entry: &Index| match entry {
+        Index::At(_) | Index::Slice { .. } => 1,
+        Index::Tensor(tensor) if tensor.dtype() == DType::Bool => tensor.rank(),
+        Index::Tensor(_) => 1,
+        Index::NewAxis | Index::Ellipsis | Index::Bool(_) => 0,
+    };
+    entries.iter().map(used).sum()
 }
 
 impl Resolved {

@@ -38,7 +38,8 @@ pub fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -
         }
         "rand" if output.dtype == DType::F64 => indices.map(|i| stream().uniform_f64(i)).collect(),
         "rand" => indices.map(|i| f64::from(stream().uniform_f32(i))).collect(),
-        "randn" => indices.map(|i| stream().normal(i)).collect(),
+        "randn" if output.dtype == DType::F64 => indices.map(|i| stream().normal_f64(i)).collect(),
+        "randn" => indices.map(|i| f64::from(stream().normal_f32(i))).collect(),
         "randint" => indices
             .map(|i| stream().integer(i, number(2) as i64, number(3) as i64) as f64)
             .collect(),

@@ -56,3 +56,27 @@ pub fn indexed(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -
         _ => return None,
     })
 }
+
+/// What operations give that take a mask over leading axes.
+pub fn masked(name: &str, x: &[Array]) -> Option<Vec<f64>> {
+    let mask = if name == "nonzero" { &x[0] } else { x.get(1)? };
+    let chosen: Vec<usize> =
+        (0..mask.values.len()).filter(|&place| mask.values[place] != 0.0).collect();
+    let row = x[0].values.len() / mask.values.len().max(1);
+    let rows = |of: &Array, place: usize| of.values[place * row..][..row].to_vec();
+    Some(match name {
+        "nonzero" => {
+            let all = positions(&mask.shape);
+            chosen.iter().flat_map(|&place| all[place].iter().map(|&at| at as f64)).collect()
+        }
+        "masked_rows" => chosen.iter().flat_map(|&place| rows(&x[0], place)).collect(),
+        "masked_rows_scatter" => {
+            let mut out = x[0].values.clone();
+            for (number, place) in chosen.iter().enumerate() {
+                out[place * row..][..row].copy_from_slice(&rows(&x[2], number));
+            }
+            out
+        }
+        _ => return None,
+    })
+}

@@ -29,6 +29,7 @@ pub fn compute(
         .or_else(|| create::created(operation.name, &x, attributes, output))
         .or_else(|| reduce::reduced(operation.name, &x, attributes))
         .or_else(|| shape::moved(operation.name, &x, attributes, output))
+        .or_else(|| index::masked(operation.name, &x))
         .or_else(|| index::indexed(operation.name, &x, attributes, output))?;
     Some(values.into_iter().map(|value| rounded(output.dtype, value)).collect())
 }

@@ -26,6 +26,7 @@ pub fn explanation() -> Explanation {
         operands: vec![placed(), placed()],
         output: placed(),
         moves: vec![moved],
+        counted: true,
     };
     Explanation { steps: vec![step], memory: vec![(3, 1 << 40)] }
 }

@@ -1,0 +1,132 @@
+"""Measure `x[mask]` of a million floats, half of them taken, beside PyTorch eager.
+
+With a new mask each time (`x[x > 0]`), where its true values have to be counted and the number is
+awaited, and with the same one, of which GT has counted them the first time. PyTorch counts each
+time. PyTorch stands in the list twice: its ratio to itself shows the noise.
+
+GT runs embedded, on a server with one worker, and cut over a server's two workers, of one thread
+each. Rounds alternate between the sides; the table has medians.
+
+usage: counted.py [ROUNDS]
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sharding import cluster
+
+COUNT = 1_000_000
+THREADS = 2
+
+
+def play(side: str) -> None:
+    """Be one side: answer each line with the median time of one use, in microseconds."""
+    import numpy as np
+
+    if side == "torch":
+        import torch as lib
+
+        lib.set_num_threads(THREADS)
+    else:
+        import gt as lib
+
+        if side != "embedded":
+            lib.connect(side.removesuffix(" cut"))
+        if side.endswith(" cut"):
+            lib.register_config("cut", lib.SignalConfig(lib.ShardConfig(axis=0)))
+    random = np.random.default_rng(0)
+    values = random.standard_normal(COUNT).astype("float32")
+    chosen = random.random(COUNT) < 0.5
+
+    def tensors():
+        return lib.from_numpy(values), lib.from_numpy(chosen)
+
+    if side.endswith(" cut"):
+        with lib.signal.context("cut"):
+            x, mask = (tensor.clone() for tensor in tensors())
+    else:
+        x, mask = tensors()
+    ends = {"new": values[values > 0][-1], "same": values[chosen][-1]}
+
+    def use(name):
+        # The last value is fetched, so that all has been done.
+        assert x[x > 0 if name == "new" else mask][-1].item() == ends[name]
+
+    print("ready", flush=True)
+    for line in sys.stdin:
+        times = []
+        for _ in range(15):
+            start = time.perf_counter()
+            use(line.strip())
+            times.append(time.perf_counter() - start)
+        print(json.dumps(statistics.median(times) * 1e6), flush=True)
+
+
+class Player:
+    """A side in a process of its own."""
+
+    def __init__(self, side: str):
+        self.process = subprocess.Popen(
+            [sys.executable, Path(__file__), "--play", side],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
+        self.times: dict[str, list[float]] = {"new": [], "same": []}
+
+    def run(self, name: str) -> None:
+        """Run one round, once the threads of the side before have stopped to look for work."""
+        time.sleep(0.25)
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        self.times[name].append(json.loads(self.process.stdout.readline()))
+
+    def median(self, name: str) -> float:
+        """Give the median over the rounds, without the first one."""
+        return statistics.median(self.times[name][1:])
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+
+
+def measure(rounds: int) -> None:
+    """Run all rounds and print the table."""
+    one, processes = cluster(1)
+    two, more = cluster(2)
+    sides = {
+        "PyTorch eager": Player("torch"),
+        "PyTorch eager, again": Player("torch"),
+        "GT, embedded": Player("embedded"),
+        "GT over tcp, one worker": Player(one),
+        "GT over tcp, two workers, cut": Player(f"{two} cut"),
+    }
+    for _ in range(rounds + 1):
+        for name in ("new", "same"):
+            for player in sides.values():
+                player.run(name)
+    for player in sides.values():
+        player.stop()
+    for process in processes + more:
+        process.terminate()
+        process.wait(timeout=20)
+    base = sides["PyTorch eager"]
+    print("| 1,000,000 floats | `x[x > 0]`, us | x PyTorch | `x[mask]`, us | x PyTorch |")
+    print("| --- | --- | --- | --- | --- |")
+    for title, player in sides.items():
+        new, same = player.median("new"), player.median("same")
+        ratios = new / base.median("new"), same / base.median("same")
+        print(f"| {title} | {new:,.0f} | {ratios[0]:.2f} | {same:,.0f} | {ratios[1]:.2f} |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--play"]:
+        play(sys.argv[2])
+    else:
+        measure(int(sys.argv[1]) if len(sys.argv) > 1 else 7)

@@ -1,0 +1,112 @@
+//! Matrices of rows as matrices of columns, and back; what is done to a column.
+
+use std::cmp::Ordering;
+
+use faer::MatMut;
+use faer::traits::ext::ComplexFieldExt;
+
+use super::scalar::{Real, Scalar};
+use crate::simd::vectorized;
+
+/// Elements of a square that are turned together: their cache lines stay near.
+const SQUARE: usize = 16;
+
+/// Turns a matrix of so many rows, which lie one after another, into one whose columns do.
+///
+/// # Panics
+/// A slice is not as long as the matrix.
+pub fn turn<T: Copy>(from: &[T], rows: usize, columns: usize, to: &mut [T]) {
+    turn_with(from, rows, columns, to, |x| x);
+}
+
+/// As [`turn`], with a function of each element.
+pub fn turn_with<T: Copy>(
+    from: &[T],
+    rows: usize,
+    columns: usize,
+    to: &mut [T],
+    of: impl Fn(T) -> T,
+) {
+    assert!(from.len() == rows * columns && to.len() == from.len(), "the lengths of a matrix");
+    for top in (0..rows).step_by(SQUARE) {
+        let bottom = rows.min(top + SQUARE);
+        for left in (0..columns).step_by(SQUARE) {
+            for column in left..columns.min(left + SQUARE) {
+                let to = &mut to[column * rows..][top..bottom];
+                for (to, row) in to.iter_mut().zip(top..bottom) {
+                    *to = of(from[row * columns + column]);
+                }
+            }
+        }
+    }
+}
+
+/// The columns of a matrix of rows, one after another.
+pub fn columns_of<T: Scalar>(rows_first: &[T], rows: usize, columns: usize) -> Vec<T> {
+    let mut out = vec![T::zero(); rows_first.len()];
+    turn(rows_first, rows, columns, &mut out);
+    out
+}
+
+/// Writes a matrix with ones on its diagonal, and zeros elsewhere.
+pub fn identity<T: Scalar>(out: &mut [T], columns: usize) {
+    out.fill(T::zero());
+    out.iter_mut().step_by(columns + 1).take(columns).for_each(|x| *x = T::one());
+}
+
+/// The elements of a column of a matrix stored by columns.
+pub fn column_of<T: Scalar>(a: MatMut<'_, T>, column: usize) -> &mut [T] {
+    a.col_mut(column).try_as_col_major_mut().expect("columns are runs").as_slice_mut()
+}
+
+pub fn scale<T: Scalar>(x: &mut [T], factor: T) {
+    vectorized(
+        #[inline(always)]
+        || x.iter_mut().for_each(|x| *x *= factor),
+    );
+}
+
+/// Takes a multiple of a column away from another.
+pub fn subtract<T: Scalar>(from: &mut [T], column: &[T], factor: T) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (from, x) in from.iter_mut().zip(column) {
+                *from -= *x * factor;
+            }
+        },
+    );
+}
+
+/// The places of values in ascending order, unless that is the order they are in: faer leaves some
+/// that are all but zero behind larger ones.
+pub fn order<R: Real>(values: &[R]) -> Option<Vec<usize>> {
+    if values.is_sorted() {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&x, &y| values[x].partial_cmp(&values[y]).unwrap_or(Ordering::Equal));
+    Some(order)
+}
+
+/// Puts columns, or values as columns of length 1, into this order; those beyond it stay.
+pub fn reorder<T: Copy>(columns: &mut [T], length: usize, order: &[usize]) {
+    let before = columns.to_vec();
+    for (to, &from) in columns.chunks_exact_mut(length).zip(order) {
+        to.copy_from_slice(&before[from * length..][..length]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_follow_the_order_of_values() {
+        assert_eq!(order(&[1.0, 1.0, 2.0]), None);
+        let found = order(&[3.0f32, 1.0, 2.0]).expect("not in order");
+        let mut columns = [0, 1, 2, 3, 4, 5, 6, 7];
+        reorder(&mut columns, 2, &found);
+        assert_eq!(columns, [2, 3, 4, 5, 0, 1, 6, 7]);
+    }
+}

@@ -1,0 +1,161 @@
+//! Systems of equations whose matrix has been factored by [`ldl`](super::ldl()).
+
+use faer::traits::ext::ComplexFieldExt;
+
+use super::scalar::Scalar;
+
+/// Replaces `b`, of `n` rows and so many columns, by the solution x of a x = b, where `packed` and
+/// `pivots` are the factors of a. LAPACK calls it sytrs or hetrs.
+///
+/// Pivots out of range count as no exchange.
+pub fn ldl_solve<T: Scalar>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32], b: &mut [T]) {
+    assert!(packed.len() == n * n && pivots.len() == n, "the factors of a square matrix");
+    if n == 0 || b.is_empty() {
+        return;
+    }
+    let columns = b.len() / n;
+    let mut system = System { packed, n, columns, hermitian: hermitian && !T::IS_REAL, b };
+    let blocks = blocks(pivots);
+    for &block in &blocks {
+        system.exchange(block);
+        system.eliminate(block);
+    }
+    for &block in &blocks {
+        system.divide(block);
+    }
+    for &block in blocks.iter().rev() {
+        system.substitute(block);
+        system.exchange(block);
+    }
+}
+
+/// A block of D: its first row, its rows, and the row that the last of these was exchanged with.
+#[derive(Clone, Copy)]
+struct Block {
+    start: usize,
+    width: usize,
+    other: usize,
+}
+
+fn blocks(pivots: &[i32]) -> Vec<Block> {
+    let (mut blocks, mut start) = (Vec::new(), 0);
+    while start < pivots.len() {
+        let width = if pivots[start] < 0 && start + 1 < pivots.len() { 2 } else { 1 };
+        let last = start + width - 1;
+        let other = (pivots[start].unsigned_abs() as usize).wrapping_sub(1);
+        let other = if other < pivots.len() { other } else { last };
+        blocks.push(Block { start, width, other });
+        start += width;
+    }
+    blocks
+}
+
+struct System<'a, T> {
+    packed: &'a [T],
+    n: usize,
+    columns: usize,
+    hermitian: bool,
+    b: &'a mut [T],
+}
+
+impl<T: Scalar> System<'_, T> {
+    fn at(&self, row: usize, column: usize) -> T {
+        self.packed[row * self.n + column]
+    }
+
+    /// The conjugate, in a Hermitian matrix.
+    fn turned(&self, x: T) -> T {
+        if self.hermitian { x.conj() } else { x }
+    }
+
+    fn exchange(&mut self, block: Block) {
+        let last = block.start + block.width - 1;
+        if block.other != last {
+            for column in 0..self.columns {
+                self.b.swap(last * self.columns + column, block.other * self.columns + column);
+            }
+        }
+    }
+
+    /// Takes the multiple of one row away from another.
+    fn subtract(&mut self, from: usize, row: usize, factor: T) {
+        for column in 0..self.columns {
+            let x = self.b[row * self.columns + column];
+            self.b[from * self.columns + column] -= x * factor;
+        }
+    }
+
+    fn eliminate(&mut self, block: Block) {
+        for below in block.start + block.width..self.n {
+            for row in block.start..block.start + block.width {
+                self.subtract(below, row, self.at(below, row));
+            }
+        }
+    }
+
+    fn substitute(&mut self, block: Block) {
+        for below in block.start + block.width..self.n {
+            for row in block.start..block.start + block.width {
+                self.subtract(row, below, self.turned(self.at(below, row)));
+            }
+        }
+    }
+
+    fn divide(&mut self, block: Block) {
+        let (start, columns) = (block.start, self.columns);
+        let first = self.at(start, start);
+        if block.width == 1 {
+            self.b[start * columns..][..columns].iter_mut().for_each(|x| *x = *x / first);
+            return;
+        }
+        let (off, last) = (self.at(start + 1, start), self.at(start + 1, start + 1));
+        let above = self.turned(off);
+        // [first above; off last] divided by what is off the diagonal, as squares may overflow: with
+        // x / above and y / off it is [first / above, 1; 1, last / off].
+        let (first, last) = (first / above, last / off);
+        let determinant = first * last - T::one();
+        for column in 0..columns {
+            let (at, next) = (start * columns + column, (start + 1) * columns + column);
+            let (x, y) = (self.b[at] / above, self.b[next] / off);
+            self.b[at] = (last * x - y) / determinant;
+            self.b[next] = (first * y - x) / determinant;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use num_complex::Complex;
+
+    use super::*;
+    use crate::linalg::check::{Sample, assert_near, product, random};
+    use crate::linalg::ldl;
+
+    fn check<T: Sample>(n: usize, hermitian: bool) {
+        let mut a = random::<T>(n, n, 3);
+        for row in 0..n {
+            for column in row..n {
+                let x = a[column * n + row];
+                a[row * n + column] = if hermitian { x.conj() } else { x };
+            }
+            if hermitian {
+                let x = a[row * n + row];
+                a[row * n + row] = T::of_parts(x.real(), T::Real::zero());
+            }
+        }
+        let b = random::<T>(n, 3, 4);
+        let (mut packed, mut pivots, mut x) = (a.clone(), vec![0; n], b.clone());
+        assert_eq!(ldl(&mut packed, n, hermitian, &mut pivots), 0);
+        ldl_solve(&packed, n, hermitian, &pivots, &mut x);
+        assert_near(&product(&a, &x, n, n, 3), &b, n * n);
+    }
+
+    #[test]
+    fn solutions_solve() {
+        for n in [1, 2, 3, 5, 9] {
+            check::<f64>(n, false);
+            check::<Complex<f64>>(n, false);
+            check::<Complex<f64>>(n, true);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The numbers that matrices are made of.
+
+use faer::traits::ext::ComplexFieldExt;
+use faer::traits::math_utils::{eps, min_positive};
+use faer::traits::{ComplexField, RealField};
+use num_complex::Complex;
+
+/// A real or complex number, in single or double precision.
+pub trait Scalar: ComplexField<Real: Real> + Copy + Send + Sync + 'static {
+    /// A number of two parts; a real number leaves out the second.
+    fn of_parts(re: Self::Real, im: Self::Real) -> Self;
+}
+
+/// A real number, in single or double precision.
+pub trait Real: RealField + Copy + Send + Sync + 'static {}
+
+impl Real for f32 {}
+impl Real for f64 {}
+
+impl<R: Real> Scalar for R {
+    fn of_parts(re: R, _: R) -> R {
+        re
+    }
+}
+
+impl<R: Real> Scalar for Complex<R> {
+    fn of_parts(re: R, im: R) -> Complex<R> {
+        Complex { re, im }
+    }
+}
+
+/// The real number as one that may be complex.
+pub fn of_real<T: Scalar>(x: T::Real) -> T {
+    T::of_parts(x, T::Real::zero())
+}
+
+/// The largest of the parts' absolute values over all the numbers, or `None` where one is infinite
+/// or no number.
+pub fn largest_part<T: Scalar>(numbers: impl Iterator<Item = T>) -> Option<T::Real> {
+    let mut largest = T::Real::zero();
+    for x in numbers {
+        if !x.is_finite() {
+            return None;
+        }
+        for part in [x.real().abs(), x.imag().abs()] {
+            largest = if part > largest { part } else { largest };
+        }
+    }
+    Some(largest)
+}
+
+/// The least number that, with all its digits, has a reciprocal and a neighbour.
+pub fn least_exact<R: Real>() -> R {
+    min_positive::<R>() / eps::<R>()
+}
+
+/// The power of two to multiply numbers with before they are squared and summed up, where the
+/// largest of them would overflow or lose its digits; `None` where they are fine as they are.
+pub fn safe_factor<R: Real>(largest: R) -> Option<R> {
+    let least = least_exact::<R>().sqrt() / eps::<R>();
+    let most = R::one() / least;
+    if largest == R::zero() || (largest >= least && largest <= most) {
+        return None;
+    }
+    let two = R::one() + R::one();
+    let (mut factor, mut scaled) = (R::one(), largest);
+    // The reciprocal of a number below all others with full digits would be infinite.
+    while scaled < R::one() && factor * min_positive::<R>() < R::one() {
+        (factor, scaled) = (factor * two, scaled * two);
+    }
+    while scaled > two {
+        (factor, scaled) = (factor / two, scaled / two);
+    }
+    Some(factor)
+}
+
+/// The square root of the sum of the squares; it overflows only if the result does.
+pub fn norm<T: Scalar>(x: &[T]) -> T::Real {
+    let squares = |factor: T::Real| {
+        let mut sum = T::Real::zero();
+        for &x in x {
+            sum += x.mul_real(factor).abs2();
+        }
+        sum
+    };
+    let (one, sum) = (T::Real::one(), squares(T::Real::one()));
+    let least = least_exact::<T::Real>();
+    if sum > least && sum.is_finite() {
+        return sum.sqrt();
+    }
+    match largest_part(x.iter().copied()).map(safe_factor) {
+        Some(Some(factor)) => squares(factor).sqrt() * (one / factor),
+        _ => sum.sqrt(),
+    }
+}

@@ -1,0 +1,266 @@
+//! Random numbers: each follows from seed, instruction, and its place in the whole tensor.
+
+use std::mem::MaybeUninit;
+
+use gt_ir::draws;
+use gt_ir::instruction::Operands;
+use gt_ir::operation::ints;
+use gt_ir::ops::random::random_part;
+use gt_ir::philox::Stream;
+use gt_ir::{Attributes, DType, Meta, Shape};
+use gt_worker::EngineError;
+use half::{bf16, f16};
+
+use crate::create::{PIECE, number};
+use crate::element::{Element, with_element};
+use crate::simd::vectorized;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+use crate::uninit::Uninit;
+
+/// How many counters' words are made at a time.
+const BLOCK: usize = 64;
+
+/// Which elements of the whole tensor a part has, as runs of consecutive ones.
+pub struct Part {
+    /// How many elements follow one another; then comes the next run.
+    run: usize,
+    /// The part's axes before those that are within a run: length, start, and what a step along it
+    /// is in the whole tensor.
+    outer: Vec<(usize, u64, u64)>,
+    /// Where in the whole tensor the first run begins, along the axes within it.
+    start: u64,
+}
+
+impl Part {
+    pub fn new(shape: &Shape, part: &[i64]) -> Part {
+        let Some((starts, whole)) = random_part(part) else {
+            return Part { run: shape.numel().max(1), outer: Vec::new(), start: 0 };
+        };
+        let mut part = Part { run: 1, outer: Vec::new(), start: 0 };
+        let (mut step, mut is_within) = (1, true);
+        for axis in (0..shape.rank()).rev() {
+            if is_within {
+                part.run *= shape[axis];
+                part.start += starts[axis] as u64 * step;
+            } else {
+                part.outer.push((shape[axis], starts[axis] as u64, step));
+            }
+            is_within &= shape[axis] as i64 == whole[axis];
+            step *= whole[axis] as u64;
+        }
+        part
+    }
+
+    /// The place in the whole tensor of the part's element `index`, and how many elements, from it
+    /// on, have the places that follow.
+    pub fn run(&self, index: usize) -> (u64, usize) {
+        let (mut rest, within) = (index / self.run, index % self.run);
+        let mut place = self.start;
+        for &(length, start, step) in &self.outer {
+            place += (start + (rest % length) as u64) * step;
+            rest /= length;
+        }
+        (place + within as u64, self.run - within)
+    }
+}
+
+/// The random numbers of an instruction: of its first two operands.
+pub fn stream(operands: &Operands<Tensor>) -> Result<Stream, EngineError> {
+    let (seed, instruction) = (number(operands, 0)?.as_i64(), number(operands, 1)?.as_i64());
+    Ok(Stream::new(seed as u64, instruction as u64))
+}
+
+/// Draws a tensor: `draw` makes consecutive elements of four words.
+fn drawn<T: Element, const N: usize>(
+    threads: &mut Threads,
+    operands: &Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+    draw: impl Fn([u32; 4]) -> [T; N] + Sync,
+) -> Result<Tensor, EngineError> {
+    let stream = stream(operands)?;
+    let part = Part::new(&output.shape, ints(attributes, 2));
+    let mut out = Uninit::new(output)?;
+    let fill = |piece: usize, mut slots: &mut [MaybeUninit<T>]| {
+        let mut index = piece * PIECE;
+        while !slots.is_empty() {
+            let (place, length) = part.run(index);
+            let (run, rest) = slots.split_at_mut(length.min(slots.len()));
+            index += run.len();
+            fill_run(stream, place, run, &draw);
+            slots = rest;
+        }
+    };
+    threads.for_each_part(out.slots::<T>(), PIECE, fill);
+    // SAFETY: every element has been written: runs follow one another.
+    Ok(unsafe { out.finish() })
+}
+
+/// Draws consecutive elements, of which the first is at `place`: block by block, first the words and
+/// then what is made of them, as loops over both at once do not become vectors.
+#[inline(always)]
+fn fill_run<T: Copy, const N: usize>(
+    stream: Stream,
+    place: u64,
+    mut out: &mut [MaybeUninit<T>],
+    draw: &impl Fn([u32; 4]) -> [T; N],
+) {
+    let mut counter = place / N as u64;
+    // Elements of the first counter that are before the run.
+    let mut before = (place % N as u64) as usize;
+    let mut words = [[0; BLOCK]; 4];
+    let mut values = [[MaybeUninit::uninit(); N]; BLOCK];
+    while !out.is_empty() {
+        let count = (before + out.len()).div_ceil(N).min(BLOCK);
+        vectorized(
+            #[inline(always)]
+            || {
+                draw_words(stream, counter, &mut words, count);
+                let [a, b, c, d] = &words;
+                for lane in 0..count {
+                    let drawn = draw([a[lane], b[lane], c[lane], d[lane]]);
+                    for place in 0..N {
+                        values[lane][place].write(drawn[place]);
+                    }
+                }
+            },
+        );
+        let drawn = &values.as_flattened()[before..count * N];
+        let (now, rest) = out.split_at_mut(drawn.len().min(out.len()));
+        now.copy_from_slice(&drawn[..now.len()]);
+        (counter, before, out) = (counter + count as u64, 0, rest);
+    }
+}
+
+/// The words of `count` consecutive counters, at most a block of them.
+#[inline(always)]
+fn draw_words(stream: Stream, first: u64, [a, b, c, d]: &mut [[u32; BLOCK]; 4], count: usize) {
+    for lane in 0..count {
+        [a[lane], b[lane], c[lane], d[lane]] = stream.words(first + lane as u64);
+    }
+}
+
+/// As [`drawn`], where `draw` is an expression of the words. Written as a closure that is always inlined,
+/// or it would be a call for each counter.
+macro_rules! drawn {
+    ($threads:ident, $operands:ident, $attributes:ident, $output:ident, |$words:ident| $draw:expr) => {
+        drawn(
+            $threads,
+            &$operands,
+            $attributes,
+            $output,
+            #[inline(always)]
+            |$words| $draw,
+        )
+    };
+}
+
+pub fn rand(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    // 16-bit floats get no more digits than they hold: rounding up would give 1.
+    let cut = |u: f32, scale: f32| (u * scale).floor() / scale;
+    match output.dtype {
+        DType::F64 => drawn!(threads, operands, attributes, output, |w| draws::uniforms_f64(w)),
+        DType::F16 => drawn!(threads, operands, attributes, output, |w| {
+            draws::uniforms_f32(w).map(|u| f16::from_f32(cut(u, 2048.0)))
+        }),
+        DType::BF16 => drawn!(threads, operands, attributes, output, |w| {
+            draws::uniforms_f32(w).map(|u| bf16::from_f32(cut(u, 256.0)))
+        }),
+        _ => drawn!(threads, operands, attributes, output, |w| draws::uniforms_f32(w)),
+    }
+}
+
+pub fn randn(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    match output.dtype {
+        DType::F64 => drawn!(threads, operands, attributes, output, |w| draws::normals_f64(w)),
+        DType::F16 => drawn!(threads, operands, attributes, output, |w| {
+            draws::normals_f32(w).map(f16::from_f32)
+        }),
+        DType::BF16 => drawn!(threads, operands, attributes, output, |w| {
+            draws::normals_f32(w).map(bf16::from_f32)
+        }),
+        _ => drawn!(threads, operands, attributes, output, |w| draws::normals_f32(w)),
+    }
+}
+
+pub fn randint(
+    threads: &mut Threads,
+    operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let (low, high) = (number(&operands, 2)?.as_i64(), number(&operands, 3)?.as_i64());
+    if high <= low && output.shape.numel() > 0 {
+        let text = format!("randint: high {high} must be above low {low}");
+        return Err(EngineError::Other(text));
+    }
+    let span = high.wrapping_sub(low) as u64;
+    with_element!(output.dtype, T => match u32::try_from(span) {
+        Ok(span) => drawn!(threads, operands, attributes, output, |words| {
+            let [a, b] = draws::below_narrow(words, span);
+            [low.wrapping_add(a as i64).cast::<T>(), low.wrapping_add(b as i64).cast::<T>()]
+        }),
+        Err(_) => drawn!(threads, operands, attributes, output, |words| {
+            draws::below(words, span).map(|offset| low.wrapping_add(offset as i64).cast::<T>())
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every cut of a tensor of three axes: its runs have the places of its elements, in order.
+    #[test]
+    fn runs_are_the_places_of_a_part() {
+        let whole = [3i64, 4, 5];
+        let cuts = |length: i64| {
+            (0..length).flat_map(move |start| (start + 1..=length).map(move |end| (start, end)))
+        };
+        for (a, b) in cuts(3) {
+            for (c, d) in cuts(4) {
+                for (e, f) in cuts(5) {
+                    let shape =
+                        Shape::new(&[(b - a), (d - c), (f - e)].map(|n| n as usize)).unwrap();
+                    let part = Part::new(&shape, &[&[a, c, e], &whole[..]].concat());
+                    let mut given = Vec::new();
+                    while given.len() < shape.numel() {
+                        let (place, length) = part.run(given.len());
+                        given.extend(place..place + length as u64);
+                    }
+                    let places = (a..b).flat_map(|i| (c..d).map(move |j| i * 4 + j));
+                    let places = places.flat_map(|row| (e..f).map(move |k| (row * 5 + k) as u64));
+                    assert_eq!(given, places.collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_run_has_the_numbers_of_its_places() {
+        let stream = Stream::new(1, 2);
+        for place in 0..9 {
+            for length in 0..40 {
+                let length = length * 11;
+                let mut out = vec![MaybeUninit::uninit(); length];
+                fill_run(stream, place, &mut out, &draws::normals_f32);
+                for (index, value) in out.into_iter().enumerate() {
+                    // SAFETY: all elements of a run are written.
+                    let value: f32 = unsafe { value.assume_init() };
+                    assert_eq!(value, stream.normal_f32(place + index as u64));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Why an engine in Python failed, in words for users.
+
+use gt::worker::EngineError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What a Python exception says, in words for users: an engine's own words where it knows what is
+/// wrong with the values, and else its traceback.
+pub fn explain(error: PyErr) -> EngineError {
+    Python::attach(|py| {
+        let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
+        if cause.is_instance_of::<PyMemoryError>(py)
+            && let Ok(bytes) = cause.value(py).getattr("bytes").and_then(|bytes| bytes.extract())
+        {
+            return EngineError::OutOfMemory { bytes };
+        }
+        if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+            // It is the user's, who waits: it comes again where that is noticed.
+            let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+            return EngineError::Other("interrupted by Ctrl-C".into());
+        }
+        let known = [
+            "IndexError",
+            "ZeroDivisionError",
+            "ArithmeticError",
+            "MemoryError",
+            "ConnectionError",
+        ];
+        let kind = cause.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
+        let mut text = error.value(py).to_string();
+        if text.is_empty() {
+            text = kind.clone();
+        }
+        if !known.contains(&kind.as_str()) {
+            let lines = py.import("traceback").and_then(|traceback| {
+                let options = PyDict::new(py);
+                options.set_item("limit", -8)?;
+                let given = (cause.get_type(py), cause.value(py), cause.traceback(py));
+                traceback.call_method("format_exception", given, Some(&options))
+            });
+            let lines: Vec<String> = lines.and_then(|lines| lines.extract()).unwrap_or_default();
+            text = format!("{text}\n  the engine's traceback:\n  {}", indent(&lines.concat()));
+        }
+        EngineError::Other(text)
+    })
+}
+
+fn indent(text: &str) -> String {
+    text.trim_end().replace('\n', "\n  ")
+}

@@ -1,0 +1,40 @@
+"""Factorizations and Fourier transforms with PyTorch: those that it has under other names."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def lu_order(pivots: Tensor, rows: int) -> Tensor:
+    """Give the order that exchanges bring rows into: the ones in the columns of P."""
+    nothing = torch.zeros((*pivots.shape[:-1], rows, pivots.shape[-1]), device=pivots.device)
+    exchanges, _, _ = torch.lu_unpack(nothing, pivots, unpack_data=False)
+    return exchanges.argmax(-2) if rows else pivots.new_zeros(pivots.shape, dtype=torch.int64)
+
+
+def c2c(x: Tensor, dim: int, inverse: bool, scale: float) -> Tensor:
+    """Transform complex numbers; no norm divides here."""
+    if inverse:
+        return torch.fft.ifft(x, dim=dim, norm="forward") * scale
+    return torch.fft.fft(x, dim=dim) * scale
+
+
+MATRICES: dict[str, Callable[..., Any]] = {
+    "_linalg_cholesky": torch.linalg.cholesky_ex,
+    "_linalg_lu": torch.linalg.lu_factor_ex,
+    "_linalg_lu_order": lu_order,
+    "_linalg_qr": lambda x, complete: torch.linalg.qr(x, "complete" if complete else "reduced"),
+    "_linalg_geqrf": torch.geqrf,
+    "_linalg_svd": torch.linalg.svd,
+    "_linalg_eigh": torch.linalg.eigh,
+    "_linalg_eig": torch.linalg.eig,
+    "_linalg_solve": torch.linalg.solve_ex,
+    "_linalg_solve_triangular": torch.linalg.solve_triangular,
+    "_linalg_ldl_factor": torch.linalg.ldl_factor_ex,
+    "_linalg_ldl_solve": torch.linalg.ldl_solve,
+    "_fft_c2c": c2c,
+    "_fft_r2c": lambda x, dim, scale: torch.fft.rfft(x, dim=dim) * scale,
+    "_fft_c2r": lambda x, dim, n, scale: torch.fft.irfft(x, n, dim, norm="forward") * scale,
+}

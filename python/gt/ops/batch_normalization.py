@@ -1,0 +1,70 @@
+"""Normalization by the statistics of a batch, with a gradient of its own.
+
+Ioffe and Szegedy, 2015 (https://arxiv.org/abs/1502.03167). With c = x - mean, s = 1 / sqrt(var +
+eps), k = s * weight and sums over the axes of the statistics, which have n values each:
+
+    y = c k + bias
+    dx = g k - k sum(g) / n - c k s^2 sum(g c) / n
+
+so that the gradient takes two sums and one pass, where that of every single step takes many.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gt._gt import Tensor, is_grad_enabled, primitives
+from gt.autograd.function import Function
+
+
+def total(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Give the sum over axes, which stay with length 1.
+
+    The first goes last: sums over neighbouring axes at the end are fast, and little is left then.
+    """
+    first, *others = axes
+    inner = x.sum(tuple(others), keepdim=True) if others else x
+    return inner.sum(first, keepdim=True)
+
+
+def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """Give x - mean, the mean and the variance over axes, which stay with length 1."""
+    count = math.prod(x.shape[axis] for axis in axes)
+    mean = total(x, axes) / count
+    centered = x - mean
+    return centered, mean, total(centered * centered, axes) / count
+
+
+class BatchNormalization(Function):
+    """Normalize over axes; the results are the output, and mean and variance with axes kept."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, axes: tuple[int, ...], eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Normalize x; weight and bias have its axes, of length 1 where the sums are over."""
+        centered, mean, var = _statistics(x, axes)
+        ctx.axes, ctx.eps, ctx.statistics = axes, eps, (mean, var)
+        ctx.save_for_backward(x, weight)
+        scale = (var + eps).rsqrt() * weight
+        return primitives.mul_add(bias, centered, scale), mean, var
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, grad_mean: Tensor, grad_var: Tensor) -> tuple:
+        """Give the gradients of x, weight and bias."""
+        x, weight = ctx.saved_tensors
+        count = math.prod(x.shape[axis] for axis in ctx.axes)
+        if is_grad_enabled():  # for gradients of this one, to which the statistics add
+            centered, _, var = _statistics(x, ctx.axes)
+        else:
+            mean, var = ctx.statistics
+            centered = x - mean
+        scale = (var + ctx.eps).rsqrt()
+        sum_grad = total(grad, ctx.axes)
+        product = total(grad * centered, ctx.axes)
+        factor = scale * weight
+        slope = (2 * grad_var - factor * product * scale * scale) / count
+        shift = (grad_mean - factor * sum_grad) / count
+        rest = primitives.mul_add(shift, centered, slope)
+        return primitives.mul_add(rest, grad, factor), product * scale, sum_grad, None, None
