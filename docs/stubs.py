@@ -243,6 +243,10 @@ def namespace_stub(module) -> str:
     lines = ["__all__ = [", *(f'    "{name}",' for name in sorted(module.__all__)), "]", ""]
     for name in sorted(module.__all__):
         function = getattr(module, name)
+        if isinstance(function, type):
+            head, *body = ending(function, "")
+            lines += [f"class {name}({function.__bases__[0].__name__}){head}", *body]
+            continue
         result = "Tensor"
         if inspect.isfunction(function):
             result = annotated(inspect.signature(function).return_annotation)

@@ -34,6 +34,8 @@ __all__ = [
     "bfloat16",
     "float32",
     "float64",
+    "complex64",
+    "complex128",
     "primitives",
     "faces",
     "native",
@@ -126,8 +128,7 @@ class dtype:
     def __repr__(self) -> str: ...
     def __str__(self) -> str: ...
     @property
-    def is_complex(self) -> Any:
-        """Whether it is complex."""
+    def is_complex(self) -> Tensor: ...
     @property
     def is_floating_point(self) -> _bool: ...
     @property
@@ -139,9 +140,15 @@ class dtype:
     @property
     def name(self) -> str:
         """The name, as in "float32"."""
+    def to_complex(self) -> Tensor:
+        """The complex dtype whose parts have this dtype."""
+    def to_real(self) -> Tensor:
+        """The dtype of the real and the imaginary part; a real dtype itself."""
 
 bfloat16: dtype
 bool: dtype
+complex128: dtype
+complex64: dtype
 float16: dtype
 float32: dtype
 float64: dtype
@@ -203,7 +210,9 @@ class Tensor:
     def __and__(self, value: _TensorLike, /) -> Tensor: ...
     def __array__(self, dtype: _DTypeLike | None = None, copy: _bool | None = None) -> NDArray[Any]: ...
     __array_priority__: _float
+    def __array_wrap__(self, array: _TensorLike, context: _TensorLike, return_scalar: _TensorLike, /) -> Tensor: ...
     def __bool__(self) -> _bool: ...
+    def __complex__(self) -> Tensor: ...
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, _memo: Any) -> Tensor: ...
     def __dlpack__(self, **options: Any) -> Any: ...
@@ -274,13 +283,13 @@ class Tensor:
         A transposed tensor, say, has no such view: `reshape` copies then.
         """
     def abs(self) -> Tensor:
-        """|x|."""
+        """|x|; the length of a complex number."""
     def abs_(self) -> Tensor:
-        """In place: |x|"""
+        """In place: |x|; the length of a complex number"""
     def absolute(self) -> Tensor:
-        """|x|."""
+        """|x|; the length of a complex number."""
     def absolute_(self) -> Tensor:
-        """In place: |x|"""
+        """In place: |x|; the length of a complex number"""
     def acos(self) -> Tensor:
         """The angle in radians whose cosine is x; NaN outside of -1 to 1."""
     def acos_(self) -> Tensor:
@@ -418,6 +427,12 @@ class Tensor:
 
         >>> gt.aminmax(gt.tensor([3.0, 1.0, 2.0])).max
         tensor(3., dtype=float32)
+        """
+    def angle(input: Tensor) -> Tensor:
+        """Give the angles of complex numbers in radians; of real numbers pi below 0, else 0.
+
+        >>> gt.angle(gt.tensor([1j, -1.0]))
+        tensor([1.5707964, 3.1415927], dtype=float32)
         """
     def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
         """Say whether any value is not zero, over axes or over all.
@@ -681,12 +696,39 @@ class Tensor:
         >>> gt.zeros(2).cauchy_(3, 1e-9).round()
         tensor([3., 3.], dtype=float32)
         """
+    def cdouble(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as complex128; the tensor itself if it has that dtype."""
     def ceil(self) -> Tensor:
         """The next whole number above."""
     def ceil_(self) -> Tensor:
         """In place: the next whole number above"""
+    def cfloat(self: Tensor, memory_format: Any = None) -> Tensor:
+        """Give the values as complex64; the tensor itself if it has that dtype."""
     def char(self: Tensor, memory_format: Any = None) -> Tensor:
         """Give the values as int8; the tensor itself if it has that dtype."""
+    def cholesky(input: Tensor, upper: _bool = False) -> Tensor:
+        """Give the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
+
+        >>> gt.cholesky(gt.tensor([[4.0]]))
+        tensor([[2.]], dtype=float32)
+        """
+    def cholesky_inverse(L: Tensor, upper: _bool = False) -> Tensor:
+        """Give the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
+
+        >>> gt.cholesky_inverse(gt.tensor([[2.0]]))
+        tensor([[0.25]], dtype=float32)
+        """
+    def cholesky_solve(B: Tensor, L: Tensor, upper: _bool = False) -> Tensor:
+        """Solve `L @ L.mH @ X = B`, or `L.mH @ L @ X = B` for an upper triangle.
+
+        Args:
+            B: the right-hand side [..., n, k]; batch axes broadcast.
+            L: triangles [..., n, n], as `gt.linalg.cholesky` gives them.
+            upper: whether L is an upper triangle.
+
+        >>> gt.cholesky_solve(gt.tensor([[8.0]]), gt.tensor([[2.0]]))
+        tensor([[2.]], dtype=float32)
+        """
     def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Any:
         """Split along an axis into at most so many parts of one length, the last perhaps shorter.
 
@@ -758,6 +800,30 @@ class Tensor:
 
         >>> gt.clone(gt.ones(2))
         tensor([1., 1.], dtype=float32)
+        """
+    def conj(input: Tensor) -> Tensor:
+        """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+        >>> gt.conj(gt.tensor([1 + 2j]))
+        tensor([1.-2.j], dtype=complex64)
+        """
+    def conj_(input: Tensor) -> Tensor:
+        """In place: Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+        >>> gt.conj(gt.tensor([1 + 2j]))
+        tensor([1.-2.j], dtype=complex64)
+        """
+    def conj_physical(input: Tensor) -> Tensor:
+        """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+        >>> gt.conj(gt.tensor([1 + 2j]))
+        tensor([1.-2.j], dtype=complex64)
+        """
+    def conj_physical_(input: Tensor) -> Tensor:
+        """In place: Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+        >>> gt.conj(gt.tensor([1 + 2j]))
+        tensor([1.-2.j], dtype=complex64)
         """
     def contiguous(self, memory_format: Any = None) -> Tensor:
         """The tensor itself if it is contiguous, or else a copy that is."""
@@ -883,6 +949,12 @@ class Tensor:
 
         >>> gt.deg2rad(gt.tensor([180.0]))
         tensor([3.1415927], dtype=float32)
+        """
+    def det(A: Tensor) -> Tensor:
+        """Give the determinants of square matrices [..., n, n].
+
+        >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
+        tensor(-2., dtype=float32)
         """
     def detach(self) -> Tensor:
         """The same values in the same memory, without their history."""
@@ -1254,6 +1326,16 @@ class Tensor:
         >>> gt.zeros(2).geometric_(0.9999999)
         tensor([1., 1.], dtype=float32)
         """
+    def geqrf(input: Tensor) -> Any:
+        """Give the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
+
+        R is the upper triangle of `a`; below it and in `tau` [..., min(m, n)] are the reflections,
+        of which `linalg.householder_product` makes Q.
+
+        >>> a, tau = gt.geqrf(gt.eye(2))
+        >>> a.shape, tau.shape
+        ((2, 2), (2,))
+        """
     def ger(input: Tensor, vec2: Tensor) -> Tensor:
         """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
 
@@ -1387,6 +1469,13 @@ class Tensor:
         Args:
             other: a tensor or a number
         """
+    @property
+    def imag(self) -> Any:
+        """Give the imaginary parts of complex numbers. It is a tensor of its own, no view.
+
+        >>> gt.imag(gt.tensor([1 + 2j]))
+        tensor([2.], dtype=float32)
+        """
     def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
         """Add slices of `alpha * source` along an axis at an index.
 
@@ -1491,14 +1580,29 @@ class Tensor:
         """
     def int(self: Tensor, memory_format: Any = None) -> Tensor:
         """Give the values as int32; the tensor itself if it has that dtype."""
+    def inverse(input: Tensor) -> Tensor:
+        """Give the inverses of square matrices; see `gt.linalg.inv`.
+
+        >>> gt.inverse(gt.tensor([[2.0]]))
+        tensor([[0.5]], dtype=float32)
+        """
     def is_complex(input: Tensor) -> _bool:
         """Say whether the values are complex numbers.
 
         >>> gt.is_complex(gt.ones(2))
         False
         """
+    def is_conj(input: Tensor) -> _bool:
+        """Say whether the conjugate is still to be taken: never, as `conj` takes it at once.
+
+        >>> gt.is_conj(gt.tensor([1j]).conj())
+        False
+        """
     def is_contiguous(self, memory_format: Any = None) -> _bool:
         """Whether the elements lie in row-major order without gaps."""
+    @property
+    def is_cuda(self) -> Any:
+        """False: the cluster is the one device."""
     def is_floating_point(input: Tensor) -> _bool:
         """Say whether the values are floats.
 
@@ -1508,6 +1612,12 @@ class Tensor:
     @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operation has made it."""
+    def is_neg(input: Tensor) -> _bool:
+        """Say whether the negative is still to be taken: never, as it is taken at once.
+
+        >>> gt.is_neg(-gt.ones(1))
+        False
+        """
     def is_signed(input: Tensor) -> _bool:
         """Say whether the dtype has negative numbers.
 
@@ -1554,6 +1664,24 @@ class Tensor:
         >>> gt.isreal(gt.tensor([1.0, float("nan")]))
         tensor([ True,  True], dtype=bool)
         """
+    def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
+        """Give the signal whose `stft` this is: the least-squares estimate where frames disagree.
+
+        Parameters as for `stft`; besides:
+
+        Args:
+            input: complex numbers of shape (batch, frequencies, frames) or without the batch.
+            length: how long the signal is; what the frames give where nothing is said.
+            return_complex: whether the signal is complex.
+
+        The frames are added up where they were, each multiplied with its window, over the sum of the
+        windows' squares (D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier
+        transform", 1984).
+
+        >>> signal = gt.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> gt.istft(gt.stft(signal, 4, return_complex=True), 4)
+        tensor([1., 2., 3., 4.], dtype=float32)
+        """
     def item(self) -> Any:
         """The only element as a Python number. Waits until it is computed."""
     @property
@@ -1582,6 +1710,18 @@ class Tensor:
 
         Args:
             other: a tensor or a number
+        """
+    def ldexp(input: Tensor, other: Tensor) -> Tensor:
+        """Multiply with a power of two: `input * 2**other`.
+
+        >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
+        tensor([4. , 1.5], dtype=float32)
+        """
+    def ldexp_(input: Tensor, other: Tensor) -> Tensor:
+        """In place: Multiply with a power of two: `input * 2**other`.
+
+        >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
+        tensor([4. , 1.5], dtype=float32)
         """
     def le(self, other: _TensorLike) -> Tensor:
         """a <= b.
@@ -1685,6 +1825,12 @@ class Tensor:
         Args:
             dim: an axis (an int)
         """
+    def logdet(input: Tensor) -> Tensor:
+        """Give the logarithms of determinants: minus infinity for 0, NaN for real ones below 0.
+
+        >>> gt.logdet(gt.eye(3))
+        tensor(0., dtype=float32)
+        """
     def logical_and(self, other: _TensorLike) -> Tensor:
         """Whether both are not zero.
 
@@ -1757,6 +1903,21 @@ class Tensor:
 
         Args:
             other: a tensor or a number
+        """
+    def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, out: None = None) -> Any:
+        """Give both LU factors in one matrix and the swaps of rows; see `gt.linalg.lu_factor`.
+
+        With `get_infos` it also gives the places of zeros on U's diagonal; without, it raises
+        `LinAlgError` where there is one.
+
+        >>> gt.lu(gt.eye(2))[1]
+        tensor([1, 2], dtype=int32)
+        """
+    def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """Solve `A @ x = b` with A's factors of `lu`; see `gt.linalg.lu_solve`.
+
+        >>> gt.lu_solve(gt.ones(2, 1), *gt.lu(gt.eye(2))).shape
+        (2, 1)
         """
     @property
     def mH(self) -> Any:
@@ -2160,6 +2321,26 @@ class Tensor:
         """The number of elements."""
     def numpy(self) -> NDArray[Any]:
         """The values as a NumPy array of its own. Waits until they are computed."""
+    def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+        """Multiply reflections; see `gt.linalg.householder_product`.
+
+        >>> gt.orgqr(gt.eye(2), gt.zeros(2)).shape
+        (2, 2)
+        """
+    def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+        """Multiply matrices by the square Q that reflections make: `Q @ other`.
+
+        Args:
+            input: reflections [..., m, k], as `geqrf` gives them.
+            tau: their factors [..., k].
+            other: matrices [..., m, n], or [..., n, m] for `left=False`.
+            left: False for `other @ Q`.
+            transpose: whether to take `Q.mH`.
+
+        >>> gt.ormqr(gt.eye(2), gt.zeros(2), gt.ones(2, 1))
+        tensor([[1.],
+                [1.]], dtype=float32)
+        """
     def outer(input: Tensor, vec2: Tensor) -> Tensor:
         """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
 
@@ -2172,6 +2353,12 @@ class Tensor:
 
         Args:
             dims: a tuple of ints, or ints one by one
+        """
+    def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
+        """Give the pseudoinverses of matrices; see `gt.linalg.pinv`.
+
+        >>> gt.pinverse(gt.tensor([[2.0]]))
+        tensor([[0.5]], dtype=float32)
         """
     def polygamma(self: Tensor, n: _int) -> Tensor:
         """Give the n-th derivative of digamma."""
@@ -2231,6 +2418,14 @@ class Tensor:
         tensor([[0., 0.],
                 [0., 1.]], dtype=float32)
         """
+    def qr(input: Tensor, some: _bool = True) -> Any:
+        """Give orthonormal columns and an upper triangle; see `gt.linalg.qr`.
+
+        `some` is for its mode "reduced", else it is "complete".
+
+        >>> gt.qr(gt.eye(2)).R.shape
+        (2, 2)
+        """
     def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
         """Give the value below which a share q of the values lies, between neighbours where it must.
 
@@ -2269,6 +2464,13 @@ class Tensor:
 
         >>> gt.ravel(gt.ones(2, 2)).shape
         (4,)
+        """
+    @property
+    def real(self) -> Any:
+        """Give the real parts; of real numbers themselves. It is a tensor of its own, no view.
+
+        >>> gt.real(gt.tensor([1 + 2j]))
+        tensor([1.], dtype=float32)
         """
     def reciprocal(input: Tensor) -> Tensor:
         """Give 1 / x.
@@ -2368,6 +2570,24 @@ class Tensor:
 
         >>> gt.ones(3).resize_as_(gt.ones(1, 3))
         tensor([[1., 1., 1.]], dtype=float32)
+        """
+    def resolve_conj(input: Tensor) -> Tensor:
+        """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+        >>> gt.conj(gt.tensor([1 + 2j]))
+        tensor([1.-2.j], dtype=complex64)
+        """
+    def resolve_conj_(input: Tensor) -> Tensor:
+        """In place: Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+        >>> gt.conj(gt.tensor([1 + 2j]))
+        tensor([1.-2.j], dtype=complex64)
+        """
+    def resolve_neg(input: Tensor) -> Tensor:
+        """Give the tensor itself: the negative is taken at once.
+
+        >>> gt.resolve_neg(gt.ones(1))
+        tensor([1.], dtype=float32)
         """
     def retain_grad(self) -> None:
         """Keeps the gradient in `grad`, though this tensor is no leaf."""
@@ -2499,18 +2719,10 @@ class Tensor:
         tensor([[0., 0.],
                 [1., 1.]], dtype=float32)
         """
-    def sgn(input: Tensor) -> Tensor:
-        """Give the sign: -1, 0 or 1.
-
-        >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-        tensor([-1.,  0.,  1.], dtype=float32)
-        """
-    def sgn_(input: Tensor) -> Tensor:
-        """In place: Give the sign: -1, 0 or 1.
-
-        >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-        tensor([-1.,  0.,  1.], dtype=float32)
-        """
+    def sgn(self) -> Tensor:
+        """x / |x|, and 0 at 0: the sign of a number, for complex ones the direction."""
+    def sgn_(self) -> Tensor:
+        """In place: x / |x|, and 0 at 0: the sign of a number, for complex ones the direction"""
     @property
     def shape(self) -> tuple[_int, ...]:
         """The length of each axis."""
@@ -2557,6 +2769,14 @@ class Tensor:
 
         >>> gt.slice_scatter(gt.zeros(4), gt.ones(2), step=2)
         tensor([1., 0., 1., 0.], dtype=float32)
+        """
+    def slogdet(A: Tensor) -> Any:
+        """Give the sign of determinants and the logarithms of their absolute values.
+
+        Of a singular matrix these are 0 and minus infinity.
+
+        >>> gt.linalg.slogdet(-gt.eye(3)).sign
+        tensor(-1., dtype=float32)
         """
     def softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Give exp(x) over its sum along an axis.
@@ -2630,6 +2850,30 @@ class Tensor:
         >>> gt.std(gt.tensor([1.0, 3.0]), correction=0)
         tensor(1., dtype=float32)
         """
+    def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = "reflect", normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
+        """Give the Fourier transforms of overlapping frames of a signal.
+
+        Args:
+            input: a signal of shape (length,), or several of shape (batch, length).
+            n_fft: how long each transform is.
+            hop_length: how far the frames are apart; n_fft // 4 where none is given.
+            win_length: how long the window is; n_fft where none is given.
+            window: what each frame is multiplied with; ones where none is given.
+            center: whether frames are around their place; the signal is then padded.
+            pad_mode: how, as `gt.nn.functional.pad` has it.
+            normalized: whether results are divided by the square root of n_fft.
+            onesided: whether only the first n_fft // 2 + 1 frequencies are given: so it is for real
+                signals where nothing is said.
+            return_complex: must be True for real signals; False gives the parts along a last axis.
+            align_to_window: whether frames begin where the window does, not where the transform does;
+                only for `center=False`.
+
+        Returns:
+            Complex numbers of shape (batch, frequencies, frames).
+
+        >>> gt.stft(gt.ones(8), 4, center=False, return_complex=True).shape
+        (3, 5)
+        """
     def storage_offset(self) -> _int:
         """The place of the first element in the memory that is shared."""
     def stride(self, dim: _int | Sequence[_int] | None = None) -> Any:
@@ -2675,6 +2919,17 @@ class Tensor:
 
         >>> gt.ones(3, 2).sum_to_size(1, 2)
         tensor([[3., 3.]], dtype=float32)
+        """
+    def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True) -> Any:
+        """Give U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
+
+        Args:
+            input: matrices [..., m, n].
+            some: whether U and V have min(m, n) columns, else they are square.
+            compute_uv: whether to give U and V; they are square zeros otherwise.
+
+        >>> gt.svd(gt.tensor([[3.0, 0.0], [0.0, -4.0]])).S
+        tensor([4., 3.], dtype=float32)
         """
     def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
         """Exchange two axes: the same as `transpose`.
@@ -2787,6 +3042,19 @@ class Tensor:
         >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
         (4, 3, 2)
         """
+    def triangular_solve(b: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
+        """Solve `A @ X = b` for triangles A, and give X with a copy of A.
+
+        Args:
+            b: the right-hand side [..., n, k].
+            A: matrices [..., n, n], of which one triangle is read.
+            upper: whether A is an upper triangle.
+            transpose: whether to solve for `A.mT`.
+            unitriangular: whether to take A's diagonal for ones.
+
+        >>> gt.triangular_solve(gt.tensor([[4.0]]), gt.tensor([[2.0]])).solution
+        tensor([[2.]], dtype=float32)
+        """
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The values on and below a diagonal of the last two axes, zeros above.
 
@@ -2827,6 +3095,12 @@ class Tensor:
         """The whole part: the next whole number towards zero."""
     def trunc_(self) -> Tensor:
         """In place: the whole part: the next whole number towards zero"""
+    def type(self: Tensor, dtype: Any = None, non_blocking: _bool = False) -> Tensor | str:
+        """Give the values in another dtype; without one, the name of the tensor's type in PyTorch.
+
+        >>> gt.ones(2).type(), gt.ones(2).type(gt.float64).dtype
+        ('gt.FloatTensor', gt.float64)
+        """
     def type_as(self: Tensor, other: Tensor) -> Tensor:
         """Give the values in the dtype of another tensor.
 

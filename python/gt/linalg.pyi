@@ -9,19 +9,88 @@ from typing import Any
 from gt._gt import Tensor, _DTypeLike, _Number, _TensorLike
 
 __all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cholesky_ex",
+    "cond",
     "cross",
+    "det",
     "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "householder_product",
+    "inv",
+    "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
     "matmul",
     "matrix_exp",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
+    "matrix_sqrth",
     "multi_dot",
     "norm",
+    "pinv",
+    "polar",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensorinv",
+    "tensorsolve",
     "vander",
     "vecdot",
     "vector_norm",
 ]
 
+class LinAlgError(RuntimeError):
+    """A matrix has no such factorisation, inverse or solution: it is singular, for example."""
+def cholesky(A: Tensor, *, upper: _bool = False) -> Tensor:
+    """Give the triangle L of Hermitian, positive-definite matrices: `A = L @ L.mH`.
+
+    Args:
+        A: matrices [..., n, n]; one triangle is read.
+        upper: whether to give, and to read, the upper triangle: `A = U.mH @ U`.
+
+    Raises `LinAlgError` where a matrix is not positive-definite, which waits for the values.
+
+    >>> gt.linalg.cholesky(gt.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    tensor([[2., 0.],
+            [1., 1.]], dtype=float32)
+    """
+def cholesky_ex(A: Tensor, *, upper: _bool = False, check_errors: _bool = False) -> Any:
+    """Give the triangle of `cholesky`, and the order of the first minor that is not positive, or 0.
+
+    Args:
+        A: matrices [..., n, n].
+        upper: whether to give the upper triangle.
+        check_errors: whether to raise `LinAlgError` as `cholesky` does.
+
+    >>> gt.linalg.cholesky_ex(gt.tensor([[1.0, 0.0], [0.0, -1.0]])).info
+    tensor(2, dtype=int32)
+    """
+def cond(A: Tensor, p: _float | str | None = None) -> Tensor:
+    """Give how much solutions with matrices magnify errors: `norm(A) * norm(inv(A))`.
+
+    Args:
+        A: matrices [..., m, n], square unless p is None, 2 or -2.
+        p: the norm, an `ord` of `matrix_norm`; None for 2. Infinity for singular matrices.
+
+    >>> gt.linalg.cond(gt.tensor([[4.0, 0.0], [0.0, 1.0]]))
+    tensor(4., dtype=float32)
+    """
 def cross(input: Tensor, other: Tensor, *, dim: _int = -1) -> Tensor:
     """Give the vectors that are orthogonal to two of three elements each, along an axis.
 
@@ -30,11 +99,180 @@ def cross(input: Tensor, other: Tensor, *, dim: _int = -1) -> Tensor:
     >>> gt.linalg.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.], dtype=float32)
     """
+def det(A: Tensor) -> Tensor:
+    """Give the determinants of square matrices [..., n, n].
+
+    >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
+    tensor(-2., dtype=float32)
+    """
 def diagonal(A: Tensor, *, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
     """Give the diagonals of matrices, which become the last axis.
 
     >>> gt.linalg.diagonal(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), offset=1)
     tensor([2.], dtype=float32)
+    """
+def eig(A: Tensor) -> Any:
+    """Give eigenvalues and eigenvectors of square matrices, complex: `A @ V = V @ diag(L)`.
+
+    They come in no order; each vector has length 1.
+
+    >>> gt.linalg.eig(gt.tensor([[2.0]])).eigenvalues
+    tensor([2.+0.j], dtype=complex64)
+    """
+def eigh(A: Tensor, UPLO: str = "L") -> Any:
+    """Give real eigenvalues, which rise, and orthonormal eigenvectors of Hermitian matrices.
+
+    `A = V @ diag(L) @ V.mH`.
+
+    Args:
+        A: matrices [..., n, n].
+        UPLO: the triangle that is read: "L" for the lower, "U" for the upper.
+
+    >>> gt.linalg.eigh(gt.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.], dtype=float32)
+    """
+def eigvals(A: Tensor) -> Tensor:
+    """Give the eigenvalues of square matrices, complex, in no order; see `eig`.
+
+    >>> gt.linalg.eigvals(gt.tensor([[2.0]]))
+    tensor([2.+0.j], dtype=complex64)
+    """
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Give the eigenvalues of Hermitian matrices; parameters as for `eigh`.
+
+    >>> gt.linalg.eigvalsh(gt.tensor([[2.0, 0.0], [0.0, 1.0]]))
+    tensor([1., 2.], dtype=float32)
+    """
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+    """Multiply reflections `I - tau[i] * v @ v.mH`; give the first n columns of the product.
+
+    Args:
+        A: matrices [..., m, n], m >= n; v is column i below the diagonal, after zeros and a 1.
+        tau: one factor for each of the first k <= n columns, [..., k].
+
+    >>> gt.linalg.householder_product(gt.eye(2), gt.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]], dtype=float32)
+    """
+def inv(A: Tensor) -> Tensor:
+    """Give the inverses of square matrices [..., n, n].
+
+    Raises `LinAlgError` where a matrix is singular, which waits for the values.
+
+    >>> gt.linalg.inv(gt.tensor([[2.0, 0.0], [0.0, 4.0]])).diagonal()
+    tensor([0.5 , 0.25], dtype=float32)
+    """
+def inv_ex(A: Tensor, *, check_errors: _bool = False) -> Any:
+    """Give the inverses of matrices [..., n, n], and the place of the first 0 in U from 1, or 0.
+
+    Args:
+        A: matrices [..., n, n].
+        check_errors: whether to raise `LinAlgError` as `inv` does.
+
+    >>> gt.linalg.inv_ex(gt.zeros(2, 2)).info
+    tensor(1, dtype=int32)
+    """
+def ldl_factor(A: Tensor, *, hermitian: _bool = False) -> Any:
+    """Give a lower triangle L and blocks D of symmetric matrices: `A = L @ D @ L.mT`.
+
+    Args:
+        A: matrices [..., n, n], of which the lower triangle is read.
+        hermitian: whether complex matrices are Hermitian: `A = L @ D @ L.mH`.
+
+    Raises `LinAlgError` where D has a 0 on the diagonal, which waits for the values.
+
+    >>> gt.linalg.ldl_factor(gt.eye(2)).pivots
+    tensor([1, 2], dtype=int32)
+    """
+def ldl_factor_ex(A: Tensor, *, hermitian: _bool = False, check_errors: _bool = False) -> Any:
+    """Give what `ldl_factor` does, and the place of the first 0 on D's diagonal from 1, or 0.
+
+    Args:
+        A: matrices [..., n, n].
+        hermitian: as for `ldl_factor`.
+        check_errors: whether to raise `LinAlgError` as `ldl_factor` does.
+
+    >>> gt.linalg.ldl_factor_ex(gt.eye(2)).info
+    tensor(0, dtype=int32)
+    """
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = False) -> Tensor:
+    """Solve `A @ X = B` with what `ldl_factor` gives for A.
+
+    Args:
+        LD: the factors [..., n, n].
+        pivots: the swaps of rows [..., n].
+        B: the right-hand side [..., n, k]; batch axes broadcast.
+        hermitian: as it was for `ldl_factor`.
+
+    >>> gt.linalg.ldl_solve(*gt.linalg.ldl_factor(gt.eye(2)), gt.ones(2, 1)).shape
+    (2, 1)
+    """
+def lstsq(A: Tensor, B: Tensor, rcond: _float | None = None, *, driver: str | None = None) -> Any:
+    """Find X with the least squares in `A @ X - B`; of several, the shortest.
+
+    Args:
+        A: matrices [..., m, n].
+        B: vectors [..., m] or matrices [..., m, k]; batch axes broadcast.
+        rcond: the share of the largest singular value up to which others count as 0;
+            max(m, n) times the dtype's epsilon where it is not given.
+        driver: "gels" by QR, for matrices of full rank; "gelsy" (where None is given), "gelsd" or
+            "gelss" by the pseudoinverse, for any. LAPACK's names tell which results there are.
+
+    Gives the solution [..., n, k]; residuals [..., k] (not for gelsy, and only for full ranks and
+    m > n); the rank (not for gels); the singular values (gelsd and gelss). Others are empty.
+
+    >>> gt.linalg.lstsq(gt.ones(2, 1), gt.tensor([[1.0], [3.0]])).solution.round()
+    tensor([[2.]], dtype=float32)
+    """
+def lu(A: Tensor, *, pivot: _bool = True) -> Any:
+    """Give a permutation, a lower triangle with ones and an upper one: `A = P @ L @ U`.
+
+    Args:
+        A: matrices [..., m, n]; with k = min(m, n), L is [..., m, k] and U [..., k, n].
+        pivot: True, as for `lu_factor`.
+
+    >>> gt.linalg.lu(gt.tensor([[1.0, 2.0], [2.0, 2.0]])).L
+    tensor([[1. , 0. ],
+            [0.5, 1. ]], dtype=float32)
+    """
+def lu_factor(A: Tensor, *, pivot: _bool = True) -> Any:
+    """Give L and U of `lu` in one matrix, without L's diagonal of ones, and the swaps of rows.
+
+    Args:
+        A: matrices [..., m, n].
+        pivot: True; a factorisation without swaps is not there, as on PyTorch's CPU.
+
+    Row i was swapped with row `pivots[i] - 1`. Raises `LinAlgError` where U has a 0 on the
+    diagonal, which waits for the values.
+
+    >>> gt.linalg.lu_factor(gt.tensor([[1.0, 2.0], [2.0, 2.0]])).pivots
+    tensor([2, 2], dtype=int32)
+    """
+def lu_factor_ex(A: Tensor, *, pivot: _bool = True, check_errors: _bool = False) -> Any:
+    """Give what `lu_factor` does, and the place of the first 0 on U's diagonal from 1, or 0.
+
+    Args:
+        A: matrices [..., m, n].
+        pivot: True, as for `lu_factor`.
+        check_errors: whether to raise `LinAlgError` as `lu_factor` does.
+
+    >>> gt.linalg.lu_factor_ex(gt.zeros(2, 2)).info
+    tensor(1, dtype=int32)
+    """
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = True, adjoint: _bool = False) -> Tensor:
+    """Solve `A @ X = B` with what `lu_factor` gives for A.
+
+    Args:
+        LU: both triangles in one matrix [..., n, n].
+        pivots: the swaps of rows [..., n].
+        B: the right-hand side [..., n, k]; batch axes broadcast.
+        left: False to solve `X @ A = B` for B [..., k, n].
+        adjoint: whether to solve for `A.mH` in A's place.
+
+    >>> factors = gt.linalg.lu_factor(gt.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    >>> gt.linalg.lu_solve(*factors, gt.tensor([[5.0], [6.0]]))
+    tensor([[1.],
+            [2.]], dtype=float32)
     """
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Multiply matrices: the last two axes; axes before them broadcast; a single axis is a vector.
@@ -76,6 +314,29 @@ def matrix_power(input: Tensor, n: _int) -> Tensor:
     tensor([[1., 3.],
             [0., 1.]], dtype=float32)
     """
+def matrix_rank(A: Tensor, tol: Tensor | _float | None = None, hermitian: _bool = False, *, atol: Tensor | _float | None = None, rtol: Tensor | _float | None = None) -> Tensor:
+    """Count the singular values of matrices that are above a threshold.
+
+    Args:
+        A: matrices [..., m, n].
+        tol: the threshold alone, as `atol` with an `rtol` of 0.
+        hermitian: whether the matrices are Hermitian, so that eigenvalues tell.
+        atol: the threshold.
+        rtol: the threshold as a share of the largest singular value; where neither is given,
+            max(m, n) times the dtype's epsilon. The larger of both thresholds counts.
+
+    >>> gt.linalg.matrix_rank(gt.ones(3, 3))
+    tensor(1, dtype=int64)
+    """
+def matrix_sqrth(A: Tensor) -> Tensor:
+    """Give the Hermitian root X of Hermitian, positive-definite matrices: `A = X @ X`.
+
+    Args:
+        A: matrices [..., n, n]; the lower triangle is read.
+
+    >>> gt.linalg.matrix_sqrth(gt.tensor([[4.0, 0.0], [0.0, 9.0]])).diagonal()
+    tensor([2., 3.], dtype=float32)
+    """
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Multiply two or more matrices in the order that takes the fewest multiplications.
 
@@ -93,6 +354,125 @@ def norm(A: Tensor, ord: _float | str | None = None, dim: _int | Sequence[_int] 
     >>> gt.linalg.norm(gt.tensor([3.0, 4.0]), 1)
     tensor(7., dtype=float32)
     """
+def pinv(A: Tensor, rcond: Tensor | _float | None = None, hermitian: _bool = False, *, atol: Tensor | _float | None = None, rtol: Tensor | _float | None = None) -> Tensor:
+    """Give the pseudoinverses of Moore and Penrose, [..., n, m] of matrices [..., m, n].
+
+    Args:
+        A: matrices [..., m, n].
+        rcond: NumPy's name of `rtol`, with an `atol` of 0.
+        hermitian: whether the matrices are Hermitian, so that eigenvalues serve.
+        atol: singular values up to this count as 0.
+        rtol: and up to this share of the largest; as for `matrix_rank`.
+
+    >>> gt.linalg.pinv(gt.tensor([[2.0, 0.0], [0.0, 0.0]])).diagonal()
+    tensor([0.5, 0. ], dtype=float32)
+    """
+def polar(A: Tensor) -> Any:
+    """Give orthonormal columns U and a Hermitian, positive H: `A = U @ H`.
+
+    From the singular values: `U = W @ Vh` and `H = Vh.mH @ diag(S) @ Vh`. Matrices [..., m, n]
+    must have as many rows as columns or more.
+
+    >>> gt.linalg.polar(gt.tensor([[3.0]])).H
+    tensor([[3.]], dtype=float32)
+    """
+def qr(A: Tensor, mode: str = "reduced") -> Any:
+    """Give orthonormal columns Q and an upper triangle R: `A = Q @ R`.
+
+    Args:
+        A: matrices [..., m, n].
+        mode: "reduced" for Q [..., m, k] and R [..., k, n] with k = min(m, n), "complete" for
+            Q [..., m, m] and R [..., m, n], "r" for R of "reduced" and an empty Q.
+
+    >>> gt.linalg.qr(gt.eye(2)).R.abs()
+    tensor([[1., 0.],
+            [0., 1.]], dtype=float32)
+    """
+def slogdet(A: Tensor) -> Any:
+    """Give the sign of determinants and the logarithms of their absolute values.
+
+    Of a singular matrix these are 0 and minus infinity.
+
+    >>> gt.linalg.slogdet(-gt.eye(3)).sign
+    tensor(-1., dtype=float32)
+    """
+def solve(A: Tensor, B: Tensor, *, left: _bool = True) -> Tensor:
+    """Solve `A @ X = B` for square matrices.
+
+    Args:
+        A: matrices [..., n, n].
+        B: vectors [n] or [..., n], if A has one axis more and the same others, or matrices
+            [..., n, k]; batch axes broadcast.
+        left: False to solve `X @ A = B` for B [..., k, n].
+
+    Raises `LinAlgError` where a matrix is singular, which waits for the values.
+
+    >>> gt.linalg.solve(gt.tensor([[1.0, 2.0], [2.0, 2.0]]), gt.tensor([5.0, 6.0]))
+    tensor([1., 2.], dtype=float32)
+    """
+def solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False) -> Any:
+    """Give what `solve` does, and the place of the first 0 in A's factor U from 1, or 0.
+
+    Args:
+        A: matrices [..., n, n].
+        B: vectors or matrices, as for `solve`.
+        left: as for `solve`.
+        check_errors: whether to raise `LinAlgError` as `solve` does.
+
+    >>> gt.linalg.solve_ex(gt.zeros(2, 2), gt.ones(2)).info
+    tensor(1, dtype=int32)
+    """
+def solve_triangular(A: Tensor, B: Tensor, *, upper: _bool, left: _bool = True, unitriangular: _bool = False) -> Tensor:
+    """Solve `A @ X = B` for triangles A; nothing is checked for zeros on the diagonal.
+
+    Args:
+        A: matrices [..., n, n], of which one triangle is read.
+        B: the right-hand side [..., n, k]; batch axes broadcast.
+        upper: whether A is an upper triangle.
+        left: False to solve `X @ A = B` for B [..., k, n].
+        unitriangular: whether to take A's diagonal for ones.
+
+    >>> triangle = gt.tensor([[1.0, 2.0], [0.0, 2.0]])
+    >>> gt.linalg.solve_triangular(triangle, gt.tensor([[5.0], [4.0]]), upper=True)
+    tensor([[1.],
+            [2.]], dtype=float32)
+    """
+def svd(A: Tensor, full_matrices: _bool = True, *, driver: str | None = None) -> Any:
+    """Give orthonormal U and Vh and singular values: `A = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
+
+    Args:
+        A: matrices [..., m, n]; k = min(m, n), and S [..., k] falls.
+        full_matrices: whether U is [..., m, m] and Vh [..., n, n]; else [..., m, k], [..., k, n].
+        driver: None; others are for CUDA's libraries.
+
+    >>> gt.linalg.svd(gt.tensor([[3.0, 0.0], [0.0, -4.0]])).S
+    tensor([4., 3.], dtype=float32)
+    """
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Give the singular values of matrices [..., m, n], the largest first; see `svd`.
+
+    >>> gt.linalg.svdvals(gt.tensor([[3.0, 0.0], [0.0, -4.0]]))
+    tensor([4., 3.], dtype=float32)
+    """
+def tensorinv(A: Tensor, ind: _int = 2) -> Tensor:
+    """Give the inverse of a tensor as a map from its last axes to its first `ind`.
+
+    The lengths of the first `ind` axes must multiply to as many as those of the others.
+
+    >>> gt.linalg.tensorinv(gt.eye(6).reshape(2, 3, 6)).shape
+    (6, 2, 3)
+    """
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[_int] | None = None) -> Tensor:
+    """Solve `tensordot(A, X, X.ndim) = B`.
+
+    Args:
+        A: a tensor whose first axes are B's, and whose others, X's, multiply to as many.
+        B: the right-hand side.
+        dims: axes of A that are moved to the end first.
+
+    >>> gt.linalg.tensorsolve(gt.eye(6).reshape(2, 3, 6), gt.ones(2, 3)).shape
+    (6,)
+    """
 def vander(x: Tensor, *, N: _int | None = None) -> Tensor:
     """Give the powers 0 to N - 1 of each element along a new last axis; N is the last length.
 
@@ -101,7 +481,7 @@ def vander(x: Tensor, *, N: _int | None = None) -> Tensor:
             [1., 3., 9.]], dtype=float32)
     """
 def vecdot(x: Tensor, y: Tensor, *, dim: _int = -1) -> Tensor:
-    """Multiply vectors along an axis: the sum of `x[i] * y[i]`; other axes broadcast.
+    """Multiply vectors along an axis: the sum of `conj(x[i]) * y[i]`; other axes broadcast.
 
     >>> gt.linalg.vecdot(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([1.0, 10.0]))
     tensor([21., 43.], dtype=float32)

@@ -152,6 +152,13 @@ impl Tensor {
     }
 }
 
+/// Slots filled with zeros.
+pub fn zeroed<T: Element>(slots: &mut [MaybeUninit<T>]) -> &mut [T] {
+    slots.fill(MaybeUninit::new(T::zeroed()));
+    // SAFETY: filled a line ago.
+    unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,11 +217,4 @@ mod tests {
     fn a_view_does_not_repeat_what_is_longer_than_one() {
         numbers(&[3, 4]).expand(&meta(&[6, 4]).shape);
     }
-}
-
-/// Slots filled with zeros.
-pub fn zeroed<T: Element>(slots: &mut [MaybeUninit<T>]) -> &mut [T] {
-    slots.fill(MaybeUninit::new(T::zeroed()));
-    // SAFETY: filled a line ago.
-    unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
 }

@@ -36,9 +36,11 @@ __all__ = [
     "alias_copy",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -68,7 +70,9 @@ __all__ = [
     "avg_pool1d",
     "baddbmm",
     "bartlett_window",
+    "batch_norm",
     "bernoulli",
+    "bilinear",
     "bincount",
     "binomial",
     "bitwise_and",
@@ -89,8 +93,12 @@ __all__ = [
     "cat",
     "cdist",
     "ceil",
+    "celu",
     "chain_matmul",
     "channel_shuffle",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_max",
@@ -99,8 +107,11 @@ __all__ = [
     "clone",
     "column_stack",
     "combinations",
+    "complex",
     "concat",
     "concatenate",
+    "conj",
+    "conj_physical",
     "constant_pad_nd",
     "conv1d",
     "conv2d",
@@ -113,6 +124,7 @@ __all__ = [
     "corrcoef",
     "cos",
     "cosh",
+    "cosine_similarity",
     "count_nonzero",
     "cov",
     "cross",
@@ -122,6 +134,7 @@ __all__ = [
     "cumsum",
     "cumulative_trapezoid",
     "deg2rad",
+    "det",
     "detach_copy",
     "diag",
     "diag_embed",
@@ -135,9 +148,11 @@ __all__ = [
     "div",
     "divide",
     "dot",
+    "dropout",
     "dsplit",
     "dstack",
     "einsum",
+    "embedding",
     "empty",
     "empty_like",
     "empty_permuted",
@@ -153,6 +168,7 @@ __all__ = [
     "expand_copy",
     "expm1",
     "eye",
+    "feature_alpha_dropout",
     "fill",
     "fix",
     "flatten",
@@ -176,6 +192,7 @@ __all__ = [
     "gcd",
     "ge",
     "gelu",
+    "geqrf",
     "ger",
     "get_default_dtype",
     "gradient",
@@ -184,9 +201,11 @@ __all__ = [
     "grid_sampler",
     "grid_sampler_2d",
     "grid_sampler_3d",
+    "group_norm",
     "gt",
     "hamming_window",
     "hann_window",
+    "hardshrink",
     "heaviside",
     "histc",
     "histogram",
@@ -197,6 +216,7 @@ __all__ = [
     "i0",
     "igamma",
     "igammac",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
@@ -204,8 +224,11 @@ __all__ = [
     "index_reduce",
     "index_select",
     "inner",
+    "inverse",
     "is_complex",
+    "is_conj",
     "is_floating_point",
+    "is_neg",
     "is_signed",
     "is_tensor",
     "isclose",
@@ -216,10 +239,13 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "kaiser_window",
     "kron",
     "kthvalue",
+    "layer_norm",
     "lcm",
+    "ldexp",
     "le",
     "lerp",
     "less",
@@ -234,6 +260,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -242,6 +269,9 @@ __all__ = [
     "logspace",
     "logsumexp",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -294,19 +324,28 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "orgqr",
+    "ormqr",
     "outer",
+    "pairwise_distance",
+    "pca_lowrank",
+    "pdist",
     "permute",
     "permute_copy",
+    "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson",
+    "polar",
     "polygamma",
     "positive",
     "pow",
+    "prelu",
     "prod",
     "promote_types",
     "psi",
     "put",
+    "qr",
     "quantile",
     "rad2deg",
     "rand",
@@ -317,6 +356,7 @@ __all__ = [
     "randn_like",
     "randperm",
     "ravel",
+    "real",
     "reciprocal",
     "relu",
     "remainder",
@@ -324,11 +364,15 @@ __all__ = [
     "repeat_interleave",
     "reshape",
     "resize_as_",
+    "resolve_conj",
+    "resolve_neg",
     "result_type",
+    "rms_norm",
     "roll",
     "rot90",
     "round",
     "row_stack",
+    "rrelu",
     "rsqrt",
     "rsub",
     "scalar_tensor",
@@ -339,6 +383,7 @@ __all__ = [
     "select",
     "select_copy",
     "select_scatter",
+    "selu",
     "set_default_dtype",
     "sgn",
     "sigmoid",
@@ -351,6 +396,7 @@ __all__ = [
     "slice",
     "slice_copy",
     "slice_scatter",
+    "slogdet",
     "softmax",
     "softplus",
     "sort",
@@ -365,9 +411,12 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "stft",
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
     "t",
@@ -379,6 +428,7 @@ __all__ = [
     "tensor",
     "tensor_split",
     "tensordot",
+    "threshold",
     "tile",
     "topk",
     "trace",
@@ -386,6 +436,7 @@ __all__ = [
     "transpose_copy",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",
@@ -408,6 +459,8 @@ __all__ = [
     "var",
     "var_mean",
     "vdot",
+    "view_as_complex",
+    "view_as_real",
     "view_copy",
     "vsplit",
     "vstack",
@@ -480,13 +533,13 @@ def _upsample_bilinear2d_aa(input: Tensor, output_size: _int | Sequence[_int] | 
     (1, 1, 2, 2)
     """
 def abs(input: Tensor) -> Tensor:
-    """|x|.
+    """|x|; the length of a complex number.
 
     Args:
         input: a tensor
     """
 def absolute(input: Tensor) -> Tensor:
-    """|x|.
+    """|x|; the length of a complex number.
 
     Args:
         input: a tensor
@@ -592,6 +645,12 @@ def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 
     >>> gt.allclose(gt.ones(2), gt.ones(2) + 1e-9)
     True
     """
+def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Give `gt.nn.functional.alpha_dropout`.
+
+    >>> gt.alpha_dropout(gt.ones(2), 0.5, False)
+    tensor([1., 1.], dtype=float32)
+    """
 def amax(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
     """The largest value.
 
@@ -613,6 +672,12 @@ def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False) -
 
     >>> gt.aminmax(gt.tensor([3.0, 1.0, 2.0])).max
     tensor(3., dtype=float32)
+    """
+def angle(input: Tensor) -> Tensor:
+    """Give the angles of complex numbers in radians; of real numbers pi below 0, else 0.
+
+    >>> gt.angle(gt.tensor([1j, -1.0]))
+    tensor([1.5707964, 3.1415927], dtype=float32)
     """
 def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
     """Say whether any value is not zero, over axes or over all.
@@ -813,11 +878,23 @@ def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype: _DTyp
     >>> gt.bartlett_window(4)
     tensor([0. , 0.5, 1. , 0.5], dtype=float32)
     """
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool) -> Tensor:
+    """Give `gt.nn.functional.batch_norm`; `cudnn_enabled` changes nothing.
+
+    >>> gt.batch_norm(gt.ones(1, 2), None, None, gt.ones(2), gt.ones(2), False, 0.1, 0.0, True)
+    tensor([[0., 0.]], dtype=float32)
+    """
 def bernoulli(input: Tensor, p: Tensor | _float | None = None, *, generator: Any = None) -> Tensor:
     """Draw 1 with the probability that the input says, or p where it is given, and else 0.
 
     >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
     tensor([0., 1.], dtype=float32)
+    """
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Give `gt.nn.functional.bilinear`: input1 @ weight[k] @ input2 for each k.
+
+    >>> gt.bilinear(gt.ones(1, 2), gt.ones(1, 2), gt.ones(1, 2, 2))
+    tensor([[4.]], dtype=float32)
     """
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
     """Count how often each of 0, 1, 2, ... occurs. Waits for the largest value.
@@ -967,6 +1044,12 @@ def ceil(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def celu(input: Tensor, alpha: _float = 1.0) -> Tensor:
+    """Give `gt.nn.functional.celu`: max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
+
+    >>> gt.celu(gt.tensor([1.0]))
+    tensor([1.], dtype=float32)
+    """
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Multiply matrices in the order that takes the fewest multiplications.
 
@@ -978,6 +1061,29 @@ def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
 
     >>> gt.nn.functional.channel_shuffle(gt.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3], dtype=int64)
+    """
+def cholesky(input: Tensor, upper: _bool = False) -> Tensor:
+    """Give the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
+
+    >>> gt.cholesky(gt.tensor([[4.0]]))
+    tensor([[2.]], dtype=float32)
+    """
+def cholesky_inverse(L: Tensor, upper: _bool = False) -> Tensor:
+    """Give the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
+
+    >>> gt.cholesky_inverse(gt.tensor([[2.0]]))
+    tensor([[0.25]], dtype=float32)
+    """
+def cholesky_solve(B: Tensor, L: Tensor, upper: _bool = False) -> Tensor:
+    """Solve `L @ L.mH @ X = B`, or `L.mH @ L @ X = B` for an upper triangle.
+
+    Args:
+        B: the right-hand side [..., n, k]; batch axes broadcast.
+        L: triangles [..., n, n], as `gt.linalg.cholesky` gives them.
+        upper: whether L is an upper triangle.
+
+    >>> gt.cholesky_solve(gt.tensor([[8.0]]), gt.tensor([[2.0]]))
+    tensor([[2.]], dtype=float32)
     """
 def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Any:
     """Split along an axis into at most so many parts of one length, the last perhaps shorter.
@@ -1041,6 +1147,16 @@ def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) ->
             [0, 2],
             [1, 2]], dtype=int64)
     """
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Make complex numbers of their real and imaginary parts.
+
+    Args:
+        real: the real parts, float32 or float64.
+        imag: the imaginary parts, of the same dtype; the two broadcast.
+
+    >>> gt.complex(gt.tensor([1.0]), gt.tensor([2.0]))
+    tensor([1.+2.j], dtype=complex64)
+    """
 def concat(tensors: Any, dim: _int = 0) -> Tensor:
     """Join tensors one after another along an axis; an empty vector fits any shape.
 
@@ -1052,6 +1168,18 @@ def concatenate(tensors: Any, dim: _int = 0) -> Tensor:
 
     >>> gt.cat([gt.ones(2), gt.zeros(1)])
     tensor([1., 1., 0.], dtype=float32)
+    """
+def conj(input: Tensor) -> Tensor:
+    """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+    >>> gt.conj(gt.tensor([1 + 2j]))
+    tensor([1.-2.j], dtype=complex64)
+    """
+def conj_physical(input: Tensor) -> Tensor:
+    """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+    >>> gt.conj(gt.tensor([1 + 2j]))
+    tensor([1.-2.j], dtype=complex64)
     """
 def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = 0) -> Tensor:
     """Put a number before and after the values along axes.
@@ -1155,6 +1283,12 @@ def cosh(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
+    """Give `gt.nn.functional.cosine_similarity`: the cosine of the angle of two vectors.
+
+    >>> gt.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[0.0, 1.0]]))
+    tensor([0.], dtype=float32)
+    """
 def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
     """Count the values that are not zero, over axes or over all.
 
@@ -1217,6 +1351,12 @@ def deg2rad(input: Tensor) -> Tensor:
 
     >>> gt.deg2rad(gt.tensor([180.0]))
     tensor([3.1415927], dtype=float32)
+    """
+def det(A: Tensor) -> Tensor:
+    """Give the determinants of square matrices [..., n, n].
+
+    >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
+    tensor(-2., dtype=float32)
     """
 def detach_copy(input: Tensor) -> Tensor:
     """Give a copy of a tensor without its history.
@@ -1315,6 +1455,12 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     >>> gt.dot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor(11., dtype=float32)
     """
+def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Give `gt.nn.functional.dropout`: in training, a share p of the elements is 0.
+
+    >>> gt.dropout(gt.ones(2), 0.5, False)
+    tensor([1., 1.], dtype=float32)
+    """
 def dsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
     """Split axis 2 before each index or into so many equal parts.
 
@@ -1339,6 +1485,12 @@ def einsum(equation: str | Tensor, *operands: Any) -> Tensor:
 
     >>> gt.einsum("ij,jk->ik", gt.ones(2, 3), gt.ones(3, 4)).shape
     (2, 4)
+    """
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
+    """Give `gt.nn.functional.embedding`: the rows of `weight` that `indices` name.
+
+    >>> gt.embedding(gt.tensor([[1.0], [2.0]]), gt.tensor([1], dtype=gt.int64))
+    tensor([[2.]], dtype=float32)
     """
 def empty(*size: _int | Sequence[_int], dtype: _DTypeLike | None = None, memory_format: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make a tensor whose values do not matter; they are zeros.
@@ -1427,6 +1579,12 @@ def eye(n: _int, m: _int | None = None, *, dtype: _DTypeLike | None = None, layo
     >>> gt.eye(2)
     tensor([[1., 0.],
             [0., 1.]], dtype=float32)
+    """
+def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Give `gt.nn.functional.feature_alpha_dropout`.
+
+    >>> gt.feature_alpha_dropout(gt.ones(1, 2, 1), 0.5, False).shape
+    (1, 2, 1)
     """
 def fill(input: Tensor, value: Tensor | _Number) -> Tensor:
     """Give a tensor of the same shape and dtype with one value everywhere.
@@ -1578,6 +1736,16 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         input: a tensor
         approximate: 'none' or 'tanh'
     """
+def geqrf(input: Tensor) -> Any:
+    """Give the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
+
+    R is the upper triangle of `a`; below it and in `tau` [..., min(m, n)] are the reflections,
+    of which `linalg.householder_product` makes Q.
+
+    >>> a, tau = gt.geqrf(gt.eye(2))
+    >>> a.shape, tau.shape
+    ((2, 2), (2,))
+    """
 def ger(input: Tensor, vec2: Tensor) -> Tensor:
     """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
 
@@ -1636,6 +1804,12 @@ def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, paddi
     >>> gt.grid_sampler_3d(gt.ones(1, 1, 2, 2, 2), gt.zeros(1, 1, 1, 1, 3), 0, 0, False)
     tensor([[[[[1.]]]]], dtype=float32)
     """
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enabled: _bool = True) -> Tensor:
+    """Give `gt.nn.functional.group_norm`; `cudnn_enabled` changes nothing.
+
+    >>> gt.group_norm(gt.ones(1, 2, 1), 1).shape
+    (1, 2, 1)
+    """
 def gt(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a > b.
 
@@ -1654,6 +1828,12 @@ def hann_window(window_length: _int, periodic: _bool = True, *, dtype: _DTypeLik
 
     >>> gt.hann_window(4)
     tensor([0. , 0.5, 1. , 0.5], dtype=float32)
+    """
+def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
+    """Give `gt.nn.functional.hardshrink`: x beyond lambd on either side, else 0.
+
+    >>> gt.hardshrink(gt.tensor([0.3, 2.0]))
+    tensor([0., 2.], dtype=float32)
     """
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
@@ -1737,6 +1917,12 @@ def igammac(input: _TensorLike, other: _TensorLike) -> Tensor:
         input: a tensor or a number
         other: a tensor or a number
     """
+def imag(input: Tensor) -> Tensor:
+    """Give the imaginary parts of complex numbers. It is a tensor of its own, no view.
+
+    >>> gt.imag(gt.tensor([1 + 2j]))
+    tensor([2.], dtype=float32)
+    """
 def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
     """Add slices of `alpha * source` along an axis at an index.
 
@@ -1794,10 +1980,22 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     >>> gt.inner(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([10.0, 1.0]))
     tensor([12., 34.], dtype=float32)
     """
+def inverse(input: Tensor) -> Tensor:
+    """Give the inverses of square matrices; see `gt.linalg.inv`.
+
+    >>> gt.inverse(gt.tensor([[2.0]]))
+    tensor([[0.5]], dtype=float32)
+    """
 def is_complex(input: Tensor) -> _bool:
     """Say whether the values are complex numbers.
 
     >>> gt.is_complex(gt.ones(2))
+    False
+    """
+def is_conj(input: Tensor) -> _bool:
+    """Say whether the conjugate is still to be taken: never, as `conj` takes it at once.
+
+    >>> gt.is_conj(gt.tensor([1j]).conj())
     False
     """
 def is_floating_point(input: Tensor) -> _bool:
@@ -1805,6 +2003,12 @@ def is_floating_point(input: Tensor) -> _bool:
 
     >>> gt.is_floating_point(gt.ones(2))
     True
+    """
+def is_neg(input: Tensor) -> _bool:
+    """Say whether the negative is still to be taken: never, as it is taken at once.
+
+    >>> gt.is_neg(-gt.ones(1))
+    False
     """
 def is_signed(input: Tensor) -> _bool:
     """Say whether the dtype has negative numbers.
@@ -1872,6 +2076,24 @@ def isreal(input: Tensor) -> Tensor:
     >>> gt.isreal(gt.tensor([1.0, float("nan")]))
     tensor([ True,  True], dtype=bool)
     """
+def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
+    """Give the signal whose `stft` this is: the least-squares estimate where frames disagree.
+
+    Parameters as for `stft`; besides:
+
+    Args:
+        input: complex numbers of shape (batch, frequencies, frames) or without the batch.
+        length: how long the signal is; what the frames give where nothing is said.
+        return_complex: whether the signal is complex.
+
+    The frames are added up where they were, each multiplied with its window, over the sum of the
+    windows' squares (D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier
+    transform", 1984).
+
+    >>> signal = gt.tensor([1.0, 2.0, 3.0, 4.0])
+    >>> gt.istft(gt.stft(signal, 4, return_complex=True), 4)
+    tensor([1., 2., 3., 4.], dtype=float32)
+    """
 def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = 12.0, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Give I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), N as for `hann_window`.
 
@@ -1890,12 +2112,24 @@ def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False) -> 
     >>> gt.kthvalue(gt.tensor([3.0, 1.0, 2.0]), 2)[0]
     tensor(2., dtype=float32)
     """
+def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enable: _bool = True) -> Tensor:
+    """Give `gt.nn.functional.layer_norm`; `cudnn_enable` changes nothing.
+
+    >>> gt.layer_norm(gt.ones(1, 2), (2,))
+    tensor([[0., 0.]], dtype=float32)
+    """
 def lcm(input: _TensorLike, other: _TensorLike) -> Tensor:
     """The least common multiple, not negative.
 
     Args:
         input: a tensor or a number
         other: a tensor or a number
+    """
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """Multiply with a power of two: `input * 2**other`.
+
+    >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
+    tensor([4. , 1.5], dtype=float32)
     """
 def le(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a <= b.
@@ -1987,6 +2221,12 @@ def logcumsumexp(input: Tensor, dim: _int) -> Tensor:
         input: a tensor
         dim: an axis (an int)
     """
+def logdet(input: Tensor) -> Tensor:
+    """Give the logarithms of determinants: minus infinity for 0, NaN for real ones below 0.
+
+    >>> gt.logdet(gt.eye(3))
+    tensor(0., dtype=float32)
+    """
 def logical_and(input: _TensorLike, other: _TensorLike) -> Tensor:
     """Whether both are not zero.
 
@@ -2040,6 +2280,34 @@ def lt(input: _TensorLike, other: _TensorLike) -> Tensor:
     Args:
         input: a tensor or a number
         other: a tensor or a number
+    """
+def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, out: None = None) -> Any:
+    """Give both LU factors in one matrix and the swaps of rows; see `gt.linalg.lu_factor`.
+
+    With `get_infos` it also gives the places of zeros on U's diagonal; without, it raises
+    `LinAlgError` where there is one.
+
+    >>> gt.lu(gt.eye(2))[1]
+    tensor([1, 2], dtype=int32)
+    """
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Solve `A @ x = b` with A's factors of `lu`; see `gt.linalg.lu_solve`.
+
+    >>> gt.lu_solve(gt.ones(2, 1), *gt.lu(gt.eye(2))).shape
+    (2, 1)
+    """
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True) -> Any:
+    """Give P, L and U from what `linalg.lu_factor` gives.
+
+    Args:
+        LU_data: both triangles in one matrix [..., m, n].
+        LU_pivots: the swaps of rows [..., min(m, n)], counted from 1.
+        unpack_data: whether to give L and U; they are empty otherwise.
+        unpack_pivots: whether to give P; it is empty otherwise.
+
+    >>> gt.lu_unpack(gt.eye(2), gt.tensor([2, 2], dtype="int32")).P
+    tensor([[0., 1.],
+            [1., 0.]], dtype=float32)
     """
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Take `value` where the mask is True.
@@ -2439,12 +2707,56 @@ def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, memory_format: 
     >>> gt.ones_like(gt.zeros(2))
     tensor([1., 1.], dtype=float32)
     """
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """Multiply reflections; see `gt.linalg.householder_product`.
+
+    >>> gt.orgqr(gt.eye(2), gt.zeros(2)).shape
+    (2, 2)
+    """
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+    """Multiply matrices by the square Q that reflections make: `Q @ other`.
+
+    Args:
+        input: reflections [..., m, k], as `geqrf` gives them.
+        tau: their factors [..., k].
+        other: matrices [..., m, n], or [..., n, m] for `left=False`.
+        left: False for `other @ Q`.
+        transpose: whether to take `Q.mH`.
+
+    >>> gt.ormqr(gt.eye(2), gt.zeros(2), gt.ones(2, 1))
+    tensor([[1.],
+            [1.]], dtype=float32)
+    """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Multiply each element of one vector with each of another: `out[i, j] = input[i] * vec2[j]`.
 
     >>> gt.outer(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor([[3., 4.],
             [6., 8.]], dtype=float32)
+    """
+def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
+    """Give `gt.nn.functional.pairwise_distance`: the norm of x1 - x2 + eps.
+
+    >>> gt.pairwise_distance(gt.zeros(1, 1), gt.ones(1, 1), eps=0.0)
+    tensor([1.], dtype=float32)
+    """
+def pca_lowrank(A: Tensor, q: _int | None = None, center: _bool = True, niter: _int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """Approximate the q principal components of rows of data: U, S and V of `svd_lowrank`.
+
+    Args:
+        A: data [..., m, n], an observation in each row.
+        q: how many, 6 or as many as there are where none is given.
+        center: whether to subtract the mean of each column first.
+        niter: how often the random directions are refined.
+
+    >>> gt.pca_lowrank(gt.eye(4), 2)[1].shape
+    (2,)
+    """
+def pdist(input: Tensor, p: _float = 2.0) -> Tensor:
+    """Give `gt.nn.functional.pdist`: the distances of all pairs of rows.
+
+    >>> gt.pdist(gt.tensor([[0.0], [1.0], [3.0]]))
+    tensor([1., 3., 2.], dtype=float32)
     """
 def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
     """The axes in another order.
@@ -2458,6 +2770,12 @@ def permute_copy(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
 
     >>> gt.permute_copy(gt.ones(2, 3), (1, 0)).shape
     (3, 2)
+    """
+def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
+    """Give the pseudoinverses of matrices; see `gt.linalg.pinv`.
+
+    >>> gt.pinverse(gt.tensor([[2.0]]))
+    tensor([[0.5]], dtype=float32)
     """
 def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
     """Make larger images of fewer channels: (c r^2, h, w) becomes (c, h r, w r) (Shi et al., 2016).
@@ -2480,6 +2798,16 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     >>> gt.poisson(gt.zeros(2))
     tensor([0., 0.], dtype=float32)
     """
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Make complex numbers of lengths and angles: `abs * (cos(angle) + i sin(angle))`.
+
+    Args:
+        abs: the lengths, float32 or float64.
+        angle: the angles in radians, of the same dtype; the two broadcast.
+
+    >>> gt.polar(gt.tensor([2.0]), gt.tensor([0.0]))
+    tensor([2.+0.j], dtype=complex64)
+    """
 def polygamma(n: _int, input: Tensor) -> Tensor:
     """Give the n-th derivative of digamma; n is 0 or more.
 
@@ -2498,6 +2826,12 @@ def pow(input: _TensorLike, other: _TensorLike) -> Tensor:
     Args:
         input: a tensor or a number
         other: a tensor or a number
+    """
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Give `gt.nn.functional.prelu`: x above 0, else weight * x.
+
+    >>> gt.prelu(gt.tensor([-2.0]), gt.tensor([0.5]))
+    tensor([-1.], dtype=float32)
     """
 def prod(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
     """Multiply the values over axes, or over all; int64 for bool and integers.
@@ -2529,6 +2863,14 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False)
     >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
     tensor([[0., 0.],
             [0., 1.]], dtype=float32)
+    """
+def qr(input: Tensor, some: _bool = True) -> Any:
+    """Give orthonormal columns and an upper triangle; see `gt.linalg.qr`.
+
+    `some` is for its mode "reduced", else it is "complete".
+
+    >>> gt.qr(gt.eye(2)).R.shape
+    (2, 2)
     """
 def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
     """Give the value below which a share q of the values lies, between neighbours where it must.
@@ -2597,6 +2939,12 @@ def ravel(input: Tensor) -> Tensor:
     >>> gt.ravel(gt.ones(2, 2)).shape
     (4,)
     """
+def real(input: Tensor) -> Tensor:
+    """Give the real parts; of real numbers themselves. It is a tensor of its own, no view.
+
+    >>> gt.real(gt.tensor([1 + 2j]))
+    tensor([1.], dtype=float32)
+    """
 def reciprocal(input: Tensor) -> Tensor:
     """Give 1 / x.
 
@@ -2649,6 +2997,18 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     >>> gt.ones(3).resize_as_(gt.ones(1, 3))
     tensor([[1., 1., 1.]], dtype=float32)
     """
+def resolve_conj(input: Tensor) -> Tensor:
+    """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+
+    >>> gt.conj(gt.tensor([1 + 2j]))
+    tensor([1.-2.j], dtype=complex64)
+    """
+def resolve_neg(input: Tensor) -> Tensor:
+    """Give the tensor itself: the negative is taken at once.
+
+    >>> gt.resolve_neg(gt.ones(1))
+    tensor([1.], dtype=float32)
+    """
 def result_type(tensor1: Tensor | _Number, tensor2: Tensor | _Number) -> Any:
     """Give the dtype of arithmetic with two operands, tensors or numbers.
 
@@ -2657,6 +3017,12 @@ def result_type(tensor1: Tensor | _Number, tensor2: Tensor | _Number) -> Any:
 
     >>> gt.result_type(gt.ones(2, dtype=gt.int32), 1.0)
     gt.float32
+    """
+def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
+    """Give `gt.nn.functional.rms_norm`: x over the root of the mean of its squares.
+
+    >>> gt.rms_norm(gt.tensor([[2.0, 2.0]]), (2,), eps=0.0)
+    tensor([[1., 1.]], dtype=float32)
     """
 def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
     """Shift the values along axes; what leaves at the end comes in at the start.
@@ -2689,6 +3055,12 @@ def row_stack(tensors: Any) -> Tensor:
     >>> gt.vstack([gt.ones(2), gt.zeros(2)])
     tensor([[1., 1.],
             [0., 0.]], dtype=float32)
+    """
+def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False) -> Tensor:
+    """Give `gt.nn.functional.rrelu`.
+
+    >>> gt.rrelu(gt.tensor([1.0]))
+    tensor([1.], dtype=float32)
     """
 def rsqrt(input: Tensor) -> Tensor:
     """1 / sqrt(x).
@@ -2779,6 +3151,12 @@ def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor
     tensor([[0., 0.],
             [1., 1.]], dtype=float32)
     """
+def selu(input: Tensor) -> Tensor:
+    """Give `gt.nn.functional.selu`.
+
+    >>> gt.selu(gt.tensor([0.0]))
+    tensor([0.], dtype=float32)
+    """
 def set_default_dtype(d: _DTypeLike) -> None:
     """Set the dtype of new tensors of floats; float32 is the one that there is.
 
@@ -2786,10 +3164,10 @@ def set_default_dtype(d: _DTypeLike) -> None:
         NotImplementedError: another dtype is given.
     """
 def sgn(input: Tensor) -> Tensor:
-    """Give the sign: -1, 0 or 1.
+    """x / |x|, and 0 at 0: the sign of a number, for complex ones the direction.
 
-    >>> gt.sgn(gt.tensor([-2.0, 0.0, 3.0]))
-    tensor([-1.,  0.,  1.], dtype=float32)
+    Args:
+        input: a tensor
     """
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)).
@@ -2846,6 +3224,14 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None 
 
     >>> gt.slice_scatter(gt.zeros(4), gt.ones(2), step=2)
     tensor([1., 0., 1., 0.], dtype=float32)
+    """
+def slogdet(A: Tensor) -> Any:
+    """Give the sign of determinants and the logarithms of their absolute values.
+
+    Of a singular matrix these are 0 and minus infinity.
+
+    >>> gt.linalg.slogdet(-gt.eye(3)).sign
+    tensor(-1., dtype=float32)
     """
 def softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
     """Give exp(x) over its sum along an axis.
@@ -2922,6 +3308,30 @@ def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: 
     >>> gt.std_mean(gt.tensor([1.0, 3.0]), correction=0)
     (tensor(1., dtype=float32), tensor(2., dtype=float32))
     """
+def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = "reflect", normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
+    """Give the Fourier transforms of overlapping frames of a signal.
+
+    Args:
+        input: a signal of shape (length,), or several of shape (batch, length).
+        n_fft: how long each transform is.
+        hop_length: how far the frames are apart; n_fft // 4 where none is given.
+        win_length: how long the window is; n_fft where none is given.
+        window: what each frame is multiplied with; ones where none is given.
+        center: whether frames are around their place; the signal is then padded.
+        pad_mode: how, as `gt.nn.functional.pad` has it.
+        normalized: whether results are divided by the square root of n_fft.
+        onesided: whether only the first n_fft // 2 + 1 frequencies are given: so it is for real
+            signals where nothing is said.
+        return_complex: must be True for real signals; False gives the parts along a last axis.
+        align_to_window: whether frames begin where the window does, not where the transform does;
+            only for `center=False`.
+
+    Returns:
+        Complex numbers of shape (batch, frequencies, frames).
+
+    >>> gt.stft(gt.ones(8), 4, center=False, return_complex=True).shape
+    (3, 5)
+    """
 def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
     """Subtract: `input - alpha * other`, broadcast.
 
@@ -2945,6 +3355,31 @@ def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
 
     >>> gt.sum(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.], dtype=float32)
+    """
+def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True) -> Any:
+    """Give U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
+
+    Args:
+        input: matrices [..., m, n].
+        some: whether U and V have min(m, n) columns, else they are square.
+        compute_uv: whether to give U and V; they are square zeros otherwise.
+
+    >>> gt.svd(gt.tensor([[3.0, 0.0], [0.0, -4.0]])).S
+    tensor([4., 3.], dtype=float32)
+    """
+def svd_lowrank(A: Tensor, q: _int | None = 6, niter: _int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Approximate the q largest singular values and their vectors, U, S and V, of `A - M`.
+
+    The algorithm 5.1 of Halko, Martinsson and Tropp, Finding structure with randomness (2009).
+
+    Args:
+        A: matrices [..., m, n].
+        q: how many.
+        niter: how often the random directions are refined.
+        M: what is subtracted, if anything; it broadcasts.
+
+    >>> gt.svd_lowrank(gt.ones(4, 3), 1)[0].shape
+    (4, 1)
     """
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
     """Exchange two axes: the same as `transpose`.
@@ -3022,6 +3457,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     >>> gt.tensordot(gt.ones(2, 3, 4), gt.ones(3, 4, 5), dims=2).shape
     (2, 5)
     """
+def threshold(input: Tensor, threshold: _float, value: _float) -> Tensor:
+    """Give `gt.nn.functional.threshold`: x above the threshold, else the value.
+
+    >>> gt.threshold(gt.tensor([1.0, 3.0]), 2, 0)
+    tensor([0., 3.], dtype=float32)
+    """
 def tile(input: Tensor, *dims: _int | Sequence[_int]) -> Tensor:
     """Repeat the whole tensor along its last axes; axes beyond its own come in front.
 
@@ -3071,6 +3512,19 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: _Number | None = None, dim:
 
     >>> gt.trapezoid(gt.tensor([1.0, 2.0, 3.0]))
     tensor(4., dtype=float32)
+    """
+def triangular_solve(b: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
+    """Solve `A @ X = b` for triangles A, and give X with a copy of A.
+
+    Args:
+        b: the right-hand side [..., n, k].
+        A: matrices [..., n, n], of which one triangle is read.
+        upper: whether A is an upper triangle.
+        transpose: whether to solve for `A.mT`.
+        unitriangular: whether to take A's diagonal for ones.
+
+    >>> gt.triangular_solve(gt.tensor([[4.0]]), gt.tensor([[2.0]])).solution
+    tensor([[2.]], dtype=float32)
     """
 def tril(input: Tensor, diagonal: _int = 0) -> Tensor:
     """The values on and below a diagonal of the last two axes, zeros above.
@@ -3217,6 +3671,24 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
     >>> gt.vdot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor(11., dtype=float32)
+    """
+def view_as_complex(input: Tensor) -> Tensor:
+    """Complex numbers from floats whose last axis has their two parts.
+
+    Args:
+        input: a tensor
+
+    >>> gt.view_as_complex(gt.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j], dtype=complex64)
+    """
+def view_as_real(input: Tensor) -> Tensor:
+    """The parts of complex numbers as floats, along one more axis of length 2.
+
+    Args:
+        input: a tensor
+
+    >>> gt.view_as_real(gt.tensor([1 + 2j]))
+    tensor([[1., 2.]], dtype=float32)
     """
 def view_copy(input: Tensor, *size: _int | Sequence[_int] | _DTypeLike) -> Tensor:
     """Give a copy of what `view` views; parameters as for it."""

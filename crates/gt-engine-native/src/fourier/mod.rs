@@ -106,7 +106,7 @@ where
     num_complex::Complex<T>: Pod,
 {
     let n = operands[0].tensor().map_or(1, |given| length(attributes, given.meta()));
-    let plan = with_plans(|plans| plans.from_real::<T>(n));
+    let plan = with_plans(|plans| plans.real_to_complex::<T>(n));
     let (half, factor) = (length(attributes, output), float(attributes, 1));
     transform::<T, T::Number>(threads, &mut operands, attributes, (output, half), |from, out| {
         plan.run(from, bytemuck::cast_slice_mut(out));
@@ -124,7 +124,7 @@ where
     num_complex::Complex<T>: Pod,
 {
     let n = length(attributes, output);
-    let plan = with_plans(|plans| plans.to_real::<T>(n));
+    let plan = with_plans(|plans| plans.complex_to_real::<T>(n));
     let factor = float(attributes, 2);
     transform::<T::Number, T>(threads, &mut operands, attributes, (output, n), |from, out| {
         plan.run(bytemuck::cast_slice(from), out);

@@ -44,12 +44,12 @@ impl Plans {
 
     /// The transform of `n` real numbers to the first n / 2 + 1 complex ones; the others are the
     /// conjugates of these.
-    pub fn from_real<T: FftNum>(&mut self, n: usize) -> FromRealPlan<T> {
+    pub fn real_to_complex<T: FftNum>(&mut self, n: usize) -> FromRealPlan<T> {
         self.plan(Kind::FromReal, n, || FromRealPlan(RealFftPlanner::new().plan_fft_forward(n)))
     }
 
     /// The inverse transform of n / 2 + 1 complex numbers to `n` real ones.
-    pub fn to_real<T: FftNum>(&mut self, n: usize) -> ToRealPlan<T> {
+    pub fn complex_to_real<T: FftNum>(&mut self, n: usize) -> ToRealPlan<T> {
         self.plan(Kind::ToReal, n, || ToRealPlan(RealFftPlanner::new().plan_fft_inverse(n)))
     }
 
@@ -181,7 +181,7 @@ mod tests {
             let half = n / 2 + 1;
             let rows: Vec<f64> = numbers(3 * n).iter().map(|x| x.re).collect();
             let mut out = vec![Complex::default(); 3 * half];
-            plans.from_real(n).run(&rows, &mut out);
+            plans.real_to_complex(n).run(&rows, &mut out);
             for (row, out) in rows.chunks(n).zip(out.chunks(half)) {
                 let row: Vec<_> = row.iter().map(|&x| Complex::new(x, 0.0)).collect();
                 let mut expected = defined(&row, -1.0).into_iter().zip(out);
@@ -193,7 +193,7 @@ mod tests {
                 out[half - 1].im = 7.0;
             }
             let mut back = vec![0.0; 3 * n];
-            plans.to_real(n).run(&out, &mut back);
+            plans.complex_to_real(n).run(&out, &mut back);
             for (x, y) in back.iter().zip(&rows) {
                 assert!((x / n as f64 - y).abs() < 1e-13, "{n}: {x} for {y}");
             }
@@ -205,8 +205,8 @@ mod tests {
         let mut plans = Plans::new();
         plans.complex::<f32>(4, false).run(&[], &mut []);
         plans.complex::<f32>(0, false).run(&[], &mut []);
-        plans.from_real::<f32>(4).run(&[], &mut []);
-        plans.to_real::<f32>(4).run(&[], &mut []);
+        plans.real_to_complex::<f32>(4).run(&[], &mut []);
+        plans.complex_to_real::<f32>(4).run(&[], &mut []);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl<T: Scalar> System<'_, T> {
         let (start, columns) = (block.start, self.columns);
         let first = self.at(start, start);
         if block.width == 1 {
-            self.b[start * columns..][..columns].iter_mut().for_each(|x| *x = *x / first);
+            self.b[start * columns..][..columns].iter_mut().for_each(|x| *x /= first);
             return;
         }
         let (off, last) = (self.at(start + 1, start), self.at(start + 1, start + 1));

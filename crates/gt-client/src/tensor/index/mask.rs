@@ -75,7 +75,7 @@ impl Tensor {
     /// tensor.
     #[track_caller]
     fn beside(&self, mask: &Tensor) -> Result<Tensor> {
-        let mut dims: SmallVec<[i64; 8]> = mask.dims().into();
+        let mut dims: SmallVec<[i64; 8]> = mask.dims();
         dims.resize(self.rank(), 1);
         mask.reshape(&dims)
     }
