@@ -130,9 +130,7 @@ def test_tensors_as_matrices():
     A = matrices((2, 3, 6), "float64")
     close(gt.linalg.tensorinv(gt.tensor(A)), np.linalg.tensorinv(A))
     right = matrices((2, 3), "float64", 1)
-    close(
-        gt.linalg.tensorsolve(gt.tensor(A), gt.tensor(right)), np.linalg.tensorsolve(A, right)
-    )
+    close(gt.linalg.tensorsolve(gt.tensor(A), gt.tensor(right)), np.linalg.tensorsolve(A, right))
 
 
 def test_ranks():
