@@ -191,3 +191,16 @@ def test_values_that_are_no_numbers_give_a_result_or_an_error(name, value):
         [part.tolist() for part in (found if isinstance(found, tuple) else [found])]
     except (RuntimeError, ValueError) as error:
         assert str(error)
+
+
+def test_gradients_of_complex_results_add_up():
+    values = np.array([[1.0, 2.0], [-1.0, 1.5]])
+    weights = gt.tensor(np.array([1 + 2j, 3 - 1j])), gt.tensor(matrices((2, 2), "float64"))
+
+    def gradient(*chosen):
+        A = gt.tensor(values, requires_grad=True)
+        L, V = gt.linalg.eig(A)
+        results = [(L, V.abs())[one] for one in chosen]
+        return gt.autograd.grad(results, [A], [weights[one] for one in chosen])[0]
+
+    close(gradient(0, 1), gradient(0) + gradient(1))
