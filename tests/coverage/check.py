@@ -167,12 +167,14 @@ class _Checker:
         want = _call(form.torch, given)
         got = _call(form.gt, for_gt)
         process = sample.output_process_fn_grad
-        for_gradients = (counterpart.in_gt(process)(got), process(want)) if gradients else None
-        shown = for_gradients if self.several_answers and for_gradients else (got, want)
+        processed = (got, want)
+        if gradients or self.several_answers:
+            processed = counterpart.in_gt(process)(got), process(want)
+        shown = processed if self.several_answers else (got, want)
         compare(*shown, self.tolerance, self.values)
         self._check_written(convert, versions, given)
         if gradients and convert.needing_grad():
-            check_gradients(*for_gradients, convert, self.tolerance.for_gradients())
+            check_gradients(*processed, convert, self.tolerance.for_gradients())
 
     def _check_written(self, convert: ToGt, versions: list[int], given) -> None:
         """Compare the arguments that PyTorch has written to."""

@@ -166,7 +166,8 @@ def _one_output(outputs, grad_outputs) -> tuple[Tensor, Tensor | None]:
                     f"grad: an output has shape {output.shape}, and only a single number has a "
                     "gradient by itself\n  hint: give grad_outputs"
                 )
-            term = (output if weight is None else output * weight.detach()).sum()
+            term = (output if weight is None else output * weight.detach().conj()).sum()
+            term = term.real if term.dtype.is_complex and weight is not None else term
             total = term if total is None else total + term
     if total is None:
         raise ValueError("grad: no outputs are given")

@@ -28,7 +28,7 @@ def vector_norm(
     For `ord` inf it is the largest |x|, for -inf the smallest, for 0 the count of what is not 0.
 
     Args:
-        x: a tensor of floats.
+        x: a tensor of floats or complex numbers.
         ord: the order of the norm; 2 gives the length of Euclid.
         dim: the axis, or axes, that are a vector; all where none is given.
         keepdim: whether these axes stay with length 1.
@@ -40,16 +40,17 @@ def vector_norm(
     if not isinstance(ord, int | float):
         raise TypeError(f"vector_norm: ord must be a number, not {ord!r}")
     x = _floats("vector_norm", x, dtype)
+    x = x.abs() if x.dtype.is_complex else x
     wide = x.float() if x.dtype.itemsize == 2 else x
     return _length(wide, ord, dim, keepdim)._cast(x.dtype)
 
 
 def _floats(name: str, x: Tensor, dtype: DType | None) -> Tensor:
-    """Cast to a dtype that holds all of a tensor's values; raise unless they are floats."""
+    """Cast to a dtype that holds all of a tensor's values; raise for integers."""
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
-    if not x.dtype.is_floating_point or not wanted.is_floating_point:
-        given = (wanted if x.dtype.is_floating_point else x.dtype).name
-        raise TypeError(f"{name}: floats are expected, not {given}\n  hint: x.float()")
+    for given in (x.dtype, wanted):
+        if not (given.is_floating_point or given.is_complex):
+            raise TypeError(f"{name}: floats are expected, not {given.name}\n  hint: x.float()")
     if gt.promote_types(x.dtype, wanted) != wanted:
         raise TypeError(f"{name}: {wanted.name} cannot hold the values of {x.dtype.name}")
     return x._cast(wanted)
@@ -90,7 +91,7 @@ def matrix_norm(
     """Give a norm of matrices.
 
     Args:
-        A: a tensor of floats.
+        A: a tensor of floats or complex numbers.
         ord: "fro" for the root of the sum of all squares; inf or -inf for the largest or smallest
             sum of the absolute values of a row, 1 or -1 of a column; "nuc" for the sum of the
             singular values, 2 or -2 for the largest or smallest of them.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gt
 from gt._gt import Tensor, primitives
 from gt._results import QR, LUFactor, LUFactorEx, OldSVD, TriangularSolve
-from gt.ops.linalg_checks import need_matrices
+from gt.autograd import Function
+from gt.ops.linalg_checks import need_matrices, need_same_dtype, one_batch
 from gt.ops.linalg_factors import cholesky as cholesky_factor
 from gt.ops.linalg_factors import no_values
 from gt.ops.linalg_factors import qr as factor_qr
@@ -50,8 +51,33 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     tensor([[2.]], dtype=float32)
     """
     need_matrices("cholesky_solve", L, square=True)
-    L = L.mH if upper else L
-    return solve_triangular(L.mH, solve_triangular(L, B, upper=False), upper=True)
+    need_matrices("cholesky_solve", B)
+    need_same_dtype("cholesky_solve", L, B)
+    if B.shape[-2] != L.shape[-1]:
+        raise ValueError(f"cholesky_solve: shapes {B.shape} and {L.shape} do not fit")
+    B, L = one_batch(B, L)
+    return _CholeskySolve.apply(B, L, upper)
+
+
+class _CholeskySolve(Function):
+    """The solution for `A = L @ L.mH`, with PyTorch's gradient of L, which is no triangle."""
+
+    @staticmethod
+    def forward(ctx, B, L, upper):
+        lower = L.mH if upper else L
+        solve = primitives._linalg_solve_triangular
+        X = solve(lower.mH, solve(lower, B, False, False), True, False)
+        ctx.upper = upper
+        ctx.save_for_backward(L, X)
+        return X
+
+    @staticmethod
+    def backward(ctx, grad):
+        L, X = ctx.saved_tensors
+        by_B = cholesky_solve(grad, L, ctx.upper)
+        product = by_B @ X.mH
+        by_A = -(product + product.mH)
+        return by_B, L @ by_A if ctx.upper else by_A @ L, None
 
 
 @operation

@@ -7,6 +7,7 @@ import math
 import gt
 from gt._gt import Tensor, primitives
 from gt._results import SVD, Eigen
+from gt.autograd import Function
 from gt.ops.linalg_checks import need_matrices
 from gt.ops.linalg_factors import LINALG, no_values
 from gt.ops.linalg_norms import matrix_norm
@@ -40,7 +41,21 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """
     _no_driver("linalg.svdvals", driver)
     need_matrices("linalg.svdvals", A)
-    return primitives._linalg_svd(A, False)[1]
+    return _SingularValues.apply(A)
+
+
+class _SingularValues(Function):
+    """Singular values alone, whose gradient U diag(g) Vh holds where some are equal, too."""
+
+    @staticmethod
+    def forward(ctx, A):
+        ctx.save_for_backward(A)
+        return primitives._linalg_svd(A, False)[1]
+
+    @staticmethod
+    def backward(ctx, grad):
+        U, _, Vh = primitives._linalg_svd(ctx.saved_tensors[0], False)
+        return (U * grad.unsqueeze(-2)) @ Vh
 
 
 def _no_driver(name: str, driver: str | None) -> None:
