@@ -108,21 +108,8 @@ def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def order_of_rows(pivots: Tensor, rows: int) -> Tensor:
-    """Give the order that swaps put rows in: row i of `P.mT @ x` is row `order[i]` of x.
-
-    Each swap is a permutation of its own; neighbours are joined until one is left.
-    """
-    count = pivots.shape[-1]
-    place, step = _count(pivots, rows), _count(pivots, count).unsqueeze(-1)
-    if count == 0:
-        return place.expand((*pivots.shape[:-1], rows))
-    other = pivots.long().unsqueeze(-1) - 1
-    swaps = gt.where(place == step, other, gt.where(place == other, step, place))
-    while (count := swaps.shape[-2]) > 1:
-        even = count - count % 2
-        joined = primitives.gather(swaps[..., 0:even:2, :], -1, swaps[..., 1:even:2, :])
-        swaps = gt.cat([joined, swaps[..., even:, :]], -2) if count % 2 else joined
-    return swaps.squeeze(-2)
+    """Give the order that swaps put rows in: row i of `P.mT @ x` is row `order[i]` of x."""
+    return primitives._linalg_lu_order(pivots, rows)
 
 
 def _count(like: Tensor, stop: int) -> Tensor:

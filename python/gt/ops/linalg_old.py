@@ -113,9 +113,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
 
 
 @operation
-def lu(
-    A: Tensor, pivot: bool = True, get_infos: bool = False, out: None = None
-) -> LUFactor | LUFactorEx:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
     """Give both LU factors in one matrix and the swaps of rows; see `gt.linalg.lu_factor`.
 
     With `get_infos` it also gives the places of zeros on U's diagonal; without, it raises
