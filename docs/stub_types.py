@@ -6,6 +6,8 @@ LIKE, DTYPE = "_TensorLike", "_DTypeLike | None"
 
 #: Types of parameters by their names; `method.parameter` comes before `parameter`.
 PARAMETERS = {
+    "context": "Any",
+    "return_scalar": "_bool",
     "address": "str",
     "open_session.address": "str | None",
     "trace.address": "str | None",
@@ -160,6 +162,8 @@ RESULTS = {
     "stride": "Any",
     "T": "Tensor",
     "__array__": "NDArray[Any]",
+    "__array_wrap__": "Tensor",
+    "__complex__": "complex",
     "__bool__": "_bool",
     "__dlpack__": "Any",
     "__enter__": "RemovableHandle",

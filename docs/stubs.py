@@ -171,7 +171,14 @@ def define(name: str, parameters: str, result: str, thing, indent: str = "") -> 
 def operator(kind: type, name: str) -> str:
     """Write one of the methods that Python calls by itself."""
     result = RESULTS.get(name, "Tensor" if kind is _gt.Tensor else "_bool")
-    if name in ("__array__", "__deepcopy__", "__dlpack__", "__exit__", "__format__"):
+    if name in (
+        "__array__",
+        "__array_wrap__",
+        "__deepcopy__",
+        "__dlpack__",
+        "__exit__",
+        "__format__",
+    ):
         # Where the module has documentation, it is about these names, not their use.
         return f"    def {name}{signature(getattr(kind, name), 'self')} -> {result}: ..."
     given = list(inspect.signature(getattr(kind, name)).parameters)[1:]

@@ -296,7 +296,7 @@ def matrix_norm(A: Tensor, ord: _float | str = "fro", dim: _int | Sequence[_int]
     """Give a norm of matrices.
 
     Args:
-        A: a tensor of floats.
+        A: a tensor of floats or complex numbers.
         ord: "fro" for the root of the sum of all squares; inf or -inf for the largest or smallest
             sum of the absolute values of a row, 1 or -1 of a column; "nuc" for the sum of the
             singular values, 2 or -2 for the largest or smallest of them.
@@ -492,7 +492,7 @@ def vector_norm(x: Tensor, ord: _float = 2, dim: _int | Sequence[_int] | None = 
     For `ord` inf it is the largest |x|, for -inf the smallest, for 0 the count of what is not 0.
 
     Args:
-        x: a tensor of floats.
+        x: a tensor of floats or complex numbers.
         ord: the order of the norm; 2 gives the length of Euclid.
         dim: the axis, or axes, that are a vector; all where none is given.
         keepdim: whether these axes stay with length 1.

@@ -289,6 +289,8 @@ def wide(name, operand, dtype, compute):
         return operand.astype("float64") if name in FLOAT_RESULT else operand
     if name in INDEXED and "int" in dtype:
         return operand.astype("int64")
+    if dtype.startswith("complex"):
+        return operand.astype("complex128")
     return operand.astype("float64" if compute == "float" else "int64")
 
 
@@ -300,7 +302,7 @@ def check(got, want, dtype, context, scale=1.0):
         tolerance = TOLERANCE[dtype] * scale
         np.testing.assert_allclose(
             values,
-            np.asarray(want, "float64"),
+            np.asarray(want, "complex128" if dtype.startswith("complex") else "float64"),
             rtol=tolerance,
             atol=tolerance,
             err_msg=str(context),

@@ -44,10 +44,10 @@ def converted(value: Any, dtype: str) -> Any:
         return x
     if x.dtype == BFLOAT16:
         x = widened(x)
-    if dtype == "bfloat16":
-        return narrowed(x.astype("f4"))
     if x.dtype.kind == "c" and dtype not in ("bool", "complex64", "complex128"):
         x = x.real
+    if dtype == "bfloat16":
+        return narrowed(x.astype("f4"))
     if x.dtype.kind == "f" and dtype.startswith(("int", "uint")):
         x = whole(x)
     return x.astype(dtype)

@@ -2281,7 +2281,7 @@ def lt(input: _TensorLike, other: _TensorLike) -> Tensor:
         input: a tensor or a number
         other: a tensor or a number
     """
-def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, out: None = None) -> Any:
+def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False) -> Any:
     """Give both LU factors in one matrix and the swaps of rows; see `gt.linalg.lu_factor`.
 
     With `get_infos` it also gives the places of zeros on U's diagonal; without, it raises

@@ -72,6 +72,8 @@ class PyTorchEngine(Engine):
         """Give a tensor of these values, on the engine's device."""
         if not len(data):
             return torch.empty(shape, dtype=DTYPES[dtype], device=self.device)
+        # PyTorch warns of memory that cannot be written.
+        data = bytearray(data) if data.readonly else data
         return torch.frombuffer(data, dtype=DTYPES[dtype]).reshape(shape).to(self.device)
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:

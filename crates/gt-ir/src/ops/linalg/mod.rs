@@ -36,6 +36,7 @@ pub static CHOLESKY: Operation = Operation {
     doc: "the lower triangle L of A = L L^H, of which the lower triangle is read, and 0 or the order of the first minor that is not positive",
     further: Some(|call, meta| smallvec![info(call, meta)]),
     gradient: Each(&[gradients::cholesky]),
+    samples: numbers,
     ..FACTORIZATION
 };
 
@@ -166,6 +167,7 @@ pub static EIGH: Operation = Operation {
     },
     further: Some(|call, first| smallvec![call.operands[0].tensor().copied().unwrap_or(first)]),
     gradient: Each(&[gradients::eigh]),
+    samples: numbers,
     ..FACTORIZATION
 };
 
@@ -355,6 +357,15 @@ fn leading(call: &Call, output: &Meta, inner: usize) -> Rule {
 fn squares(attributes: &[Attribute]) -> Vec<Sample> {
     let of = |dtype, dims: &[usize]| sample(&[tensor(dtype, dims, 0.5, 2.0)], attributes);
     DTYPES.iter().flat_map(|&dtype| [of(dtype, &[3, 3]), of(dtype, &[2, 2, 2])]).collect()
+}
+
+/// Matrices of one number: others that are drawn are not Hermitian.
+fn numbers() -> Vec<Sample> {
+    let of = |dtype, dims: &[usize]| sample(&[tensor(dtype, dims, 0.5, 2.0)], &[]);
+    [DType::F32, DType::F64]
+        .iter()
+        .flat_map(|&dtype| [of(dtype, &[1, 1]), of(dtype, &[2, 1, 1])])
+        .collect()
 }
 
 fn oblong(attributes: &[Attribute]) -> Vec<Sample> {
