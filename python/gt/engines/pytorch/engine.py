@@ -73,8 +73,8 @@ class PyTorchEngine(Engine):
         if not len(data):
             return torch.empty(shape, dtype=DTYPES[dtype], device=self.device)
         # PyTorch warns of memory that cannot be written.
-        data = bytearray(data) if data.readonly else data
-        return torch.frombuffer(data, dtype=DTYPES[dtype]).reshape(shape).to(self.device)
+        own = bytearray(data) if data.readonly else data
+        return torch.frombuffer(own, dtype=DTYPES[dtype]).reshape(shape).to(self.device)
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
         """Give a tensor's values; waits for them."""

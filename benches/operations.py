@@ -1,7 +1,7 @@
-"""Measure convolution, pooling and batch normalization beside PyTorch eager.
+"""Measure operations beside PyTorch eager: `python benches/operations.py`.
 
 Each side runs in a process of its own, in rounds that alternate; the table has medians over the
-rounds, and the fastest uses, which say more where others use the machine. `python convolution.py
+rounds, and the fastest uses, which say more where others use the machine. `python operations.py
 SIDE` is one of these processes: it reads the name of a work a line and answers with the
 milliseconds that one use of it takes: the median and the fastest.
 """
@@ -14,8 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-THREADS = 2
-SHAPE = (8, 64, 56, 56)
+from operations_works import THREADS, works
 
 
 class Player:
@@ -45,95 +44,13 @@ class Player:
         self.process.wait(timeout=20)
 
 
-def works(side: str) -> dict:
-    """Give what is measured, by name: functions that end when all is computed."""
-    import numpy as np
-
-    if side == "torch":
-        import torch as lib
-
-        lib.set_num_threads(THREADS)
-    else:
-        import gt as lib
-
-    functional, random = lib.nn.functional, np.random.default_rng(0)
-
-    def tensor(*shape):
-        return lib.from_numpy(random.standard_normal(shape).astype("float32"))
-
-    images, weight, seed = tensor(*SHAPE), tensor(64, 64, 3, 3), tensor(*SHAPE)
-    each, strided = tensor(64, 1, 3, 3), tensor(64, 64, 3, 3)
-    scale, shift = tensor(64), tensor(64)
-
-    def forward(function, *operands):
-        def run():
-            with lib.no_grad():
-                return [function(*operands)]
-
-        return run
-
-    def both(function, *operands):
-        leaves = [operand.detach().requires_grad_() for operand in operands]
-
-        def run():
-            for leaf in leaves:
-                leaf.grad = None
-            result = function(*leaves)
-            result.backward(seed[:, :, : result.shape[2], : result.shape[3]])
-            return [result, *(leaf.grad for leaf in leaves)]
-
-        return run
-
-    def conv(x, w):
-        return functional.conv2d(x, w, padding=1)
-
-    cases = {
-        "conv2d 3 x 3": (conv, images, weight),
-        "conv2d 3 x 3, stride 2": (
-            lambda x, w: functional.conv2d(x, w, stride=2, padding=1),
-            images,
-            strided,
-        ),
-        "conv2d 3 x 3, depthwise": (
-            lambda x, w: functional.conv2d(x, w, padding=1, groups=64),
-            images,
-            each,
-        ),
-        "max_pool2d 2": (lambda x: functional.max_pool2d(x, 2), images),
-        "max_pool2d 3, stride 2": (lambda x: functional.max_pool2d(x, 3, 2, 1), images),
-        "avg_pool2d 2": (lambda x: functional.avg_pool2d(x, 2), images),
-        "batch_norm": (
-            lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
-            images,
-            scale,
-            shift,
-        ),
-    }
-    found = {}
-    for name, case in cases.items():
-        found[f"{name}, forward"] = forward(*case)
-        found[f"{name}, forward and backward"] = both(*case)
-    if side != "torch":
-        # What is not asked for may not be computed yet: the last element of each result is.
-        found = {name: _finished(run) for name, run in found.items()}
-    return found
-
-
-def _finished(run):
-    def finish():
-        for result in run():
-            result.flatten()[-1].item()
-
-    return finish
-
-
 def play(side: str) -> None:
     """Run rounds as they are asked for."""
     found = works(side)
     print("ready", flush=True)
     for line in sys.stdin:
         run, times = found[line.strip()], []
-        for _ in range(9):
+        for _ in range(7):
             start = time.perf_counter()
             run()
             times.append((time.perf_counter() - start) * 1e3)
@@ -147,7 +64,6 @@ def main() -> None:
     parser.add_argument("--only", default="", help="works whose names have this in them")
     args = parser.parse_args()
     players = {side: Player(side) for side in ("torch", "gt")}
-    print(f"{SHAPE}, float32, {THREADS} threads each, medians of {args.rounds} rounds\n")
     print("| work | PyTorch | GT | ratio | fastest: PyTorch | GT | ratio |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     names = [name for name in works("torch") if args.only in name]
