@@ -9,7 +9,7 @@ from gt._device import device
 from gt._gt import dtype
 
 #: A Python number.
-Number: TypeAlias = bool | int | float
+Number: TypeAlias = bool | int | float | complex
 #: One axis or several; None for all.
 Dims: TypeAlias = int | Sequence[int] | None
 #: The length of each axis.
