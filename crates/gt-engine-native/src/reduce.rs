@@ -309,6 +309,16 @@ fn scan<T: Number, F: Fold<T>>(x: &Arranged, out: &mut Uninit) {
     let (values, out) = (x.tensor.as_slice::<T>(), out.slots::<T>());
     assert!(values.len() == out.len());
     let Arranged { reduced, inner, .. } = *x;
+    if inner == 1 && reduced > 0 {
+        for (line, out) in values.chunks_exact(reduced).zip(out.chunks_exact_mut(reduced)) {
+            let mut total = F::START_TOTAL;
+            for (x, out) in line.iter().zip(out) {
+                total = F::total(total, *x);
+                out.write(F::finish(total, 1));
+            }
+        }
+        return;
+    }
     let mut totals = vec![F::START_TOTAL; inner];
     let rows = values.chunks_exact(inner.max(1)).zip(out.chunks_exact_mut(inner.max(1)));
     for (index, (row, out)) in rows.enumerate() {
