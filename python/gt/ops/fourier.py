@@ -56,17 +56,24 @@ def _check_floats(name: str, input: Tensor) -> None:
         raise TypeError(f"{name}: dtype {input.dtype.name} is not supported\n  hint: input.float()")
 
 
-def complex_to_real(name: str, input: Tensor, n: int | None, dim: int, factor: float) -> Tensor:
-    """Give `n` real numbers of a transform's first half."""
+def complex_to_real(
+    name: str,
+    input: Tensor,
+    n: int | None,
+    dim: int,
+    norm: str | None,
+    inverse: bool,
+    others: int = 1,
+) -> Tensor:
+    """Give `n` real numbers of a transform's first half, 2 * (m - 1) of m where n is not given.
+
+    `others` is how many numbers the transform has along the axes that it went over before.
+    """
     n = 2 * (input.shape[axis_of(name, dim, input.ndim)] - 1) if n is None else n
     if n < 1:
         raise ValueError(f"{name}: the result must have at least one number, not {n}")
+    factor = scale(name, norm, others * n, inverse)
     return primitives._fft_c2r(fitted(name, input, n // 2 + 1, dim), dim, n, factor)
-
-
-def _along(input: Tensor, dim: int, n: int | None, name: str) -> int:
-    """Give the length of a transform."""
-    return input.shape[axis_of(name, dim, input.ndim)] if n is None else n
 
 
 def _c2c(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool):
@@ -121,9 +128,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     >>> gt.fft.irfft(gt.fft.rfft(gt.tensor([1.0, 2.0, 3.0, 4.0])))
     tensor([1., 2., 3., 4.], dtype=float32)
     """
-    x = as_complex("irfft", input)
-    count = 2 * (_along(x, dim, None, "irfft") - 1) if n is None else n
-    return complex_to_real("irfft", x, n, dim, scale("irfft", norm, max(count, 1), True))
+    return complex_to_real("irfft", as_complex("irfft", input), n, dim, norm, True)
 
 
 @function(namespace=FFT)
@@ -136,8 +141,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     tensor([ 8., -2.,  0., -2.], dtype=float32)
     """
     x = gt.conj(as_complex("hfft", input))
-    count = 2 * (_along(x, dim, None, "hfft") - 1) if n is None else n
-    return complex_to_real("hfft", x, n, dim, scale("hfft", norm, max(count, 1), False))
+    return complex_to_real("hfft", x, n, dim, norm, False)
 
 
 @function(namespace=FFT)

@@ -70,13 +70,11 @@ def _real_last(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, i
     axes, lengths = _axes(name, x, s, dim)
     if not axes:
         raise ValueError(f"{name}: at least one axis is needed")
-    last = 2 * (x.shape[axes[-1]] - 1) if lengths[-1] is None else lengths[-1]
     x = _fitted(name, x, axes[:-1], lengths[:-1])
-    x = fitted(name, x, max(last // 2 + 1, 1), axes[-1])
-    count = math.prod(x.shape[axis] for axis in axes[:-1]) * last
+    others = math.prod(x.shape[axis] for axis in axes[:-1])
     x = _c2c(name, x, axes[:-1], inverse, 1.0)
-    factor = scale(name, norm, max(count, 1), inverse)
-    return complex_to_real(name, x if inverse else gt.conj(x), last, axes[-1], factor)
+    x = x if inverse else gt.conj(x)
+    return complex_to_real(name, x, lengths[-1], axes[-1], norm, inverse, others)
 
 
 @function(namespace=FFT)

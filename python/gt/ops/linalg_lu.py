@@ -93,7 +93,7 @@ def lu_unpack(
         L, U = triangles(LU_data)
     if unpack_pivots:
         rows = LU_data.shape[-2]
-        order = order_of_rows(LU_pivots, rows)
+        order = primitives._linalg_lu_order(LU_pivots, rows)
         P = (_count(LU_pivots, rows).unsqueeze(-1) == order.unsqueeze(-2))._cast(LU_data.dtype)
     return PLU(P, L, U)
 
@@ -105,11 +105,6 @@ def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
     with beside(LU):
         ones = gt.eye(rows, k, dtype=LU.dtype)
     return LU[..., :k].tril(-1) + ones, LU[..., :k, :].triu()
-
-
-def order_of_rows(pivots: Tensor, rows: int) -> Tensor:
-    """Give the order that swaps put rows in: row i of `P.mT @ x` is row `order[i]` of x."""
-    return primitives._linalg_lu_order(pivots, rows)
 
 
 def _count(like: Tensor, stop: int) -> Tensor:
@@ -150,7 +145,7 @@ def lu_solve(
 
 def _solved(LU: Tensor, pivots: Tensor, B: Tensor, adjoint: bool) -> Tensor:
     """Solve with both triangles, and put rows in order before or after."""
-    order = order_of_rows(pivots, LU.shape[-1])
+    order = primitives._linalg_lu_order(pivots, LU.shape[-1])
     LU, B = one_batch(LU, B)
     (L, U), solve = triangles(LU), primitives._linalg_solve_triangular
     if not adjoint:
