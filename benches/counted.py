@@ -12,12 +12,11 @@ usage: counted.py [ROUNDS]
 
 import json
 import statistics
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 from sharding import cluster
+from sides import Side
 
 COUNT = 1_000_000
 THREADS = 2
@@ -66,34 +65,8 @@ def play(side: str) -> None:
         print(json.dumps(statistics.median(times) * 1e6), flush=True)
 
 
-class Player:
-    """A side in a process of its own."""
-
-    def __init__(self, side: str):
-        self.process = subprocess.Popen(
-            [sys.executable, Path(__file__), "--play", side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
-        self.times: dict[str, list[float]] = {"new": [], "same": []}
-
-    def run(self, name: str) -> None:
-        """Run one round, once the threads of the side before have stopped to look for work."""
-        time.sleep(0.25)
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        self.times[name].append(json.loads(self.process.stdout.readline()))
-
-    def median(self, name: str) -> float:
-        """Give the median over the rounds, without the first one."""
-        return statistics.median(self.times[name][1:])
-
-    def stop(self) -> None:
-        """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
+def _side(name: str) -> Side:
+    return Side(__file__, "--play", name)
 
 
 def measure(rounds: int) -> None:
@@ -101,27 +74,30 @@ def measure(rounds: int) -> None:
     one, processes = cluster(1)
     two, more = cluster(2)
     sides = {
-        "PyTorch eager": Player("torch"),
-        "PyTorch eager, again": Player("torch"),
-        "GT, embedded": Player("embedded"),
-        "GT over tcp, one worker": Player(one),
-        "GT over tcp, two workers, cut": Player(f"{two} cut"),
+        "PyTorch eager": _side("torch"),
+        "PyTorch eager, again": _side("torch"),
+        "GT, embedded": _side("embedded"),
+        "GT over tcp, one worker": _side(one),
+        "GT over tcp, two workers, cut": _side(f"{two} cut"),
     }
+    times: dict[tuple[str, str], list[float]] = {}
     for _ in range(rounds + 1):
         for name in ("new", "same"):
-            for player in sides.values():
-                player.run(name)
-    for player in sides.values():
-        player.stop()
+            for title, side in sides.items():
+                times.setdefault((title, name), []).append(json.loads(side.ask(name)))
+    for side in sides.values():
+        side.stop()
     for process in processes + more:
         process.terminate()
         process.wait(timeout=20)
-    base = sides["PyTorch eager"]
+    # The first round warms up.
+    medians = {work: statistics.median(all_of[1:]) for work, all_of in times.items()}
+    base = [medians["PyTorch eager", name] for name in ("new", "same")]
     print("| 1,000,000 floats | `x[x > 0]`, us | x PyTorch | `x[mask]`, us | x PyTorch |")
     print("| --- | --- | --- | --- | --- |")
-    for title, player in sides.items():
-        new, same = player.median("new"), player.median("same")
-        ratios = new / base.median("new"), same / base.median("same")
+    for title in sides:
+        new, same = medians[title, "new"], medians[title, "same"]
+        ratios = new / base[0], same / base[1]
         print(f"| {title} | {new:,.0f} | {ratios[0]:.2f} | {same:,.0f} | {ratios[1]:.2f} |")
 
 

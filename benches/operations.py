@@ -7,41 +7,12 @@ milliseconds that one use of it takes: the median and the fastest.
 """
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 from operations_works import THREADS, works
-
-
-class Player:
-    """A benchmark process that runs rounds on demand."""
-
-    def __init__(self, side: str):
-        self.process = subprocess.Popen(
-            [sys.executable, Path(__file__).resolve(), side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(THREADS)},
-        )
-        assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
-
-    def run(self, name: str) -> tuple[float, float]:
-        """Run one round, once the threads of the side before have stopped to look for work."""
-        time.sleep(0.25)
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        median, fastest = map(float, self.process.stdout.readline().split())
-        return median, fastest
-
-    def stop(self) -> None:
-        """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=20)
+from sides import Side
 
 
 def play(side: str) -> None:
@@ -63,22 +34,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="works whose names have this in them")
     args = parser.parse_args()
-    players = {side: Player(side) for side in ("torch", "gt")}
+    environment = {"OMP_NUM_THREADS": str(THREADS)}
+    sides = {side: Side(__file__, side, environment=environment) for side in ("torch", "gt")}
     print("| work | PyTorch | GT | ratio | fastest: PyTorch | GT | ratio |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     names = [name for name in works("torch") if args.only in name]
     for name in names:
-        times: dict[str, list[tuple[float, float]]] = {side: [] for side in players}
+        times: dict[str, list[tuple[float, float]]] = {side: [] for side in sides}
         for _ in range(args.rounds):
-            for side, player in players.items():
-                times[side].append(player.run(name))
+            for side, process in sides.items():
+                median, fastest = map(float, process.ask(name).split())
+                times[side].append((median, fastest))
         cells = [name]
         for number, over in enumerate((statistics.median, min)):
             torch, gt = (over(pair[number] for pair in times[side]) for side in ("torch", "gt"))
             cells += [f"{torch:.2f} ms", f"{gt:.2f} ms", f"{gt / torch:.2f}"]
         print(f"| {' | '.join(cells)} |", flush=True)
-    for player in players.values():
-        player.stop()
+    for process in sides.values():
+        process.stop()
 
 
 if __name__ == "__main__":

@@ -28,8 +28,7 @@ macro_rules! unary {
         impl Unary<Complex<f32>> for $name {
             #[inline]
             fn at(x: Complex<f32>) -> Complex<f32> {
-                let done = <$name as Unary<Complex<f64>>>::at(x.cast());
-                Complex { re: done.re as f32, im: done.im as f32 }
+                <$name as Unary<Complex<f64>>>::at(x.cast()).cast()
             }
         }
 
@@ -96,7 +95,7 @@ fn expm1(x: Complex64) -> Complex64 {
     Complex64::new(re, x.re.exp() * x.im.sin())
 }
 
-/// By sinh(2a) and sin(2b) over their sum of cosh(2a) and cos(2b); 1 far from 0, where these overflow.
+/// Kahan's (see [`asinh`]): of tan b and sinh a; 1 far from 0, where the square of sinh a overflows.
 fn tanh(x: Complex64) -> Complex64 {
     if x.re.abs() > 20.0 {
         let rest = 4.0 * (-2.0 * x.re.abs()).exp() * x.im.sin() * x.im.cos();
@@ -141,9 +140,7 @@ pub struct Div;
 impl Binary<Complex<f32>> for Div {
     #[inline]
     fn at(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
-        let quotient =
-            Complex64::from(a.cast::<Complex<f64>>()) / Complex64::from(b.cast::<Complex<f64>>());
-        Complex { re: quotient.re as f32, im: quotient.im as f32 }
+        <Div as Binary<Complex<f64>>>::at(a.cast(), b.cast()).cast()
     }
 }
 

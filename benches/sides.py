@@ -1,0 +1,34 @@
+"""The sides of a benchmark: processes that run rounds on demand."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+class Side:
+    """A process that says `ready`, reads the name of a work a line, and answers with a line."""
+
+    def __init__(self, script: str, *arguments: str, environment: dict[str, str] | None = None):
+        self.process = subprocess.Popen(
+            [sys.executable, Path(script).resolve(), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        ready = self.process.stdout.readline().strip() == "ready"
+        assert ready, f"{' '.join(arguments)} did not start"
+
+    def ask(self, name: str) -> str:
+        """Run one round, once the threads of the side before have stopped to look for work."""
+        time.sleep(0.25)
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
