@@ -5,7 +5,7 @@ import random
 import gt
 import numpy as np
 import pytest
-import torch
+from pytorch import torch
 
 SHAPE = (4, 3, 5)
 EXPRESSIONS = 200
