@@ -60,6 +60,27 @@ def test_first_and_second_gradients():
     np.testing.assert_allclose(second.numpy(), 4 * np.exp([1.0, 2.0]), rtol=1e-5)
 
 
+class BothExps(gt.autograd.Function):
+    """The first result's gradient is computed from the second one."""
+
+    @staticmethod
+    def forward(ctx, x):
+        result = x.exp()
+        ctx.save_for_backward(result)
+        return result * 1, result
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        (result,) = ctx.saved_tensors
+        return grad * result
+
+
+def test_a_saved_result_that_nobody_holds_has_its_history():
+    x = leaf(0.5, 1.0)
+    (first,) = gt.autograd.grad(BothExps.apply(x)[0].sum(), x, create_graph=True)
+    assert first.requires_grad
+
+
 def test_several_outputs_of_which_one_is_used():
     a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
     product, total, text = ProductAndSum.apply(a, b)

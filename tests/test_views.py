@@ -98,6 +98,42 @@ def turned_in_place(m):
     return [x, row]
 
 
+def diagonals(m):
+    x = m.arange(24).reshape(2, 3, 4).clone()
+    x.diagonal().fill_(50)
+    apart = x.diagonal(1, 2, 0)
+    x.add_(1)
+    apart.mul_(-1)
+    y = m.zeros(4, 6)
+    y[1:, ::2].diagonal(-1).add_(3)
+    return [x, apart, y]
+
+
+def windows(m):
+    x = m.arange(5).clone()
+    apart, overlapping = x.unfold(0, 2, 3), x.unfold(0, 3, 1)
+    apart[1].fill_(9)
+    return [x, overlapping, x.as_strided((2, 2), (1, 2))]
+
+
+def gradients_through_a_changed_diagonal(m):
+    x = m.ones(2, 3, 2, requires_grad=True)
+    y = x * 2
+    y.diagonal(0, 0, 2).mul_(3)
+    y.sum().backward()
+    return [x.grad]
+
+
+def parts_of_complex_numbers(m):
+    x = m.tensor([1 + 2j, 3 + 4j])
+    x.real[0] = 9
+    x.imag.mul_(10)
+    x.real = m.tensor([5.0, 6.0])
+    parts = m.zeros(3, 2)
+    m.view_as_complex(parts).add_(1j)
+    return [x, m.view_as_real(x), parts]
+
+
 PROGRAMS = [
     filled_row,
     reshaped,
@@ -111,6 +147,10 @@ PROGRAMS = [
     selected,
     through_data,
     turned_in_place,
+    diagonals,
+    windows,
+    gradients_through_a_changed_diagonal,
+    parts_of_complex_numbers,
 ]
 
 
@@ -124,6 +164,11 @@ def test_layouts_are_pytorchs():
         x = m.zeros(3, 4)
         assert x.t().stride() == (1, 4) and not x.t().is_contiguous()
         assert x[1:, 2:].storage_offset() == 6 and x.t().contiguous().is_contiguous()
+        cube = m.zeros(2, 3, 4)
+        assert cube.diagonal(0, 0, 2).stride() == (4, 13)
+        assert cube[:, 1:].diagonal(1, 0, 2).storage_offset() == 5
+        assert m.zeros(5).unfold(0, 3, 1).stride() == (1, 1)
+        assert m.view_as_real(m.zeros(2, 3).t() * 1j).stride()[2] == 1
 
 
 @pytest.mark.parametrize("m", [gt, torch])
@@ -135,6 +180,14 @@ def test_what_cannot_be_written_to(m):
         m.ones(1).expand(3).add_(1)
     with pytest.raises(RuntimeError):
         m.zeros(2, 3).t().view(-1)
+    with pytest.raises(RuntimeError):
+        m.view_as_complex(m.zeros(2, 3).t())
+
+
+def test_overlapping_windows_cannot_be_written_to():
+    """PyTorch writes in an order that it does not promise."""
+    with pytest.raises(RuntimeError, match="are one element of its base"):
+        gt.zeros(5).unfold(0, 3, 1).add_(1)
 
 
 def test_a_moving_average_of_a_state():

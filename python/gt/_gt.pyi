@@ -283,6 +283,8 @@ class Tensor:
 
         A transposed tensor, say, has no such view: `reshape` copies then.
         """
+    def _view_at(self, dim: _int | None, places: Tensor, size: _int | Sequence[_int] | None, stride: _int | Sequence[_int], storage_offset: _int) -> Tensor:
+        """A view of the elements at some places: numbers in row-major order, or along an axis."""
     def abs(self) -> Tensor:
         """|x|; the length of a complex number."""
     def abs_(self) -> Tensor:
@@ -505,11 +507,10 @@ class Tensor:
                 [2]], dtype=int64)
         """
     def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
-        """Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
+        """View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-        A view if the result is made of rows that neither overlap nor end before the next one would
-        begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
-        without gaps.
+        Of a view's memory only its own elements can be reached, which must lie without gaps. Where
+        elements overlap the result cannot be changed in place.
 
         Args:
             input: the tensor.
@@ -522,11 +523,10 @@ class Tensor:
                 [3, 4]], dtype=int64)
         """
     def as_strided_(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
-        """In place: Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
+        """In place: View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-        A view if the result is made of rows that neither overlap nor end before the next one would
-        begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
-        without gaps.
+        Of a view's memory only its own elements can be reached, which must lie without gaps. Where
+        elements overlap the result cannot be changed in place.
 
         Args:
             input: the tensor.
@@ -1472,7 +1472,7 @@ class Tensor:
         """
     @property
     def imag(self) -> Any:
-        """Give the imaginary parts of complex numbers. It is a tensor of its own, no view.
+        """View the imaginary parts of complex numbers.
 
         >>> gt.imag(gt.tensor([1 + 2j]))
         tensor([2.], dtype=float32)
@@ -2468,7 +2468,7 @@ class Tensor:
         """
     @property
     def real(self) -> Any:
-        """Give the real parts; of real numbers themselves. It is a tensor of its own, no view.
+        """View the real parts; of real numbers themselves.
 
         >>> gt.real(gt.tensor([1 + 2j]))
         tensor([1.], dtype=float32)
@@ -3121,9 +3121,9 @@ class Tensor:
         (2, 3, 2)
         """
     def unfold(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor:
-        """Give all windows of a length along an axis, from one to the next `step` on, as a last axis.
+        """View all windows of a length along an axis, from one to the next `step` on, as a last axis.
 
-        A view if windows do not overlap and are all followed by `step - size` values, otherwise a copy.
+        Where windows overlap the result cannot be changed in place.
 
         >>> gt.arange(4).unfold(0, 2, 1)
         tensor([[0, 1],

@@ -70,7 +70,7 @@ impl PyDType {
 /// The one object for each dtype.
 static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
-fn objects(py: Python<'_>) -> PyResult<&Vec<Py<PyDType>>> {
+pub fn objects(py: Python<'_>) -> PyResult<&Vec<Py<PyDType>>> {
     OBJECTS.get_or_try_init(py, || {
         DType::ALL.into_iter().map(|dtype| Py::new(py, PyDType(dtype))).collect()
     })

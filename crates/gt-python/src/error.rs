@@ -49,7 +49,7 @@ pub fn to_python(error: ClientError) -> PyErr {
 
 /// The exception for an index that a worker has found to be out of range: a WorkerError that is an
 /// IndexError, too.
-fn bad_index(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+pub fn bad_index(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let made = KIND.get_or_try_init(py, || {
         let bases = (py.get_type::<WorkerError>(), py.get_type::<PyIndexError>());

@@ -49,5 +49,6 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     debug::register(module)?;
     source::register(module)?;
     tools::register(module)?;
-    error::register(module)
+    error::register(module)?;
+    session::fork::complete_first_uses(module.py())
 }

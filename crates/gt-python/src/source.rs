@@ -51,7 +51,7 @@ pub fn note(py: Python<'_>) {
 }
 
 /// The name of the attribute that says where a frame is.
-fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
+pub fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "f_lasti")
 }
 

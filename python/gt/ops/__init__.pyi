@@ -767,11 +767,10 @@ def argwhere(input: Tensor) -> Tensor:
             [2]], dtype=int64)
     """
 def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
-    """Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
+    """View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-    A view if the result is made of rows that neither overlap nor end before the next one would
-    begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
-    without gaps.
+    Of a view's memory only its own elements can be reached, which must lie without gaps. Where
+    elements overlap the result cannot be changed in place.
 
     Args:
         input: the tensor.
@@ -1919,7 +1918,7 @@ def igammac(input: _TensorLike, other: _TensorLike) -> Tensor:
         other: a tensor or a number
     """
 def imag(input: Tensor) -> Tensor:
-    """Give the imaginary parts of complex numbers. It is a tensor of its own, no view.
+    """View the imaginary parts of complex numbers.
 
     >>> gt.imag(gt.tensor([1 + 2j]))
     tensor([2.], dtype=float32)
@@ -2941,7 +2940,7 @@ def ravel(input: Tensor) -> Tensor:
     (4,)
     """
 def real(input: Tensor) -> Tensor:
-    """Give the real parts; of real numbers themselves. It is a tensor of its own, no view.
+    """View the real parts; of real numbers themselves.
 
     >>> gt.real(gt.tensor([1 + 2j]))
     tensor([1.], dtype=float32)

@@ -47,7 +47,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 @operation(method=False)
 def real(input: Tensor) -> Tensor:
-    """Give the real parts; of real numbers themselves. It is a tensor of its own, no view.
+    """View the real parts; of real numbers themselves.
 
     >>> gt.real(gt.tensor([1 + 2j]))
     tensor([1.], dtype=float32)
@@ -57,7 +57,7 @@ def real(input: Tensor) -> Tensor:
 
 @operation(method=False)
 def imag(input: Tensor) -> Tensor:
-    """Give the imaginary parts of complex numbers. It is a tensor of its own, no view.
+    """View the imaginary parts of complex numbers.
 
     >>> gt.imag(gt.tensor([1 + 2j]))
     tensor([2.], dtype=float32)
@@ -67,8 +67,8 @@ def imag(input: Tensor) -> Tensor:
     return primitives.view_as_real(input)[..., 1]
 
 
-Tensor.real = property(real, doc=real.__doc__)
-Tensor.imag = property(imag, doc=imag.__doc__)
+Tensor.real = property(real, lambda self, values: real(self).copy_(values), doc=real.__doc__)
+Tensor.imag = property(imag, lambda self, values: imag(self).copy_(values), doc=imag.__doc__)
 
 
 @operation

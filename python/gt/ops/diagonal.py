@@ -5,7 +5,7 @@ In the values of a matrix of m columns in row-major order, the diagonal is every
 
 from __future__ import annotations
 
-from gt._gt import Tensor, ones, primitives
+from gt._gt import Tensor, arange_beside, ones, primitives
 from gt._gt import bool as _bool
 from gt._gt import int64 as _int64
 from gt.ops.annotations import Device, DType
@@ -43,8 +43,25 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     two_axes("diagonal", dim1, dim2, input.ndim)
     if input.stride(dim1) < input.stride(dim2):  # a transposed matrix is not flat in memory
         dim1, dim2, offset = dim2, dim1, -offset
+    stripe = _stripe(input.size(dim1), input.size(dim2), offset)
     flat = _flattened("diagonal", input, dim1, dim2)
-    return take_region(flat, flat.ndim - 1, *_stripe(input.size(dim1), input.size(dim2), offset))
+    if flat._is_view() or input.numel() == 0:
+        return take_region(flat, flat.ndim - 1, *stripe)
+    return _named_one_by_one(input, offset, dim1, dim2)
+
+
+def _named_one_by_one(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    """View a diagonal of axes that are not one stripe of memory."""
+    rows, columns = two_axes("diagonal", dim1, dim2, input.ndim)
+    numbers = arange_beside(input, input.numel()).reshape(input.shape)
+    numbers = _flattened("diagonal", numbers, rows, columns)
+    stripe = _stripe(input.size(rows), input.size(columns), offset)
+    places = take_region(numbers, numbers.ndim - 1, *stripe)
+    stride = input.stride()
+    first = input.storage_offset() + abs(offset) * stride[columns if offset > 0 else rows]
+    rest = [step for axis, step in enumerate(stride) if axis not in (rows, columns)]
+    strides = (*rest, stride[rows] + stride[columns])
+    return input._view_at(None, places.ravel(), places.shape, strides, first)
 
 
 @operation

@@ -13,11 +13,10 @@ from gt.ops.sizes import axis_of, changing_shape, ints, method, take_region
 def as_strided(
     input: Tensor, size: Size, stride: Size, storage_offset: int | None = None
 ) -> Tensor:
-    """Give the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
+    """View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-    A view if the result is made of rows that neither overlap nor end before the next one would
-    begin, otherwise a copy. Of a view's memory only its own elements can be reached, which must lie
-    without gaps.
+    Of a view's memory only its own elements can be reached, which must lie without gaps. Where
+    elements overlap the result cannot be changed in place.
 
     Args:
         input: the tensor.
@@ -34,7 +33,8 @@ def as_strided(
     view = _blocks(memory, size, stride, start)
     if view is not None:
         return view
-    return memory.index_select(0, _places(input, size, stride, start).ravel()).reshape(size)
+    places = _places(input, size, stride, start).ravel()
+    return memory._view_at(None, places, size, stride, start + input.storage_offset())
 
 
 @operation
@@ -127,9 +127,9 @@ def _blocks(
 
 @method
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Give all windows of a length along an axis, from one to the next `step` on, as a last axis.
+    """View all windows of a length along an axis, from one to the next `step` on, as a last axis.
 
-    A view if windows do not overlap and are all followed by `step - size` values, otherwise a copy.
+    Where windows overlap the result cannot be changed in place.
 
     >>> gt.arange(4).unfold(0, 2, 1)
     tensor([[0, 1],
@@ -153,7 +153,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     else:
         first = arange_beside(input, count).reshape(count, 1) * step
         places = (first + arange_beside(input, size)).ravel()
-        windows = flat.index_select(at, places)
-        windows = windows.reshape((*flat.shape[:at], count, size, *flat.shape[at + 1 :]))
+        shape, stride = list(flat.shape), list(flat.stride())
+        shape[at : at + 1], stride[at : at + 1] = (count, size), (step * stride[at], stride[at])
+        windows = flat._view_at(at, places, shape, stride, flat.storage_offset())
     windows = windows.movedim(at + 1, -1)
     return windows if input.ndim else windows.reshape(size)

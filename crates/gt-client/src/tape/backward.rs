@@ -237,7 +237,7 @@ impl Pass {
         let (parents, gradients) = match &node.kind {
             NodeKind::Function(record) => {
                 let retain = options.retain_graph || options.create_graph;
-                (&record.parents, record.gradients(&grads, retain)?)
+                (&record.parents, record.gradients(node, &grads, retain)?)
             }
             NodeKind::Operation(record) => {
                 grads.resize(record.results.len(), None);

@@ -43,9 +43,26 @@ pub(super) struct FunctionRecord {
     pub outputs: SmallVec<[Meta; 3]>,
     pub parents: SmallVec<[Option<Arc<Node>>; 3]>,
     session: Session,
-    kept: OnceLock<Vec<(Arc<Value>, Weak<Node>)>>,
+    kept: OnceLock<Vec<Kept>>,
     /// Given up after a backward pass that does not retain the graph.
     backward: Mutex<Option<Arc<Backward>>>,
+}
+
+/// An output that `backward` wants to see again. It does not keep its node, which keeps this.
+struct Kept {
+    index: usize,
+    value: Arc<Value>,
+    /// `None` for one that gradients do not flow through.
+    node: Option<Weak<Node>>,
+}
+
+impl Kept {
+    /// The output with its history, which is the node of its function.
+    fn tensor(&self, of: &Arc<Node>) -> Tensor {
+        let again =
+            |node: &Weak<Node>| node.upgrade().unwrap_or_else(|| Node::output(of, self.index));
+        Tensor::from_parts(Arc::clone(&self.value), self.node.as_ref().map(again))
+    }
 }
 
 impl Function<'_> {
@@ -74,14 +91,15 @@ impl Function<'_> {
             .enumerate()
             .map(|(index, (output, &differentiable))| {
                 let on_tape = differentiable && output.dtype().has_gradients();
-                let of = || Node::new(NodeKind::Output { of: Arc::clone(&node), index });
+                let of = || Node::output(&node, index);
                 Tensor::from_parts(output.value(), on_tape.then(of))
             })
             .collect();
         if let NodeKind::Function(record) = &node.kind {
-            let keep = |&index: &usize| {
-                let weak = outputs[index].node().as_ref().map(Arc::downgrade);
-                (outputs[index].value(), weak.unwrap_or_default())
+            let keep = |&index: &usize| Kept {
+                index,
+                value: outputs[index].value(),
+                node: outputs[index].node().as_ref().map(Arc::downgrade),
             };
             let _ = record.kept.set(self.kept.iter().map(keep).collect());
         }
@@ -93,6 +111,7 @@ impl FunctionRecord {
     /// The gradients of those inputs that have a node, from those of the outputs.
     pub fn gradients(
         &self,
+        node: &Arc<Node>,
         grads: &[Option<Tensor>],
         retain: bool,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
@@ -101,7 +120,7 @@ impl FunctionRecord {
             if retain { lock(&self.backward).clone() } else { lock(&self.backward).take() };
         let Some(backward) = backward else { return Err(given_up(name)) };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
-        let inputs = signal::within(scope, || self.call(&*backward, grads))?;
+        let inputs = signal::within(scope, || self.call(node, &*backward, grads))?;
         if inputs.len() < self.parents.len()
             || inputs[self.parents.len()..].iter().any(Option::is_some)
         {
@@ -121,7 +140,12 @@ impl FunctionRecord {
         Ok(gradients)
     }
 
-    fn call(&self, backward: &Backward, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn call(
+        &self,
+        node: &Arc<Node>,
+        backward: &Backward,
+        grads: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         let mut whole = Vec::with_capacity(self.outputs.len());
         for (index, meta) in self.outputs.iter().enumerate() {
             whole.push(match grads.get(index).cloned().flatten() {
@@ -130,10 +154,7 @@ impl FunctionRecord {
             });
         }
         let kept = self.kept.get().map(Vec::as_slice).unwrap_or_default();
-        let kept: Vec<_> = kept
-            .iter()
-            .map(|(value, node)| Tensor::from_parts(Arc::clone(value), node.upgrade()))
-            .collect();
+        let kept: Vec<_> = kept.iter().map(|output| output.tensor(node)).collect();
         backward(BackwardCall { grads: &whole, kept: &kept })
     }
 }

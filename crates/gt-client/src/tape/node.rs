@@ -115,7 +115,6 @@ impl Node {
         matches!(self.kind, NodeKind::Leaf { .. })
     }
 
-    /// Whether it exchanges the last two axes, and no others.
     /// The nodes that its gradient goes to.
     pub(super) fn parents(&self) -> impl Iterator<Item = &Arc<Node>> {
         let (several, one) = match &self.kind {
@@ -127,6 +126,7 @@ impl Node {
         several.iter().flatten().chain(one)
     }
 
+    /// Whether it exchanges the last two axes, and no others.
     pub(super) fn is_transpose(&self) -> bool {
         let NodeKind::Operation(record) = &self.kind else { return false };
         if !std::ptr::eq(record.operation, &ops::shape::PERMUTE) {

@@ -9,7 +9,7 @@ use gt_ir::{Attributes, Meta, Operand, Operation};
 use smallvec::SmallVec;
 
 use super::Tensor;
-use super::view::is_view;
+use super::step::is_view;
 use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
 use crate::source;
@@ -31,7 +31,7 @@ impl Tensor {
             && is_view(operation)
         {
             let result = Tensor::compute(session, operation, operands, attributes.clone())?;
-            result.view_of(base, operation, &attributes);
+            result.view_of(base, operation, &attributes)?;
             return Ok(result);
         }
         Tensor::compute(session, operation, operands, attributes)

@@ -21,6 +21,7 @@ mod methods;
 mod placement;
 pub mod reduce;
 pub mod shape;
+mod step;
 pub mod strides;
 mod view;
 

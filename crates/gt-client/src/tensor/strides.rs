@@ -2,9 +2,10 @@
 //! sizes, strides and offset. They decide what is a view and what a copy.
 
 use gt_ir::operation::ints;
-use gt_ir::ops::{shape, slice};
+use gt_ir::ops::{complex, shape, slice};
 use gt_ir::shape::{MAX_RANK, axis};
 use gt_ir::{Attributes, Operation, Shape};
+use smallvec::SmallVec;
 
 use crate::error::{ClientError, Result};
 
@@ -38,14 +39,29 @@ impl Strided {
 
     /// An error if several elements are one in memory, as those of an expanded axis are.
     pub(super) fn check_writable(&self, operation: &str) -> Result<()> {
-        let repeats = |axis: usize| self.shape[axis] > 1 && self.strides[axis] == 0;
-        if !(0..self.shape.rank()).any(repeats) {
+        if !self.overlaps() {
             return Ok(());
         }
+        let shape = self.shape;
         Err(ClientError::usage(format!(
-            "{operation}: several elements of the expanded tensor of shape {} are one element of its base, so they cannot be changed in place\n  hint: clone() it first",
-            self.shape
+            "{operation}: several elements of this view of shape {shape} are one element of its base, so they cannot be changed in place\n  hint: clone() it first"
         )))
+    }
+
+    /// Whether several elements are one in memory: an axis that takes shorter steps than the axes
+    /// with shorter steps than its own reach.
+    fn overlaps(&self) -> bool {
+        let axes = (0..self.shape.rank()).filter(|&axis| self.shape[axis] > 1);
+        let mut axes: SmallVec<[(i64, i64); MAX_RANK]> =
+            axes.map(|axis| (self.strides[axis], self.shape[axis] as i64 - 1)).collect();
+        axes.sort_unstable();
+        let mut reach = 0;
+        self.shape.numel() > 0
+            && axes.iter().any(|&(stride, steps)| {
+                let overlaps = stride <= reach;
+                reach += stride * steps;
+                overlaps
+            })
     }
 
     /// After an operation that rearranges; `None` if its result needs memory of its own.
@@ -57,6 +73,8 @@ impl Strided {
                 self.sliced(ints(given, 0), ints(given, 1), ints(given, 2))
             }
             id if id == shape::RESHAPE.id => self.reshaped(ints(given, 0)),
+            id if id == complex::VIEW_AS_REAL.id => self.as_real(),
+            id if id == complex::VIEW_AS_COMPLEX.id => self.as_complex(),
             _ => None,
         }
     }
@@ -91,6 +109,43 @@ impl Strided {
             part.shape = part.shape.with(axis, sizes[axis] as usize);
         }
         Some(part)
+    }
+
+    /// The parts of complex numbers, which lie one after the other.
+    fn as_real(&self) -> Option<Strided> {
+        let rank = self.shape.rank();
+        let dims = [self.shape.dims(), &[2]].concat();
+        let mut parts = Strided {
+            shape: Shape::new(&dims).ok()?,
+            strides: [0; MAX_RANK],
+            offset: self.offset * 2,
+        };
+        for axis in 0..rank {
+            parts.strides[axis] = self.strides[axis] * 2;
+        }
+        parts.strides[rank] = 1;
+        Some(parts)
+    }
+
+    /// Complex numbers whose parts, along the last axis, lie one after the other.
+    fn as_complex(&self) -> Option<Strided> {
+        let rank = self.shape.rank() - 1;
+        let whole = |count: i64| count % 2 == 0;
+        let fits = self.strides[rank] == 1
+            && whole(self.offset)
+            && (0..rank).all(|axis| self.shape[axis] == 1 || whole(self.strides[axis]));
+        if !fits {
+            return None;
+        }
+        let mut joined = Strided {
+            shape: Shape::new(&self.shape.dims()[..rank]).ok()?,
+            strides: [0; MAX_RANK],
+            offset: self.offset / 2,
+        };
+        for axis in 0..rank {
+            joined.strides[axis] = self.strides[axis] / 2;
+        }
+        Some(joined)
     }
 
     /// Each run of axes whose elements follow each other may be divided anew.
@@ -142,6 +197,12 @@ mod tests {
         Shape::new(dims).unwrap()
     }
 
+    fn strides(of: &[i64]) -> [i64; MAX_RANK] {
+        let mut strides = [0; MAX_RANK];
+        strides[..of.len()].copy_from_slice(of);
+        strides
+    }
+
     #[test]
     fn reshapes_of_contiguous_memory_are_views() {
         let plain = Strided::contiguous(shape(&[2, 3, 4]));
@@ -155,6 +216,24 @@ mod tests {
         assert!(!turned.is_contiguous());
         assert_eq!(turned.reshaped(&[6]), None);
         assert_eq!(turned.reshaped(&[3, 1, 2]).unwrap().strides[..3], [1, 6, 3]);
+    }
+
+    #[test]
+    fn windows_overlap_where_steps_are_short() {
+        let windows =
+            |stride| Strided { shape: shape(&[3, 2]), strides: strides(&[stride, 1]), offset: 0 };
+        assert!(windows(1).check_writable("add_").is_err());
+        assert!(windows(0).check_writable("add_").is_err());
+        assert!(windows(2).check_writable("add_").is_ok());
+    }
+
+    #[test]
+    fn complex_numbers_are_two_floats() {
+        let plain = Strided::contiguous(shape(&[3, 4])).permuted(&[1, 0]).unwrap();
+        let parts = plain.as_real().unwrap();
+        assert_eq!(parts.strides[..3], [2, 8, 1]);
+        assert_eq!(parts.as_complex(), Some(plain));
+        assert_eq!(parts.permuted(&[2, 1, 0]).unwrap().as_complex(), None);
     }
 
     #[test]

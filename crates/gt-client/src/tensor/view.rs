@@ -10,14 +10,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use gt_ir::operation::ints;
-use gt_ir::ops::{shape, slice};
-use gt_ir::{Attribute, Attributes, Operand, Operation};
-use smallvec::{SmallVec, smallvec};
+use gt_ir::ops::complex;
+use gt_ir::{Attributes, Operation, Shape};
+use smallvec::SmallVec;
 
+use super::step::Step;
 use super::strides::Strided;
 use super::{State, Tensor};
-use crate::error::Result;
+use crate::error::{ClientError, Result};
 use crate::session::Value;
 use crate::tape::Node;
 
@@ -49,12 +49,6 @@ pub(super) struct View {
     /// Seen without history: changes of values only.
     bare: bool,
     pub strided: Strided,
-}
-
-#[derive(Clone)]
-struct Step {
-    operation: &'static Operation,
-    attributes: Attributes,
 }
 
 impl Shared {
@@ -110,18 +104,54 @@ impl Shared {
     }
 }
 
-/// Whether an operation's result shares its operand's memory in PyTorch, if strides allow it.
-pub(super) fn is_view(operation: &Operation) -> bool {
-    [shape::RESHAPE.id, shape::PERMUTE.id, shape::EXPAND.id, slice::SLICE.id]
-        .contains(&operation.id)
-}
-
 impl Tensor {
     /// Makes this result of an operation a view of its operand, if it shares its memory.
-    pub(super) fn view_of(&self, base: &Tensor, operation: &'static Operation, given: &Attributes) {
-        let Some(strided) = base.strided().after(operation, given) else { return };
-        let step = Step { operation, attributes: given.clone() };
-        self.link(base, Some(step), strided, base.bare);
+    ///
+    /// # Errors
+    /// Complex numbers whose parts do not lie together: they are a view or nothing.
+    pub(super) fn view_of(
+        &self,
+        base: &Tensor,
+        operation: &'static Operation,
+        given: &Attributes,
+    ) -> Result<()> {
+        let from = base.strided();
+        if let Some(strided) = from.after(operation, given) {
+            let step = Step::Operation { operation, attributes: given.clone() };
+            self.link(base, Some(step), strided, base.bare);
+        } else if operation.id == complex::VIEW_AS_COMPLEX.id {
+            return Err(ClientError::usage(format!(
+                "{}: the two parts of a number must lie one after the other, an even number of floats from the next; these of shape {} have strides {:?} and offset {}\n  hint: contiguous() copies them so",
+                operation.name,
+                from.shape,
+                &from.strides[..from.shape.rank()],
+                from.offset
+            )));
+        }
+        Ok(())
+    }
+
+    /// A view of the elements at some places, which are numbered in row-major order, or of those at
+    /// some places along one axis. Where no chain of slices and reshapes leads to it.
+    ///
+    /// `shape`, `strides` and `offset` say where these are in memory.
+    ///
+    /// # Errors
+    /// What `index_select` and `reshape` reject: places that are not integers along one axis.
+    pub fn view_at(
+        &self,
+        dim: Option<usize>,
+        places: &Tensor,
+        shape: Shape,
+        strides: &[i64],
+        offset: i64,
+    ) -> Result<Tensor> {
+        let mut strided = Strided { offset, ..Strided::contiguous(shape) };
+        strided.strides.iter_mut().zip(strides).for_each(|(own, &given)| *own = given);
+        let step = Step::Places { dim, places: places.detach(), shape };
+        let view = step.take(self)?;
+        view.link(self, Some(step), strided, self.bare);
+        Ok(view)
     }
 
     /// The same values without history, in the same memory.
@@ -250,42 +280,8 @@ impl View {
         let mut path: Vec<Tensor> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let before = path.last().unwrap_or(root);
-            let operands = [Operand::Tensor(before)];
-            let session = before.session();
-            path.push(Tensor::compute(
-                &session,
-                step.operation,
-                &operands,
-                step.attributes.clone(),
-            )?);
+            path.push(step.take(before)?);
         }
         Ok(path)
-    }
-}
-
-impl Step {
-    /// The tensor before the step, such that the step gives `changed`.
-    fn undo(&self, before: &Tensor, changed: &Tensor) -> Result<Tensor> {
-        let session = before.session();
-        let from = before.current_value().meta.shape;
-        match self.operation.id {
-            id if id == slice::SLICE.id => {
-                let operands = [Operand::Tensor(before), Operand::Tensor(changed)];
-                Tensor::compute(&session, &slice::SLICE_ASSIGN, &operands, self.attributes.clone())
-            }
-            id if id == shape::PERMUTE.id => {
-                let rank = from.rank();
-                let mut back: SmallVec<[i64; 8]> = smallvec![0; rank];
-                for (to, &axis) in ints(&self.attributes, 0).iter().enumerate() {
-                    back[gt_ir::shape::axis(axis, rank, "permute")?] = to as i64;
-                }
-                let given = smallvec![Attribute::ints(&back)];
-                Tensor::compute(&session, &shape::PERMUTE, &[Operand::Tensor(changed)], given)
-            }
-            _ => {
-                let given = smallvec![Attribute::dims(&from)];
-                Tensor::compute(&session, &shape::RESHAPE, &[Operand::Tensor(changed)], given)
-            }
-        }
     }
 }

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::wait::detached;
 use super::{current, exit};
@@ -100,6 +101,16 @@ fn after_fork_in_child() {
     FORKING.store(0, Ordering::SeqCst);
     // It is this thread now.
     current::become_main_thread();
+}
+
+/// Completes what pyo3 would do at a first use. It gives up Python's lock meanwhile, and a child
+/// forked by another thread then would wait for ever for the thread that it does not have.
+pub fn complete_first_uses(py: Python<'_>) -> PyResult<()> {
+    let _looks_up_length_hint = PyTuple::empty(py).try_iter()?.size_hint();
+    crate::source::last_instruction(py);
+    crate::dtype::objects(py)?;
+    crate::error::bad_index(py)?;
+    Ok(())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,7 +10,7 @@
 mod current;
 mod default;
 mod exit;
-mod fork;
+pub mod fork;
 mod handle;
 mod object;
 mod wait;

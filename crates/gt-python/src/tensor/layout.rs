@@ -52,6 +52,24 @@ impl PyTensor {
         self.0.is_view()
     }
 
+    /// A view of the elements at some places: numbers in row-major order, or along an axis.
+    #[pyo3(name = "_view_at")]
+    fn view_at(
+        &self,
+        py: Python<'_>,
+        dim: Option<usize>,
+        places: &PyTensor,
+        size: &Bound<'_, PyAny>,
+        stride: &Bound<'_, PyAny>,
+        storage_offset: i64,
+    ) -> PyResult<PyTensor> {
+        let shape = convert::shape(&convert::ints(size, "the shape")?)?;
+        let strides = convert::ints(stride, "the strides")?;
+        session::ready(py, &self.0)?;
+        source::note(py);
+        self.0.view_at(dim, &places.0, shape, &strides, storage_offset).py().map(PyTensor)
+    }
+
     /// The same elements under another shape, in the same memory.
     ///
     /// A transposed tensor, say, has no such view: `reshape` copies then.

@@ -1,9 +1,10 @@
 //! What a tensor is, and its values.
 
+use std::sync::OnceLock;
+
 use gt::TensorData;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyTuple};
 
 use super::PyTensor;
@@ -45,9 +46,15 @@ impl PyTensor {
 
 /// The class of shapes.
 fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let size = SIZE
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("gt._size")?.getattr("Size")?.unbind()))?;
+    // Not pyo3's cell, which a forked child may find half done.
+    static SIZE: OnceLock<Py<PyAny>> = OnceLock::new();
+    let size = match SIZE.get() {
+        Some(size) => size,
+        None => {
+            let found = py.import("gt._size")?.getattr("Size")?.unbind();
+            SIZE.get_or_init(|| found)
+        }
+    };
     Ok(size.bind(py))
 }
 

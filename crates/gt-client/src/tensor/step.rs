@@ -1,0 +1,114 @@
+//! One step from a tensor to a view of it, and the way back.
+
+use gt_ir::operation::ints;
+use gt_ir::ops::{complex, index, shape, slice};
+use gt_ir::{Attribute, Attributes, Operand, Operation, Shape};
+use smallvec::{SmallVec, smallvec};
+
+use super::Tensor;
+use crate::error::Result;
+
+/// How a view is taken.
+#[derive(Clone)]
+pub(super) enum Step {
+    Operation {
+        operation: &'static Operation,
+        attributes: Attributes,
+    },
+    /// The elements at some places, along an axis or, in row-major order, of all; as a shape.
+    Places {
+        dim: Option<usize>,
+        places: Tensor,
+        shape: Shape,
+    },
+}
+
+/// Whether an operation's result shares its operand's memory in PyTorch, if strides allow it.
+pub(super) fn is_view(operation: &Operation) -> bool {
+    [
+        &shape::RESHAPE,
+        &shape::PERMUTE,
+        &shape::EXPAND,
+        &slice::SLICE,
+        &complex::VIEW_AS_REAL,
+        &complex::VIEW_AS_COMPLEX,
+    ]
+    .iter()
+    .any(|view| view.id == operation.id)
+}
+
+impl Step {
+    /// Takes the view.
+    pub fn take(&self, before: &Tensor) -> Result<Tensor> {
+        match self {
+            Step::Operation { operation, attributes } => {
+                compute(operation, &[before], attributes.clone())
+            }
+            Step::Places { dim, places, shape } => {
+                let rows = &rows_of(before, *dim)?;
+                let along = Attribute::Int(dim.unwrap_or(0) as i64);
+                let found = compute(&index::INDEX_SELECT, &[rows, places], smallvec![along])?;
+                reshape(&found, *shape)
+            }
+        }
+    }
+
+    /// The tensor before the step, such that the step gives `changed`.
+    pub fn undo(&self, before: &Tensor, changed: &Tensor) -> Result<Tensor> {
+        let from = before.current_value().meta.shape;
+        let (operation, attributes) = match self {
+            Step::Operation { operation, attributes } => (*operation, attributes),
+            Step::Places { dim, places, .. } => {
+                let rows = &rows_of(before, *dim)?;
+                let axis = dim.unwrap_or(0);
+                let count = places.shape().numel();
+                let changed = &reshape(changed, rows.shape().with(axis, count))?;
+                let along = smallvec![Attribute::Int(axis as i64)];
+                let whole = compute(&index::INDEX_COPY, &[rows, places, changed], along)?;
+                return reshape(&whole, from);
+            }
+        };
+        match operation.id {
+            id if id == slice::SLICE.id => {
+                compute(&slice::SLICE_ASSIGN, &[before, changed], attributes.clone())
+            }
+            id if id == shape::PERMUTE.id => {
+                let rank = from.rank();
+                let mut back: SmallVec<[i64; 8]> = smallvec![0; rank];
+                for (to, &axis) in ints(attributes, 0).iter().enumerate() {
+                    back[gt_ir::shape::axis(axis, rank, "permute")?] = to as i64;
+                }
+                compute(&shape::PERMUTE, &[changed], smallvec![Attribute::ints(&back)])
+            }
+            id if id == complex::VIEW_AS_REAL.id => {
+                compute(&complex::VIEW_AS_COMPLEX, &[changed], Attributes::new())
+            }
+            id if id == complex::VIEW_AS_COMPLEX.id => {
+                compute(&complex::VIEW_AS_REAL, &[changed], Attributes::new())
+            }
+            _ => reshape(changed, from),
+        }
+    }
+}
+
+/// The tensor that places are taken from: all elements along one axis, where no axis is named.
+fn rows_of(before: &Tensor, dim: Option<usize>) -> Result<Tensor> {
+    match dim {
+        Some(_) => Ok(before.clone()),
+        None => reshape(before, Shape::new(&[before.shape().numel()])?),
+    }
+}
+
+fn reshape(tensor: &Tensor, to: Shape) -> Result<Tensor> {
+    compute(&shape::RESHAPE, &[tensor], smallvec![Attribute::dims(&to)])
+}
+
+fn compute(
+    operation: &'static Operation,
+    operands: &[&Tensor],
+    attributes: Attributes,
+) -> Result<Tensor> {
+    let session = operands[0].session();
+    let operands: SmallVec<[_; 3]> = operands.iter().map(|&one| Operand::Tensor(one)).collect();
+    Tensor::compute(&session, operation, &operands, attributes)
+}
