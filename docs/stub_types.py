@@ -44,6 +44,7 @@ PARAMETERS = {
     "_view_at.stride": "_int | Sequence[_int]",
     "_view_at.storage_offset": "_int",
     "outputs": "Sequence[Tensor]",
+    "gradients": "Sequence[Tensor | None]",
     "hook": "Callable[[Tensor], Tensor | None]",
     "exception": "object",
     "compile": "_bool",

@@ -91,6 +91,7 @@ __all__ = [
     "RemovableHandle",
     "record_function",
     "snapshot",
+    "backward",
     "grad",
     "signal_enter",
     "signal_exit",
@@ -3262,6 +3263,8 @@ def arange_beside(other: Tensor, n: _int) -> Tensor:
     """Whole numbers from 0 up to but without `n`, in the session of another tensor."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """The tensor itself, or one from numbers, nested lists or an array."""
+def backward(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor] | None, retain_graph: _bool | None, create_graph: _bool) -> None:
+    """Adds the gradients of `outputs` to those of all leaves they depend on, or of `inputs`."""
 def before_fork() -> None:
     """Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for
     it, which the forking thread holds when the runtimes' own hook comes.
@@ -3338,8 +3341,8 @@ def gpu_workers(count: _int) -> None:
             a `with` block of a session.
         ValueError: no worker is asked for.
     """
-def grad(output: Tensor, inputs: Sequence[Tensor], gradient: Tensor | None = None, retain_graph: _bool | None = False, create_graph: _bool = False) -> list[Tensor | None]:
-    """The gradients of `output` with respect to `inputs`; None for one it does not depend on."""
+def grad(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor], retain_graph: _bool | None, create_graph: _bool) -> list[Tensor | None]:
+    """The gradients of `outputs` together with respect to `inputs`; None for one that none depends on."""
 def is_grad_enabled() -> _bool:
     """Whether operations on this thread are recorded for gradients."""
 def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:

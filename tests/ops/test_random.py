@@ -194,3 +194,12 @@ def test_a_loop_with_dropout_stays_one_hot_path():
     assert done.returncode == 0, done.stderr
     instructions, sequences = map(int, done.stdout.split())
     assert instructions > 200 and sequences <= 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_are_drawn_by_parts(dtype):
+    x = gt.randn(20_000, dtype=dtype)
+    assert x.dtype.name == dtype and abs(x.abs().square().mean().item() - 1) < 0.05
+    parts = gt.view_as_real(gt.rand(2_000, dtype=dtype))
+    assert parts.min().item() >= 0 and parts.max().item() < 1
+    assert abs(parts.mean().item() - 0.5) < 0.05

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::error::{IntoPython, from_python};
-use crate::source;
 use crate::tensor::PyTensor;
+use crate::{session, source};
 
 /// Whether operations on this thread are recorded for gradients.
 #[pyfunction]
@@ -21,23 +21,60 @@ fn set_grad_enabled(enabled: bool) -> bool {
     gt::set_grad_enabled(enabled)
 }
 
-/// The gradients of `output` with respect to `inputs`; None for one it does not depend on.
+type Tensors<'py> = Vec<PyRef<'py, PyTensor>>;
+
+/// The gradients of `outputs` together with respect to `inputs`; None for one that none depends on.
 #[pyfunction]
-#[pyo3(signature = (output, inputs, gradient=None, retain_graph=false, create_graph=false))]
 fn grad(
     py: Python<'_>,
-    output: &PyTensor,
-    inputs: Vec<PyRef<'_, PyTensor>>,
-    gradient: Option<&PyTensor>,
+    outputs: Tensors<'_>,
+    gradients: Vec<Option<PyRef<'_, PyTensor>>>,
+    inputs: Tensors<'_>,
     retain_graph: bool,
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
-    source::note(py);
+    ready(py, &outputs)?;
     let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
     let options = BackwardOptions { retain_graph, create_graph };
-    let grads =
-        tape::grad(&output.0, &inputs, gradient.map(|gradient| &gradient.0), options).py()?;
+    let grads = tape::grad(&roots(&outputs, &gradients), &inputs, options).py()?;
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
+}
+
+/// Adds the gradients of `outputs` to those of all leaves they depend on, or of `inputs`.
+#[pyfunction]
+fn backward(
+    py: Python<'_>,
+    outputs: Tensors<'_>,
+    gradients: Vec<Option<PyRef<'_, PyTensor>>>,
+    inputs: Option<Tensors<'_>>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> PyResult<()> {
+    ready(py, &outputs)?;
+    let (roots, options) =
+        (roots(&outputs, &gradients), BackwardOptions { retain_graph, create_graph });
+    match inputs {
+        None => tape::backward(&roots, options).py(),
+        Some(inputs) => {
+            let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
+            tape::backward_to(&roots, &inputs, options).py()
+        }
+    }
+}
+
+/// Waits until there is room for instructions, and notes whose they are.
+fn ready(py: Python<'_>, outputs: &[PyRef<'_, PyTensor>]) -> PyResult<()> {
+    outputs.first().map_or(Ok(()), |output| session::ready(py, &output.0))?;
+    source::note(py);
+    Ok(())
+}
+
+fn roots<'a>(
+    outputs: &'a [PyRef<'_, PyTensor>],
+    gradients: &'a [Option<PyRef<'_, PyTensor>>],
+) -> Vec<tape::Root<'a>> {
+    let gradients = gradients.iter().map(|gradient| gradient.as_ref().map(|given| &given.0));
+    outputs.iter().map(|output| &output.0).zip(gradients).collect()
 }
 
 /// Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
@@ -134,5 +171,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<RemovableHandle>()?;
     module.add_function(wrap_pyfunction!(record_function, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(backward, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)
 }

@@ -12,8 +12,13 @@ from gt.autograd.function import Function
 
 __all__ = [
     "Function",
+    "GradcheckError",
+    "backward",
     "enable_grad",
+    "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
@@ -134,10 +139,10 @@ def grad(
     Of several outputs, the gradients add up. With `create_graph`, the gradients can be
     differentiated again.
     """
-    output, grad_output = _one_output(outputs, grad_outputs)
+    outputs, gradients = _with_gradients("grad", outputs, grad_outputs)
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     retain = create_graph if retain_graph is None else retain_graph
-    grads = _gt.grad(output, inputs, grad_output, retain, create_graph)
+    grads = _gt.grad(outputs, gradients, inputs, retain, create_graph)
     if not allow_unused and any(g is None for g in grads):
         position = [g is None for g in grads].index(True)
         raise RuntimeError(
@@ -146,29 +151,43 @@ def grad(
     return tuple(grads)
 
 
-def _one_output(outputs, grad_outputs) -> tuple[Tensor, Tensor | None]:
-    """One number whose gradients are those of several outputs together."""
-    if isinstance(outputs, Tensor):
-        if isinstance(grad_outputs, (list, tuple)):
-            (grad_outputs,) = grad_outputs
-        return outputs, grad_outputs
-    outputs = list(outputs)
-    given = [None] * len(outputs) if grad_outputs is None else list(grad_outputs)
-    if len(given) != len(outputs):
-        raise ValueError(f"grad: {len(given)} grad_outputs for {len(outputs)} outputs")
-    if len(outputs) == 1:
-        return outputs[0], given[0]
-    total = None
-    with enable_grad():
-        for output, weight in zip(outputs, given, strict=True):
-            if weight is None and output.numel() != 1:
-                raise RuntimeError(
-                    f"grad: an output has shape {output.shape}, and only a single number has a "
-                    "gradient by itself\n  hint: give grad_outputs"
-                )
-            term = (output if weight is None else output * weight.detach().conj()).sum()
-            term = term.real if term.dtype.is_complex and weight is not None else term
-            total = term if total is None else total + term
-    if total is None:
-        raise ValueError("grad: no outputs are given")
-    return total, None
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Add the gradients of tensors together to those of all leaves that they depend on.
+
+    Args:
+        tensors: where the pass starts.
+        grad_tensors: the gradient of each; None for a single number, whose gradient is 1.
+        retain_graph: keep the graph for another pass.
+        create_graph: record the pass itself, for gradients of gradients.
+        inputs: add to the gradients of these leaves alone.
+    """
+    outputs, gradients = _with_gradients("backward", tensors, grad_tensors)
+    if inputs is not None:
+        inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    _gt.backward(outputs, gradients, inputs, retain, create_graph)
+
+
+def _with_gradients(name, outputs, gradients) -> tuple[list[Tensor], list[Tensor | None]]:
+    """Give outputs and their gradients as lists of one length."""
+    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    if gradients is None or isinstance(gradients, Tensor):
+        gradients = [gradients] * len(outputs) if gradients is None else [gradients]
+    gradients = list(gradients)
+    if not outputs or len(gradients) != len(outputs):
+        raise ValueError(
+            f"{name}: {len(gradients)} gradients are given for {len(outputs)} outputs\n"
+            "  hint: give one for each; None for a single number"
+        )
+    return outputs, gradients
+
+
+# These are written with the functions above.
+from gt.autograd import functional  # noqa: E402
+from gt.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gt
@@ -21,14 +22,21 @@ Source = Generator | None
 
 
 def uniform(size: Sequence[int], dtype: DType | None, generator: Source) -> Tensor:
-    """Draw numbers from 0 up to but without 1."""
+    """Draw numbers from 0 up to but without 1; both parts of complex ones."""
+    if _is_complex(dtype):
+        return _of_parts(uniform, size, dtype, generator)
     if generator is None:
         return _gt.rand(tuple(size), dtype=dtype)
     return primitives.rand(*_drawn(generator), size, _float(dtype), ())
 
 
 def gaussian(size: Sequence[int], dtype: DType | None, generator: Source) -> Tensor:
-    """Draw numbers of the standard normal distribution."""
+    """Draw numbers of the standard normal distribution.
+
+    The variance of a complex one is 1 too: its parts have half of it each.
+    """
+    if _is_complex(dtype):
+        return _of_parts(gaussian, size, dtype, generator) * math.sqrt(0.5)
     if generator is None:
         return _gt.randn(tuple(size), dtype=dtype)
     return primitives.randn(*_drawn(generator), size, _float(dtype), ())
@@ -42,6 +50,18 @@ def integers(low: int, high: int, size: Size, dtype: DType | None, generator: So
     if generator is None:
         return _gt.randint(low, high, size, dtype=dtype)
     return primitives.randint(*_drawn(generator), low, high, size, dtype, ())
+
+
+def _is_complex(dtype: DType | None) -> bool:
+    return dtype is not None and parse_dtype(dtype).is_complex
+
+
+def _of_parts(
+    draw: Callable[..., Tensor], size: Sequence[int], dtype: DType, source: Source
+) -> Tensor:
+    """Draw complex numbers, each part by itself."""
+    part = gt.float32 if parse_dtype(dtype) == gt.complex64 else gt.float64
+    return primitives.view_as_complex(draw((*size, 2), part, source))
 
 
 def _float(dtype: DType | None) -> Any:

@@ -1,4 +1,4 @@
-//! A backward pass: gradients go from one tensor back to the leaves, the latest node first.
+//! A backward pass: gradients go from some tensors back to the leaves, the latest node first.
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -19,25 +19,24 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
-/// Sends `gradient` back from `root` and adds to the gradients of all leaves it reaches.
-pub fn backward(root: &Tensor, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
-    let reached = run(root, gradient, options, &[])?;
+/// A tensor that a backward pass starts from, and its gradient: 1 for a single number, if none is
+/// given.
+pub type Root<'a> = (&'a Tensor, Option<&'a Tensor>);
+
+/// Sends the gradients of `roots` back and adds to the gradients of all leaves they reach.
+pub fn backward(roots: &[Root<'_>], options: BackwardOptions) -> Result<()> {
+    let reached = run(roots, options, &[])?;
     reached.leaves.into_iter().try_for_each(|(node, grad)| accumulate(&node, grad, options))
 }
 
 /// As [`backward`], but adds to the gradients of `inputs` alone.
-pub fn backward_to(
-    root: &Tensor,
-    inputs: &[Tensor],
-    gradient: Option<&Tensor>,
-    options: BackwardOptions,
-) -> Result<()> {
+pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptions) -> Result<()> {
     if inputs.iter().any(|input| !input.is_leaf()) {
         return Err(ClientError::usage(
             "backward: one of inputs is the result of other tensors, so its gradient is not kept\n  hint: gt.autograd.grad gives it",
         ));
     }
-    let grads = grad(root, inputs, gradient, options)?;
+    let grads = grad(roots, inputs, options)?;
     for (input, grad) in inputs.iter().zip(grads) {
         if let (Some(node), Some(grad)) = (input.node(), grad) {
             accumulate(&node, grad, options)?;
@@ -55,11 +54,10 @@ fn accumulate(leaf: &Node, grad: Tensor, options: BackwardOptions) -> Result<()>
     Ok(())
 }
 
-/// The gradients of `root` with respect to `inputs`; `None` for one it does not depend on.
+/// The gradients of `roots` together with respect to `inputs`; `None` for one that none depends on.
 pub fn grad(
-    root: &Tensor,
+    roots: &[Root<'_>],
     inputs: &[Tensor],
-    gradient: Option<&Tensor>,
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let mut wanted = Vec::with_capacity(inputs.len());
@@ -70,7 +68,7 @@ pub fn grad(
             )
         })?);
     }
-    let reached = run(root, gradient, options, &wanted)?;
+    let reached = run(roots, options, &wanted)?;
     Ok(wanted.iter().map(|node| reached.wanted.get(&node.number).cloned()).collect())
 }
 
@@ -103,13 +101,14 @@ impl Ord for Latest {
     }
 }
 
-fn run(
-    root: &Tensor,
-    gradient: Option<&Tensor>,
-    options: BackwardOptions,
-    wanted: &[Arc<Node>],
-) -> Result<Reached> {
-    let Some(start) = root.node() else {
+fn run(roots: &[Root<'_>], options: BackwardOptions, wanted: &[Arc<Node>]) -> Result<Reached> {
+    let starts = roots.iter().map(|root| start(root)).collect::<Result<Vec<_>>>()?;
+    with_grad(options.create_graph, || walk(starts, options, wanted))
+}
+
+/// The node of a root, and the gradient that is sent back from it.
+fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<Node>, Tensor)> {
+    let Some(node) = root.node() else {
         return Err(ClientError::usage(
             "backward: the tensor does not depend on any that requires gradients\n  hint: make one with requires_grad=True, outside of no_grad",
         ));
@@ -138,18 +137,20 @@ fn run(
             )));
         }
     };
-    with_grad(options.create_graph, || walk(start, seed, options, wanted))
+    Ok((node, seed))
 }
 
 fn walk(
-    start: Arc<Node>,
-    seed: Tensor,
+    starts: Vec<(Arc<Node>, Tensor)>,
     options: BackwardOptions,
     wanted: &[Arc<Node>],
 ) -> Result<Reached> {
     let mut reached = Reached::default();
-    let mut pass = Pass { ways: ways(&start, wanted), ..Pass::default() };
-    pass.add(&start, seed)?;
+    let ways = ways(starts.iter().map(|(node, _)| Arc::clone(node)).collect(), wanted);
+    let mut pass = Pass { ways, ..Pass::default() };
+    for (node, gradient) in starts {
+        pass.add(&node, gradient)?;
+    }
     while let Some(Latest(node)) = pass.queue.pop() {
         if let Some(grads) = pass.outputs.remove(&node.number) {
             if pass.goes_on(&node) {
@@ -195,12 +196,12 @@ struct Pass {
 }
 
 /// The nodes from which one of those wanted can be reached, and these themselves.
-fn ways(start: &Arc<Node>, wanted: &[Arc<Node>]) -> Option<FxHashSet<u64>> {
+fn ways(starts: Vec<Arc<Node>>, wanted: &[Arc<Node>]) -> Option<FxHashSet<u64>> {
     if wanted.is_empty() {
         return None;
     }
     let mut seen = BTreeMap::new();
-    let mut pending = vec![Arc::clone(start)];
+    let mut pending = starts;
     while let Some(node) = pending.pop() {
         if seen.insert(node.number, Arc::clone(&node)).is_none() {
             pending.extend(node.parents().cloned());

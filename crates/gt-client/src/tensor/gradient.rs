@@ -110,7 +110,7 @@ impl Tensor {
     /// Adds the gradients of this tensor to those of all leaves it depends on.
     #[track_caller]
     pub fn backward(&self) -> Result<()> {
-        tape::backward(self, None, BackwardOptions::default())
+        tape::backward(&[(self, None)], BackwardOptions::default())
     }
 }
 

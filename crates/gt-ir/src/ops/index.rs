@@ -30,7 +30,7 @@ fn index_operand(call: &Call) -> Result<Meta> {
     if matches!(index.dtype, DType::I64 | DType::I32) {
         return Ok(index);
     }
-    let expected = "an index of dtype int64 or int32";
+    let expected = "an index of dtype int64 or int32, such as gt.tensor([0], dtype=gt.int64)";
     Err(Error::DTypeMismatch { operation: call.operation, given: index.dtype, expected })
 }
 

@@ -58,12 +58,12 @@ impl PyTensor {
         source::note(py);
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = BackwardOptions { retain_graph, create_graph };
-        let gradient = gradient.map(|gradient| &gradient.0);
+        let root = [(&self.0, gradient.map(|gradient| &gradient.0))];
         match inputs {
-            None => tape::backward(&self.0, gradient, options).py(),
+            None => tape::backward(&root, options).py(),
             Some(inputs) => {
                 let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
-                tape::backward_to(&self.0, &inputs, gradient, options).py()
+                tape::backward_to(&root, &inputs, options).py()
             }
         }
     }
