@@ -25,6 +25,7 @@ _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
 from gt import (  # noqa: E402
     autograd,
+    backends,
     cuda,
     debug,
     fft,
@@ -35,6 +36,7 @@ from gt import (  # noqa: E402
     random,
     signal,
     special,
+    testing,
 )
 from gt._device import device  # noqa: E402
 from gt._formats import (  # noqa: E402
@@ -70,9 +72,33 @@ from gt._gt import (  # noqa: E402
     synchronize,
     uint8,
 )
+from gt._legacy import (  # noqa: E402
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 from gt._limits import finfo, iinfo  # noqa: E402
 from gt._progress import progress  # noqa: E402
 from gt._session import Session, current_session  # noqa: E402
+from gt._settings import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
+    compile,
+    get_default_device,
+    get_float32_matmul_precision,
+    get_num_threads,
+    set_default_device,
+    set_float32_matmul_precision,
+    set_num_threads,
+    set_printoptions,
+    use_deterministic_algorithms,
+)
 from gt._size import Size  # noqa: E402
 from gt._status import Status, status  # noqa: E402
 from gt.autograd import (  # noqa: E402
@@ -112,22 +138,35 @@ cdouble = complex128
 newaxis = None
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
     "Session",
     "ShardConfig",
+    "ShortTensor",
     "SignalConfig",
     "Size",
     "Status",
     "Tensor",
     "WorkerError",
     "__version__",
+    "are_deterministic_algorithms_enabled",
     "autograd",
+    "backends",
     "bfloat16",
     "bool",
     "cdouble",
     "cfloat",
     "channels_last",
     "channels_last_3d",
+    "compile",
     "complex128",
     "complex64",
     "connect",
@@ -150,6 +189,9 @@ __all__ = [
     "float64",
     "from_numpy",
     "get_config",
+    "get_default_device",
+    "get_float32_matmul_precision",
+    "get_num_threads",
     "get_rng_state",
     "get_signal_config",
     "gpu_workers",
@@ -182,7 +224,11 @@ __all__ = [
     "random",
     "register_config",
     "seed",
+    "set_default_device",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
+    "set_num_threads",
+    "set_printoptions",
     "set_rng_state",
     "short",
     "signal",
@@ -190,7 +236,9 @@ __all__ = [
     "status",
     "strided",
     "synchronize",
+    "testing",
     "uint8",
+    "use_deterministic_algorithms",
     *_operations,
 ]
 

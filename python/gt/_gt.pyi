@@ -940,6 +940,14 @@ class Tensor:
         """The same values without their history."""
     @data.setter
     def data(self, value: Tensor) -> None: ...
+    def data_ptr(input: Tensor) -> Any:
+        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+
+        >>> gt.ones(1).data_ptr()
+        Traceback (most recent call last):
+        RuntimeError: the memory of a tensor is its worker's, and has no address in this process
+          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+        """
     def deg2rad(input: Tensor) -> Tensor:
         """Convert degrees to radians: x * pi / 180.
 
@@ -1151,6 +1159,19 @@ class Tensor:
         >>> gt.fill(gt.zeros(2), 3)
         tensor([3., 3.], dtype=float32)
         """
+    def fill_diagonal_(input: Tensor, fill_value: _float, wrap: _bool = False) -> Tensor:
+        """Store a number on the main diagonal.
+
+        Args:
+            input: a tensor of two axes or more; all of one length, where they are more than two.
+            fill_value: the number.
+            wrap: whether the diagonal begins again at the top, one row below where it has left a matrix
+                of more rows than columns.
+
+        >>> gt.zeros(2, 2).fill_diagonal_(1)
+        tensor([[1., 0.],
+                [0., 1.]], dtype=float32)
+        """
     def fix(self) -> Tensor:
         """The whole part: the next whole number towards zero."""
     def fix_(self) -> Tensor:
@@ -1344,6 +1365,12 @@ class Tensor:
         >>> gt.outer(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
         tensor([[3., 4.],
                 [6., 8.]], dtype=float32)
+        """
+    def get_device(input: Tensor) -> _int:
+        """Give the number of the GPU that the user has chosen: -1, which says none.
+
+        >>> gt.ones(1).get_device()
+        -1
         """
     @property
     def grad(self) -> Tensor | None:
@@ -1603,6 +1630,9 @@ class Tensor:
     def is_contiguous(self, memory_format: Any = None) -> _bool:
         """Whether the elements lie in row-major order without gaps."""
     @property
+    def is_cpu(self) -> Any:
+        """Whether it is on the memory of this process: never."""
+    @property
     def is_cuda(self) -> Any:
         """False: the cluster is the one device."""
     def is_floating_point(input: Tensor) -> _bool:
@@ -1611,13 +1641,65 @@ class Tensor:
         >>> gt.is_floating_point(gt.ones(2))
         True
         """
+    def is_inference(input: Tensor) -> _bool:
+        """Say whether a tensor may never be recorded for gradients: never, `inference_mode` is no_grad.
+
+        >>> gt.is_inference(gt.ones(1))
+        False
+        """
     @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operation has made it."""
+    @property
+    def is_meta(self) -> Any:
+        """Whether it is without values: never."""
+    @property
+    def is_mkldnn(self) -> Any:
+        """Whether it is in a layout of a library's own: never."""
+    @property
+    def is_mps(self) -> Any:
+        """Whether it is on a device of its own: never."""
     def is_neg(input: Tensor) -> _bool:
         """Say whether the negative is still to be taken: never, as it is taken at once.
 
         >>> gt.is_neg(-gt.ones(1))
+        False
+        """
+    @property
+    def is_nested(self) -> Any:
+        """Whether it is nested: never."""
+    def is_nonzero(input: Tensor) -> _bool:
+        """Say whether a single number is not 0.
+
+        >>> gt.is_nonzero(gt.tensor([0.0]))
+        False
+        """
+    def is_pinned(input: Tensor, device: Any = None) -> _bool:
+        """Say whether a tensor lies in pinned memory: False, workers choose the memory.
+
+        >>> gt.ones(1).is_pinned()
+        False
+        """
+    @property
+    def is_quantized(self) -> Any:
+        """Whether it is quantized: never."""
+    def is_same_size(input: Tensor, other: Tensor) -> _bool:
+        """Say whether two tensors have the same shape.
+
+        >>> gt.is_same_size(gt.ones(2), gt.ones(3))
+        False
+        """
+    def is_set_to(input: Tensor, tensor: Tensor) -> _bool:
+        """Say whether two tensors are the same elements of the same memory.
+
+        >>> x = gt.ones(2)
+        >>> x.is_set_to(x)
+        True
+        """
+    def is_shared(input: Tensor) -> _bool:
+        """Say whether another process could write to a tensor: never.
+
+        >>> gt.ones(1).is_shared()
         False
         """
     def is_signed(input: Tensor) -> _bool:
@@ -1626,6 +1708,15 @@ class Tensor:
         >>> gt.is_signed(gt.ones(2, dtype=gt.uint8))
         False
         """
+    @property
+    def is_sparse(self) -> Any:
+        """Whether it is sparse: never."""
+    @property
+    def is_sparse_csr(self) -> Any:
+        """Whether it is sparse: never."""
+    @property
+    def is_xpu(self) -> Any:
+        """Whether it is on a device of its own: never."""
     def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Say where |input - other| <= atol + rtol * |other|.
 
@@ -1701,6 +1792,9 @@ class Tensor:
         >>> gt.kthvalue(gt.tensor([3.0, 1.0, 2.0]), 2)[0]
         tensor(2., dtype=float32)
         """
+    @property
+    def layout(self) -> Any:
+        """How elements lie in memory: `gt.strided`."""
     def lcm(self, other: _TensorLike) -> Tensor:
         """The least common multiple, not negative.
 
@@ -2356,6 +2450,12 @@ class Tensor:
         Args:
             dims: a tuple of ints, or ints one by one
         """
+    def pin_memory(input: Tensor, device: Any = None) -> Tensor:
+        """Give the tensor itself: values travel as fast as the way to the worker allows.
+
+        >>> gt.ones(1).pin_memory()
+        tensor([1.], dtype=float32)
+        """
     def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
         """Give the pseudoinverses of matrices; see `gt.linalg.pinv`.
 
@@ -2593,6 +2693,9 @@ class Tensor:
         """
     def retain_grad(self) -> None:
         """Keeps the gradient in `grad`, though this tensor is no leaf."""
+    @property
+    def retains_grad(self) -> Tensor:
+        """Whether `retain_grad()` was called for a tensor that is no leaf."""
     def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
         """Shift the values along axes; what leaves at the end comes in at the start.
 
@@ -2728,6 +2831,14 @@ class Tensor:
     @property
     def shape(self) -> tuple[_int, ...]:
         """The length of each axis."""
+    def share_memory_(input: Tensor) -> Any:
+        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+
+        >>> gt.ones(1).data_ptr()
+        Traceback (most recent call last):
+        RuntimeError: the memory of a tensor is its worker's, and has no address in this process
+          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+        """
     def short(self: Tensor, memory_format: Any = None) -> Tensor:
         """Give the values as int16; the tensor itself if it has that dtype."""
     def sigmoid(self) -> Tensor:
@@ -2876,6 +2987,14 @@ class Tensor:
         >>> gt.stft(gt.ones(8), 4, center=False, return_complex=True).shape
         (3, 5)
         """
+    def storage(input: Tensor) -> Any:
+        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+
+        >>> gt.ones(1).data_ptr()
+        Traceback (most recent call last):
+        RuntimeError: the memory of a tensor is its worker's, and has no address in this process
+          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+        """
     def storage_offset(self) -> _int:
         """The place of the first element in the memory that is shared."""
     def stride(self, dim: _int | Sequence[_int] | None = None) -> Any:
@@ -3017,6 +3136,12 @@ class Tensor:
 
         >>> gt.ones(2).to(gt.int64)
         tensor([1, 1], dtype=int64)
+        """
+    def to_dense(input: Tensor, dtype: Any = None) -> Tensor:
+        """Give the tensor itself, as none is sparse, in a dtype if one is given.
+
+        >>> gt.ones(1).to_dense()
+        tensor([1.], dtype=float32)
         """
     def tolist(self) -> Any:
         """The values as nested lists. Waits until they are computed."""
@@ -3192,6 +3317,14 @@ class Tensor:
 
         >>> gt.unsqueeze(gt.ones(2), 0).shape
         (1, 2)
+        """
+    def untyped_storage(input: Tensor) -> Any:
+        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+
+        >>> gt.ones(1).data_ptr()
+        Traceback (most recent call last):
+        RuntimeError: the memory of a tensor is its worker's, and has no address in this process
+          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
         """
     def var(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """Give the variance over axes: squared distances from the mean over `n - correction`.

@@ -1,22 +1,54 @@
 """How a tensor prints."""
 
-#: Of tensors with more elements, only so many at each end of an axis are shown.
-LONG = 1000
-EDGE = 3
+from typing import Any
+
+#: How values are written: as `gt.set_printoptions` says. Of tensors with more than `threshold`
+#: elements, only so many at each end of an axis are shown.
+options: dict[str, Any] = {
+    "precision": None,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 75,
+    "sci_mode": None,
+}
 
 
 def tensor_text(tensor) -> str:
     """`tensor([...], dtype=float32)`, long ones with their middle left out."""
     import numpy
 
-    is_long = tensor.numel() > LONG
+    is_long = tensor.numel() > options["threshold"]
     values = (_edges(tensor) if is_long else tensor).detach().numpy()
     body = numpy.array2string(
-        values, separator=", ", prefix="tensor(", threshold=0 if is_long else LONG, edgeitems=EDGE
+        values,
+        separator=", ",
+        prefix="tensor(",
+        threshold=0 if is_long else values.size,
+        edgeitems=options["edgeitems"],
+        max_line_width=options["linewidth"],
+        **_number_options(),
     )
     extra = ", requires_grad=True" if tensor.requires_grad else ""
     shape = f", shape={tensor.shape}" if tensor.numel() == 0 else ""
     return f"tensor({body}{shape}, dtype={tensor.dtype.name}{extra})"
+
+
+def _number_options() -> dict[str, Any]:
+    """Give how NumPy is to write numbers, where that is not up to it."""
+    precision, sci_mode = options["precision"], options["sci_mode"]
+    given = {"precision": precision, "floatmode": "fixed"} if precision is not None else {}
+    if sci_mode:
+        import numpy
+
+        digits = 4 if precision is None else precision
+        return {
+            "formatter": {
+                "float_kind": lambda value: numpy.format_float_scientific(
+                    value, digits, unique=False, exp_digits=2
+                )
+            }
+        }
+    return given | ({"suppress_small": True} if sci_mode is False else {})
 
 
 def _edges(tensor):
@@ -26,9 +58,9 @@ def _edges(tensor):
     """
     from gt import _gt
 
-    tensor = tensor.detach()
+    tensor, edge = tensor.detach(), options["edgeitems"]
     for axis, length in enumerate(tensor.shape):
-        if length > 2 * EDGE:
-            ends = [*range(EDGE + 1), *range(length - EDGE, length)]
+        if length > 2 * edge:
+            ends = [*range(edge + 1), *range(length - edge, length)]
             tensor = tensor.index_select(axis, _gt.tensor_beside(tensor, ends, dtype=_gt.int64))
     return tensor

@@ -163,6 +163,12 @@ impl PyTensor {
     fn retain_grad(&self) -> PyResult<()> {
         self.0.retain_grad().py()
     }
+
+    /// Whether `retain_grad()` was called for a tensor that is no leaf.
+    #[getter]
+    fn retains_grad(&self) -> bool {
+        self.0.retains_grad()
+    }
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

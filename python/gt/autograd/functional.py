@@ -62,14 +62,15 @@ def jvp(
     with enable_grad():
         products = call.gradients(call.outputs, weights, again=True)
         along = [(p, w) for p, w in zip(products, vectors, strict=True) if p.requires_grad]
-        moved = [None] * len(weights)
+        moved: list[Tensor | None] = [None] * len(weights)
         if along:
-            moved = _grad([p for p, _ in along], weights, [w for _, w in along], create_graph)
-    moved = [
+            outputs, gradients = zip(*along, strict=True)
+            moved = list(_grad(outputs, weights, gradients, create_graph))
+    products = [
         gt.zeros_like(output) if one is None else one
         for one, output in zip(moved, call.outputs, strict=True)
     ]
-    return call.result(call.outputs, call.one_output), call.result(moved, call.one_output)
+    return call.result(call.outputs, call.one_output), call.result(products, call.one_output)
 
 
 def jacobian(

@@ -20,9 +20,12 @@ __all__ = [
     "_unsafe_masked_index_put_accumulate",
     "_upsample_bilinear2d_aa",
     "abs",
+    "abs_",
     "absolute",
     "acos",
+    "acos_",
     "acosh",
+    "acosh_",
     "adaptive_avg_pool1d",
     "adaptive_max_pool1d",
     "add",
@@ -45,12 +48,18 @@ __all__ = [
     "any",
     "arange",
     "arccos",
+    "arccos_",
     "arccosh",
+    "arccosh_",
     "arcsin",
+    "arcsin_",
     "arcsinh",
+    "arcsinh_",
     "arctan",
     "arctan2",
+    "arctan_",
     "arctanh",
+    "arctanh_",
     "argmax",
     "argmin",
     "argsort",
@@ -61,10 +70,14 @@ __all__ = [
     "as_tensor",
     "asarray",
     "asin",
+    "asin_",
     "asinh",
+    "asinh_",
     "atan",
     "atan2",
+    "atan_",
     "atanh",
+    "atanh_",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
@@ -94,6 +107,7 @@ __all__ = [
     "cat",
     "cdist",
     "ceil",
+    "ceil_",
     "celu",
     "chain_matmul",
     "channel_shuffle",
@@ -102,6 +116,7 @@ __all__ = [
     "cholesky_solve",
     "chunk",
     "clamp",
+    "clamp_",
     "clamp_max",
     "clamp_min",
     "clip",
@@ -113,6 +128,7 @@ __all__ = [
     "concatenate",
     "conj",
     "conj_physical",
+    "conj_physical_",
     "constant_pad_nd",
     "conv1d",
     "conv2d",
@@ -124,7 +140,9 @@ __all__ = [
     "copysign",
     "corrcoef",
     "cos",
+    "cos_",
     "cosh",
+    "cosh_",
     "cosine_similarity",
     "count_nonzero",
     "cov",
@@ -135,6 +153,7 @@ __all__ = [
     "cumsum",
     "cumulative_trapezoid",
     "deg2rad",
+    "deg2rad_",
     "det",
     "detach_copy",
     "diag",
@@ -150,6 +169,7 @@ __all__ = [
     "divide",
     "dot",
     "dropout",
+    "dropout_",
     "dsplit",
     "dstack",
     "einsum",
@@ -161,29 +181,40 @@ __all__ = [
     "eq",
     "equal",
     "erf",
+    "erf_",
     "erfc",
+    "erfc_",
     "erfinv",
     "exp",
     "exp2",
+    "exp2_",
+    "exp_",
     "expand",
     "expand_copy",
     "expm1",
+    "expm1_",
     "eye",
     "feature_alpha_dropout",
     "fill",
+    "fill_",
     "fix",
+    "fix_",
     "flatten",
     "flip",
     "fliplr",
     "flipud",
     "float_power",
     "floor",
+    "floor_",
     "floor_divide",
     "fmax",
     "fmin",
     "fmod",
     "frac",
+    "frac_",
     "frexp",
+    "from_dlpack",
+    "frombuffer",
     "full",
     "full_like",
     "gammainc",
@@ -196,6 +227,7 @@ __all__ = [
     "geqrf",
     "ger",
     "get_default_dtype",
+    "get_device",
     "gradient",
     "greater",
     "greater_equal",
@@ -215,6 +247,7 @@ __all__ = [
     "hstack",
     "hypot",
     "i0",
+    "i0_",
     "igamma",
     "igammac",
     "imag",
@@ -229,7 +262,10 @@ __all__ = [
     "is_complex",
     "is_conj",
     "is_floating_point",
+    "is_inference",
     "is_neg",
+    "is_nonzero",
+    "is_same_size",
     "is_signed",
     "is_tensor",
     "isclose",
@@ -255,8 +291,12 @@ __all__ = [
     "linspace",
     "log",
     "log10",
+    "log10_",
     "log1p",
+    "log1p_",
     "log2",
+    "log2_",
+    "log_",
     "log_softmax",
     "logaddexp",
     "logaddexp2",
@@ -267,6 +307,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logit",
+    "logit_",
     "logspace",
     "logsumexp",
     "lt",
@@ -302,6 +343,7 @@ __all__ = [
     "mv",
     "mvlgamma",
     "nan_to_num",
+    "nan_to_num_",
     "nanmean",
     "nanmedian",
     "nanquantile",
@@ -315,7 +357,9 @@ __all__ = [
     "native_layer_norm",
     "ne",
     "neg",
+    "neg_",
     "negative",
+    "negative_",
     "nextafter",
     "nonzero",
     "nonzero_static",
@@ -349,6 +393,7 @@ __all__ = [
     "qr",
     "quantile",
     "rad2deg",
+    "rad2deg_",
     "rand",
     "rand_like",
     "randint",
@@ -359,7 +404,9 @@ __all__ = [
     "ravel",
     "real",
     "reciprocal",
+    "reciprocal_",
     "relu",
+    "relu_",
     "remainder",
     "renorm",
     "repeat_interleave",
@@ -372,9 +419,11 @@ __all__ = [
     "roll",
     "rot90",
     "round",
+    "round_",
     "row_stack",
     "rrelu",
     "rsqrt",
+    "rsqrt_",
     "rsub",
     "scalar_tensor",
     "scatter",
@@ -388,12 +437,16 @@ __all__ = [
     "set_default_dtype",
     "sgn",
     "sigmoid",
+    "sigmoid_",
     "sign",
     "signbit",
     "silu",
     "sin",
+    "sin_",
     "sinc",
+    "sinc_",
     "sinh",
+    "sinh_",
     "slice",
     "slice_copy",
     "slice_scatter",
@@ -406,7 +459,9 @@ __all__ = [
     "split_with_sizes",
     "split_with_sizes_copy",
     "sqrt",
+    "sqrt_",
     "square",
+    "square_",
     "squeeze",
     "squeeze_copy",
     "stack",
@@ -425,12 +480,16 @@ __all__ = [
     "take",
     "take_along_dim",
     "tan",
+    "tan_",
     "tanh",
+    "tanh_",
     "tensor",
     "tensor_split",
     "tensordot",
     "threshold",
+    "threshold_",
     "tile",
+    "to_dlpack",
     "topk",
     "trace",
     "transpose",
@@ -444,6 +503,7 @@ __all__ = [
     "triu_indices",
     "true_divide",
     "trunc",
+    "trunc_",
     "unbind",
     "unbind_copy",
     "unflatten",
@@ -539,6 +599,13 @@ def abs(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def abs_(input: Tensor) -> Tensor:
+    """Store `gt.abs` of a tensor in it: `input.abs_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.abs_(x) is x
+    True
+    """
 def absolute(input: Tensor) -> Tensor:
     """|x|; the length of a complex number.
 
@@ -551,11 +618,25 @@ def acos(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def acos_(input: Tensor) -> Tensor:
+    """Store `gt.acos` of a tensor in it: `input.acos_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.acos_(x) is x
+    True
+    """
 def acosh(input: Tensor) -> Tensor:
     """The number whose hyperbolic cosine is x; NaN below 1.
 
     Args:
         input: a tensor
+    """
+def acosh_(input: Tensor) -> Tensor:
+    """Store `gt.acosh` of a tensor in it: `input.acosh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.acosh_(x) is x
+    True
     """
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> Tensor:
     """Average windows over the last axis so that there are as many as asked for.
@@ -700,11 +781,25 @@ def arccos(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def arccos_(input: Tensor) -> Tensor:
+    """Store `gt.arccos` of a tensor in it: `input.arccos_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.arccos_(x) is x
+    True
+    """
 def arccosh(input: Tensor) -> Tensor:
     """The number whose hyperbolic cosine is x; NaN below 1.
 
     Args:
         input: a tensor
+    """
+def arccosh_(input: Tensor) -> Tensor:
+    """Store `gt.arccosh` of a tensor in it: `input.arccosh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.arccosh_(x) is x
+    True
     """
 def arcsin(input: Tensor) -> Tensor:
     """The angle in radians whose sine is x; NaN outside of -1 to 1.
@@ -712,11 +807,25 @@ def arcsin(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def arcsin_(input: Tensor) -> Tensor:
+    """Store `gt.arcsin` of a tensor in it: `input.arcsin_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.arcsin_(x) is x
+    True
+    """
 def arcsinh(input: Tensor) -> Tensor:
     """The number whose hyperbolic sine is x.
 
     Args:
         input: a tensor
+    """
+def arcsinh_(input: Tensor) -> Tensor:
+    """Store `gt.arcsinh` of a tensor in it: `input.arcsinh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.arcsinh_(x) is x
+    True
     """
 def arctan(input: Tensor) -> Tensor:
     """The angle in radians whose tangent is x.
@@ -731,11 +840,25 @@ def arctan2(input: _TensorLike, other: _TensorLike) -> Tensor:
         input: a tensor or a number
         other: a tensor or a number
     """
+def arctan_(input: Tensor) -> Tensor:
+    """Store `gt.arctan` of a tensor in it: `input.arctan_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.arctan_(x) is x
+    True
+    """
 def arctanh(input: Tensor) -> Tensor:
     """The number whose hyperbolic tangent is x; NaN outside of -1 to 1.
 
     Args:
         input: a tensor
+    """
+def arctanh_(input: Tensor) -> Tensor:
+    """Store `gt.arctanh` of a tensor in it: `input.arctanh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.arctanh_(x) is x
+    True
     """
 def argmax(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
     """Where the largest value is, the first of equals.
@@ -809,11 +932,25 @@ def asin(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def asin_(input: Tensor) -> Tensor:
+    """Store `gt.asin` of a tensor in it: `input.asin_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.asin_(x) is x
+    True
+    """
 def asinh(input: Tensor) -> Tensor:
     """The number whose hyperbolic sine is x.
 
     Args:
         input: a tensor
+    """
+def asinh_(input: Tensor) -> Tensor:
+    """Store `gt.asinh` of a tensor in it: `input.asinh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.asinh_(x) is x
+    True
     """
 def atan(input: Tensor) -> Tensor:
     """The angle in radians whose tangent is x.
@@ -828,11 +965,25 @@ def atan2(input: _TensorLike, other: _TensorLike) -> Tensor:
         input: a tensor or a number
         other: a tensor or a number
     """
+def atan_(input: Tensor) -> Tensor:
+    """Store `gt.atan` of a tensor in it: `input.atan_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.atan_(x) is x
+    True
+    """
 def atanh(input: Tensor) -> Tensor:
     """The number whose hyperbolic tangent is x; NaN outside of -1 to 1.
 
     Args:
         input: a tensor
+    """
+def atanh_(input: Tensor) -> Tensor:
+    """Store `gt.atanh` of a tensor in it: `input.atanh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.atanh_(x) is x
+    True
     """
 def atleast_1d(*tensors: Tensor) -> Any:
     """Give a tensor without axes one of length 1; of several tensors a tuple.
@@ -1044,6 +1195,13 @@ def ceil(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def ceil_(input: Tensor) -> Tensor:
+    """Store `gt.ceil` of a tensor in it: `input.ceil_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.ceil_(x) is x
+    True
+    """
 def celu(input: Tensor, alpha: _float = 1.0) -> Tensor:
     """Give `gt.nn.functional.celu`: max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
 
@@ -1099,6 +1257,12 @@ def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Num
 
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
     tensor([-1. ,  0.5,  1. ], dtype=float32)
+    """
+def clamp_(input: Tensor, min: Tensor | _float | None = None, max: Tensor | _float | None = None) -> Tensor:
+    """Store what `clamp` gives in the tensor.
+
+    >>> gt.clamp_(gt.tensor([-1.0, 0.5]), 0.0)
+    tensor([0. , 0.5], dtype=float32)
     """
 def clamp_max(input: Tensor, max: Tensor | _Number) -> Tensor:
     """Limit the values: no more than max.
@@ -1180,6 +1344,13 @@ def conj_physical(input: Tensor) -> Tensor:
 
     >>> gt.conj(gt.tensor([1 + 2j]))
     tensor([1.-2.j], dtype=complex64)
+    """
+def conj_physical_(input: Tensor) -> Tensor:
+    """Store `gt.conj_physical` of a tensor in it: `input.conj_physical_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.conj_physical_(x) is x
+    True
     """
 def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = 0) -> Tensor:
     """Put a number before and after the values along axes.
@@ -1277,11 +1448,25 @@ def cos(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def cos_(input: Tensor) -> Tensor:
+    """Store `gt.cos` of a tensor in it: `input.cos_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.cos_(x) is x
+    True
+    """
 def cosh(input: Tensor) -> Tensor:
     """Hyperbolic cosine: (exp(x) + exp(-x)) / 2.
 
     Args:
         input: a tensor
+    """
+def cosh_(input: Tensor) -> Tensor:
+    """Store `gt.cosh` of a tensor in it: `input.cosh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.cosh_(x) is x
+    True
     """
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
     """Give `gt.nn.functional.cosine_similarity`: the cosine of the angle of two vectors.
@@ -1351,6 +1536,13 @@ def deg2rad(input: Tensor) -> Tensor:
 
     >>> gt.deg2rad(gt.tensor([180.0]))
     tensor([3.1415927], dtype=float32)
+    """
+def deg2rad_(input: Tensor) -> Tensor:
+    """Store `gt.deg2rad` of a tensor in it: `input.deg2rad_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.deg2rad_(x) is x
+    True
     """
 def det(A: Tensor) -> Tensor:
     """Give the determinants of square matrices [..., n, n].
@@ -1461,6 +1653,12 @@ def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     >>> gt.dropout(gt.ones(2), 0.5, False)
     tensor([1., 1.], dtype=float32)
     """
+def dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Store what `dropout` gives in the tensor.
+
+    >>> gt.dropout_(gt.ones(2), 0.5, False)
+    tensor([1., 1.], dtype=float32)
+    """
 def dsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
     """Split axis 2 before each index or into so many equal parts.
 
@@ -1535,11 +1733,25 @@ def erf(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def erf_(input: Tensor) -> Tensor:
+    """Store `gt.erf` of a tensor in it: `input.erf_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.erf_(x) is x
+    True
+    """
 def erfc(input: Tensor) -> Tensor:
     """1 - erf(x), exact where erf is near 1.
 
     Args:
         input: a tensor
+    """
+def erfc_(input: Tensor) -> Tensor:
+    """Store `gt.erfc` of a tensor in it: `input.erfc_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.erfc_(x) is x
+    True
     """
 def erfinv(input: Tensor) -> Tensor:
     """The number whose erf is x; NaN outside of -1 to 1.
@@ -1559,6 +1771,20 @@ def exp2(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def exp2_(input: Tensor) -> Tensor:
+    """Store `gt.exp2` of a tensor in it: `input.exp2_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.exp2_(x) is x
+    True
+    """
+def exp_(input: Tensor) -> Tensor:
+    """Store `gt.exp` of a tensor in it: `input.exp_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.exp_(x) is x
+    True
+    """
 def expand(input: Tensor, *size: _int | Sequence[_int]) -> Tensor:
     """Repeat axes of length 1 and put new ones in front; -1 leaves an axis as it is.
 
@@ -1572,6 +1798,13 @@ def expm1(input: Tensor) -> Tensor:
 
     Args:
         input: a tensor
+    """
+def expm1_(input: Tensor) -> Tensor:
+    """Store `gt.expm1` of a tensor in it: `input.expm1_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.expm1_(x) is x
+    True
     """
 def eye(n: _int, m: _int | None = None, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make a matrix of n rows and m columns, n if none are given: ones on the diagonal, else zeros.
@@ -1592,11 +1825,24 @@ def fill(input: Tensor, value: Tensor | _Number) -> Tensor:
     >>> gt.fill(gt.zeros(2), 3)
     tensor([3., 3.], dtype=float32)
     """
+def fill_(input: Tensor, value: Tensor | _float) -> Tensor:
+    """Store a number in all elements of a tensor.
+
+    >>> gt.fill_(gt.zeros(2), 3.0)
+    tensor([3., 3.], dtype=float32)
+    """
 def fix(input: Tensor) -> Tensor:
     """The whole part: the next whole number towards zero.
 
     Args:
         input: a tensor
+    """
+def fix_(input: Tensor) -> Tensor:
+    """Store `gt.fix` of a tensor in it: `input.fix_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.fix_(x) is x
+    True
     """
 def flatten(self: Any, start_dim: Any = 0, end_dim: Any = ...) -> Any:
     """The axes from `start_dim` to `end_dim` as one."""
@@ -1629,6 +1875,13 @@ def floor(input: Tensor) -> Tensor:
 
     Args:
         input: a tensor
+    """
+def floor_(input: Tensor) -> Tensor:
+    """Store `gt.floor` of a tensor in it: `input.floor_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.floor_(x) is x
+    True
     """
 def floor_divide(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a / b rounded down.
@@ -1664,11 +1917,41 @@ def frac(input: Tensor) -> Tensor:
     >>> gt.frac(gt.tensor([1.5, -2.5]))
     tensor([ 0.5, -0.5], dtype=float32)
     """
+def frac_(input: Tensor) -> Tensor:
+    """Store `gt.frac` of a tensor in it: `input.frac_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.frac_(x) is x
+    True
+    """
 def frexp(input: Tensor) -> tuple[Tensor, ...]:
     """The mantissa, from 0.5 up to 1 in size, and the exponent: mantissa * 2^exponent is input.
 
     Args:
         input: a tensor
+    """
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _bool | None = None) -> Tensor:
+    """Make a tensor of the values of an array of any library that speaks DLPack; it copies them.
+
+    Args:
+        ext_tensor: an object with `__dlpack__`, in the memory of this process.
+        device: changes nothing: all tensors are on the cluster.
+        copy: may not be False, as the values are brought to a worker.
+
+    >>> gt.from_dlpack(gt.ones(2))
+    tensor([1., 1.], dtype=float32)
+    """
+def frombuffer(buffer: Any, *, dtype: _DTypeLike, count: _int = -1, offset: _int = 0, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
+    """Make a tensor of one axis of the bytes of an object; it copies them.
+
+    Args:
+        buffer: bytes, or another object with a buffer.
+        dtype: of the elements.
+        count: how many elements; all that there are where it is less than 0.
+        offset: how many bytes to leave out at the start.
+
+    >>> gt.frombuffer(b"\x01\x02", dtype=gt.uint8)
+    tensor([1, 2], dtype=uint8)
     """
 def full(size: _int | Sequence[_int], fill_value: Tensor | _Number, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make a tensor filled with one number, whose dtype it has unless another is given.
@@ -1758,6 +2041,12 @@ def get_default_dtype() -> Any:
 
     >>> gt.get_default_dtype()
     gt.float32
+    """
+def get_device(input: Tensor) -> _int:
+    """Give the number of the GPU that the user has chosen: -1, which says none.
+
+    >>> gt.ones(1).get_device()
+    -1
     """
 def gradient(input: Tensor, *, spacing: Any = 1, dim: _int | Sequence[_int] | None = None, edge_order: _int = 1) -> list[Tensor]:
     """Estimate the derivative of a sampled function along each axis by central differences.
@@ -1903,6 +2192,13 @@ def i0(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def i0_(input: Tensor) -> Tensor:
+    """Store `gt.i0` of a tensor in it: `input.i0_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.i0_(x) is x
+    True
+    """
 def igamma(input: _TensorLike, other: _TensorLike) -> Tensor:
     """The lower incomplete gamma function of (input, other), as a share of gamma(input).
 
@@ -2004,10 +2300,28 @@ def is_floating_point(input: Tensor) -> _bool:
     >>> gt.is_floating_point(gt.ones(2))
     True
     """
+def is_inference(input: Tensor) -> _bool:
+    """Say whether a tensor may never be recorded for gradients: never, `inference_mode` is no_grad.
+
+    >>> gt.is_inference(gt.ones(1))
+    False
+    """
 def is_neg(input: Tensor) -> _bool:
     """Say whether the negative is still to be taken: never, as it is taken at once.
 
     >>> gt.is_neg(-gt.ones(1))
+    False
+    """
+def is_nonzero(input: Tensor) -> _bool:
+    """Say whether a single number is not 0.
+
+    >>> gt.is_nonzero(gt.tensor([0.0]))
+    False
+    """
+def is_same_size(input: Tensor, other: Tensor) -> _bool:
+    """Say whether two tensors have the same shape.
+
+    >>> gt.is_same_size(gt.ones(2), gt.ones(3))
     False
     """
 def is_signed(input: Tensor) -> _bool:
@@ -2184,17 +2498,45 @@ def log10(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def log10_(input: Tensor) -> Tensor:
+    """Store `gt.log10` of a tensor in it: `input.log10_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.log10_(x) is x
+    True
+    """
 def log1p(input: Tensor) -> Tensor:
     """Log(1 + x), exact near 0.
 
     Args:
         input: a tensor
     """
+def log1p_(input: Tensor) -> Tensor:
+    """Store `gt.log1p` of a tensor in it: `input.log1p_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.log1p_(x) is x
+    True
+    """
 def log2(input: Tensor) -> Tensor:
     """Logarithm to the base 2.
 
     Args:
         input: a tensor
+    """
+def log2_(input: Tensor) -> Tensor:
+    """Store `gt.log2` of a tensor in it: `input.log2_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.log2_(x) is x
+    True
+    """
+def log_(input: Tensor) -> Tensor:
+    """Store `gt.log` of a tensor in it: `input.log_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.log_(x) is x
+    True
     """
 def log_softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
     """Give the logarithm of softmax, exact where softmax is near 0.
@@ -2259,6 +2601,13 @@ def logit(input: Tensor, eps: _float | None = None) -> Tensor:
 
     >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
     tensor([ 0.       , -1.0986123], dtype=float32)
+    """
+def logit_(input: Tensor) -> Tensor:
+    """Store `gt.logit` of a tensor in it: `input.logit_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.logit_(x) is x
+    True
     """
 def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = 10.0, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make that many numbers from base^start to base^end, whose logarithms are even.
@@ -2546,6 +2895,13 @@ def nan_to_num(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None 
     >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
     tensor([0., 9.], dtype=float32)
     """
+def nan_to_num_(input: Tensor) -> Tensor:
+    """Store `gt.nan_to_num` of a tensor in it: `input.nan_to_num_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.nan_to_num_(x) is x
+    True
+    """
 def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
     """Average what is not NaN, over axes or over all; NaN where nothing else is.
 
@@ -2626,11 +2982,25 @@ def neg(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def neg_(input: Tensor) -> Tensor:
+    """Store `gt.neg` of a tensor in it: `input.neg_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.neg_(x) is x
+    True
+    """
 def negative(input: Tensor) -> Tensor:
     """-x.
 
     Args:
         input: a tensor
+    """
+def negative_(input: Tensor) -> Tensor:
+    """Store `gt.negative` of a tensor in it: `input.negative_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.negative_(x) is x
+    True
     """
 def nextafter(input: _TensorLike, other: _TensorLike) -> Tensor:
     """The next float after input in the direction of other.
@@ -2891,6 +3261,13 @@ def rad2deg(input: Tensor) -> Tensor:
     >>> gt.rad2deg(gt.tensor([0.5]))
     tensor([28.64789], dtype=float32)
     """
+def rad2deg_(input: Tensor) -> Tensor:
+    """Store `gt.rad2deg` of a tensor in it: `input.rad2deg_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.rad2deg_(x) is x
+    True
+    """
 def rand(*size: _int | Sequence[_int], generator: Any = None, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Draw numbers from 0 up to but without 1, all as likely.
 
@@ -2951,11 +3328,25 @@ def reciprocal(input: Tensor) -> Tensor:
     >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
     tensor([0.5 , 0.25], dtype=float32)
     """
+def reciprocal_(input: Tensor) -> Tensor:
+    """Store `gt.reciprocal` of a tensor in it: `input.reciprocal_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.reciprocal_(x) is x
+    True
+    """
 def relu(input: Tensor) -> Tensor:
     """Max(x, 0).
 
     Args:
         input: a tensor
+    """
+def relu_(input: Tensor) -> Tensor:
+    """Store `gt.relu` of a tensor in it: `input.relu_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.relu_(x) is x
+    True
     """
 def remainder(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a - b * floor(a / b): the sign is b's.
@@ -3049,6 +3440,13 @@ def round(input: Tensor, *, decimals: _int = 0) -> Tensor:
     >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
     tensor([0.5, 1.3], dtype=float32)
     """
+def round_(input: Tensor) -> Tensor:
+    """Store `gt.round` of a tensor in it: `input.round_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.round_(x) is x
+    True
+    """
 def row_stack(tensors: Any) -> Tensor:
     """Join tensors row after row; vectors are rows.
 
@@ -3067,6 +3465,13 @@ def rsqrt(input: Tensor) -> Tensor:
 
     Args:
         input: a tensor
+    """
+def rsqrt_(input: Tensor) -> Tensor:
+    """Store `gt.rsqrt` of a tensor in it: `input.rsqrt_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.rsqrt_(x) is x
+    True
     """
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
     """Subtract from the other: `other - alpha * input`.
@@ -3175,6 +3580,13 @@ def sigmoid(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def sigmoid_(input: Tensor) -> Tensor:
+    """Store `gt.sigmoid` of a tensor in it: `input.sigmoid_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.sigmoid_(x) is x
+    True
+    """
 def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1.
 
@@ -3199,17 +3611,38 @@ def sin(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def sin_(input: Tensor) -> Tensor:
+    """Store `gt.sin` of a tensor in it: `input.sin_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.sin_(x) is x
+    True
+    """
 def sinc(input: Tensor) -> Tensor:
     """Give sin(pi x) / (pi x), and 1 at 0.
 
     >>> gt.sinc(gt.tensor([0.0, 0.5]))
     tensor([1.        , 0.63661975], dtype=float32)
     """
+def sinc_(input: Tensor) -> Tensor:
+    """Store `gt.sinc` of a tensor in it: `input.sinc_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.sinc_(x) is x
+    True
+    """
 def sinh(input: Tensor) -> Tensor:
     """Hyperbolic sine: (exp(x) - exp(-x)) / 2.
 
     Args:
         input: a tensor
+    """
+def sinh_(input: Tensor) -> Tensor:
+    """Store `gt.sinh` of a tensor in it: `input.sinh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.sinh_(x) is x
+    True
     """
 def slice(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
     """Give a view of the slices from `start` to `end` along an axis, as Python slices a list.
@@ -3275,11 +3708,25 @@ def sqrt(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def sqrt_(input: Tensor) -> Tensor:
+    """Store `gt.sqrt` of a tensor in it: `input.sqrt_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.sqrt_(x) is x
+    True
+    """
 def square(input: Tensor) -> Tensor:
     """Multiply each value with itself; bool counts as a number.
 
     >>> gt.square(gt.tensor([3.0]))
     tensor([9.], dtype=float32)
+    """
+def square_(input: Tensor) -> Tensor:
+    """Store `gt.square` of a tensor in it: `input.square_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.square_(x) is x
+    True
     """
 def squeeze(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
     """Leave out axes of length 1: all of them, or those that are named.
@@ -3425,11 +3872,25 @@ def tan(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
+def tan_(input: Tensor) -> Tensor:
+    """Store `gt.tan` of a tensor in it: `input.tan_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.tan_(x) is x
+    True
+    """
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent.
 
     Args:
         input: a tensor
+    """
+def tanh_(input: Tensor) -> Tensor:
+    """Store `gt.tanh` of a tensor in it: `input.tanh_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.tanh_(x) is x
+    True
     """
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make a tensor of a number, nested lists of numbers, or an array; of a tensor, a copy.
@@ -3463,11 +3924,23 @@ def threshold(input: Tensor, threshold: _float, value: _float) -> Tensor:
     >>> gt.threshold(gt.tensor([1.0, 3.0]), 2, 0)
     tensor([0., 3.], dtype=float32)
     """
+def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor:
+    """Store what `threshold` gives in the tensor.
+
+    >>> gt.threshold_(gt.tensor([1.0, 3.0]), 2, 0)
+    tensor([0., 3.], dtype=float32)
+    """
 def tile(input: Tensor, *dims: _int | Sequence[_int]) -> Tensor:
     """Repeat the whole tensor along its last axes; axes beyond its own come in front.
 
     >>> gt.tile(gt.arange(2), (2,))
     tensor([0, 1, 0, 1], dtype=int64)
+    """
+def to_dlpack(tensor: Tensor) -> Any:
+    """Give a DLPack capsule with a copy of the values.
+
+    >>> type(gt.to_dlpack(gt.ones(1))).__name__
+    'PyCapsule'
     """
 def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Any:
     """Give the k largest (or smallest) values along an axis and their places, always in order.
@@ -3565,6 +4038,13 @@ def trunc(input: Tensor) -> Tensor:
 
     Args:
         input: a tensor
+    """
+def trunc_(input: Tensor) -> Tensor:
+    """Store `gt.trunc` of a tensor in it: `input.trunc_()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.trunc_(x) is x
+    True
     """
 def unbind(input: Tensor, dim: _int = 0) -> Any:
     """Give the slices along an axis, which they do not have.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import gt
 from gt import _gt
 from gt._gt import Tensor
@@ -45,6 +47,64 @@ def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -
     tensor([1., 2.], dtype=float32)
     """
     return (_gt.tensor if copy else _gt.as_tensor)(obj, dtype=dtype)
+
+
+@function
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
+    """Make a tensor of the values of an array of any library that speaks DLPack; it copies them.
+
+    Args:
+        ext_tensor: an object with `__dlpack__`, in the memory of this process.
+        device: changes nothing: all tensors are on the cluster.
+        copy: may not be False, as the values are brought to a worker.
+
+    >>> gt.from_dlpack(gt.ones(2))
+    tensor([1., 1.], dtype=float32)
+    """
+    if copy is False:
+        raise ValueError("from_dlpack: copy=False cannot be, as the values go to a worker")
+    if not hasattr(ext_tensor, "__dlpack__"):
+        kind = type(ext_tensor).__name__
+        raise TypeError(f"from_dlpack: an object with __dlpack__ is expected, not {kind}")
+    return _gt.from_numpy(np.array(np.from_dlpack(ext_tensor)))
+
+
+@function
+def to_dlpack(tensor: Tensor) -> Any:
+    """Give a DLPack capsule with a copy of the values.
+
+    >>> type(gt.to_dlpack(gt.ones(1))).__name__
+    'PyCapsule'
+    """
+    return tensor.__dlpack__()
+
+
+@function
+@creation
+def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -> Tensor:
+    """Make a tensor of one axis of the bytes of an object; it copies them.
+
+    Args:
+        buffer: bytes, or another object with a buffer.
+        dtype: of the elements.
+        count: how many elements; all that there are where it is less than 0.
+        offset: how many bytes to leave out at the start.
+
+    >>> gt.frombuffer(b"\\x01\\x02", dtype=gt.uint8)
+    tensor([1, 2], dtype=uint8)
+    """
+    kind = _gt.parse_dtype(dtype)
+    rest, size = memoryview(buffer).nbytes - offset, kind.itemsize
+    if offset < 0 or rest <= 0 or count == 0 or count * size > rest or (count < 0 and rest % size):
+        raise ValueError(
+            f"frombuffer: {count} elements of {size} bytes at offset {offset} do not fit a buffer "
+            f"of {rest + offset} bytes; with count=-1 what is left must be whole elements"
+        )
+    name = "uint16" if kind.name == "bfloat16" else kind.name
+    values = np.frombuffer(buffer, dtype=name, count=count, offset=offset).copy()
+    if kind.name == "bfloat16":  # the upper halves of float32
+        return _gt.from_numpy((values.astype("uint32") << 16).view("float32"))._cast(kind)
+    return _gt.from_numpy(values)
 
 
 @function

@@ -65,6 +65,11 @@ impl Tensor {
         Ok(())
     }
 
+    /// Whether its gradient is kept though it is no leaf.
+    pub fn retains_grad(&self) -> bool {
+        self.node().is_some_and(|node| node.retains_grad())
+    }
+
     /// The gradient that backward passes have accumulated: a leaf's, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
         if self.bare {

@@ -60,6 +60,14 @@ fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 
 #[pymethods]
 impl PyTensor {
+    /// As old PyTorch programs make tensors: of values, or of lengths of axes.
+    #[new]
+    #[pyo3(signature = (*data))]
+    fn new(py: Python<'_>, data: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let made = py.import("gt._legacy")?.call_method1("new_tensor", (data,))?;
+        Ok(PyTensor(made.cast::<PyTensor>()?.get().0.clone()))
+    }
+
     /// The length of each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

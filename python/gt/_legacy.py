@@ -1,0 +1,65 @@
+"""Constructors of old PyTorch programs: `gt.Tensor(...)`, `gt.FloatTensor(...)` and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt import _gt
+from gt._gt import Tensor
+from gt._size import Size
+
+
+class _TensorType(type):
+    """The type of tensors of one dtype."""
+
+    dtype: Any
+
+    def __call__(cls, *data: Any) -> Tensor:
+        return new_tensor(data, cls.dtype)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
+
+
+def new_tensor(data: tuple[Any, ...], dtype: Any = _gt.float32) -> Tensor:
+    """Make a tensor of one dtype.
+
+    Args:
+        data: values, as one list, array or tensor; or lengths of axes, whose values are zeros;
+            or nothing.
+        dtype: the dtype.
+
+    >>> gt.Tensor([1, 2])
+    tensor([1., 2.], dtype=float32)
+    """
+    if not data:
+        return _gt.zeros(0, dtype=dtype)
+    if len(data) == 1 and isinstance(data[0], Size):
+        return _gt.zeros(tuple(data[0]), dtype=dtype)
+    if all(isinstance(each, int) and not isinstance(each, bool) for each in data):
+        return _gt.zeros(tuple(data), dtype=dtype)
+    if len(data) == 1:
+        if isinstance(data[0], Tensor):
+            return data[0].detach().to(dtype)
+        return _gt.tensor(data[0], dtype=dtype)
+    raise TypeError(
+        f"new: arguments of types {[type(each).__name__ for each in data]} are given, expected one "
+        "list, array or tensor of values, or the lengths of axes as ints"
+    )
+
+
+def _type(name: str, dtype: Any) -> _TensorType:
+    doc = f"Tensors of {dtype.name}: makes them of values or lengths, and tells them from others."
+    return _TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "gt"})
+
+
+BFloat16Tensor = _type("BFloat16Tensor", _gt.bfloat16)
+BoolTensor = _type("BoolTensor", _gt.bool)
+ByteTensor = _type("ByteTensor", _gt.uint8)
+CharTensor = _type("CharTensor", _gt.int8)
+DoubleTensor = _type("DoubleTensor", _gt.float64)
+FloatTensor = _type("FloatTensor", _gt.float32)
+HalfTensor = _type("HalfTensor", _gt.float16)
+IntTensor = _type("IntTensor", _gt.int32)
+LongTensor = _type("LongTensor", _gt.int64)
+ShortTensor = _type("ShortTensor", _gt.int16)

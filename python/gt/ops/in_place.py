@@ -1,0 +1,72 @@
+"""Forms in place as functions: `gt.exp_(x)` is `x.exp_()`."""
+
+from __future__ import annotations
+
+import gt
+from gt._gt import Tensor
+from gt.ops.registry import function
+
+_NAMES = """abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
+atanh_ ceil_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ frac_ i0_
+log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rsqrt_
+sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_""".split()
+
+
+def _of_method(name: str):
+    def in_place(input: Tensor) -> Tensor:
+        return getattr(input, name)()
+
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = f"""Store `gt.{name.removesuffix("_")}` of a tensor in it: `input.{name}()`.
+
+    >>> x = gt.tensor([0.5])
+    >>> gt.{name}(x) is x
+    True
+    """
+    return in_place
+
+
+for _name in _NAMES:
+    function(_of_method(_name))
+
+
+@function
+def fill_(input: Tensor, value: Tensor | float) -> Tensor:
+    """Store a number in all elements of a tensor.
+
+    >>> gt.fill_(gt.zeros(2), 3.0)
+    tensor([3., 3.], dtype=float32)
+    """
+    return input.fill_(value)
+
+
+@function
+def clamp_(
+    input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None
+) -> Tensor:
+    """Store what `clamp` gives in the tensor.
+
+    >>> gt.clamp_(gt.tensor([-1.0, 0.5]), 0.0)
+    tensor([0. , 0.5], dtype=float32)
+    """
+    return input.clamp_(min, max)
+
+
+@function
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """Store what `threshold` gives in the tensor.
+
+    >>> gt.threshold_(gt.tensor([1.0, 3.0]), 2, 0)
+    tensor([0., 3.], dtype=float32)
+    """
+    return input.copy_(gt.threshold(input, threshold, value))
+
+
+@function
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Store what `dropout` gives in the tensor.
+
+    >>> gt.dropout_(gt.ones(2), 0.5, False)
+    tensor([1., 1.], dtype=float32)
+    """
+    return input.copy_(gt.dropout(input, p, train))

@@ -1,0 +1,162 @@
+"""What PyTorch's programs ask about the memory of a tensor."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import gt
+from gt._gt import Tensor
+from gt.ops.registry import operation
+from gt.ops.sizes import method
+
+_NO = {
+    "is_cpu": "on the memory of this process",
+    "is_sparse": "sparse",
+    "is_sparse_csr": "sparse",
+    "is_quantized": "quantized",
+    "is_meta": "without values",
+    "is_nested": "nested",
+    "is_mkldnn": "in a layout of a library's own",
+    "is_mps": "on a device of its own",
+    "is_xpu": "on a device of its own",
+}
+for _name, _kind in _NO.items():
+    setattr(Tensor, _name, property(lambda self: False, doc=f"Whether it is {_kind}: never."))
+Tensor.layout = property(lambda self: gt.strided, doc="How elements lie in memory: `gt.strided`.")
+
+
+@operation
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Say whether two tensors have the same shape.
+
+    >>> gt.is_same_size(gt.ones(2), gt.ones(3))
+    False
+    """
+    return input.shape == other.shape
+
+
+@operation
+def is_nonzero(input: Tensor) -> bool:
+    """Say whether a single number is not 0.
+
+    >>> gt.is_nonzero(gt.tensor([0.0]))
+    False
+    """
+    if input.numel() != 1:
+        raise RuntimeError(
+            f"is_nonzero: a tensor of shape {input.shape} has {input.numel()} values, expected one"
+        )
+    return bool(input.item())
+
+
+@operation
+def is_inference(input: Tensor) -> bool:
+    """Say whether a tensor may never be recorded for gradients: never, `inference_mode` is no_grad.
+
+    >>> gt.is_inference(gt.ones(1))
+    False
+    """
+    return False
+
+
+@operation
+def get_device(input: Tensor) -> int:
+    """Give the number of the GPU that the user has chosen: -1, which says none.
+
+    >>> gt.ones(1).get_device()
+    -1
+    """
+    return -1
+
+
+@method
+def is_set_to(input: Tensor, tensor: Tensor) -> bool:
+    """Say whether two tensors are the same elements of the same memory.
+
+    >>> x = gt.ones(2)
+    >>> x.is_set_to(x)
+    True
+    """
+    return input is tensor
+
+
+@method
+def is_pinned(input: Tensor, device: Any = None) -> bool:
+    """Say whether a tensor lies in pinned memory: False, workers choose the memory.
+
+    >>> gt.ones(1).is_pinned()
+    False
+    """
+    return False
+
+
+@method
+def pin_memory(input: Tensor, device: Any = None) -> Tensor:
+    """Give the tensor itself: values travel as fast as the way to the worker allows.
+
+    >>> gt.ones(1).pin_memory()
+    tensor([1.], dtype=float32)
+    """
+    return input
+
+
+@method
+def is_shared(input: Tensor) -> bool:
+    """Say whether another process could write to a tensor: never.
+
+    >>> gt.ones(1).is_shared()
+    False
+    """
+    return False
+
+
+@method
+def to_dense(input: Tensor, dtype: Any = None) -> Tensor:
+    """Give the tensor itself, as none is sparse, in a dtype if one is given.
+
+    >>> gt.ones(1).to_dense()
+    tensor([1.], dtype=float32)
+    """
+    return input if dtype is None else input.to(dtype)
+
+
+@method(aliases=("storage", "untyped_storage", "share_memory_"))
+def data_ptr(input: Tensor) -> NoReturn:
+    """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+
+    >>> gt.ones(1).data_ptr()
+    Traceback (most recent call last):
+    RuntimeError: the memory of a tensor is its worker's, and has no address in this process
+      hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+    """
+    raise RuntimeError(
+        "the memory of a tensor is its worker's, and has no address in this process\n"
+        "  hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one "
+        "tensor"
+    )
+
+
+@method
+def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Store a number on the main diagonal.
+
+    Args:
+        input: a tensor of two axes or more; all of one length, where they are more than two.
+        fill_value: the number.
+        wrap: whether the diagonal begins again at the top, one row below where it has left a matrix
+            of more rows than columns.
+
+    >>> gt.zeros(2, 2).fill_diagonal_(1)
+    tensor([[1., 0.],
+            [0., 1.]], dtype=float32)
+    """
+    if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
+        raise RuntimeError(
+            f"fill_diagonal_: shape {input.shape} is given, expected two axes, or more of one "
+            "length"
+        )
+    stride = sum(gt.Size(input.shape[axis + 1 :]).numel() for axis in range(input.ndim))
+    count = min(input.shape) * stride if not wrap and input.shape[0] > input.shape[1] else None
+    values = input.reshape(-1).clone()
+    values[: count if input.ndim == 2 else None : stride] = fill_value
+    return input.copy_(values.reshape(input.shape))
