@@ -199,6 +199,8 @@ def class_stub(kind: type) -> list[str]:
     """Write a compiled class."""
     head, *body = ending(kind, "")
     lines = ["@final", f"class {kind.__name__}{head}", *body, ""]
+    if kind is _gt.Tensor:
+        lines.append("    def __new__(cls, *data: Any) -> Tensor: ...")
     for name in sorted(set(vars(kind)) - set(HIDDEN)):
         member = vars(kind)[name]
         if inspect.isgetsetdescriptor(member):

@@ -202,6 +202,7 @@ class Tensor:
     when they are asked for.
     """
 
+    def __new__(cls, *data: Any) -> Tensor: ...
     @property
     def H(self) -> Any:
         """The conjugate of a matrix with its axes exchanged."""
