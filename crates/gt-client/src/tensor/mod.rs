@@ -1,10 +1,10 @@
 //! Tensors: a value in a session's stream, and the history that gradients need.
 //!
-//! - [`create`]: from data, numbers, nothing, random numbers.
+//! - [`create`]: from data, numbers, nothing, random numbers; [`default_dtype`]: of which dtype.
 //! - [`apply`]: issuing an operation and recording it on the tape.
 //! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
-//! - [`index`]: reading and writing parts.
+//! - [`index`]: reading and writing parts; [`elements`]: iterating.
 //! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory.
 //! - [`gradient`]: what a tensor has to do with gradients.
 //! - [`fetch`]: getting values out; [`placement`]: where they are.
@@ -12,6 +12,8 @@
 mod apply;
 mod assign;
 pub mod create;
+pub mod default_dtype;
+mod elements;
 pub mod elementwise;
 mod fetch;
 mod gradient;
@@ -138,7 +140,7 @@ impl Tensor {
 
     /// The tensor's number in its session's stream, as the instruction log shows it.
     pub fn id(&self) -> u64 {
-        self.fresh().value.id.0
+        self.fresh().value.id().0
     }
 
     /// A number that is the same for all references to this tensor, and for no other.
