@@ -16,6 +16,8 @@ from reasons import limit, reason, said
 
 # Time for one entry.
 SECONDS = 60
+# So many samples of an entry are tried for gradients of gradients, spread over all of them.
+SECOND_SAMPLES = 5
 
 
 @dataclass
@@ -44,8 +46,17 @@ class Face:
     in_place: bool = False
 
 
-def check_entry(name: str, asked=torch.float32, faces: bool = True, all_reasons: bool = False):
-    """Check an entry, and give its result. Stops at the first reason, unless all are asked for."""
+def check_entry(
+    name: str,
+    asked=torch.float32,
+    faces: bool = True,
+    second: bool = False,
+    all_reasons: bool = False,
+):
+    """Check an entry, and give its result. Stops at the first reason, unless all are asked for.
+
+    With `second`, gradients of gradients are compared, too, for some samples of the function alone.
+    """
     op = entries.entries()[name]
     dtype = entries.dtype_of(op, asked)
     result = Result(name, entries.group(op), dtype_name(dtype))
@@ -53,7 +64,7 @@ def check_entry(name: str, asked=torch.float32, faces: bool = True, all_reasons:
     try:
         with limit(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _check(op, dtype, faces, all_reasons, result)
+            _check(op, dtype, faces and not second, second, all_reasons, result)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a panic of GT is no Exception
@@ -64,7 +75,7 @@ def check_entry(name: str, asked=torch.float32, faces: bool = True, all_reasons:
     return result
 
 
-def _check(op, dtype, faces: bool, all_reasons: bool, result: Result) -> None:
+def _check(op, dtype, faces: bool, second: bool, all_reasons: bool, result: Result) -> None:
     for seed in (torch.manual_seed, gt.manual_seed):
         seed(0)
     forms = [Face("", counterpart.in_torch(op.op), counterpart.function_of(op))]
@@ -72,8 +83,9 @@ def _check(op, dtype, faces: bool, all_reasons: bool, result: Result) -> None:
     if result.reasons and not all_reasons:
         return
     grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
-    checker = _Checker(op, forms)
-    for place, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=grad)):
+    checker = _Checker(op, forms, second)
+    samples = list(enumerate(op.sample_inputs("cpu", dtype, requires_grad=grad)))
+    for place, sample in samples[:: max(1, len(samples) // SECOND_SAMPLES)] if second else samples:
         try:
             result.samples += checker.check(sample)
         except Exception as error:
@@ -103,8 +115,9 @@ def _other_forms(op, result: Result) -> list[Face]:
 class _Checker:
     """Checks the samples of one entry."""
 
-    def __init__(self, op, forms: list[Face]):
+    def __init__(self, op, forms: list[Face], second: bool):
         name = entries.key(op)
+        self.second = second
         self.forms = forms
         self.tolerance = Tolerance(op)
         self.values = name not in entries.EMPTY
@@ -158,7 +171,7 @@ class _Checker:
         convert = ToGt()
         results = _call(form.gt, convert(given)), _call(form.torch, given)
         if gradients and convert.needing_grad():
-            check_gradients(*results, convert, self.tolerance, values=False)
+            check_gradients(*results, convert, self.tolerance, values=False, second=self.second)
 
     def _check_values(self, form: Face, sample, given, gradients: bool) -> None:
         convert = ToGt()
@@ -174,7 +187,8 @@ class _Checker:
         compare(*shown, self.tolerance, self.values)
         self._check_written(convert, versions, given)
         if gradients and convert.needing_grad():
-            check_gradients(*processed, convert, self.tolerance.for_gradients())
+            tolerance = self.tolerance.for_gradients()
+            check_gradients(*processed, convert, tolerance, second=self.second)
 
     def _check_written(self, convert: ToGt, versions: list[int], given) -> None:
         """Compare the arguments that PyTorch has written to."""

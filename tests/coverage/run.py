@@ -9,6 +9,7 @@ from pathlib import Path
 
 import entries
 import report
+import torch
 from workers import check_all
 
 PASSING = Path(__file__).with_name("passing.txt")
@@ -18,7 +19,7 @@ def main() -> int:
     """Check what is asked for, and say what passes."""
     asked = _arguments()
     names = _names(asked)
-    options = {"dtype": asked.dtype, "faces": asked.faces, "all_reasons": asked.verbose}
+    options = {"dtype": asked.dtype, "faces": asked.faces, "second": asked.second, "all_reasons": asked.verbose}
     begin = time.monotonic()
     progress = _Progress(len(names), asked.verbose)
     results = check_all(names, asked.jobs, options, progress)
@@ -53,6 +54,7 @@ def _arguments() -> argparse.Namespace:
         "--jobs", type=int, default=2, metavar="N", help="processes, 2 if not given"
     )
     parser.add_argument("--faces", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--second", action="store_true", help="gradients of gradients, too")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write docs/coverage.md")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results")
     parser.add_argument("--verbose", action="store_true", help="say each entry, up to 5 reasons")
@@ -65,7 +67,12 @@ def _arguments() -> argparse.Namespace:
 
 def _names(asked) -> list[str]:
     """Give the names of the entries that are asked for; `round` means all its variants."""
-    names = list(entries.entries())
+    names = [
+        name
+        for name, op in entries.entries().items()
+        if asked.dtype == "float32" or op.supports_dtype(getattr(torch, asked.dtype), "cpu")
+        if not asked.second or (op.supports_autograd and op.supports_gradgrad)
+    ]
     if asked.only:
         unknown = [n for n in asked.only if not any(_is(name, n) for name in names)]
         if unknown:
