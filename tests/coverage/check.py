@@ -8,16 +8,16 @@ import chance
 import counterpart
 import entries
 import gt
+import kinds
+import ties
 import torch
 from compare import Tolerance, compare
-from convert import ToGt, copy, dtype_name, tensors_in
+from convert import ToGt, copy, tensors_in
 from gradients import check_gradients
 from reasons import limit, reason, said
 
 # Time for one entry.
 SECONDS = 60
-# So many samples of an entry are tried for gradients of gradients, spread over all of them.
-SECOND_SAMPLES = 5
 
 
 @dataclass
@@ -25,8 +25,8 @@ class Result:
     """What came of an entry; no reasons if it passed."""
 
     name: str
+    kind: str
     group: str
-    dtype: str
     samples: int = 0
     seconds: float = 0.0
     reasons: list[str] = field(default_factory=list)
@@ -48,18 +48,18 @@ class Face:
 
 def check_entry(
     name: str,
-    asked=torch.float32,
+    kind: str = kinds.DTYPES[0],
     faces: bool = True,
-    second: bool = False,
     all_reasons: bool = False,
 ):
     """Check an entry, and give its result. Stops at the first reason, unless all are asked for.
 
-    With `second`, gradients of gradients are compared, too, for some samples of the function alone.
+    For gradients of gradients, some samples of the function alone are tried.
     """
     op = entries.entries()[name]
-    dtype = entries.dtype_of(op, asked)
-    result = Result(name, entries.group(op), dtype_name(dtype))
+    dtype = entries.dtype_of(op, kinds.dtype_of(kind))
+    second = kind == kinds.SECOND
+    result = Result(name, kind, entries.group(op))
     begin = time.monotonic()
     try:
         with limit(SECONDS), warnings.catch_warnings():
@@ -85,7 +85,8 @@ def _check(op, dtype, faces: bool, second: bool, all_reasons: bool, result: Resu
     grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     checker = _Checker(op, forms, second)
     samples = list(enumerate(op.sample_inputs("cpu", dtype, requires_grad=grad)))
-    for place, sample in samples[:: max(1, len(samples) // SECOND_SAMPLES)] if second else samples:
+    step = -(-len(samples) // kinds.SECOND_SAMPLES) if second else 1
+    for place, sample in samples[:: max(step, 1)]:
         try:
             result.samples += checker.check(sample)
         except Exception as error:
@@ -117,7 +118,7 @@ class _Checker:
 
     def __init__(self, op, forms: list[Face], second: bool):
         name = entries.key(op)
-        self.second = second
+        self.name, self.second = op.name, second
         self.forms = forms
         self.tolerance = Tolerance(op)
         self.values = name not in entries.EMPTY
@@ -150,7 +151,7 @@ class _Checker:
         if want is None or (form.in_place and not _fits_in_place(want[0], sample.input)):
             return False
         if self._is_random(form, given, sample):
-            self._check_random(form, given, main)
+            self._check_random(form, sample, given, main)
         else:
             self._check_values(form, sample, copy(given), main)
         return True
@@ -162,10 +163,11 @@ class _Checker:
             lambda: sample.output_process_fn_grad(_call(form.torch, copy(given))), self.tolerance
         )
 
-    def _check_random(self, form: Face, given, gradients: bool) -> None:
+    def _check_random(self, form: Face, sample, given, gradients: bool) -> None:
+        process = sample.output_process_fn_grad if self.several_answers else lambda result: result
         chance.compare_random(
-            lambda: _call(form.gt, ToGt()(given)),
-            lambda: _call(form.torch, copy(given)),
+            lambda: counterpart.in_gt(process)(_call(form.gt, ToGt()(given))),
+            lambda: process(_call(form.torch, copy(given))),
             self.tolerance,
         )
         convert = ToGt()
@@ -184,11 +186,14 @@ class _Checker:
         if gradients or self.several_answers:
             processed = counterpart.in_gt(process)(got), process(want)
         shown = processed if self.several_answers else (got, want)
+        any_order = ties.free(self.name, sample)
+        if any_order:
+            shown = ties.selected(self.name, for_gt, got), ties.selected(self.name, given, want)
         compare(*shown, self.tolerance, self.values)
         self._check_written(convert, versions, given)
         if gradients and convert.needing_grad():
             tolerance = self.tolerance.for_gradients()
-            check_gradients(*processed, convert, tolerance, second=self.second)
+            check_gradients(*processed, convert, tolerance, not any_order, self.second)
 
     def _check_written(self, convert: ToGt, versions: list[int], given) -> None:
         """Compare the arguments that PyTorch has written to."""
