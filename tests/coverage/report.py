@@ -38,11 +38,13 @@ that one, and with float64 the gradients of gradients, where PyTorch has them:
 
 An entry passes if every sample that PyTorch runs with a dtype on a CPU gives the same in GT:
 
-- values, dtypes and shapes of all results, within about {tolerances}, or up to ten times that where
-  the database allows more;
+- values, dtypes and shapes of all results, within a tolerance, or up to ten times that where the
+  database allows more;
 - gradients of all arguments that have them, for drawn gradients of the results, within ten times
   that;
 - arguments that the operation writes to, such as running averages.
+
+{tolerances}
 
 The method and the form in place, `x.exp()` and `x.exp_()`, have to exist where PyTorch has them,
 and to give the same. Random results are compared by shape, dtype and distribution, and one seed has
@@ -99,6 +101,12 @@ def passing(results: list[dict]) -> str:
     return "".join(f"{name}\n" for name in sorted(_passing(results)))
 
 
+def _tolerances() -> str:
+    """Say how far from PyTorch's a result may be."""
+    each = (f"{TOLERANCE[kinds.dtype_of(name)][0]:.0e} for {name}" for name in _FRACTIONS)
+    return _wrapped(f"The tolerance, relative and absolute, is {', '.join(each)}.").rstrip()
+
+
 def table_of_kinds(by_kind: dict[str, list[dict]]) -> str:
     """Give a table of all kinds but the first: of what passes that one, how much passes each."""
     lines = ["| checked | entries | pass | |", "| --- | ---: | ---: | ---: |"]
@@ -127,9 +135,7 @@ def page(by_kind: dict[str, list[dict]]) -> str:
         table=table(results),
         left_out=_wrapped(f"Left out are {left_out}.").rstrip(),
         kinds=table_of_kinds(by_kind),
-        tolerances=", ".join(
-            f"{TOLERANCE[kinds.dtype_of(name)][0]:.0e} for {name}" for name in _FRACTIONS
-        ),
+        tolerances=_tolerances(),
         samples=kinds.SECOND_SAMPLES,
         parts=kinds.PARTS,
         command=COMMAND,

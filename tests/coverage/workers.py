@@ -30,7 +30,11 @@ class Worker:
         timer = threading.Timer(SECONDS, self.process.kill)
         timer.start()
         try:
-            print(json.dumps({"name": name, "kind": kind, **self.options}), file=self.process.stdin, flush=True)
+            print(
+                json.dumps({"name": name, "kind": kind, **self.options}),
+                file=self.process.stdin,
+                flush=True,
+            )
             answer = self.process.stdout.readline()
         except BrokenPipeError:
             answer = ""

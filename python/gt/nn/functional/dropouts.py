@@ -22,7 +22,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     _check_probability("dropout", p)
     if not training or p == 0:
         return input
-    return given(input, _dropped(wide("dropout", input, complex=True), input, p), inplace, "dropout_")
+    return given(
+        input, _dropped(wide("dropout", input, complex=True), input, p), inplace, "dropout_"
+    )
 
 
 def _check_probability(name: str, p: float) -> None:

@@ -12,6 +12,7 @@ from gt.ops.native import affine, by_channel, follow, moments
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
+
 @function(namespace=NN)
 def layer_norm(
     input: Tensor,
