@@ -19,10 +19,11 @@ def check_gradients(
     """
     with said("gradients"):
         pairs = convert.needing_grad()
-        first = _compare_backward(got, want, pairs, tolerance, values, second)
+        first = _compare_backward(got, want, pairs, tolerance, values, create_graph=second)
     if second and first:
         with said("second gradients"):
-            _compare_backward(first.got, first.want, pairs + first.drawn, tolerance, values)
+            inputs = pairs + first.drawn
+            _compare_backward(first.got, first.want, inputs, tolerance, values, constant=True)
 
 
 @dataclass
@@ -35,9 +36,18 @@ class _Backward:
 
 
 def _compare_backward(
-    got, want, inputs, tolerance: Tolerance, values: bool, create_graph: bool = False
+    got,
+    want,
+    inputs,
+    tolerance: Tolerance,
+    values: bool,
+    create_graph: bool = False,
+    constant: bool = False,
 ) -> _Backward | None:
-    """Draw gradients of results, and compare those of the inputs; None if PyTorch has none."""
+    """Draw gradients of results, and compare those of the inputs; None if PyTorch has none.
+
+    Where they may be `constant`, GT's results need not require gradients if PyTorch's are zeros.
+    """
     got, want = tensors_in(got, gt.Tensor), tensors_in(want)
     results = [pair for pair in zip(got, want, strict=True) if pair[1].requires_grad]
     drawn = [_draw(result).requires_grad_(create_graph) for _, result in results]
@@ -50,6 +60,8 @@ def _compare_backward(
         for (one, _), at in zip(results, drawn, strict=True)
         if one.requires_grad
     ]
+    if not depending and not constant:
+        raise Different("no result requires gradients")
     grads = depending and gt.autograd.grad(
         [result for result, _ in depending],
         [one for _, one in inputs],

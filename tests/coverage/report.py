@@ -149,7 +149,7 @@ def page(by_kind: dict[str, list[dict]]) -> str:
 
 
 def _section(group: str, failing: list[dict]) -> str:
-    """Give what fails in one group, or with one dtype: what is missing by name, the rest with the reason."""
+    """Give what fails in a group, or with a dtype: what is missing, and the rest with reasons."""
     if not failing:
         return ""
     missing, others, forms = [], [], []
