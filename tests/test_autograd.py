@@ -238,3 +238,58 @@ def test_wide_and_shared_graphs():
     b = leaf(1.0)
     sum(b * k for k in range(500)).sum().backward()
     assert b.grad.tolist() == [sum(range(500))]
+
+
+def test_gradients_of_several_outputs_depend_on_the_given_gradients():
+    """A gradient that was given is part of the graph, and not of the way back."""
+    a, weight = leaf(1.0, 2.0), leaf(3.0, 5.0)
+    outputs = [a * a, a * 2]
+    (first,) = gt.autograd.grad(outputs, a, [weight, weight * a], create_graph=True)
+    assert first.tolist() == [2 * 3 + 2 * 3, 2 * 2 * 5 + 2 * 5 * 2]
+    by_a, by_weight = gt.autograd.grad(first.sum(), [a, weight])
+    assert by_a.tolist() == [2 * 3 + 2 * 3, 2 * 5 + 2 * 5]
+    assert by_weight.tolist() == [2 + 2, 4 + 4]
+    with pytest.raises(RuntimeError, match="does not depend on any"):
+        gt.autograd.grad([a * a, gt.ones(2)], a, [gt.ones(2), gt.ones(2)])
+
+
+VALUES = [[2.0, 0.3, -0.1], [0.4, 3.0, 0.2], [0.5, -0.6, 4.0]]
+
+
+def at_zero(which):
+    """Give what makes columns of VALUES zero."""
+    return gt.tensor(np.array(VALUES) * which)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        gt.linalg.inv,
+        gt.linalg.det,
+        lambda x: gt.linalg.eigh(x + x.mT)[0],
+        lambda x: gt.linalg.qr(x)[1],
+        lambda x: (x - at_zero([0, 1, 0])).prod(1),
+        lambda x: (x - at_zero([1, 1, 0])).prod(1),
+        lambda x: (x - at_zero([1, 1, 1])).prod(1),
+        lambda x: (x - at_zero([0, 1, 0])).cumprod(1),
+        lambda x: (x - at_zero([1, 0, 1])).cumprod(1),
+        lambda x: (x - at_zero([1, 1, 1])).cumprod(1),
+    ],
+)
+def test_gradients_of_gradients_by_finite_differences(function):
+    """Also of results that an operation has saved, and at zeros."""
+    at = np.array(VALUES)
+    step, direction = 1e-6, np.arange(1.0, 10.0).reshape(3, 3)
+
+    def curved(y):
+        return (y * y + y * gt.arange(y.numel()).reshape(y.shape)).sum()
+
+    def slope(values, create_graph=False):
+        x = gt.tensor(values, requires_grad=True)
+        (grad,) = gt.autograd.grad(curved(function(x)), x, create_graph=create_graph)
+        return x, grad
+
+    x, first = slope(at, create_graph=True)
+    (got,) = gt.autograd.grad((first * gt.tensor(direction)).sum(), x)
+    above, below = (slope(at + sign * step * direction)[1].numpy() for sign in (1, -1))
+    np.testing.assert_allclose(got.numpy(), (above - below) / (2 * step), rtol=1e-4, atol=1e-5)

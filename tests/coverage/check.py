@@ -8,9 +8,11 @@ import chance
 import counterpart
 import entries
 import gt
+import kinds
+import ties
 import torch
 from compare import Tolerance, compare
-from convert import ToGt, copy, dtype_name, tensors_in
+from convert import ToGt, copy, tensors_in
 from gradients import check_gradients
 from reasons import limit, reason, said
 
@@ -23,8 +25,8 @@ class Result:
     """What came of an entry; no reasons if it passed."""
 
     name: str
+    kind: str
     group: str
-    dtype: str
     samples: int = 0
     seconds: float = 0.0
     reasons: list[str] = field(default_factory=list)
@@ -44,16 +46,25 @@ class Face:
     in_place: bool = False
 
 
-def check_entry(name: str, asked=torch.float32, faces: bool = True, all_reasons: bool = False):
-    """Check an entry, and give its result. Stops at the first reason, unless all are asked for."""
+def check_entry(
+    name: str,
+    kind: str = kinds.DTYPES[0],
+    faces: bool = True,
+    all_reasons: bool = False,
+):
+    """Check an entry, and give its result. Stops at the first reason, unless all are asked for.
+
+    For gradients of gradients, some samples of the function alone are tried.
+    """
     op = entries.entries()[name]
-    dtype = entries.dtype_of(op, asked)
-    result = Result(name, entries.group(op), dtype_name(dtype))
+    dtype = entries.dtype_of(op, kinds.dtype_of(kind))
+    second = kind == kinds.SECOND
+    result = Result(name, kind, entries.group(op))
     begin = time.monotonic()
     try:
         with limit(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _check(op, dtype, faces, all_reasons, result)
+            _check(op, dtype, faces and not second, second, all_reasons, result)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a panic of GT is no Exception
@@ -64,7 +75,7 @@ def check_entry(name: str, asked=torch.float32, faces: bool = True, all_reasons:
     return result
 
 
-def _check(op, dtype, faces: bool, all_reasons: bool, result: Result) -> None:
+def _check(op, dtype, faces: bool, second: bool, all_reasons: bool, result: Result) -> None:
     for seed in (torch.manual_seed, gt.manual_seed):
         seed(0)
     forms = [Face("", counterpart.in_torch(op.op), counterpart.function_of(op))]
@@ -72,8 +83,10 @@ def _check(op, dtype, faces: bool, all_reasons: bool, result: Result) -> None:
     if result.reasons and not all_reasons:
         return
     grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
-    checker = _Checker(op, forms)
-    for place, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=grad)):
+    checker = _Checker(op, forms, second)
+    samples = list(enumerate(op.sample_inputs("cpu", dtype, requires_grad=grad)))
+    step = -(-len(samples) // kinds.SECOND_SAMPLES) if second else 1
+    for place, sample in samples[:: max(step, 1)]:
         try:
             result.samples += checker.check(sample)
         except Exception as error:
@@ -103,8 +116,9 @@ def _other_forms(op, result: Result) -> list[Face]:
 class _Checker:
     """Checks the samples of one entry."""
 
-    def __init__(self, op, forms: list[Face]):
+    def __init__(self, op, forms: list[Face], second: bool):
         name = entries.key(op)
+        self.name, self.second = op.name, second
         self.forms = forms
         self.tolerance = Tolerance(op)
         self.values = name not in entries.EMPTY
@@ -137,7 +151,7 @@ class _Checker:
         if want is None or (form.in_place and not _fits_in_place(want[0], sample.input)):
             return False
         if self._is_random(form, given, sample):
-            self._check_random(form, given, main)
+            self._check_random(form, sample, given, main)
         else:
             self._check_values(form, sample, copy(given), main)
         return True
@@ -149,16 +163,17 @@ class _Checker:
             lambda: sample.output_process_fn_grad(_call(form.torch, copy(given))), self.tolerance
         )
 
-    def _check_random(self, form: Face, given, gradients: bool) -> None:
+    def _check_random(self, form: Face, sample, given, gradients: bool) -> None:
+        process = sample.output_process_fn_grad if self.several_answers else lambda result: result
         chance.compare_random(
-            lambda: _call(form.gt, ToGt()(given)),
-            lambda: _call(form.torch, copy(given)),
+            lambda: counterpart.in_gt(process)(_call(form.gt, ToGt()(given))),
+            lambda: process(_call(form.torch, copy(given))),
             self.tolerance,
         )
         convert = ToGt()
         results = _call(form.gt, convert(given)), _call(form.torch, given)
         if gradients and convert.needing_grad():
-            check_gradients(*results, convert, self.tolerance, values=False)
+            check_gradients(*results, convert, self.tolerance, values=False, second=self.second)
 
     def _check_values(self, form: Face, sample, given, gradients: bool) -> None:
         convert = ToGt()
@@ -171,10 +186,14 @@ class _Checker:
         if gradients or self.several_answers:
             processed = counterpart.in_gt(process)(got), process(want)
         shown = processed if self.several_answers else (got, want)
+        any_order = ties.free(self.name, sample)
+        if any_order:
+            shown = ties.selected(self.name, for_gt, got), ties.selected(self.name, given, want)
         compare(*shown, self.tolerance, self.values)
         self._check_written(convert, versions, given)
         if gradients and convert.needing_grad():
-            check_gradients(*processed, convert, self.tolerance.for_gradients())
+            tolerance = self.tolerance.for_gradients()
+            check_gradients(*processed, convert, tolerance, not any_order, self.second)
 
     def _check_written(self, convert: ToGt, versions: list[int], given) -> None:
         """Compare the arguments that PyTorch has written to."""

@@ -1,5 +1,7 @@
 """Compare the gradients that GT gives with PyTorch's."""
 
+from dataclasses import dataclass
+
 import gt
 import torch
 from compare import Different, Tolerance, close, compare
@@ -7,40 +9,90 @@ from convert import ToGt, tensor_to_gt, tensor_to_torch, tensors_in
 from reasons import said
 
 
-def check_gradients(got, want, convert: ToGt, tolerance: Tolerance, values: bool = True) -> None:
+def check_gradients(
+    got, want, convert: ToGt, tolerance: Tolerance, values: bool = True, second: bool = False
+) -> None:
     """Compare the gradients of all inputs, for drawn gradients of the results.
 
-    Without `values`, only that there are some, of the same shapes and dtypes.
+    Without `values`, only that there are some, of the same shapes and dtypes. With `second`, also
+    the gradients of these gradients, by the inputs and by the gradients drawn.
+    """
+    with said("gradients"):
+        pairs = convert.needing_grad()
+        first = _compare_backward(got, want, pairs, tolerance, values, create_graph=second)
+    if second and first:
+        with said("second gradients"):
+            inputs = pairs + first.drawn
+            _compare_backward(first.got, first.want, inputs, tolerance, values, constant=True)
+
+
+@dataclass
+class _Backward:
+    """Gradients in GT and PyTorch, and the gradients of results they were made from."""
+
+    got: list[gt.Tensor]
+    want: list[torch.Tensor]
+    drawn: list[tuple[torch.Tensor, gt.Tensor]]
+
+
+def _compare_backward(
+    got,
+    want,
+    inputs,
+    tolerance: Tolerance,
+    values: bool,
+    create_graph: bool = False,
+    constant: bool = False,
+) -> _Backward | None:
+    """Draw gradients of results, and compare those of the inputs; None if PyTorch has none.
+
+    Where they may be `constant`, GT's results need not require gradients if PyTorch's are zeros.
     """
     got, want = tensors_in(got, gt.Tensor), tensors_in(want)
-    pairs = [pair for pair in zip(got, want, strict=True) if pair[1].requires_grad]
-    inputs = convert.needing_grad()
-    drawn = [_draw(result) for _, result in pairs]
-    expected = _torch_gradients([result for _, result in pairs], inputs, drawn) if pairs else None
+    results = [pair for pair in zip(got, want, strict=True) if pair[1].requires_grad]
+    drawn = [_draw(result).requires_grad_(create_graph) for _, result in results]
+    expected = _torch_gradients([one for _, one in results], inputs, drawn, create_graph)
     if expected is None:
-        return
-    with said("gradients"):
-        # PyTorch says of all results of a function that they require gradients, if one does.
-        depending = [
-            (one, at) for (one, _), at in zip(pairs, drawn, strict=True) if one.requires_grad
-        ]
-        if not depending:
-            raise Different("no result requires gradients")
-        grads = gt.autograd.grad(
-            [result for result, _ in depending],
-            [one for _, one in inputs],
-            [tensor_to_gt(one) for _, one in depending],
+        return None
+    # PyTorch says of all results of a function that they require gradients, if one does.
+    depending = [
+        (one, (at, tensor_to_gt(at)))
+        for (one, _), at in zip(results, drawn, strict=True)
+        if one.requires_grad
+    ]
+    if not depending and not constant:
+        raise Different("no result requires gradients")
+    grads = depending and gt.autograd.grad(
+        [result for result, _ in depending],
+        [one for _, one in inputs],
+        [at for _, (_, at) in depending],
+        create_graph=create_graph,
+        allow_unused=True,
+    )
+    grads = grads or [None] * len(inputs)
+    for place, (grad, wanted) in enumerate(zip(grads, expected, strict=True)):
+        with said(f"of input {place}"):
+            _compare_gradients(grad, wanted, inputs[place][0], tolerance, values)
+    both = [
+        pair for pair in zip(grads, expected, strict=True) if not any(one is None for one in pair)
+    ]
+    return _Backward(
+        [one for one, _ in both], [one for _, one in both], [pair for _, pair in depending]
+    )
+
+
+def _torch_gradients(results, inputs, drawn, create_graph: bool):
+    """Give PyTorch's gradients, or None if it has none."""
+    if not results:
+        return None
+    try:
+        return torch.autograd.grad(
+            results,
+            [one for one, _ in inputs],
+            drawn,
+            create_graph=create_graph,
             allow_unused=True,
         )
-    for place, (grad, wanted) in enumerate(zip(grads, expected, strict=True)):
-        with said(f"gradient of input {place}"):
-            _compare_gradients(grad, wanted, inputs[place][0], tolerance, values)
-
-
-def _torch_gradients(results, inputs, drawn):
-    """Give PyTorch's gradients, or None if it has none."""
-    try:
-        return torch.autograd.grad(results, [one for one, _ in inputs], drawn, allow_unused=True)
     except Exception:
         return None
 

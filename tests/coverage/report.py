@@ -3,11 +3,16 @@
 import re
 import textwrap
 
+import kinds
+from compare import TOLERANCE
 from entries import GROUPS, LEFT_OUT, WITHOUT_FLOAT32
 
 # The operation itself is missing, or one of its methods is.
 _MISSING = re.compile(r"(sample \d+: )?gt\.\S+ is missing$")
 _FORM = re.compile(r"(?:sample \d+: )?method missing: Tensor\.(\w+)$")
+
+# The dtypes whose results are rounded.
+_FRACTIONS = ("float64", "float32", "bfloat16", "float16")
 
 COMMAND = "python tests/coverage/run.py --write docs/coverage.md"
 
@@ -22,20 +27,33 @@ The last line is beyond the count: entries that do not take float32, checked wit
 complex numbers.
 {left_out}
 
+## With other dtypes
+
+Of the entries that pass with float32, those that PyTorch has with another dtype are checked with
+that one, and with float64 the gradients of gradients, where PyTorch has them:
+
+{kinds}
+
 ## What passing means
 
-An entry passes if every sample that PyTorch runs with {dtype} on a CPU gives the same in GT:
+An entry passes if every sample that PyTorch runs with a dtype on a CPU gives the same in GT:
 
-- values, dtypes and shapes of all results, within about 1e-5 for float32, or up to ten times that
-  where the database allows more;
+- values, dtypes and shapes of all results, within a tolerance, or up to ten times that where the
+  database allows more;
 - gradients of all arguments that have them, for drawn gradients of the results, within ten times
   that;
 - arguments that the operation writes to, such as running averages.
 
+{tolerances}
+
 The method and the form in place, `x.exp()` and `x.exp_()`, have to exist where PyTorch has them,
 and to give the same. Random results are compared by shape, dtype and distribution, and one seed has
 to give the same numbers twice; of `empty` and the like, shape and dtype. Where several results are
-right, as the signs of eigenvectors, what the database makes of them is compared.
+right, as the signs of eigenvectors, what the database makes of them is compared; where equal
+values have no order, as in `sort`, the values that the indices lead to.
+
+Gradients of gradients are compared for up to {samples} samples of each entry: by all arguments, and
+by the gradients that were drawn.
 
 ## Again
 
@@ -44,7 +62,8 @@ right, as the signs of eigenvectors, what the database makes of them is compared
 ```
 
 This checks everything, with PyTorch and SciPy installed, and writes this page. It also writes
-`tests/coverage/passing.txt`: what is named there has to pass in `make test-all`.
+`tests/coverage/passing/`: what is named there has to pass in `make test-all`, which checks all
+entries with float32, and of the other checks one in {parts}, chosen by `GT_COVERAGE_SEED`.
 
 ## What does not pass
 """
@@ -82,8 +101,32 @@ def passing(results: list[dict]) -> str:
     return "".join(f"{name}\n" for name in sorted(_passing(results)))
 
 
-def page(results: list[dict], dtype: str) -> str:
+def _tolerances() -> str:
+    """Say how far from PyTorch's a result may be."""
+    each = (f"{TOLERANCE[kinds.dtype_of(name)][0]:.0e} for {name}" for name in _FRACTIONS)
+    return _wrapped(f"The tolerance, relative and absolute, is {', '.join(each)}.").rstrip()
+
+
+def table_of_kinds(by_kind: dict[str, list[dict]]) -> str:
+    """Give a table of all kinds but the first: of what passes that one, how much passes each."""
+    lines = ["| checked | entries | pass | |", "| --- | ---: | ---: | ---: |"]
+    for kind in kinds.KINDS[1:]:
+        results = _of_passing(by_kind, kind)
+        passed = len(_passing(results))
+        share = f"{100 * passed / len(results):.1f} %"
+        lines.append(f"| {kinds.title(kind)} | {len(results)} | {passed} | {share} |")
+    return "\n".join(lines)
+
+
+def _of_passing(by_kind: dict[str, list[dict]], kind: str) -> list[dict]:
+    """Give the results of a kind for the entries that pass the first."""
+    passing = set(_passing(by_kind[kinds.KINDS[0]]))
+    return [result for result in by_kind[kind] if result["name"] in passing]
+
+
+def page(by_kind: dict[str, list[dict]]) -> str:
     """Give the page of the documentation."""
+    results = by_kind[kinds.KINDS[0]]
     counted = [result for result in results if result["group"] != WITHOUT_FLOAT32]
     left_out = ", ".join(f"`{name}` ({why})" for name, why in LEFT_OUT.items())
     text = _PAGE.format(
@@ -91,18 +134,22 @@ def page(results: list[dict], dtype: str) -> str:
         total=len(counted),
         table=table(results),
         left_out=_wrapped(f"Left out are {left_out}.").rstrip(),
-        dtype=dtype,
+        kinds=table_of_kinds(by_kind),
+        tolerances=_tolerances(),
+        samples=kinds.SECOND_SAMPLES,
+        parts=kinds.PARTS,
         command=COMMAND,
     )
-    groups = (*GROUPS, WITHOUT_FLOAT32)
-    return text + "".join(
-        _section(name, [r for r in results if r["group"] == name and r["reasons"]])
-        for name in groups
-    )
+    for group in (*GROUPS, WITHOUT_FLOAT32):
+        text += _section(group, [r for r in results if r["group"] == group and r["reasons"]])
+    for kind in kinds.KINDS[1:]:
+        failing = [result for result in _of_passing(by_kind, kind) if result["reasons"]]
+        text += _section(f"{kinds.title(kind)}, of what passes with float32", failing)
+    return text
 
 
 def _section(group: str, failing: list[dict]) -> str:
-    """Give what fails in one group: what is missing by name, the rest with the reason."""
+    """Give what fails in a group, or with a dtype: what is missing, and the rest with reasons."""
     if not failing:
         return ""
     missing, others, forms = [], [], []

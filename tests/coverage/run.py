@@ -8,45 +8,59 @@ import time
 from pathlib import Path
 
 import entries
+import kinds
 import report
 from workers import check_all
 
-PASSING = Path(__file__).with_name("passing.txt")
+PASSING = Path(__file__).with_name("passing")
 
 
 def main() -> int:
     """Check what is asked for, and say what passes."""
     asked = _arguments()
-    names = _names(asked)
-    options = {"dtype": asked.dtype, "faces": asked.faces, "all_reasons": asked.verbose}
+    checks = _checks(asked)
+    options = {"faces": asked.faces, "all_reasons": asked.verbose}
     begin = time.monotonic()
-    progress = _Progress(len(names), asked.verbose)
-    results = check_all(names, asked.jobs, options, progress)
+    progress = _Progress(len(checks), asked.verbose)
+    results = check_all(checks, asked.jobs, options, progress)
     _complete(results)
-    if asked.list_failures or asked.verbose:
-        print(report.failures(results, reasons=5 if asked.verbose else 1))
-    print(report.table(results))
+    by_kind = {
+        kind: [result for result in results if result["kind"] == kind] for kind in asked.kinds
+    }
+    for kind, found in by_kind.items():
+        print(f"\n{kinds.title(kind)}")
+        if asked.list_failures or asked.verbose:
+            print(report.failures(found, reasons=5 if asked.verbose else 1))
+        print(report.table(found))
     print(f"{time.monotonic() - begin:.0f} s")
     if asked.json:
         asked.json.write_text(json.dumps(results, indent=1))
     if asked.write:
-        asked.write.write_text(report.page(results, asked.dtype))
-        _write_passing(results)
+        asked.write.write_text(report.page(by_kind))
+        for kind, found in by_kind.items():
+            _write_passing(PASSING / f"{kind}.txt", found)
     return 0
 
 
-def _write_passing(results: list[dict]) -> None:
+def _write_passing(to: Path, results: list[dict]) -> None:
     """Write what passes for the tests, and say what passed before."""
-    before = set(PASSING.read_text().split()) if PASSING.exists() else set()
+    before = set(to.read_text().split()) if to.exists() else set()
     now = report.passing(results)
     if lost := sorted(before - set(now.split())):
-        print(f"passed before: {' '.join(lost)}")
-    PASSING.write_text(now)
+        print(f"passed before, {to.stem}: {' '.join(lost)}")
+    to.write_text(now)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dtype", default="float32", help="where an entry takes it; else another")
+    parser.add_argument(
+        "--kinds",
+        nargs="+",
+        default=[kinds.DTYPES[0]],
+        choices=(*kinds.KINDS, "all"),
+        help="with which dtypes, and whether gradients of gradients; float32 if not given",
+    )
+    parser.add_argument("--part", action="store_true", help="the part that the seed chooses")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries: exp round/...")
     parser.add_argument("--match", type=re.compile, metavar="REGEX", help="entries whose name has")
     parser.add_argument(
@@ -58,22 +72,27 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--verbose", action="store_true", help="say each entry, up to 5 reasons")
     parser.add_argument("--list-failures", action="store_true", help="list what fails, and why")
     asked = parser.parse_args()
-    if asked.write and (asked.only or asked.match):
-        parser.error("--write is for all entries: without --only and --match")
+    if asked.write and (asked.only or asked.match or asked.part):
+        parser.error("--write is for all entries: without --only, --match and --part")
+    if asked.write or "all" in asked.kinds:
+        asked.kinds = list(kinds.KINDS)
     return asked
 
 
-def _names(asked) -> list[str]:
-    """Give the names of the entries that are asked for; `round` means all its variants."""
-    names = list(entries.entries())
-    if asked.only:
-        unknown = [n for n in asked.only if not any(_is(name, n) for name in names)]
-        if unknown:
-            sys.exit(f"no such entries: {' '.join(unknown)}")
-        names = [name for name in names if any(_is(name, wanted) for wanted in asked.only)]
-    if asked.match:
-        names = [name for name in names if asked.match.search(name)]
-    return names
+def _checks(asked) -> list[tuple[str, str]]:
+    """Give what to check: names and kinds; a name given as `round` means all its variants."""
+    known = list(entries.entries())
+    unknown = [n for n in asked.only or () if not any(_is(name, n) for name in known)]
+    if unknown:
+        sys.exit(f"no such entries: {' '.join(unknown)}")
+    return [
+        (name, kind)
+        for kind in asked.kinds
+        for name in kinds.names(kind)
+        if not asked.only or any(_is(name, wanted) for wanted in asked.only)
+        if not asked.match or asked.match.search(name)
+        if not asked.part or kinds.in_part(kind, name)
+    ]
 
 
 def _is(name: str, wanted: str) -> bool:
@@ -92,7 +111,8 @@ class _Progress:
         self.done += 1
         if self.verbose:
             how = "fails" if result["reasons"] else "passes"
-            print(f"{how} {result['name']}, {result.get('seconds', 0)} s", file=sys.stderr)
+            what = f"{result['name']}, {kinds.title(result['kind'])}"
+            print(f"{how} {what}, {result.get('seconds', 0)} s", file=sys.stderr)
         elif self.done % 50 == 0 or self.done == self.total:
             print(f"{self.done} of {self.total}", file=sys.stderr)
 

@@ -23,20 +23,24 @@ class Worker:
         self.options = options
         self.process = None
 
-    def check(self, name: str) -> dict:
+    def check(self, name: str, kind: str) -> dict:
         """Give the result of an entry; if the process dies or hangs, a result that says so."""
         if self.process is None:
             self._start()
         timer = threading.Timer(SECONDS, self.process.kill)
         timer.start()
         try:
-            print(json.dumps({"name": name, **self.options}), file=self.process.stdin, flush=True)
+            print(
+                json.dumps({"name": name, "kind": kind, **self.options}),
+                file=self.process.stdin,
+                flush=True,
+            )
             answer = self.process.stdout.readline()
         except BrokenPipeError:
             answer = ""
         finally:
             timer.cancel()
-        return json.loads(answer) if answer else self._died(name)
+        return json.loads(answer) if answer else self._died(name, kind)
 
     def _start(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -55,11 +59,11 @@ class Worker:
         if not ready:
             raise RuntimeError("a process for checks does not start: is gt built?")
 
-    def _died(self, name: str) -> dict:
+    def _died(self, name: str, kind: str) -> dict:
         status = self.process.wait()
         self.process = None
         how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return {"name": name, "reasons": [f"the process dies: {how}"]}
+        return {"name": name, "kind": kind, "reasons": [f"the process dies: {how}"]}
 
     def close(self) -> None:
         """End the process."""
@@ -68,15 +72,15 @@ class Worker:
             self.process.wait()
 
 
-def check_all(names: list[str], jobs: int, options: dict, done) -> list[dict]:
-    """Check all entries, `jobs` at a time; call `done` with each result."""
+def check_all(checks: list[tuple[str, str]], jobs: int, options: dict, done) -> list[dict]:
+    """Check all entries, given with their kinds, `jobs` at a time; call `done` with each result."""
     waiting = queue.SimpleQueue()
-    for name in names:
-        waiting.put(name)
+    for check in checks:
+        waiting.put(check)
     results, errors = [], []
     threads = [
         threading.Thread(target=_serve, args=(waiting, Worker(options), results, errors, done))
-        for _ in range(max(1, min(jobs, len(names))))
+        for _ in range(max(1, min(jobs, len(checks))))
     ]
     for thread in threads:
         thread.start()
@@ -84,7 +88,7 @@ def check_all(names: list[str], jobs: int, options: dict, done) -> list[dict]:
         thread.join()
     if errors:
         raise errors[0]
-    return sorted(results, key=lambda result: result["name"])
+    return sorted(results, key=lambda result: (result["kind"], result["name"]))
 
 
 def _serve(waiting, worker: Worker, results: list, errors: list, done) -> None:
@@ -92,10 +96,10 @@ def _serve(waiting, worker: Worker, results: list, errors: list, done) -> None:
     try:
         while not errors:
             try:
-                name = waiting.get_nowait()
+                name, kind = waiting.get_nowait()
             except queue.Empty:
                 break
-            results.append(worker.check(name))
+            results.append(worker.check(name, kind))
             done(results[-1])
     except Exception as error:
         errors.append(error)
@@ -114,7 +118,6 @@ def main() -> None:
     print("{}", file=answers)
     for line in sys.stdin:
         asked = json.loads(line)
-        asked["asked"] = getattr(torch, asked.pop("dtype"))
         print(json.dumps(asdict(check_entry(**asked))), file=answers)
 
 

@@ -219,3 +219,54 @@ def test_a_signal_comes_back_from_its_spectrogram():
         spectra = gt.stft(signal, 64, window=window, return_complex=True, **options)
         back = gt.istft(spectra, 64, window=window, length=400, **options)
         np.testing.assert_allclose(back.numpy(), signal.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_convolution(dtype):
+    """The sums of products, of which NumPy conjugates the second factors."""
+    x, w = numbers(dtype, (6,)), numbers(dtype, (3,), seed=1)
+    got = gt.nn.functional.conv1d(gt.tensor(x).reshape(1, 6), gt.tensor(w).reshape(1, 1, 3))
+    want = np.correlate(x, w.conj())
+    np.testing.assert_allclose(got.numpy()[0], want, rtol=1e-5)
+    back = gt.nn.functional.conv_transpose1d(gt.tensor(x).reshape(1, 6), gt.tensor(w)[None, None])
+    np.testing.assert_allclose(back.numpy()[0], np.convolve(x, w), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logarithms_of_sums(dtype):
+    """Without overflow, also where the real parts are large."""
+    x = numbers(dtype)
+    want = np.log(np.exp(x).sum(1))
+    np.testing.assert_allclose(gt.logsumexp(gt.tensor(x), 1).numpy(), want, rtol=1e-5)
+    shifted = gt.logsumexp(gt.tensor(x) + 1000, 1) - 1000
+    np.testing.assert_allclose(shifted.numpy(), want, atol=2e-4)
+    pair = gt.logaddexp(gt.tensor(x[0]), gt.tensor(x[1]))
+    np.testing.assert_allclose(pair.numpy(), np.log(np.exp(x[0]) + np.exp(x[1])), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_random_numbers(dtype):
+    """Both parts are drawn; normal numbers have a variance of 1 in all."""
+    for uniform in (gt.rand(4000, dtype=dtype), gt.zeros(4000, dtype=dtype).uniform_(0, 1)):
+        assert uniform.dtype.name == dtype
+        for part in (uniform.real, uniform.imag):
+            assert part.min() >= 0 and part.max() < 1
+            assert abs(part.mean() - 0.5) < 0.03
+    for normal in (gt.randn(4000, dtype=dtype), gt.zeros(4000, dtype=dtype).normal_(0, 1)):
+        assert abs((normal.abs() ** 2).mean() - 1) < 0.1
+        assert abs((normal.real * normal.imag).mean()) < 0.05
+
+
+def test_hermitian_matrices_have_real_diagonals():
+    """The imaginary parts of a diagonal are not read, as in LAPACK."""
+    a = numbers("complex128")
+    hermitian = a @ a.conj().T + np.eye(4)
+    given = gt.tensor(hermitian + 3j * np.eye(4))
+    np.testing.assert_allclose(gt.linalg.eigvalsh(given).numpy(), np.linalg.eigvalsh(hermitian))
+    want = np.linalg.cholesky(hermitian)
+    np.testing.assert_allclose(gt.linalg.cholesky(given).numpy(), want, atol=1e-12)
+
+
+def test_the_conjugate_is_taken_once():
+    x = gt.tensor([1 + 2j])
+    assert x.conj().resolve_conj().tolist() == [1 - 2j] and gt.resolve_conj(x).tolist() == [1 + 2j]

@@ -3389,10 +3389,10 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     tensor([[1., 1., 1.]], dtype=float32)
     """
 def resolve_conj(input: Tensor) -> Tensor:
-    """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+    """Give the tensor itself: the conjugate is taken at once.
 
-    >>> gt.conj(gt.tensor([1 + 2j]))
-    tensor([1.-2.j], dtype=complex64)
+    >>> gt.resolve_conj(gt.tensor([1 + 2j]))
+    tensor([1.+2.j], dtype=complex64)
     """
 def resolve_neg(input: Tensor) -> Tensor:
     """Give the tensor itself: the negative is taken at once.

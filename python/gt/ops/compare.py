@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gt
 from gt._gt import Tensor
 from gt.ops.registry import operation
 
@@ -29,6 +30,7 @@ def isclose(
     >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
     tensor([ True, False], dtype=bool)
     """
+    input, other = (x.float() if x.dtype == gt.bool else x for x in (input, other))
     close = (input == other) | ((input - other).abs() <= atol + rtol * other.abs())
     return close | (input.isnan() & other.isnan()) if equal_nan else close
 

@@ -86,7 +86,7 @@ def angle(input: Tensor) -> Tensor:
     return gt.where(gt.isnan(wide), wide, gt.where(wide < 0, math.pi, 0)._cast(wide.dtype))
 
 
-@operation(in_place=True, aliases=("conj_physical", "resolve_conj"))
+@operation(in_place=True, aliases=("conj_physical",))
 def conj(input: Tensor) -> Tensor:
     """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
 
@@ -114,6 +114,16 @@ def is_neg(input: Tensor) -> bool:
     False
     """
     return False
+
+
+@operation
+def resolve_conj(input: Tensor) -> Tensor:
+    """Give the tensor itself: the conjugate is taken at once.
+
+    >>> gt.resolve_conj(gt.tensor([1 + 2j]))
+    tensor([1.+2.j], dtype=complex64)
+    """
+    return input
 
 
 @operation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import Size
 from gt.ops.registry import function
@@ -266,9 +267,13 @@ def _transpose(
 
 def _general(axes: int, input: Tensor, weight: Tensor, *options: Any) -> Tensor:
     """Convolve an input with or without batches."""
-    if input.ndim == axes + 2:
+    if input.ndim != axes + 2:
+        return _general(axes, input.unsqueeze(0), weight, *options).squeeze(0)
+    if not input.dtype.is_complex:
         return primitives.conv_general(input, weight, *options)
-    return primitives.conv_general(input.unsqueeze(0), weight, *options).squeeze(0)
+    (a, b), (c, d) = ((gt.real(x), gt.imag(x)) for x in (input, weight))
+    real = _general(axes, a, c, *options) - _general(axes, b, d, *options)
+    return gt.complex(real, _general(axes, a, d, *options) + _general(axes, b, c, *options))
 
 
 def _check(name: str, axes: int, input: Tensor, weight: Tensor, groups: int) -> None:

@@ -277,5 +277,6 @@ def logspace(
     tensor([  1.,  10., 100.], dtype=float32)
     """
     wanted = _gt.default_dtype() if dtype is None else parse_dtype(dtype)
-    total, parts = _evenly(start, end, steps, wanted)
+    # As in PyTorch, the exponent of a single number is not rounded.
+    total, parts = _evenly(start, end, steps, gt.float64 if steps == 1 else wanted)
     return primitives.pow(float(base), total._cast(gt.float64) / parts)._cast(wanted)

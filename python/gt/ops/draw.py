@@ -21,7 +21,12 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
     tensor([5., 5.], dtype=float32)
     """
     _need("uniform_", from_ <= to, f"from is {from_}, expected no more than to, {to}")
-    return _fill("uniform_", self, uniform, generator, lambda u: u * (to - from_) + from_)
+    start = complex(from_, from_) if self.dtype.is_complex else from_
+
+    def between(drawn: Tensor) -> Tensor:
+        return drawn * (to - from_) + start
+
+    return _fill("uniform_", self, uniform, generator, between, with_complex=True)
 
 
 @method
@@ -32,7 +37,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Source 
     tensor([3., 3.], dtype=float32)
     """
     _need("normal_", std >= 0, f"std is {std}, expected 0 or more")
-    return _fill("normal_", self, gaussian, generator, lambda z: z * std + mean)
+    return _fill("normal_", self, gaussian, generator, lambda z: z * std + mean, with_complex=True)
 
 
 @method
@@ -138,9 +143,10 @@ def _fill(
     draw: Callable[..., Tensor],
     generator: Source,
     of_drawn: Callable[[Tensor], Tensor],
+    with_complex: bool = False,
 ) -> Tensor:
-    """Store a function of drawn floats in a tensor of floats."""
-    if not self.dtype.is_floating_point:
+    """Store a function of drawn floats in a tensor of floats, or perhaps of complex numbers."""
+    if not (self.dtype.is_floating_point or (with_complex and self.dtype.is_complex)):
         raise TypeError(f"{name}: dtype {self.dtype.name} does not fit, expected floats")
     with beside(self):
         drawn = draw(self.shape, _wide(self), generator)
@@ -148,5 +154,6 @@ def _fill(
 
 
 def _wide(input: Tensor) -> DType:
-    """Give the dtype to compute a tensor's numbers in: float64 for its own, else float32."""
-    return gt.float64 if input.dtype == gt.float64 else gt.float32
+    """Give the dtype to draw a tensor's numbers in: its own if float64 or complex, else float32."""
+    own = input.dtype.is_complex or input.dtype == gt.float64
+    return input.dtype if own else gt.float32

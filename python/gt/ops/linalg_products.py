@@ -124,6 +124,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 def powers_of(x: Tensor, count: int) -> Tensor:
     """Give x ** 0 to x ** (count - 1) along a new last axis, as products."""
-    x = x.unsqueeze(-1) if x.dtype.is_floating_point else x.long().unsqueeze(-1)
+    x = (x if x.dtype.is_floating_point or x.dtype.is_complex else x.long()).unsqueeze(-1)
     factors = [gt.ones_like(x), x.expand((*x.shape[:-1], max(count - 1, 0)))]
     return gt.cumprod(primitives.cat(factors, -1)[..., :count], -1)

@@ -195,8 +195,8 @@ def logsumexp(
     tensor(1., dtype=float32)
     """
     axes = tuple(range(input.ndim)) if dim is None or dim == () else dim
-    values = kept(input, mask, lowest(input))
-    return cast_as(gt.logsumexp(values._cast(float_dtype(input)), axes, keepdim), input, dtype)
+    values = input._cast(float_dtype(input))
+    return cast_as(gt.logsumexp(kept(values, mask, -math.inf), axes, keepdim), input, dtype)
 
 
 @function(namespace=NAMESPACE)

@@ -9,6 +9,7 @@ import gt
 from gt._gt import Tensor
 from gt.ops.annotations import Dims, DType
 from gt.ops.masked import NAMESPACE, axes_of, cast_as, kept, sum, whole_mask
+from gt.ops.precision import float_dtype
 from gt.ops.registry import function
 
 
@@ -100,7 +101,7 @@ def var(
     wide = _spread_dtype(input, dtype)
     average = sum(input, dim, keepdim=True, dtype=wide, mask=mask) / _count(input, dim, True, mask)
     distance = input - average
-    total = sum(distance * distance, dim, keepdim=keepdim, dtype=wide, mask=mask)
+    total = sum(distance * distance.conj(), dim, keepdim=keepdim, dtype=wide, mask=mask)
     count = _count(input, dim, keepdim, mask)
     return total / gt.clamp(count - correction, min=0)._cast(wide)
 
@@ -108,7 +109,7 @@ def var(
 def _spread_dtype(input: Tensor, dtype: DType | None) -> Any:
     if dtype is not None:
         return dtype
-    return input.dtype if input.dtype.is_floating_point else gt.get_default_dtype()
+    return float_dtype(input)
 
 
 @function(namespace=NAMESPACE)

@@ -112,8 +112,18 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
     tensor([1000.6932], dtype=float32)
     """
+    if input.dtype.is_complex:
+        return _complex_logaddexp(input, other)
     apart = primitives.where(input == other, 0, input - other)
     return primitives.maximum(input, other) + primitives.log1p(primitives.exp(-apart.abs()))
+
+
+def _complex_logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """Take the number with the larger real part out of the sum."""
+    first = gt.real(input) >= gt.real(other)
+    larger, smaller = primitives.where(first, input, other), primitives.where(first, other, input)
+    apart = primitives.where(input == other, 0, smaller - larger)
+    return larger + primitives.log(primitives.exp(apart) + 1)
 
 
 @operation(in_place=True)
@@ -289,6 +299,7 @@ Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place
 
 
 @operation(in_place=True)
+@in_floats
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Multiply with a power of two: `input * 2**other`.
 

@@ -1,6 +1,7 @@
 """Products of matrices and vectors, added to a tensor: `beta * input + alpha * product`.
 
-The input broadcasts to the product. With `beta` 0 it does not count, whatever its values.
+The input broadcasts to the product. With `beta` 0 it does not count, whatever its values. For
+integers, both factors are cut to whole numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def addmm(
     tensor([[7., 7.]], dtype=float32)
     """
     _check_axes("addmm", 2, mat1, mat2)
-    return _added("addmm", input, mat1 @ mat2, beta, alpha)
+    return _added(input, mat1 @ mat2, beta, alpha)
 
 
 @operation(in_place=True)
@@ -36,7 +37,7 @@ def addmv(
     """
     _check_axes("addmv", 2, mat)
     _check_axes("addmv", 1, vec)
-    return _added("addmv", input, mat @ vec, beta, alpha)
+    return _added(input, mat @ vec, beta, alpha)
 
 
 @operation(in_place=True)
@@ -50,7 +51,11 @@ def addr(
             [7., 9.]], dtype=float32)
     """
     _check_axes("addr", 1, vec1, vec2)
-    return _added("addr", input, vec1.unsqueeze(1) * vec2, beta, alpha)
+    if not _has_fractions(gt.result_type(vec1, vec2)) and _are_floats(beta, alpha):
+        raise TypeError(
+            f"addr: beta and alpha must be ints for integers, not {beta!r} and {alpha!r}"
+        )
+    return _added(input, vec1.unsqueeze(1) * vec2, beta, alpha)
 
 
 @operation(in_place=True)
@@ -64,7 +69,7 @@ def baddbmm(
     """
     _check_axes("baddbmm", 3, batch1, batch2)
     _check_batches("baddbmm", batch1, batch2)
-    return _added("baddbmm", input, batch1 @ batch2, beta, alpha)
+    return _added(input, batch1 @ batch2, beta, alpha)
 
 
 @operation(in_place=True)
@@ -84,26 +89,27 @@ def addbmm(
     if inner != length:
         raise ValueError(f"addbmm: matrices of {inner} columns and of {length} rows do not fit")
     beside = batch1.permute(1, 0, 2).reshape(rows, batch * inner)
-    return _added("addbmm", input, beside @ batch2.reshape(batch * inner, columns), beta, alpha)
+    return _added(input, beside @ batch2.reshape(batch * inner, columns), beta, alpha)
 
 
-def _added(name: str, input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
+def _added(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
     """Give `beta * input + alpha * product`, which has the product's shape."""
-    if not product.dtype.is_floating_point and (_is_float(beta) or _is_float(alpha)):
-        raise TypeError(
-            f"{name}: beta and alpha must be ints for tensors of dtype {product.dtype.name}, "
-            f"not {beta!r} and {alpha!r}"
-        )
+    if not _has_fractions(product.dtype) and product.dtype != gt.bool:
+        beta, alpha = int(beta), int(alpha)
     if product.dtype.is_floating_point and product.dtype.itemsize == 2:
-        wide = _added(name, input.float(), product.float(), beta, alpha)
+        wide = _added(input.float(), product.float(), beta, alpha)
         return wide._cast(gt.result_type(input, product))
     added = input.expand(product.shape)
     scaled = _times(product, alpha)
     return scaled if beta == 0 else primitives.add(_times(added, beta), scaled)
 
 
-def _is_float(number: Number) -> bool:
-    return isinstance(number, float)
+def _has_fractions(dtype: gt.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _are_floats(*numbers: Number) -> bool:
+    return any(isinstance(number, float) for number in numbers)
 
 
 def _times(values: Tensor, factor: Number) -> Tensor:

@@ -36,8 +36,8 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if n < 0:
         return matrix_power(gt.linalg.inv(input), -n)
     if n == 0:
-        one = identity(input)
-        return primitives.where(one >= 0, one, input)  # the identity, with a gradient of zeros
+        always = gt.ones_like(input, dtype=gt.bool)
+        return primitives.where(always, identity(input), input)  # with a gradient of zeros
     if n == 1:
         return input.clone()
     half = matrix_power(input, n // 2) if n > 3 else input

@@ -179,4 +179,7 @@ def corrcoef(input: Tensor) -> Tensor:
     if covariances.ndim == 0:
         return covariances / covariances
     deviations = primitives.sqrt(gt.diagonal(covariances))
-    return (covariances / deviations.unsqueeze(1) / deviations).clamp(-1, 1)
+    found = covariances / deviations.unsqueeze(1) / deviations
+    if not found.dtype.is_complex:
+        return found.clamp(-1, 1)
+    return primitives.view_as_complex(primitives.view_as_real(found).clamp(-1, 1))

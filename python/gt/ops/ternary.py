@@ -19,7 +19,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     common = common_dtype(input, tensor1, tensor2)
     if common == gt.bool:
         raise TypeError("addcmul: numbers are expected, not bool")
-    if not common.is_floating_point and isinstance(value, float):
+    if not (common.is_floating_point or common.is_complex) and isinstance(value, float):
         raise TypeError(f"addcmul: value must be an int for dtype {common.name}, not {value}")
     base, one, other = _computed_in(common, input, tensor1, tensor2)
     return (base + (one if value == 1 else one * value) * other)._cast(common)
@@ -32,7 +32,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> gt.addcdiv(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([2.0]))
     tensor([2.5], dtype=float32)
     """
-    if not common_dtype(tensor1, tensor2).is_floating_point:
+    quotient = common_dtype(tensor1, tensor2)
+    if not (quotient.is_floating_point or quotient.is_complex):
         raise TypeError(
             "addcdiv: tensor1 or tensor2 must hold floats\n"
             "  hint: input + value * gt.div(tensor1, tensor2), or with rounding_mode='trunc'"

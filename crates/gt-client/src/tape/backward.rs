@@ -173,10 +173,7 @@ fn walk(
                 }
             }
             NodeKind::Output { of, index } => {
-                let outputs = pass.outputs.entry(of.number).or_default();
-                outputs.resize(outputs.len().max(index + 1), None);
-                outputs[*index] = Some(grad);
-                pass.queue.push(Latest(Arc::clone(of)));
+                pass.add_output(of, *index, grad)?;
             }
             NodeKind::Function(_) => unreachable!("its gradients are those of its outputs"),
         }
@@ -225,6 +222,18 @@ impl Pass {
         };
         self.grads.insert(node.number, sum);
         self.queue.push(Latest(Arc::clone(node)));
+        Ok(())
+    }
+
+    /// Adds to the gradient of one of several results: one that was saved comes by a node of its own.
+    fn add_output(&mut self, of: &Arc<Node>, index: usize, grad: Tensor) -> Result<()> {
+        let outputs = self.outputs.entry(of.number).or_default();
+        outputs.resize(outputs.len().max(index + 1), None);
+        outputs[index] = Some(match outputs[index].take() {
+            Some(before) => before.add(&grad)?,
+            None => grad,
+        });
+        self.queue.push(Latest(Arc::clone(of)));
         Ok(())
     }
 

@@ -6,10 +6,10 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, Par};
 
 use super::layout::{columns_of, turn};
-use super::scalar::Scalar;
+use super::scalar::{Scalar, of_real};
 
 /// Replaces a Hermitian matrix of `n` rows by the lower triangular L with a = L L^H, and zeros
-/// above it. Only its lower triangle is read.
+/// above it. Only its lower triangle is read, and of its diagonal the real parts.
 ///
 /// # Errors
 /// The number, from 1, of the first leading minor that is not positive: LAPACK's info. The matrix
@@ -20,6 +20,9 @@ pub fn cholesky<T: Scalar>(a: &mut [T], n: usize) -> Result<(), usize> {
         return Ok(());
     }
     let mut columns = columns_of(a, n, n);
+    for place in (0..n).map(|row| row * (n + 1)) {
+        columns[place] = of_real(columns[place].real());
+    }
     let mut memory =
         MemBuffer::new(cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default()));
     let factor = cholesky_in_place(

@@ -8,12 +8,12 @@ use faer::{MatMut, MatRef, Par};
 
 use super::Unsolved;
 use super::layout::{order, reorder, turn_with};
-use super::scalar::{Scalar, largest_part, safe_factor};
+use super::scalar::{Scalar, largest_part, of_real, safe_factor};
 use super::svd::are_numbers;
 
 /// Writes the eigenvalues of a Hermitian matrix of `n` rows, the smallest first, and its
 /// eigenvectors, as columns of length 1, where asked for. Only the lower triangle is read, or only
-/// the upper one.
+/// the upper one, and of the diagonal the real parts.
 ///
 /// # Errors
 /// The triangle holds what is not finite, or the eigenvalues are not found.
@@ -26,6 +26,10 @@ pub fn eigh<T: Scalar>(
 ) -> Result<(), Unsolved> {
     assert!(a.len() == n * n && values.len() == n, "a square matrix");
     assert!(vectors.as_ref().is_none_or(|vectors| vectors.len() == n * n), "room for vectors");
+    let mut a = a.to_vec();
+    for place in (0..n).map(|row| row * (n + 1)) {
+        a[place] = of_real(a[place].real());
+    }
     let triangle = (0..n).flat_map(|row| {
         let part = if upper { row..n } else { 0..row + 1 };
         a[row * n..][part].iter().copied()
@@ -35,16 +39,11 @@ pub fn eigh<T: Scalar>(
         return Ok(());
     }
     let factor = safe_factor(largest);
-    let scaled: Vec<T>;
-    let a = match factor {
-        None => a,
-        Some(factor) => {
-            scaled = a.iter().map(|x| x.mul_real(factor)).collect();
-            &scaled
-        }
-    };
+    if let Some(factor) = factor {
+        a.iter_mut().for_each(|x| *x = x.mul_real(factor));
+    }
     // The lower triangle of the transpose is the upper one, and the transpose the conjugate.
-    let matrix = MatRef::from_row_major_slice(a, n, n);
+    let matrix = MatRef::from_row_major_slice(&a, n, n);
     let matrix = if upper { matrix.transpose() } else { matrix };
     let kind = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let scratch = self_adjoint_evd_scratch::<T>(n, kind, Par::Seq, Default::default());
@@ -77,7 +76,6 @@ mod tests {
     use crate::linalg::check::{
         Sample, adjoint, assert_near, assert_orthonormal, identity, of_rank, product,
     };
-    use crate::linalg::scalar::of_real;
 
     fn check<T: Sample>(a: &[T], n: usize) {
         for upper in [false, true] {

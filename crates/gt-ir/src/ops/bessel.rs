@@ -43,9 +43,10 @@ pub static I1: Operation = Operation {
     gradient: Each(&[|g, s| {
         // i0(x) - i1(x) / x, which is 1/2 at 0
         let zeroth = g.call(&I0, &[s.operand(0)]);
-        let share = g.div(s.output(), s.operand(0));
-        let slope = g.sub(zeroth, share);
         let at_zero = g.eq(s.operand(0), 0.0);
+        let divisor = g.select(at_zero, 1.0, s.operand(0));
+        let share = g.div(s.output(), divisor);
+        let slope = g.sub(zeroth, share);
         let slope = g.select(at_zero, 0.5, slope);
         scaled(g, s, slope)
     }]),
@@ -62,11 +63,12 @@ pub static I1E: Operation = Operation {
         // i0e(x) - i1e(x) (sign(x) + 1 / x), which is 1/2 at 0
         let zeroth = g.call(&I0E, &[s.operand(0)]);
         let sign = g.sign(s.operand(0));
-        let inverse = g.div(1.0, s.operand(0));
+        let at_zero = g.eq(s.operand(0), 0.0);
+        let divisor = g.select(at_zero, 1.0, s.operand(0));
+        let inverse = g.div(1.0, divisor);
         let factor = g.add(sign, inverse);
         let rest = g.mul(s.output(), factor);
         let slope = g.sub(zeroth, rest);
-        let at_zero = g.eq(s.operand(0), 0.0);
         let slope = g.select(at_zero, 0.5, slope);
         scaled(g, s, slope)
     }]),

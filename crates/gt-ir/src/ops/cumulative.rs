@@ -60,31 +60,34 @@ pub static CUMPROD: Operation = Operation {
     ..RUNNING
 };
 
-/// The sum over later products of grad * product / x. At the first 0 the products without it are
-/// taken; beyond it all products are 0.
+/// The sum over later products of grad * product / x. At a zero the products without it are taken,
+/// which are 0 behind another zero: their gradients, too, behind a third, so that those of the first
+/// two zeros are enough for gradients of gradients.
 fn of_products(g: &mut dyn Graph, s: &Saved) -> Var {
     let (x, dim) = (s.tensor(0), s.int(0));
-    let dtype = s.output_meta.dtype;
     let is_zero = g.eq(x, 0.0);
-    let ones = g.cast(is_zero, dtype);
-    let zeros_before = g.cumsum(ones, dim);
-    let beyond = g.sub(zeros_before, ones);
-    let before_any = g.eq(zeros_before, 0.0);
-    let at_first = g.eq(beyond, 0.0);
-    let at_first = g.logical_and(is_zero, at_first);
+    let ones = g.cast(is_zero, s.output_meta.dtype);
+    let count = g.cumsum(ones, dim);
     let weighted = g.mul(s.grad, s.output());
     let sums = sums_from(g, weighted, dim);
     let divisor = g.select(is_zero, 1.0, x);
     let plain = g.div(sums, divisor);
-    // Without the first zero, up to the second.
-    let without = g.select(at_first, 1.0, x);
+    let first = at_zero(g, s, is_zero, count, 1.0);
+    let second = at_zero(g, s, is_zero, count, 2.0);
+    let at_zeros = g.add(first, second);
+    g.select(is_zero, at_zeros, plain)
+}
+
+/// The gradient at the zero of that number, and 0 elsewhere.
+fn at_zero(g: &mut dyn Graph, s: &Saved, is_zero: Var, count: Var, number: f64) -> Var {
+    let dim = s.int(0);
+    let counted = g.eq(count, number);
+    let here = g.logical_and(is_zero, counted);
+    let without = g.select(here, 1.0, s.tensor(0));
     let products = g.emit(&CUMPROD, &[without.into()], smallvec![Attribute::Int(dim)]);
-    let between = g.eq(zeros_before, 1.0);
-    let products = g.mul(s.grad, products);
-    let products = g.select(between, products, 0.0);
-    let at_zero = sums_from(g, products, dim);
-    let rest = g.select(at_first, at_zero, 0.0);
-    g.select(before_any, plain, rest)
+    let weighted = g.mul(s.grad, products);
+    let sums = sums_from(g, weighted, dim);
+    g.select(here, sums, 0.0)
 }
 
 pub static LOGCUMSUMEXP: Operation = Operation {

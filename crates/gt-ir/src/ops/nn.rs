@@ -70,8 +70,10 @@ fn shifted(g: &mut dyn Graph, x: Var, attributes: &Attributes) -> Var {
 
 /// 16-bit floats as float32, as sums of many elements overflow.
 pub(super) fn widened(g: &mut dyn Graph, x: Var) -> (Var, DType) {
-    let dtype = g.meta(x).dtype;
-    (if dtype.size() == 2 { g.cast(x, DType::F32) } else { x }, dtype)
+    let given = g.meta(x).dtype;
+    let dtype = to_float(given);
+    let wide = if dtype.size() == 2 { DType::F32 } else { dtype };
+    (if wide == given { x } else { g.cast(x, wide) }, dtype)
 }
 
 pub static SOFTMAX: Operation = Operation {
@@ -126,13 +128,14 @@ pub static LOGSUMEXP: Operation = Operation {
     doc: "the logarithm of the sum of exp(x), over axes",
     parameters: OVER,
     face: face::BOTH,
+    complex: Complex::Holomorphic,
     infer: |call| {
-        let meta = float_tensor(call, 0)?;
+        let meta = call.tensor(0)?;
         let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
         let shape = gone.iter().rev().fold(meta.shape, |shape, &axis| {
             if call.bool(1) { shape.with(axis, 1) } else { shape.without(axis) }
         });
-        Ok(Meta::new(meta.dtype, shape))
+        Ok(Meta::new(to_float(meta.dtype), shape))
     },
     gradient: Each(&[|g, s| {
         let kept = g.restore(s.output(), s.shape(0), s.ints(0), false);
@@ -154,7 +157,8 @@ pub static LOGSUMEXP: Operation = Operation {
             let log = g.log(total);
             return g.cast(log, dtype);
         }
-        let largest = g.amax(x, over, true);
+        let size = real_part(g, x);
+        let largest = g.amax(size, over, true);
         // An infinite maximum would give inf - inf.
         let size = g.abs(largest);
         let finite = g.lt(size, f64::INFINITY);
@@ -171,7 +175,7 @@ pub static LOGSUMEXP: Operation = Operation {
     samples: || {
         let flags = |axes: &[i64], keep| [Attribute::ints(axes), Attribute::Bool(keep)];
         let mut samples = Vec::new();
-        for &dtype in FLOATS {
+        for &dtype in [FLOATS, &[DType::C64, DType::I64]].concat().iter() {
             let x = tensor(dtype, &[3, 4], -3.0, 3.0);
             samples.push(sample(&[x], &flags(&[], false)));
             samples.push(sample(&[x], &flags(&[1], true)));
@@ -180,6 +184,20 @@ pub static LOGSUMEXP: Operation = Operation {
     },
     ..Operation::base()
 };
+
+/// The real part of complex numbers; real numbers themselves.
+fn real_part(g: &mut dyn Graph, x: Var) -> Var {
+    let Meta { shape, dtype } = g.meta(x);
+    if !dtype.is_complex() {
+        return x;
+    }
+    let parts = g.view_as_real(x);
+    let rank = shape.rank() + 1;
+    let mut sizes: Vec<i64> = g.shape(parts).iter().map(|&length| length as i64).collect();
+    sizes[rank - 1] = 1;
+    let real = g.slice(parts, &vec![0; rank], &sizes, &vec![1; rank]);
+    g.reshape(real, shape)
+}
 
 const ACTIVATION: Operation = Operation {
     family: Family::Unary,

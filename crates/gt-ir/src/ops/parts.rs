@@ -176,7 +176,8 @@ pub static FREXP: Operation = Operation {
         let exponent = s.further[0];
         let minus = g.neg(exponent);
         let dtype = s.output_meta.dtype;
-        let minus = g.cast(minus, dtype);
+        // In 16 bits, the power of two may be infinite where its product with the gradient is not.
+        let minus = g.cast(minus, if dtype.size() == 2 { DType::F32 } else { dtype });
         let scale = g.call(&super::trigonometry::EXP2, &[minus.into()]);
         g.mul(s.grad, scale)
     }]),

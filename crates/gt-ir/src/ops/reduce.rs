@@ -140,24 +140,29 @@ pub static PROD: Operation = Operation {
     ..REDUCE
 };
 
-/// The product of all other elements, also with zeros: with one zero only the zero has a gradient,
-/// with two no element has.
+/// The product of all other elements, also with zeros, as a function that has the right gradients
+/// itself: with one zero among the others it is 0, and its gradient by that zero the product of the
+/// rest; with two it has no gradients.
 fn prod_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
     let x = s.tensor(0);
     let zeros = g.eq(x, 0i64);
     let dtype = s.meta(0).dtype;
     let as_number = g.cast(zeros, dtype);
     let zero_count = g.sum(as_number, s.ints(0), true);
+    let other_zeros = g.sub(zero_count, as_number);
     let filled = g.select(zeros, 1i64, x);
     let attributes = s.attributes.iter().take(1).cloned().chain([Attribute::Bool(true)]).collect();
     let product = g.emit(&PROD, &[filled.into()], attributes);
-    // Without zeros product / x; at a single zero the product of the rest.
     let quotient = g.div(product, filled);
-    let no_zeros = g.eq(zero_count, 0i64);
-    let one_zero = g.eq(zero_count, 1i64);
-    let at_the_zero = g.logical_and(one_zero, zeros);
-    let alive = g.logical_or(no_zeros, at_the_zero);
-    let slope = g.select(alive, quotient, 0i64);
+    // The only other zero.
+    let own = g.select(zeros, x, 0i64);
+    let sum_of_zeros = g.sum(own, s.ints(0), true);
+    let other = g.sub(sum_of_zeros, own);
+    let none = g.eq(other_zeros, 0i64);
+    let one = g.eq(other_zeros, 1i64);
+    let rest = g.select(one, other, 0i64);
+    let factor = g.select(none, 1i64, rest);
+    let slope = g.mul(quotient, factor);
     let grad = spread(g, s, s.grad);
     g.mul(grad, slope)
 }

@@ -23,8 +23,13 @@ def need_floats(name: str, input: Tensor) -> None:
         )
 
 
-def wide(name: str, input: Tensor) -> Tensor:
-    """Give floats in the dtype that they are computed in: float32 for those of 16 bits."""
+def wide(name: str, input: Tensor, complex: bool = False) -> Tensor:
+    """Give floats in the dtype that they are computed in: float32 for those of 16 bits.
+
+    Where they are taken, too, complex numbers are given as they are.
+    """
+    if complex and input.dtype.is_complex:
+        return input
     need_floats(name, input)
     return input.float() if input.dtype.itemsize == 2 else input
 

@@ -22,7 +22,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     _check_probability("dropout", p)
     if not training or p == 0:
         return input
-    return given(input, _dropped(wide("dropout", input), input, p), inplace, "dropout_")
+    return given(
+        input, _dropped(wide("dropout", input, complex=True), input, p), inplace, "dropout_"
+    )
 
 
 def _check_probability(name: str, p: float) -> None:
@@ -52,7 +54,7 @@ def _dropped_channels(
     if not training or p == 0:
         return input
     whole = input.unsqueeze(0) if single else input
-    result = _dropped(wide(name, whole), _channels(whole), p)
+    result = _dropped(wide(name, whole, complex=True), _channels(whole), p)
     return given(input, result.squeeze(0) if single else result, inplace, f"{name}_")
 
 
@@ -125,7 +127,7 @@ def alpha_dropout(
     _check_probability("alpha_dropout", p)
     if not training or p == 0:
         return input
-    result = _alpha_dropped(wide("alpha_dropout", input), input, p)
+    result = _alpha_dropped(wide("alpha_dropout", input, complex=True), input, p)
     return given(input, result, inplace, "alpha_dropout_")
 
 
@@ -141,7 +143,7 @@ def feature_alpha_dropout(
     _check_probability("feature_alpha_dropout", p)
     if not training or p == 0:
         return input
-    result = _alpha_dropped(wide("feature_alpha_dropout", input), _channels(input), p)
+    result = _alpha_dropped(wide("feature_alpha_dropout", input, complex=True), _channels(input), p)
     return given(input, result, inplace, "feature_alpha_dropout_")
 
 

@@ -12,9 +12,6 @@ from gt.ops.native import affine, by_channel, follow, moments, normalized_rows
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
-#: The distance from 1 to the next number of the dtype to compute in.
-_EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
-
 
 @function(namespace=NN)
 def layer_norm(
@@ -51,8 +48,8 @@ def rms_norm(
         raise ValueError(f"rms_norm: the last axes of shape {input.shape} are not {shape}")
     if weight is not None and weight.shape != shape:
         raise ValueError(f"rms_norm: weight has shape {weight.shape}, expected {shape}")
-    x = wide("rms_norm", input)
-    eps = _EPSILON[x.dtype.name] if eps is None else eps
+    x = wide("rms_norm", input, complex=True)
+    eps = gt.finfo(x.dtype).eps if eps is None else eps
     mean = (x * x).mean(tuple(range(-len(shape), 0)), keepdim=True)
     return affine(x * (mean + eps).rsqrt(), weight, None)._cast(input.dtype)
 
