@@ -32,7 +32,9 @@ impl Target {
         let index = tensor(operands, 1)?;
         let index = index_below(threads, index, length)?;
         let x = tensor(operands, 0)?;
-        let out = cast::to(threads, x, dtype)?.writable_with(threads)?;
+        // Where one thread adds everything, the copy is best in its cache.
+        let x = cast::to(threads, x, dtype)?;
+        let out = if along == 0 { x.writable()? } else { x.writable_with(threads)? };
         Ok(Target { out, index, along })
     }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gt::ir::shape::MAX_RANK;
 use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PyTuple};
@@ -118,6 +118,9 @@ pub fn tensor(
 
 /// The values of a NumPy array, or of whatever can become one.
 pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
+    if let Some(data) = plain(given, dtype) {
+        return Ok(data);
+    }
     let numpy = given.py().import("numpy")?;
     let mut array = numpy.call_method1("asarray", (given,))?;
     let mut name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
@@ -144,6 +147,41 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     } else {
         data
     })
+}
+
+/// The values of a NumPy array that has the dtype that is wanted, and lies in memory as a tensor
+/// does; `None` for any other object. Nothing is called by name, which takes longer than to copy a
+/// row of numbers.
+fn plain(given: &Bound<'_, PyAny>, wanted: Option<DType>) -> Option<TensorData> {
+    let array = given.cast::<PyUntypedArray>().ok()?;
+    let own = array.dtype();
+    let dtype = match (own.kind(), own.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'u', 1) => DType::U8,
+        (b'i', 1) => DType::I8,
+        (b'i', 2) => DType::I16,
+        (b'i', 4) => DType::I32,
+        (b'i', 8) => DType::I64,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        (b'c', 8) => DType::C64,
+        (b'c', 16) => DType::C128,
+        _ => return None,
+    };
+    let as_stored = own.is_native_byteorder() != Some(false) && array.is_c_contiguous();
+    if wanted.is_some_and(|wanted| wanted != dtype) || !as_stored || array.is_empty() {
+        return None;
+    }
+    let shape = Shape::new(array.shape()).ok()?;
+    // SAFETY: the array is contiguous and has elements, so that all of their bytes lie from where
+    // its data begin. It is borrowed, and Python code that could change it does not run meanwhile.
+    let bytes = unsafe {
+        let data = (*array.as_array_ptr()).data.cast::<u8>();
+        std::slice::from_raw_parts(data, array.len() * dtype.size())
+    };
+    // The one copy: the array may change after this call, a tensor's value never does.
+    Some(TensorData { dtype, shape, bytes: Bytes::copy_from_slice(bytes) })
 }
 
 /// The same values in another dtype.
