@@ -10,7 +10,7 @@ use pyo3::types::{PyComplex, PyDict, PyTuple};
 use super::PyTensor;
 use crate::dtype::PyDType;
 use crate::error::IntoPython;
-use crate::{convert, dtype, session, source};
+use crate::{array, convert, dtype, session, source};
 
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
@@ -130,7 +130,7 @@ impl PyTensor {
 
     /// The values as a NumPy array of its own. Waits until they are computed.
     fn numpy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(convert::to_array(py, &self.fetch(py)?)?.unbind())
+        Ok(array::to_array(py, &self.fetch(py)?)?.unbind())
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -144,7 +144,7 @@ impl PyTensor {
         if copy == Some(false) {
             return Err(PyValueError::new_err("a tensor's values cannot be had without a copy"));
         }
-        let array = convert::to_array(py, &self.fetch(py)?)?;
+        let array = array::to_array(py, &self.fetch(py)?)?;
         match dtype.filter(|dtype| !dtype.is_none()) {
             Some(dtype) => Ok(array.call_method1("astype", (dtype,))?.unbind()),
             None => Ok(array.unbind()),
@@ -171,7 +171,7 @@ impl PyTensor {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         if self.0.dtype() == gt::DType::BF16 {
-            let bits = convert::bits(py, &self.fetch(py)?)?;
+            let bits = array::bits(py, &self.fetch(py)?)?;
             let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
             let export = py.import("gt._dlpack")?.getattr("export_bfloat16")?;
             return Ok(export.call1((bits, options))?.unbind());
