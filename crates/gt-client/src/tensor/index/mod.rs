@@ -115,12 +115,13 @@ impl Tensor {
             Attribute::ints(&resolved.sizes),
             Attribute::ints(&resolved.steps)
         ];
-        // A part that expands to as many elements is the same without its axes of length 1.
+        // Only axes of length 1 in front tell a part that expands to as many elements from it.
         let sizes: SmallVec<[usize; 8]> =
             resolved.sizes.iter().map(|&size| size as usize).collect();
-        let new_part = match new_part.shape().expands_to(&Shape::new(&sizes)?) {
-            true => new_part,
-            false => new_part.reshape(&resolved.sizes)?,
+        let new_part = if new_part.shape().expands_to(&Shape::new(&sizes)?) {
+            new_part
+        } else {
+            new_part.reshape(&resolved.sizes)?
         };
         let operands = [Operand::Tensor(self), Operand::Tensor(&new_part)];
         Tensor::apply(&self.session(), &slice::SLICE_ASSIGN, &operands, attributes)
