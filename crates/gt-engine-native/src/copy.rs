@@ -202,10 +202,8 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
             unsafe {
                 let from = from.offset(offsets[0] * unit + row * steps[0]);
                 let to = to.offset(offsets[1] * unit + row * steps[1]);
-                if source == 1 && target == 1 && length * size <= SHORT {
-                    short(from, to, length * size);
-                } else if source == 1 && target == 1 {
-                    std::ptr::copy_nonoverlapping(from, to, length * size);
+                if source == 1 && target == 1 {
+                    run_of(from, to, length * size);
                 } else {
                     with_bits!(size, T => {
                         crate::copy::row::<T>(from.cast(), source, to.cast(), target, length)
@@ -219,12 +217,16 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
 /// Runs up to this many bytes are copied without a call.
 const SHORT: usize = 256;
 
-/// Copies a short run, 16 bytes at a time.
+/// Copies a run of bytes; a short one 16 at a time.
 ///
 /// # Safety
 /// `length` bytes can be read at `from` and written at `to`, and do not overlap.
 #[inline(always)]
-unsafe fn short(from: *const u8, to: *mut u8, length: usize) {
+pub unsafe fn run_of(from: *const u8, to: *mut u8, length: usize) {
+    if length > SHORT {
+        // SAFETY: the caller's promise.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
+    }
     let mut at = 0;
     // SAFETY: the caller's promise; `at` stays below the length.
     unsafe {

@@ -1,18 +1,49 @@
-//! Reading and writing at places that another tensor names.
+//! What an index names: its range, the places along an axis, and gathering them.
+
+use std::ops::Range;
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::int;
-use gt_ir::shape::axis;
+use gt_ir::shape::{MAX_RANK, axis};
 use gt_ir::{Attributes, DType, Meta, Shape};
 use gt_worker::EngineError;
 
 use crate::cast;
 use crate::copy::Loops;
-use crate::element::{Number, compute_dtype, with_bits, with_number};
+use crate::element::with_bits;
+use crate::simd::vectorized;
 use crate::table::tensor;
-use crate::tensor::Tensor;
-use crate::threads::Threads;
+use crate::tensor::{Strides, Tensor};
+use crate::threads::{Shared, Threads};
 use crate::uninit::Uninit;
+
+/// Threads take so many entries, or elements, at a time.
+pub const PART: usize = 1 << 14;
+
+/// An index tensor as contiguous int64, with its lowest and its highest entry.
+fn with_range(threads: &mut Threads, index: Tensor) -> Result<(Tensor, i64, i64), EngineError> {
+    let index = cast::to(threads, index, DType::I64)?.contiguous_with(threads)?;
+    let entries = index.as_slice::<i64>();
+    let mut ranges = vec![(i64::MAX, i64::MIN); entries.len().div_ceil(PART)];
+    threads.for_each_part(&mut ranges, 1, |part, range| {
+        let entries = &entries[part * PART..];
+        let entries = &entries[..entries.len().min(PART)];
+        range[0] = vectorized(
+            #[inline(always)]
+            || entries.iter().fold(range[0], |(low, high), &at| (low.min(at), high.max(at))),
+        );
+    });
+    let low = ranges.iter().map(|range| range.0).min().unwrap_or(0);
+    let high = ranges.iter().map(|range| range.1).max().unwrap_or(-1);
+    Ok((index, low, high))
+}
+
+/// The error that tells the first entry that is not in a range.
+fn out_of_range(index: &Tensor, range: Range<i64>) -> EngineError {
+    let outside = index.as_slice::<i64>().iter().find(|at| !range.contains(at));
+    let index = *outside.expect("an entry is out of range");
+    EngineError::IndexOutOfRange { index, length: range.end.max(0) as usize }
+}
 
 /// An index tensor, contiguous int64, all of whose entries are below `length`.
 pub fn index_below(
@@ -20,12 +51,11 @@ pub fn index_below(
     index: Tensor,
     length: usize,
 ) -> Result<Tensor, EngineError> {
-    let index = cast::to(threads, index, DType::I64)?.contiguous()?;
-    // As unsigned numbers the negative ones are beyond any length.
-    match index.as_slice::<i64>().iter().find(|&&at| at as u64 >= length as u64) {
-        Some(&index) => Err(EngineError::IndexOutOfRange { index, length }),
-        None => Ok(index),
+    let (index, low, high) = with_range(threads, index)?;
+    if low < 0 || high >= length as i64 {
+        return Err(out_of_range(&index, 0..length as i64));
     }
+    Ok(index)
 }
 
 pub fn axis_of(attributes: &Attributes, shape: &Shape) -> Result<usize, EngineError> {
@@ -33,31 +63,50 @@ pub fn axis_of(attributes: &Attributes, shape: &Shape) -> Result<usize, EngineEr
         .map_err(|error| EngineError::Other(error.to_string()))
 }
 
-/// Calls `body` with an element's number within the index, and its place along `along`'s axis
-/// in a tensor of these strides.
-pub fn for_each_place(
-    index: &Tensor,
-    strides: &[isize; 8],
-    along: usize,
-    mut body: impl FnMut(usize, isize),
-) {
-    if index.numel() == 0 {
-        return;
+/// The elements of a tensor that an index names along an axis, one for each entry.
+pub struct Places<'a> {
+    entries: &'a [i64],
+    /// Over the entries, with the tensor's strides along the other axes.
+    loops: Loops<1>,
+    /// The tensor's stride along the axis.
+    step: isize,
+}
+
+impl<'a> Places<'a> {
+    /// The places in a tensor of this shape and these strides. All entries are in range.
+    ///
+    /// # Panics
+    /// Along another axis the index is longer than the tensor.
+    pub fn new(index: &'a Tensor, shape: &Shape, strides: &Strides, along: usize) -> Places<'a> {
+        let mut axes = index.shape().dims().iter().zip(shape.dims()).enumerate();
+        let fits = axes.all(|(axis, (entries, length))| axis == along || entries <= length);
+        assert!(index.shape().rank() == shape.rank() && fits, "an index beyond its tensor");
+        // Without axes there is one place only, whatever the stride.
+        let mut others = if shape.rank() == 0 { [0; MAX_RANK] } else { *strides };
+        let step = std::mem::take(&mut others[along]);
+        let loops = Loops::new(index.shape(), &[others]);
+        Places { entries: index.as_slice::<i64>(), loops, step }
     }
-    let entries = index.as_slice::<i64>();
-    let step = strides[along];
-    // The axis itself is walked by the index, not by its own position.
-    let mut others = *strides;
-    others[along] = 0;
-    let loops = Loops::new(index.shape(), &[others]);
-    let (inner, stride) = (loops.inner(), loops.inner_stride(0));
-    let stride = if index.numel() == 1 { 0 } else { stride };
-    loops.for_each_row(0..loops.rows(), |row, offsets| {
-        for column in 0..inner {
-            let number = row * inner + column;
-            body(number, offsets[0] + column as isize * stride + entries[number] as isize * step);
+
+    /// Calls `body` with the numbers of entries in a range, and their places.
+    #[inline(always)]
+    pub fn each(&self, numbers: Range<usize>, mut body: impl FnMut(usize, isize)) {
+        if numbers.is_empty() {
+            return;
         }
-    });
+        let (inner, stride) = (self.loops.inner(), self.loops.inner_stride(0));
+        let rows = numbers.start / inner..numbers.end.div_ceil(inner);
+        self.loops.for_each_row(rows, |row, offsets| {
+            let first = row * inner;
+            let start = first.max(numbers.start);
+            let entries = &self.entries[start..numbers.end.min(first + inner)];
+            let mut place = offsets[0] + (start - first) as isize * stride;
+            for (column, &entry) in entries.iter().enumerate() {
+                body(start + column, place + entry as isize * self.step);
+                place += stride;
+            }
+        });
+    }
 }
 
 pub fn gather(
@@ -76,179 +125,19 @@ pub fn gather(
     let index = index_below(threads, index, x.shape()[along])?;
     let mut out = Uninit::new(output)?;
     assert!(output == Meta::new(x.dtype(), *index.shape()), "a value for each index");
-    check_places(index.shape(), x.shape(), along);
-    let (from, to) = (x.read(), out.write());
-    with_bits!(output.dtype.size(), T => {
-        let (from, to) = (from.cast::<T>(), to.cast::<T>());
-        for_each_place(&index, &x.strides(), along, |number, place| {
-            // SAFETY: the places are of elements of x, as `check_places` has found, and the
-            // numbers those of the output, which is as large as the index.
+    let places = Places::new(&index, x.shape(), &x.strides(), along);
+    let (from, to) = (Shared::new(x.read().cast_mut()), Shared::new(out.write()));
+    let count = index.numel();
+    with_bits!(output.dtype.size(), T => threads.for_each(count.div_ceil(PART), |part| {
+        let (from, to) = (from.get().cast::<T>(), to.get().cast::<T>());
+        places.each(part * PART..count.min((part + 1) * PART), |number, place| {
+            // SAFETY: the places are of elements of x, which nobody writes. The numbers are those
+            // of elements of the output, which is as large as the index, and each is in one part.
             unsafe { to.add(number).write(*from.offset(place)) }
         });
-    });
+    }));
     // SAFETY: the output has an element for each entry of the index, and all have been visited.
     Ok(unsafe { out.finish() })
-}
-
-/// Sees to it that every place an index names is one of the tensor: the entries are in range along
-/// its axis; along all others the index may be no longer than the tensor.
-pub fn check_places(index: &Shape, shape: &Shape, along: usize) {
-    let mut axes = index.dims().iter().zip(shape.dims()).enumerate();
-    let fits = axes.all(|(axis, (entries, length))| axis == along || entries <= length);
-    assert!(index.rank() == shape.rank() && fits, "an index beyond its tensor");
-}
-
-pub fn scatter_add(
-    threads: &mut Threads,
-    mut operands: Operands<Tensor>,
-    attributes: &Attributes,
-    output: Meta,
-) -> Result<Tensor, EngineError> {
-    let dtype = compute_dtype(output.dtype);
-    let length = match output.shape.rank() {
-        0 => 1,
-        _ => output.shape[axis_of(attributes, &output.shape)?],
-    };
-    let index = tensor(&mut operands, 1)?;
-    let index = index_below(threads, index, length)?;
-    let source = tensor(&mut operands, 2)?;
-    let source = cast::to(threads, source, dtype)?.contiguous()?;
-    let x = tensor(&mut operands, 0)?;
-    let mut out = cast::to(threads, x, dtype)?.writable()?;
-    let along = axis_of(attributes, &output.shape)?;
-    assert!(*out.shape() == output.shape && source.shape() == index.shape());
-    check_places(index.shape(), &output.shape, along);
-    // Without axes there is one place only, whatever the stride.
-    let strides = if output.shape.rank() == 0 { [0; 8] } else { out.strides() };
-    with_number!(dtype, T => {
-        let (to, source) = (out.as_mut_slice::<T>().as_mut_ptr(), source.as_slice::<T>());
-        for_each_place(&index, &strides, along, |number, place| {
-            // SAFETY: the places are of elements of the output, as `check_places` has found; it is
-            // contiguous, and nobody else has it.
-            unsafe {
-                let at = to.offset(place);
-                *at = (*at).plus(source[number]);
-            }
-        });
-    });
-    cast::to(threads, out, output.dtype)
-}
-
-/// A tensor as rows along an axis: how many of them, how many rows, and a row's length.
-fn rows(shape: &Shape, along: usize) -> (usize, usize, usize) {
-    let outer = shape[..along].iter().product();
-    let inner = shape[along + 1..].iter().product();
-    (outer, shape[along], inner)
-}
-
-pub fn index_select(
-    threads: &mut Threads,
-    mut operands: Operands<Tensor>,
-    attributes: &Attributes,
-    output: Meta,
-) -> Result<Tensor, EngineError> {
-    let x = tensor(&mut operands, 0)?.contiguous()?;
-    let along = axis_of(attributes, x.shape())?;
-    let (outer, length, inner) = rows(x.shape(), along);
-    let index = tensor(&mut operands, 1)?;
-    let index = index_below(threads, index, length)?;
-    let entries = index.as_slice::<i64>();
-    let mut out = Uninit::new(output)?;
-    assert!(output == Meta::new(x.dtype(), x.shape().with(along, entries.len())));
-    let (from, to) = (x.read(), out.write());
-    with_bits!(output.dtype.size(), T => {
-        let (from, to) = (from.cast::<T>(), to.cast::<T>());
-        for slice in 0..outer {
-            for (number, &entry) in entries.iter().enumerate() {
-                // SAFETY: x is contiguous and has `length` rows in each slice, and the entry is
-                // below that. The output, which is new, has a row for each entry.
-                unsafe {
-                    let from = from.add((slice * length + entry as usize) * inner);
-                    let to = to.add((slice * entries.len() + number) * inner);
-                    if inner == 1 {
-                        *to = *from;
-                    } else {
-                        std::ptr::copy_nonoverlapping(from, to, inner);
-                    }
-                }
-            }
-        }
-    });
-    // SAFETY: a row has been written for each slice and entry.
-    Ok(unsafe { out.finish() })
-}
-
-/// index_add and index_copy: rows of a source go to rows that an index names.
-fn into_rows(
-    threads: &mut Threads,
-    mut operands: Operands<Tensor>,
-    attributes: &Attributes,
-    output: Meta,
-    adds: bool,
-) -> Result<Tensor, EngineError> {
-    let dtype = if adds { compute_dtype(output.dtype) } else { output.dtype };
-    let along = axis_of(attributes, &output.shape)?;
-    let (outer, length, inner) = rows(&output.shape, along);
-    let index = tensor(&mut operands, 1)?;
-    let index = index_below(threads, index, length)?;
-    let source = tensor(&mut operands, 2)?;
-    let source = cast::to(threads, source, dtype)?.contiguous()?;
-    let x = tensor(&mut operands, 0)?;
-    let mut out = cast::to(threads, x, dtype)?.writable()?;
-    let entries = index.as_slice::<i64>();
-    assert!(*out.shape() == output.shape);
-    assert!(*source.shape() == output.shape.with(along, entries.len()), "a row for each index");
-    let row = inner * dtype.size();
-    let (from, to) = (source.bytes().as_ptr(), out.bytes_mut().as_mut_ptr());
-    // Rows of nothing may lie at no aligned address.
-    let outer = if row == 0 { 0 } else { outer };
-    for slice in 0..outer {
-        for (number, &entry) in entries.iter().enumerate() {
-            // SAFETY: both tensors are contiguous, and have elements. The source has a row for each slice and entry,
-            // and the output `length` rows in each slice, which the entry is below. Nobody else has
-            // the output, so that the source does not overlap with it.
-            unsafe {
-                let from = from.add((slice * entries.len() + number) * row);
-                let to = to.add((slice * length + entry as usize) * row);
-                if adds {
-                    with_number!(dtype, T => add_row::<T>(from.cast(), to.cast(), inner));
-                } else {
-                    std::ptr::copy_nonoverlapping(from, to, row);
-                }
-            }
-        }
-    }
-    cast::to(threads, out, output.dtype)
-}
-
-/// # Safety
-/// Both rows have `n` elements, aligned, and do not overlap. Nobody else has the one that is added
-/// to.
-unsafe fn add_row<T: Number>(from: *const T, to: *mut T, n: usize) {
-    // SAFETY: the caller's promise.
-    let (from, to) =
-        unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = to.plus(*from);
-    }
-}
-
-pub fn index_add(
-    threads: &mut Threads,
-    operands: Operands<Tensor>,
-    attributes: &Attributes,
-    output: Meta,
-) -> Result<Tensor, EngineError> {
-    into_rows(threads, operands, attributes, output, true)
-}
-
-pub fn index_copy(
-    threads: &mut Threads,
-    operands: Operands<Tensor>,
-    attributes: &Attributes,
-    output: Meta,
-) -> Result<Tensor, EngineError> {
-    into_rows(threads, operands, attributes, output, false)
 }
 
 /// Indices counted from the front.
@@ -260,20 +149,21 @@ pub fn wrap_index(
 ) -> Result<Tensor, EngineError> {
     let length = int(attributes, 0);
     let index = tensor(&mut operands, 0)?;
-    let index = cast::to(threads, index, DType::I64)?.contiguous()?;
-    let entries = index.as_slice::<i64>();
-    if let Some(&index) = entries.iter().find(|&&at| at >= length || at < -length) {
-        return Err(EngineError::IndexOutOfRange { index, length: length.max(0) as usize });
+    let (index, low, high) = with_range(threads, index)?;
+    if low < -length || high >= length {
+        return Err(out_of_range(&index, -length..length));
     }
-    if entries.iter().all(|&at| at >= 0) {
+    if low >= 0 {
         return Ok(index);
     }
     let mut out = Uninit::new(output)?;
-    let slots = out.slots::<i64>();
+    let (slots, entries) = (out.slots::<i64>(), index.as_slice::<i64>());
     assert!(slots.len() == entries.len());
-    for (slot, &at) in slots.iter_mut().zip(entries) {
-        slot.write(if at < 0 { at + length } else { at });
-    }
+    threads.for_each_part(slots, PART, |part, slots| {
+        for (slot, &at) in slots.iter_mut().zip(&entries[part * PART..]) {
+            slot.write(if at < 0 { at + length } else { at });
+        }
+    });
     // SAFETY: every element has been written: there are as many entries.
     Ok(unsafe { out.finish() })
 }

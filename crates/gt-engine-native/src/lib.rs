@@ -6,9 +6,9 @@
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
-//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
-//! - [`reduce`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`shape`] over [`copy`], [`index`],
-//!   [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
+//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis.
+//! - [`reduce`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`normalization`], [`shape`] over [`copy`],
+//!   [`index`], [`scatter`] and [`rows`], [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
@@ -48,6 +48,7 @@ pub mod processor;
 mod program;
 mod random;
 mod reduce;
+mod rows;
 mod samplers;
 mod scatter;
 mod shape;

@@ -2,14 +2,14 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::{bool, int};
-use gt_ir::{Attributes, DType, Meta, Operand};
+use gt_ir::{Attributes, DType, Meta, Operand, Shape};
 use gt_worker::EngineError;
 
 use crate::cast;
 use crate::element::{Element, Number, compute_dtype, with_number};
-use crate::index::{axis_of, check_places, for_each_place, index_below};
+use crate::index::{PART, Places, axis_of, index_below};
 use crate::table::tensor;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, contiguous_strides};
 use crate::threads::Threads;
 
 /// A tensor that is written to at places, and what says where.
@@ -17,7 +17,6 @@ struct Target {
     out: Tensor,
     index: Tensor,
     along: usize,
-    strides: [isize; 8],
 }
 
 impl Target {
@@ -29,25 +28,64 @@ impl Target {
         dtype: DType,
     ) -> Result<Target, EngineError> {
         let along = axis_of(attributes, &output.shape)?;
-        let rank = output.shape.rank();
-        let length = if rank == 0 { 1 } else { output.shape[along] };
+        let length = if output.shape.rank() == 0 { 1 } else { output.shape[along] };
         let index = tensor(operands, 1)?;
         let index = index_below(threads, index, length)?;
         let x = tensor(operands, 0)?;
-        let out = cast::to(threads, x, dtype)?.writable()?;
-        check_places(index.shape(), &output.shape, along);
-        // Without axes there is one place only, whatever the stride.
-        let strides = if rank == 0 { [0; 8] } else { out.strides() };
-        Ok(Target { out, index, along, strides })
+        // Where one thread adds everything, the copy is best in its cache.
+        let x = cast::to(threads, x, dtype)?;
+        let out = if along == 0 { x.writable()? } else { x.writable_with(threads)? };
+        Ok(Target { out, index, along })
     }
 
-    /// Calls `body` with the slots, an entry's number, and the slot it names.
-    fn each<T: Number>(&mut self, mut body: impl FnMut(&mut [T], usize, usize)) {
-        let slots = self.out.as_mut_slice::<T>();
-        for_each_place(&self.index, &self.strides, self.along, |number, place| {
-            body(slots, number, place as usize);
-        });
+    /// The operand with a value for each entry, in the dtype that is computed in.
+    fn source(
+        &self,
+        threads: &mut Threads,
+        operands: &mut Operands<Tensor>,
+    ) -> Result<Tensor, EngineError> {
+        let source = tensor(operands, 2)?;
+        let source = cast::to(threads, source, self.out.dtype())?.contiguous_with(threads)?;
+        assert!(source.shape() == self.index.shape(), "a value for each entry");
+        Ok(source)
     }
+
+    /// Calls `body` with the element that each entry names, and the entry's number.
+    fn each<T: Number>(&mut self, threads: &mut Threads, body: impl Fn(&mut T, usize) + Sync) {
+        let shape = *self.out.shape();
+        each_of(threads, self.out.as_mut_slice::<T>(), &shape, &self.index, self.along, body);
+    }
+}
+
+/// Calls `body` with each slot that an entry names, and the entry's number; for one slot in the
+/// order of the numbers. The slots are those of a contiguous tensor of this shape.
+fn each_of<S: Send>(
+    threads: &mut Threads,
+    slots: &mut [S],
+    shape: &Shape,
+    index: &Tensor,
+    along: usize,
+    body: impl Fn(&mut S, usize) + Sync,
+) {
+    let count = index.numel();
+    if count == 0 {
+        return;
+    }
+    let strides = contiguous_strides(shape);
+    let places = Places::new(index, shape, &strides, along);
+    // Entries in different rows of the first axis name different slots, unless it is the one that
+    // they are places along.
+    let (numbers, step) = if along == 0 {
+        (count, slots.len())
+    } else {
+        let row = count / index.shape()[0];
+        let rows = PART.div_ceil(row);
+        (rows * row, rows * strides[0] as usize)
+    };
+    threads.for_each_part(slots, step, |part, slots| {
+        let (own, first) = (part * numbers..count.min((part + 1) * numbers), part * step);
+        places.each(own, |number, place| body(&mut slots[place as usize - first], number));
+    });
 }
 
 pub fn scatter(
@@ -61,18 +99,32 @@ pub fn scatter(
     match &operands[2] {
         Operand::Scalar(scalar) => with_number!(dtype, T => {
             let value = T::from_scalar(*scalar);
-            target.each::<T>(|slots, _, place| slots[place] = value);
+            target.each::<T>(threads, |slot, _| *slot = value);
         }),
         Operand::Tensor(_) => {
-            let source = tensor(&mut operands, 2)?;
-            let source = cast::to(threads, source, dtype)?.contiguous()?;
-            assert!(source.shape() == target.index.shape(), "a value for each entry");
+            let source = target.source(threads, &mut operands)?;
             with_number!(dtype, T => {
                 let values = source.as_slice::<T>();
-                target.each::<T>(|slots, number, place| slots[place] = values[number]);
+                target.each::<T>(threads, |slot, number| *slot = values[number]);
             });
         }
     }
+    cast::to(threads, target.out, output.dtype)
+}
+
+pub fn scatter_add(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let dtype = compute_dtype(output.dtype);
+    let mut target = Target::new(threads, &mut operands, attributes, output, dtype)?;
+    let source = target.source(threads, &mut operands)?;
+    with_number!(dtype, T => {
+        let values = source.as_slice::<T>();
+        target.each::<T>(threads, |slot, number| *slot = slot.plus(values[number]));
+    });
     cast::to(threads, target.out, output.dtype)
 }
 
@@ -95,14 +147,19 @@ pub fn scatter_reduce(
     let dtype = compute_dtype(output.dtype);
     let way = [Way::Sum, Way::Prod, Way::Mean, Way::Max, Way::Min][int(attributes, 1) as usize];
     let mut target = Target::new(threads, &mut operands, attributes, output, dtype)?;
-    let source = tensor(&mut operands, 2)?;
-    let source = cast::to(threads, source, dtype)?.contiguous()?;
-    assert!(source.shape() == target.index.shape(), "a value for each entry");
-    with_number!(dtype, T => combine::<T>(&mut target, source.as_slice::<T>(), way, bool(attributes, 2)));
+    let source = target.source(threads, &mut operands)?;
+    let with_own = bool(attributes, 2);
+    with_number!(dtype, T => combine(threads, &mut target, source.as_slice::<T>(), way, with_own));
     cast::to(threads, target.out, output.dtype)
 }
 
-fn combine<T: Number>(target: &mut Target, source: &[T], way: Way, with_own: bool) {
+fn combine<T: Number>(
+    threads: &mut Threads,
+    target: &mut Target,
+    source: &[T],
+    way: Way,
+    with_own: bool,
+) {
     if !with_own {
         let neutral = match way {
             Way::Sum | Way::Mean => T::ZERO,
@@ -110,11 +167,11 @@ fn combine<T: Number>(target: &mut Target, source: &[T], way: Way, with_own: boo
             Way::Max => T::LOWEST,
             Way::Min => T::HIGHEST,
         };
-        target.each::<T>(|slots, _, place| slots[place] = neutral);
+        target.each::<T>(threads, |slot, _| *slot = neutral);
     }
-    target.each::<T>(|slots, number, place| {
-        let (old, new) = (slots[place], source[number]);
-        slots[place] = match way {
+    target.each::<T>(threads, |slot, number| {
+        let (old, new) = (*slot, source[number]);
+        *slot = match way {
             Way::Sum | Way::Mean => old.plus(new),
             Way::Prod => old.times(new),
             Way::Max => old.larger(new),
@@ -123,7 +180,8 @@ fn combine<T: Number>(target: &mut Target, source: &[T], way: Way, with_own: boo
     });
     if way == Way::Mean {
         let mut counts = vec![i64::from(with_own); target.out.numel()];
-        target.each::<T>(|_, _, place| counts[place] += 1);
+        let Target { out, index, along } = &*target;
+        each_of(threads, &mut counts, out.shape(), index, *along, |count, _| *count += 1);
         for (slot, count) in target.out.as_mut_slice::<T>().iter_mut().zip(counts) {
             if count > 1 {
                 *slot = over::<T>(*slot, count);

@@ -19,7 +19,7 @@ use crate::threads::Threads;
 use crate::{
     attention, binary, cast, complex, convolution, create, fourier, index,
     linalg::operations as linalg, linalg::systems, lines, masked, matmul, normalization, parts,
-    pooling, random, reduce, samplers, scatter, shape, softmax, ternary, unary, wide,
+    pooling, random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
 
 /// How an operation is computed.
@@ -266,10 +266,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&s::TRIU, By(shape::triu)),
     // index
     (&i::GATHER, By(index::gather)),
-    (&i::SCATTER_ADD, By(index::scatter_add)),
-    (&i::INDEX_SELECT, By(index::index_select)),
-    (&i::INDEX_ADD, By(index::index_add)),
-    (&i::INDEX_COPY, By(index::index_copy)),
+    (&i::SCATTER_ADD, By(scatter::scatter_add)),
+    (&i::INDEX_SELECT, By(rows::index_select)),
+    (&i::INDEX_ADD, By(rows::index_add)),
+    (&i::INDEX_COPY, By(rows::index_copy)),
     (&i::WRAP_INDEX, By(index::wrap_index)),
     // counted
     (&counted::NONZERO, By(masked::nonzero)),

@@ -354,6 +354,14 @@ impl Tensor {
         copy::of(&self)
     }
 
+    /// As [`Tensor::writable`], over threads where there is much to copy.
+    pub(crate) fn writable_with(mut self, threads: &mut Threads) -> Result<Tensor, EngineError> {
+        if self.is_contiguous() && self.is_writable() {
+            return Ok(self);
+        }
+        copy::of_with(threads, &self)
+    }
+
     /// A tensor without axes that holds a number.
     pub(crate) fn scalar(value: Scalar, dtype: DType) -> Result<Tensor, EngineError> {
         let mut out = Uninit::new(Meta::new(dtype, Shape::SCALAR))?;

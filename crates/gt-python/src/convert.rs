@@ -1,15 +1,15 @@
-//! Python numbers, lists, arrays, axes and shapes as the client's values.
+//! Python numbers, lists, axes and shapes as the client's values.
 
 use bytes::Bytes;
 use gt::ir::shape::MAX_RANK;
 use gt::tensor::default_dtype::default_dtype;
 use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
-use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PyTuple};
 use smallvec::SmallVec;
 
+use crate::array;
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
 
@@ -112,48 +112,9 @@ pub fn tensor(
         return dtype.map_or(Ok(detached.clone()), |dtype| detached.cast(dtype).py());
     }
     if given.hasattr("__array__")? || given.hasattr("__array_interface__")? {
-        return Ok(Tensor::from_data(session, from_array(given, dtype)?));
+        return Ok(Tensor::from_data(session, array::from_array(given, dtype)?));
     }
     Ok(Tensor::from_data(session, from_list(given, dtype)?))
-}
-
-/// The values of a NumPy array, or of whatever can become one.
-pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
-    let numpy = given.py().import("numpy")?;
-    let mut array = numpy.call_method1("asarray", (given,))?;
-    let mut name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
-    if let Some(wanted) = dtype.filter(|wanted| wanted.name() != name && *wanted != DType::BF16) {
-        array = array.call_method1("astype", (wanted.name(),))?;
-        name = wanted.name().to_string();
-    }
-    let own = name.parse::<DType>().map_err(|_| {
-        PyTypeError::new_err(format!(
-            "an array of dtype {name} cannot become a tensor\n  hint: use astype with one of bool, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128"
-        ))
-    })?;
-    let dims: Vec<i64> = array.getattr("shape")?.extract()?;
-    let little = array.getattr("dtype")?.call_method1("newbyteorder", ("<",))?;
-    let array = numpy.call_method1("ascontiguousarray", (&array, little))?;
-    let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
-    let flat = flat.cast::<PyArray1<u8>>()?;
-    // The one copy: the array may change after this call, a tensor's value never does.
-    let bytes = Bytes::from(flat.readonly().as_slice()?.to_vec());
-    let data = TensorData::new(own, shape(&dims)?, bytes);
-    let data = data.ok_or_else(|| PyValueError::new_err("the array changed while it was read"))?;
-    Ok(if dtype == Some(DType::BF16) && own != DType::BF16 {
-        recode(&data, DType::BF16)
-    } else {
-        data
-    })
-}
-
-/// The same values in another dtype.
-pub fn recode(data: &TensorData, dtype: DType) -> TensorData {
-    let mut bytes = Vec::with_capacity(data.shape.numel() * dtype.size());
-    for index in 0..data.shape.numel() {
-        TensorData::encode(dtype, data.element(index), &mut bytes);
-    }
-    TensorData { dtype, shape: data.shape, bytes: Bytes::from(bytes) }
 }
 
 /// A number or a nested list. Without a dtype, numbers become the default dtype, or its complex one

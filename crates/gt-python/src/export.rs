@@ -5,7 +5,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyList, PyTuple};
 
-use crate::convert::recode;
+use crate::array::recode;
 
 /// A NumPy array of its own with a tensor's values; bfloat16, which NumPy lacks, becomes float32.
 pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {

@@ -3,7 +3,7 @@
 //!
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
 //! - [`operation`]: operations as functions and methods, from their declarations.
-//! - [`convert`]: Python numbers, lists, arrays, axes and shapes; [`export`]: values for Python.
+//! - [`convert`]: Python numbers, lists, axes and shapes; [`array`]: NumPy arrays; [`export`]: values for Python.
 //! - [`session`]: sessions, which one a thread uses, connecting, waiting.
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
@@ -13,6 +13,7 @@
 // PyO3's generated wrappers are unsafe functions whose bodies call others like them.
 #![allow(unsafe_op_in_unsafe_fn)]
 
+mod array;
 mod autograd;
 mod config;
 mod convert;

@@ -1,6 +1,7 @@
 //! Every operation of the instruction set, on every one of its samples, against plain loops.
 
 mod edges;
+mod indices;
 mod machine;
 mod reference;
 

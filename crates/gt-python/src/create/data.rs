@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::finish;
 use crate::tensor::PyTensor;
-use crate::{convert, dtype, session, source};
+use crate::{array, convert, dtype, session, source};
 
 /// A tensor from numbers, nested lists, an array or another tensor.
 #[pyfunction]
@@ -63,6 +63,6 @@ pub(super) fn from_numpy(
 ) -> PyResult<PyTensor> {
     let session = session::ready_current(py)?;
     source::note(py);
-    let data = convert::from_array(array, None)?;
+    let data = array::from_array(array, None)?;
     finish(Tensor::from_data(&session, data), requires_grad)
 }

@@ -115,7 +115,14 @@ impl Tensor {
             Attribute::ints(&resolved.sizes),
             Attribute::ints(&resolved.steps)
         ];
-        let new_part = new_part.reshape(&resolved.sizes)?;
+        // Only axes of length 1 in front tell a part that expands to as many elements from it.
+        let sizes: SmallVec<[usize; 8]> =
+            resolved.sizes.iter().map(|&size| size as usize).collect();
+        let new_part = if new_part.shape().expands_to(&Shape::new(&sizes)?) {
+            new_part
+        } else {
+            new_part.reshape(&resolved.sizes)?
+        };
         let operands = [Operand::Tensor(self), Operand::Tensor(&new_part)];
         Tensor::apply(&self.session(), &slice::SLICE_ASSIGN, &operands, attributes)
     }

@@ -1,0 +1,86 @@
+//! NumPy arrays as tensors' values.
+
+use bytes::Bytes;
+use gt::{DType, Shape, TensorData};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::convert;
+
+/// The values of a NumPy array, or of whatever can become one.
+pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
+    if let Some(data) = plain(given, dtype) {
+        return Ok(data);
+    }
+    let numpy = given.py().import("numpy")?;
+    let mut array = numpy.call_method1("asarray", (given,))?;
+    let mut name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    if let Some(wanted) = dtype.filter(|wanted| wanted.name() != name && *wanted != DType::BF16) {
+        array = array.call_method1("astype", (wanted.name(),))?;
+        name = wanted.name().to_string();
+    }
+    let own = name.parse::<DType>().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "an array of dtype {name} cannot become a tensor\n  hint: use astype with one of bool, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128"
+        ))
+    })?;
+    let dims: Vec<i64> = array.getattr("shape")?.extract()?;
+    let little = array.getattr("dtype")?.call_method1("newbyteorder", ("<",))?;
+    let array = numpy.call_method1("ascontiguousarray", (&array, little))?;
+    let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
+    let flat = flat.cast::<PyArray1<u8>>()?;
+    // The one copy: the array may change after this call, a tensor's value never does.
+    let bytes = Bytes::from(flat.readonly().as_slice()?.to_vec());
+    let data = TensorData::new(own, convert::shape(&dims)?, bytes);
+    let data = data.ok_or_else(|| PyValueError::new_err("the array changed while it was read"))?;
+    Ok(if dtype == Some(DType::BF16) && own != DType::BF16 {
+        recode(&data, DType::BF16)
+    } else {
+        data
+    })
+}
+
+/// The values of a NumPy array that has the dtype that is wanted, and lies in memory as a tensor
+/// does; `None` for any other object. Nothing is called by name, which takes longer than to copy a
+/// row of numbers.
+fn plain(given: &Bound<'_, PyAny>, wanted: Option<DType>) -> Option<TensorData> {
+    let array = given.cast::<PyUntypedArray>().ok()?;
+    let own = array.dtype();
+    let dtype = match (own.kind(), own.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'u', 1) => DType::U8,
+        (b'i', 1) => DType::I8,
+        (b'i', 2) => DType::I16,
+        (b'i', 4) => DType::I32,
+        (b'i', 8) => DType::I64,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        (b'c', 8) => DType::C64,
+        (b'c', 16) => DType::C128,
+        _ => return None,
+    };
+    let as_stored = own.is_native_byteorder() != Some(false) && array.is_c_contiguous();
+    if wanted.is_some_and(|wanted| wanted != dtype) || !as_stored || array.is_empty() {
+        return None;
+    }
+    let shape = Shape::new(array.shape()).ok()?;
+    // SAFETY: the array is contiguous and has elements, so that all of their bytes lie from where
+    // its data begin. It is borrowed, and Python code that could change it does not run meanwhile.
+    let bytes = unsafe {
+        let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
+        std::slice::from_raw_parts(data, array.len() * dtype.size())
+    };
+    // The one copy: the array may change after this call, a tensor's value never does.
+    Some(TensorData { dtype, shape, bytes: Bytes::copy_from_slice(bytes) })
+}
+
+/// The same values in another dtype.
+pub fn recode(data: &TensorData, dtype: DType) -> TensorData {
+    let mut bytes = Vec::with_capacity(data.shape.numel() * dtype.size());
+    for index in 0..data.shape.numel() {
+        TensorData::encode(dtype, data.element(index), &mut bytes);
+    }
+    TensorData { dtype, shape: data.shape, bytes: Bytes::from(bytes) }
+}
