@@ -10,6 +10,7 @@ use gt_ir::{
 
 use super::Session;
 use crate::signal::{self, Scope};
+use crate::vmap::Batched;
 
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
@@ -21,11 +22,30 @@ pub(crate) struct Value {
     pub session: Session,
     /// How many elements are not zero, once that was asked for.
     pub(crate) true_count: OnceLock<i64>,
+    /// What it is with the batch axis that it hides, inside `vmap`.
+    pub(crate) batched: Option<Box<Batched>>,
+}
+
+impl Value {
+    /// The same tensor, seen without its batch axis.
+    pub(crate) fn hidden(&self, meta: Meta, batched: Batched) -> Value {
+        Value {
+            id: self.id,
+            meta,
+            source: self.source,
+            session: self.session.clone(),
+            true_count: OnceLock::new(),
+            batched: Some(Box::new(batched)),
+        }
+    }
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        self.session.0.push(ClientCommand::Free(self.id));
+        // One that hides an axis only refers to the one that has it.
+        if self.batched.is_none() {
+            self.session.0.push(ClientCommand::Free(self.id));
+        }
     }
 }
 
@@ -55,7 +75,13 @@ impl Session {
 
     /// A reference to a tensor that has just been issued.
     pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<Value> {
-        Arc::new(Value { id, meta, source, session: self.clone(), true_count: OnceLock::new() })
+        let (session, true_count) = (self.clone(), OnceLock::new());
+        Arc::new(Value { id, meta, source, session, true_count, batched: None })
+    }
+
+    /// The id that the next tensor gets.
+    pub(crate) fn next_tensor(&self) -> TensorId {
+        self.0.lock().new_tensors(0)
     }
 
     /// Appends a tensor's data.

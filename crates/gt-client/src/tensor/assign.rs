@@ -53,6 +53,7 @@ impl Tensor {
     /// Takes over the value (and history) of another tensor of the same shape and dtype.
     pub(super) fn replace(&self, other: &Tensor, operation: &str) -> Result<()> {
         self.check_not_leaf(&operation)?;
+        self.check_takes(other, operation)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
         let keeps_history = grad_enabled() && !self.bare;
