@@ -17,6 +17,10 @@ def tensor_text(tensor) -> str:
     """`tensor([...], dtype=float32)`, long ones with their middle left out."""
     import numpy
 
+    from gt import _gt
+
+    if _gt.is_batched(tensor):
+        return f"tensor(<mapped over by vmap>, shape={tensor.shape}, dtype={tensor.dtype.name})"
     is_long = tensor.numel() > options["threshold"]
     values = (_edges(tensor) if is_long else tensor).detach().numpy()
     body = numpy.array2string(

@@ -21,6 +21,11 @@ impl VmapLevel {
         self.0.exit();
     }
 
+    /// Whether a tensor is mapped over at this level.
+    fn maps(&self, tensor: &PyTensor) -> bool {
+        tensor.0.is_mapped_at(&self.0)
+    }
+
     /// A tensor mapped over its first axis.
     fn enter(&self, py: Python<'_>, tensor: &PyTensor) -> PyResult<PyTensor> {
         source::note(py);

@@ -91,6 +91,11 @@ impl Tensor {
         self.value().batched.is_some()
     }
 
+    /// Whether it is mapped over at a level.
+    pub fn is_mapped_at(&self, level: &Level) -> bool {
+        levels(&self.value()).contains(&level.number)
+    }
+
     /// An error where `what` is asked of a tensor that is mapped over.
     pub fn check_has_values(&self, what: &str) -> Result<()> {
         if !self.is_batched() {
