@@ -1,10 +1,15 @@
 """gt.func beside torch.func."""
 
+import doctest
+
 import gt
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+#: PyTorch warns where it computes one after the other, and that parts of it are old.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 3)).astype("float32")
@@ -28,9 +33,7 @@ def compare(got, want):
         return
     assert got.shape == tuple(want.shape)
     assert got.requires_grad == want.requires_grad
-    np.testing.assert_allclose(
-        got.detach().numpy(), want.detach().numpy(), rtol=2e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=2e-4, atol=1e-5)
 
 
 def both(function):
@@ -172,6 +175,36 @@ def test_a_module_with_other_parameters():
         gt.func.functional_call(layer, (given, given), gt.ones(3))
     with pytest.raises(RuntimeError, match="strict"):
         gt.func.functional_call(layer, given, gt.ones(3), strict=True)
+
+
+class Cubed(gt.autograd.Function):
+    """A function with a gradient of its own."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        """Keep both."""
+        ctx.save_for_backward(x, w)
+        return x**3 * w
+
+    @staticmethod
+    def backward(ctx, grad):
+        """Give the gradients of both."""
+        x, w = ctx.saved_tensors
+        return grad * 3 * x**2 * w, grad * x**3
+
+
+def test_functions_with_gradients_of_their_own():
+    x, w = gt.tensor(X), gt.tensor(X[0], requires_grad=True)
+    each = gt.vmap(gt.func.grad(lambda x: Cubed.apply(x, w).sum()))(x)
+    np.testing.assert_allclose(each.detach().numpy(), 3 * X**2 * X[0], rtol=1e-5)
+    gt.vmap(lambda x: Cubed.apply(x, w))(x).sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), (X**3).sum(0), rtol=1e-5)
+
+
+def test_examples_give_what_they_say():
+    for module in (gt.func.gradients, gt.func.mapping, gt.func.modules):
+        options = doctest.NORMALIZE_WHITESPACE
+        assert doctest.testmod(module, {"gt": gt}, optionflags=options).failed == 0
 
 
 WRONG = {

@@ -28,12 +28,14 @@ impl VmapLevel {
 
     /// A tensor mapped over its first axis.
     fn enter(&self, py: Python<'_>, tensor: &PyTensor) -> PyResult<PyTensor> {
+        session::ready(py, &tensor.0)?;
         source::note(py);
         tensor.0.enter_level(&self.0).py().map(PyTensor)
     }
 
     /// A tensor with the batch axis in front.
     fn leave(&self, py: Python<'_>, tensor: &PyTensor) -> PyResult<PyTensor> {
+        session::ready(py, &tensor.0)?;
         source::note(py);
         tensor.0.leave_level(&self.0).py().map(PyTensor)
     }
@@ -63,6 +65,12 @@ fn is_batched(tensor: &PyTensor) -> bool {
     tensor.0.is_batched()
 }
 
+/// The values of the whole batch without history, with the batch axes in front.
+#[pyfunction]
+fn whole_batch(tensor: &PyTensor) -> PyTensor {
+    PyTensor(tensor.0.whole())
+}
+
 /// Whether a tensor's gradient goes to anything other than what is computed from `inputs`.
 #[pyfunction]
 fn reaches_others(tensor: &PyTensor, inputs: Vec<PyRef<'_, PyTensor>>) -> bool {
@@ -75,5 +83,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(vmap_level, module)?)?;
     module.add_function(wrap_pyfunction!(in_vmap, module)?)?;
     module.add_function(wrap_pyfunction!(is_batched, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_batch, module)?)?;
     module.add_function(wrap_pyfunction!(reaches_others, module)?)
 }

@@ -53,8 +53,7 @@ def grad_and_value(
         value = pullback.value
         if not isinstance(value, Tensor):
             raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got "
-                f"{type(value)}"
+                f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
             )
         if value.ndim != 0:
             raise RuntimeError(
@@ -71,9 +70,8 @@ def grad_and_value(
 def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     """Compute `func(*primals)`; give that and the function that takes gradients back through it.
 
-    That function takes a gradient for the output, and gives a tuple of one for each of `primals` (or
-    the only one). With `has_aux`, `func` gives `(output, aux)`, and the result is
-    `(output, function, aux)`.
+    That function takes a gradient for the output, and gives a tuple of one for each of `primals`.
+    With `has_aux`, `func` gives `(output, aux)`, and the result is `(output, function, aux)`.
 
     >>> value, back = gt.func.vjp(gt.sin, gt.tensor([0.0]))
     >>> back(gt.tensor([2.0]))
@@ -187,16 +185,15 @@ class _Pullback:
         """Give the gradients by the arguments; ones for the only output where none are given."""
         outputs = tree.flatten(self.value)[0]
         given = [None] * len(outputs) if cotangents is None else tree.flatten(cotangents)[0]
-        pairs = [pair for pair in zip(outputs, given, strict=True) if pair[0].requires_grad]
-        total: list[Tensor | None] = [None] * len(self.by)
-        create = self.goes_on or any(g is not None and g.requires_grad for g in given)
-        for number, (output, gradient) in enumerate(pairs):
-            retain = retain_graph or create or number + 1 < len(pairs)
-            found = _gt.grad(output, self.by, gradient, retain, create)
-            total = [_sum(*pair) for pair in zip(total, found, strict=True)]
+        given = [pair for pair in zip(outputs, given, strict=True) if pair[0].requires_grad]
+        create = self.goes_on or any(g is not None and g.requires_grad for _, g in given)
+        found = [None] * len(self.by)
+        if given:
+            roots, gradients = map(list, zip(*given, strict=True))
+            found = _gt.grad(roots, gradients, self.by, retain_graph or create, create)
         whole = [
             gt.zeros_like(leaf.detach()) if one is None else one
-            for leaf, one in zip(self.by, total, strict=True)
+            for leaf, one in zip(self.by, found, strict=True)
         ]
         return tree.unflatten(whole, self.structure)
 
@@ -211,9 +208,7 @@ def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
     """Give the places of the arguments to differentiate by, counted from the front."""
     for argnum in argnums:
         if not -count <= argnum < count:
-            raise RuntimeError(
-                f"{name}: Got argnum={argnum}, but only {count} positional inputs"
-            )
+            raise RuntimeError(f"{name}: Got argnum={argnum}, but only {count} positional inputs")
     places = [argnum % count for argnum in argnums]
     if len(set(places)) < len(places):
         raise RuntimeError(f"{name}: argnums elements must be unique. Got {argnums}")
@@ -221,13 +216,9 @@ def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
 
 
 def _tracked(leaf, recorded: bool):
-    """Give a tensor of its own for gradients to end at: a further step of its history, or a leaf."""
+    """Give a tensor for gradients to end at: a further step of its history, or a leaf."""
     if not isinstance(leaf, Tensor):
         return leaf
     if recorded and leaf.requires_grad:
         return leaf.view_as(leaf)
     return leaf.detach().requires_grad_()
-
-
-def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    return a if b is None else b if a is None else a + b

@@ -21,8 +21,8 @@ def vmap(
 ) -> Callable:
     """Give the function that computes `func` for a whole batch at once, as `torch.vmap`.
 
-    Inside `func`, a tensor that is mapped over looks like one of the batch; each operation is issued
-    once, for all. An operation that cannot take a batch is computed for one after the other.
+    Inside `func`, a tensor that is mapped over looks like one of the batch; each operation is
+    issued once, for all. One that cannot take a batch is computed for one after the other.
 
     Args:
         func: Takes and gives tensors, or nested tuples, lists and dicts of them.
@@ -48,9 +48,7 @@ def vmap(
             f"Got {randomness}"
         )
     if chunk_size is not None and chunk_size <= 0:
-        raise ValueError(
-            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})"
-        )
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
     call = _Call(func, in_dims, out_dims, randomness)
 
     @functools.wraps(func, updated=())
@@ -138,8 +136,8 @@ class _Call:
             )
         if any(not isinstance(place, (int, type(None))) for place in places):
             raise ValueError(
-                f"vmap({self.name}, ..., out_dims={self.out_dims}): `out_dims` must be an int, None "
-                "or a python collection of ints representing where in the outputs the vmapped "
+                f"vmap({self.name}, ..., out_dims={self.out_dims}): `out_dims` must be an int, "
+                "None or a python collection of ints representing where in the outputs the vmapped "
                 "dimension should appear."
             )
         return places

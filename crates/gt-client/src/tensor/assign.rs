@@ -112,6 +112,7 @@ impl Tensor {
             return Err(gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into());
         }
         self.check_session(other, "data")?;
+        self.check_takes(other, "data")?;
         let value = other.value();
         let mut state = self.lock();
         // It takes up other memory: neither does it share its base's from here on, nor do its

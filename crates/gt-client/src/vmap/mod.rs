@@ -91,6 +91,16 @@ impl Tensor {
         self.value().batched.is_some()
     }
 
+    /// The values of the whole batch without history, with the axes of all levels in front, from the
+    /// outermost on: for checks of what a result is, and not for the result itself.
+    pub fn whole(&self) -> Tensor {
+        let mut value = self.value();
+        while let Some(batched) = &value.batched {
+            value = Arc::clone(&batched.of);
+        }
+        Tensor::from_parts(value, None)
+    }
+
     /// Whether it is mapped over at a level.
     pub fn is_mapped_at(&self, level: &Level) -> bool {
         levels(&self.value()).contains(&level.number)
@@ -132,7 +142,7 @@ impl Tensor {
             return Ok(());
         }
         Err(ClientError::usage(format!(
-            "vmap: {operation} in place is not possible because another tensor is being vmapped over, but this one is not, and was made outside\n  hint: use the form that gives a new tensor"
+            "vmap: {operation}: a change in place is not possible because another tensor is being vmapped over, but this one is not, and was made outside\n  hint: use the form that gives a new tensor"
         )))
     }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Batch, in_front};
+use super::{Batch, in_front, leading};
 use crate::instruction::Attribute;
 use crate::operation::{Graph, Var, ints};
 use crate::shape::{Shape, axes};
@@ -41,6 +41,20 @@ fn axes_in_order<'a>(batch: &Batch<'a>) -> impl Iterator<Item = i64> + use<'a> {
     let given = ints(batch.attributes, 0);
     axes(given, rank as usize, batch.operation.name).expect("checked by infer");
     given.iter().map(move |&axis| if axis < 0 { axis + rank + 1 } else { axis + 1 })
+}
+
+/// argmax and argmin: without an axis, the place is in the flattened tensor.
+pub fn place(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+    if !ints(batch.attributes, 0).is_empty() {
+        return Some(leading(g, batch));
+    }
+    let flat = g.reshape(batch.tensor(0), in_front(&[batch.size], flattened(batch.shape(0))));
+    let along = smallvec![Attribute::ints(&[1i64]), Attribute::Bool(false)];
+    Some(g.emit(batch.operation, &[flat.into()], along))
+}
+
+fn flattened(shape: Shape) -> Shape {
+    folded(shape, shape.rank())
 }
 
 /// The region is all of the batch axis.

@@ -1,7 +1,7 @@
 //! Reductions over one, several or all axes, and cumulative sums.
 
 use super::sample::{sample, tensor};
-use crate::batching::Batching;
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -229,6 +229,7 @@ const ARG: Operation = Operation {
         samples
     },
     sharding: along_kept_axes,
+    batching: Batching::Rule(batching::structure::place),
     ..REDUCE
 };
 
@@ -270,7 +271,6 @@ const SPREAD: Operation = Operation {
         samples
     },
     sharding: along_kept_axes,
-    batching: Batching::Leading,
     ..REDUCE
 };
 

@@ -14,7 +14,14 @@ COUNTED = {"nonzero", "masked_rows", "masked_rows_scatter"}
 DRAWN = {"rand", "randn", "randint", "draw_poisson", "draw_binomial"}
 #: Factors are free in their signs, so that their gradients may be, too.
 FREE = {"_linalg_svd", "_linalg_eigh", "_linalg_eig", "_linalg_geqrf"}
-UNDERIVED = {"_linalg_geqrf", "_linalg_ldl_factor", "_linalg_ldl_solve"}
+UNDERIVED = {
+    "_linalg_geqrf",
+    "_linalg_ldl_factor",
+    "_linalg_ldl_solve",
+    "igamma",
+    "igammac",
+    "zeta",
+}
 MAPPED = sorted(name for name in OPERATIONS if name not in DRAWN)
 HALF = {gt.float16, gt.bfloat16}
 
