@@ -3,10 +3,10 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::structure::{folded, moved};
-use super::{Batch, in_front};
+use super::{Batch, in_front, leading};
 use crate::instruction::Attribute;
 use crate::operation::{Graph, Operation, Var};
-use crate::ops::index::{GATHER, INDEX_ADD, SCATTER_ADD};
+use crate::ops::index::{INDEX_ADD, SCATTER_ADD};
 use crate::ops::scatter::SCATTER;
 use crate::shape::Shape;
 
@@ -58,20 +58,14 @@ fn beside_rows(g: &mut dyn Graph, batch: &Batch, rows: Shape) -> Var {
     g.expand(index, batch.whole(rows))
 }
 
-/// gather, also from what is the same for all: along the first axis, that is one longer list.
+/// A list that is the same for all is gathered from by one longer index.
 pub fn gather(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
-    let (x, index) = (batch.shape(0), batch.shape(1));
-    if x.rank() == 0 {
-        return None;
+    if batch.batched[0] || batch.shape(0).rank() != 1 {
+        return Some(leading(g, batch));
     }
-    if batch.batched[0] || x.rank() > 1 {
-        let operands = [batch.expanded(g, 0).into(), batch.expanded(g, 1).into()];
-        let along = smallvec![Attribute::Int(batch.axis(0))];
-        return Some(g.emit(&GATHER, &operands, along));
-    }
-    let flat = g.reshape(batch.tensor(1), folded(batch.whole(index), 2));
-    let values = g.gather(batch.tensor(0), flat, 0);
-    Some(g.reshape(values, batch.whole(index)))
+    let index = batch.tensor(1);
+    let flat = g.reshape(index, folded(g.shape(index), 2));
+    Some(g.gather(batch.tensor(0), flat, 0))
 }
 
 /// One mask for all is over the leading axes: the batch axis is behind these.
