@@ -241,6 +241,7 @@ def module_stub() -> str:
     lines += ["", f"class WorkerError({_gt.WorkerError.__bases__[0].__name__}){head}", *body, ""]
     lines += class_stub(_gt.RemovableHandle)
     lines += class_stub(_gt.OpenSession)
+    lines += class_stub(_gt.VmapLevel)
     lines += class_stub(_gt.Tensor)
     for name, value in values.items():
         if inspect.isbuiltin(value):

@@ -204,7 +204,7 @@ def test_functions_with_gradients_of_their_own():
 def test_examples_give_what_they_say():
     for module in (gt.func.gradients, gt.func.mapping, gt.func.modules):
         options = doctest.NORMALIZE_WHITESPACE
-        assert doctest.testmod(module, {"gt": gt}, optionflags=options).failed == 0
+        assert doctest.testmod(module, extraglobs={"gt": gt}, optionflags=options).failed == 0
 
 
 WRONG = {
