@@ -187,9 +187,9 @@ class OpenSession:
     @property
     def closed(self) -> _bool:
         """Whether it has ended."""
-    def enter(self, closes: _bool) -> Tensor:
+    def enter(self, closes: _bool) -> None:
         """Has this thread use it until `leave`; `closes` if that is its end, too."""
-    def leave(self) -> Tensor:
+    def leave(self) -> None:
         """Has this thread use what it used before."""
     def manual_seed(self, seed: _int) -> None:
         """Starts its random numbers anew."""
