@@ -185,11 +185,11 @@ class _Pullback:
         """Give the gradients by the arguments; ones for the only output where none are given."""
         outputs = tree.flatten(self.value)[0]
         given = [None] * len(outputs) if cotangents is None else tree.flatten(cotangents)[0]
-        given = [pair for pair in zip(outputs, given, strict=True) if pair[0].requires_grad]
-        create = self.goes_on or any(g is not None and g.requires_grad for _, g in given)
-        found = [None] * len(self.by)
-        if given:
-            roots, gradients = map(list, zip(*given, strict=True))
+        pairs = [pair for pair in zip(outputs, given, strict=True) if pair[0].requires_grad]
+        create = self.goes_on or any(g is not None and g.requires_grad for _, g in pairs)
+        found: list[Tensor | None] = [None] * len(self.by)
+        if pairs:
+            roots, gradients = [list(side) for side in zip(*pairs, strict=True)]
             found = _gt.grad(roots, gradients, self.by, retain_graph or create, create)
         whole = [
             gt.zeros_like(leaf.detach()) if one is None else one

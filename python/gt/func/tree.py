@@ -79,10 +79,13 @@ def spread(tree, structure: Structure) -> list | None:
         return None
     if keys:
         parts = [tree[key] for key in structure.keys]
-    spreads = [spread(part, child) for part, child in zip(parts, structure.children, strict=True)]
-    if any(part is None for part in spreads):
-        return None
-    return [leaf for part in spreads for leaf in part]
+    leaves = []
+    for part, child in zip(parts, structure.children, strict=True):
+        below = spread(part, child)
+        if below is None:
+            return None
+        leaves += below
+    return leaves
 
 
 def _leaf_count(structure: Structure) -> int:
