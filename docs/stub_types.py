@@ -6,6 +6,7 @@ LIKE, DTYPE = "_TensorLike", "_DTypeLike | None"
 
 #: Types of parameters by their names; `method.parameter` comes before `parameter`.
 PARAMETERS = {
+    "randomness": "str",
     "context": "Any",
     "return_scalar": "_bool",
     "address": "str",
@@ -219,11 +220,20 @@ RESULTS = {
     "gpu_workers": "None",
     "grad": "Tensor | None",
     "id": "_int",
+    "in_vmap": "_bool",
+    "is_batched": "_bool",
     "is_floating_point": "_bool",
     "is_grad_enabled": "_bool",
     "is_leaf": "_bool",
     "is_tensor": "_bool",
     "item": "Any",
+    "VmapLevel.enter": "Tensor",
+    "VmapLevel.leave": "Tensor",
+    "exit": "None",
+    "maps": "_bool",
+    "reaches_others": "_bool",
+    "vmap_level": "VmapLevel",
+    "whole_batch": "Tensor",
     "itemsize": "_int",
     "make_key": "str",
     "manual_seed": "None",

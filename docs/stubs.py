@@ -204,7 +204,10 @@ def class_stub(kind: type) -> list[str]:
     for name in sorted(set(vars(kind)) - set(HIDDEN)):
         member = vars(kind)[name]
         if inspect.isgetsetdescriptor(member):
-            lines += ["    @property", *define(name, "(self)", result_of(name), member, "    ")]
+            lines += [
+                "    @property",
+                *define(name, "(self)", result_of(kind, name), member, "    "),
+            ]
             if name in SETTABLE:
                 lines.append(f"    @{name}.setter")
                 lines.append(f"    def {name}(self, value: {SETTABLE[name]}) -> None: ...")
@@ -218,13 +221,13 @@ def class_stub(kind: type) -> list[str]:
         elif name.startswith("__"):
             lines.append(operator(kind, name))
         else:
-            lines += define(name, signature(member, "self"), result_of(name), member, "    ")
+            lines += define(name, signature(member, "self"), result_of(kind, name), member, "    ")
     return [*lines, ""]
 
 
-def result_of(name: str) -> str:
+def result_of(kind: type, name: str) -> str:
     """Say what a method or property gives."""
-    return RESULTS.get(name, "Tensor")
+    return RESULTS.get(f"{kind.__name__}.{name}", RESULTS.get(name, "Tensor"))
 
 
 def module_stub() -> str:
@@ -241,6 +244,7 @@ def module_stub() -> str:
     lines += ["", f"class WorkerError({_gt.WorkerError.__bases__[0].__name__}){head}", *body, ""]
     lines += class_stub(_gt.RemovableHandle)
     lines += class_stub(_gt.OpenSession)
+    lines += class_stub(_gt.VmapLevel)
     lines += class_stub(_gt.Tensor)
     for name, value in values.items():
         if inspect.isbuiltin(value):

@@ -29,6 +29,7 @@ from gt import (  # noqa: E402
     cuda,
     debug,
     fft,
+    func,
     linalg,
     masked,
     nn,
@@ -116,6 +117,7 @@ from gt.config import (  # noqa: E402
     load_config,
     register_config,
 )
+from gt.func import vmap  # noqa: E402
 from gt.ops import *  # noqa: E402, F403
 from gt.ops import __all__ as _operations  # noqa: E402
 from gt.random import (  # noqa: E402
@@ -188,6 +190,7 @@ __all__ = [
     "float32",
     "float64",
     "from_numpy",
+    "func",
     "get_config",
     "get_default_device",
     "get_float32_matmul_precision",
@@ -239,6 +242,7 @@ __all__ = [
     "testing",
     "uint8",
     "use_deterministic_algorithms",
+    "vmap",
     *_operations,
 ]
 

@@ -93,6 +93,12 @@ __all__ = [
     "snapshot",
     "backward",
     "grad",
+    "VmapLevel",
+    "vmap_level",
+    "in_vmap",
+    "is_batched",
+    "whole_batch",
+    "reaches_others",
     "signal_enter",
     "signal_exit",
     "signal_unwind",
@@ -195,6 +201,19 @@ class OpenSession:
         """What it is connected to."""
     def synchronize(self) -> None:
         """Waits until all that was issued to it is computed."""
+
+@final
+class VmapLevel:
+    """One `vmap` that runs."""
+
+    def enter(self, tensor: Tensor) -> Tensor:
+        """A tensor mapped over its first axis."""
+    def exit(self) -> None:
+        """Ends it."""
+    def leave(self, tensor: Tensor) -> Tensor:
+        """A tensor with the batch axis in front."""
+    def maps(self, tensor: Tensor) -> _bool:
+        """Whether a tensor is mapped over at this level."""
 
 @final
 class Tensor:
@@ -3471,6 +3490,10 @@ def gpu_workers(count: _int) -> None:
     """
 def grad(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor], retain_graph: _bool | None, create_graph: _bool) -> list[Tensor | None]:
     """The gradients of `outputs` together with respect to `inputs`; None for one that none depends on."""
+def in_vmap() -> _bool:
+    """Whether this thread is inside a `vmap`."""
+def is_batched(tensor: Tensor) -> _bool:
+    """Whether a tensor is mapped over by a `vmap`, so that it has no values of its own."""
 def is_grad_enabled() -> _bool:
     """Whether operations on this thread are recorded for gradients."""
 def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
@@ -3514,6 +3537,8 @@ def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_gra
     """Random numbers of the normal distribution, of the shape and dtype of another."""
 def random_state() -> tuple[_int, _int]:
     """The seed of this thread's session, and how many random operations it has issued since it was set."""
+def reaches_others(tensor: Tensor, inputs: Sequence[Tensor]) -> _bool:
+    """Whether a tensor's gradient goes to anything other than what is computed from `inputs`."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
     """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
     are those of the outputs and `kept` the outputs at the indices given.
@@ -3566,8 +3591,12 @@ def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None,
     """
 def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str | None = None, dpi: _float = 150.0, width: _float = 16.0, height: _float = 10.0) -> dict[str, Any]:
     """Draws a log. Gives what was drawn."""
+def vmap_level(size: _int | Sequence[_int] | None, randomness: str) -> VmapLevel:
+    """Begins a level for a batch of `size`."""
 def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Tensor:
     """The first where the condition holds, the second elsewhere."""
+def whole_batch(tensor: Tensor) -> Tensor:
+    """The values of the whole batch without history, with the batch axes in front."""
 def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of zeros."""
 def zeros_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:

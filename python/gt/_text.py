@@ -16,6 +16,10 @@ options: dict[str, Any] = {
 
 def tensor_text(tensor) -> str:
     """`tensor([...], dtype=float32)`, long ones with their middle left out."""
+    from gt import _gt
+
+    if _gt.is_batched(tensor):
+        return f"tensor(<mapped over by vmap>, shape={tensor.shape}, dtype={tensor.dtype.name})"
     is_long, body = tensor.numel() > options["threshold"], None
     # Where NumPy has been imported its print options count.
     if not is_long and not _number_options() and "numpy" not in sys.modules:

@@ -4,6 +4,7 @@
 //! - [`hotpath`]: what the stream repeats is sent once.
 //! - [`tensor`]: tensors and their operations.
 //! - [`tape`]: gradients, which are more instructions.
+//! - [`vmap`]: functions computed for a whole batch at once.
 //! - [`signal`]: named scopes.
 //! - [`config`]: what signals mean, in YAML.
 //! - [`environment`]: what environment variables say.
@@ -25,6 +26,7 @@ pub mod signal;
 pub mod source;
 pub mod tape;
 pub mod tensor;
+pub mod vmap;
 
 pub use driver::Driver;
 pub use error::{CallbackError, ClientError, Result};

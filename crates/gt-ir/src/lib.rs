@@ -2,7 +2,7 @@
 //!
 //! - [`dtype`], [`shape`], [`scalar`], [`data`]: tensors' types and values.
 //! - [`operation`] and [`ops`]: the operations; each is defined in one place in `ops/`.
-//! - [`sharding`]: along which axes an operation may be divided.
+//! - [`sharding`]: along which axes an operation may be divided; [`batching`]: how it takes one more.
 //! - [`instruction`]: one use of an operation; [`command`]: the elements of streams;
 //!   [`liveness`]: which commands are no longer needed.
 //! - [`template`]: repeated sequences, defined once and then invoked.
@@ -18,6 +18,7 @@
 //! This crate holds data and rules only: no sockets, threads, clocks or engines. It depends on no
 //! other crate of GT.
 
+pub mod batching;
 pub mod call;
 pub mod command;
 pub mod data;

@@ -6,7 +6,7 @@
 //! - [`convert`]: Python numbers, lists, axes and shapes; [`array`]: NumPy arrays; [`export`]: values for Python.
 //! - [`session`]: sessions, which one a thread uses, connecting, waiting.
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
-//! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
+//! - [`autograd`], [`vmap`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`tools`]: looking at a dispatcher: status, traces, pictures.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
@@ -31,6 +31,7 @@ mod signal;
 mod source;
 mod tensor;
 mod tools;
+mod vmap;
 
 use pyo3::prelude::*;
 
@@ -46,6 +47,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     session::register(module)?;
     network::register(module)?;
     autograd::register(module)?;
+    vmap::register(module)?;
     signal::register(module)?;
     config::register(module)?;
     debug::register(module)?;

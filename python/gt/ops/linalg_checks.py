@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gt
+from gt import _gt
 from gt._gt import Tensor
 from gt.ops.matrices import need_square
 from gt.ops.sizes import need_axes
@@ -39,6 +40,7 @@ def raise_if_failed(name: str, info: Tensor, reason: str, hint: str) -> None:
 
     `reason` may name the code of `info` as `{code}`.
     """
+    info = _gt.whole_batch(info)
     if not info.any().item():
         return
     codes = info.reshape(-1).tolist()

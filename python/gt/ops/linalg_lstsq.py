@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gt
+from gt import _gt
 from gt._gt import Tensor, primitives
 from gt._results import Lstsq
 from gt.autograd import Function
@@ -114,7 +115,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     values = svdvals(A.detach()) if has_values else no_values(A).abs()
     residuals = no_values(A).abs()
     rows, columns = A.shape[-2:]
-    full = by_qr or (has_values and (rank == columns).all().item())
+    full = by_qr or (has_values and _gt.whole_batch(rank == columns).all().item())
     if rows > columns and full:
         residuals = (wide_A @ X - wide_B).abs().square().sum(-2)
         residuals = residuals.squeeze(-1) if vector else residuals

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gt
+from gt import _gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
@@ -28,7 +29,7 @@ def _polynomial(x: Any, n: Tensor | int, first: Callable[..., Tensor], step: Ste
     n = n.long()
     before, last = gt.ones_like(x), first(x)
     result = primitives.where(n == 0, before, 0.0)
-    for k in range(1, int(n.max().item()) + 1 if n.numel() else 1):
+    for k in range(1, int(_gt.whole_batch(n).max().item()) + 1 if n.numel() else 1):
         result = primitives.where(n == k, last, result)
         before, last = last, step(k, x, last, before)
     return result

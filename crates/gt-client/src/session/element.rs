@@ -107,6 +107,7 @@ impl Session {
             session: self.clone(),
             true_count: OnceLock::new(),
             element: OnceLock::from(element),
+            batched: None,
         })
     }
 }

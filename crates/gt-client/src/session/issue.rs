@@ -10,6 +10,7 @@ use gt_ir::{
 
 use super::{Element, Session};
 use crate::signal::{self, Scope};
+use crate::vmap::Batched;
 
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
@@ -24,11 +25,36 @@ pub(crate) struct Value {
     pub(crate) true_count: OnceLock<i64>,
     /// What it is an element of, if iterating gave it.
     pub(crate) element: OnceLock<Element>,
+    /// What it is with the batch axis that it hides, inside `vmap`.
+    pub(crate) batched: Option<Box<Batched>>,
+}
+
+impl Value {
+    /// The same tensor, seen without its batch axis.
+    pub(crate) fn hidden(&self, meta: Meta, batched: Batched) -> Value {
+        Value {
+            id: OnceLock::from(self.id()),
+            meta,
+            source: self.source,
+            session: self.session.clone(),
+            true_count: OnceLock::new(),
+            element: OnceLock::new(),
+            batched: Some(Box::new(batched)),
+        }
+    }
+
+    /// Whether it, or what it is an element of, was there before a tensor.
+    pub(crate) fn is_older_than(&self, tensor: TensorId) -> bool {
+        self.id.get().is_none_or(|&id| id < tensor)
+    }
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        if let Some(&id) = self.id.get() {
+        // One that hides an axis only refers to the one that has it.
+        if self.batched.is_none()
+            && let Some(&id) = self.id.get()
+        {
             self.session.0.push(ClientCommand::Free(id));
         }
     }
@@ -67,7 +93,13 @@ impl Session {
             session: self.clone(),
             true_count: OnceLock::new(),
             element: OnceLock::new(),
+            batched: None,
         })
+    }
+
+    /// The id that the next tensor gets.
+    pub(crate) fn next_tensor(&self) -> TensorId {
+        self.0.lock().new_tensors(0)
     }
 
     /// Appends a tensor's data.

@@ -9,6 +9,7 @@ use super::node::{Node, NodeKind};
 use super::with_grad;
 use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
+use crate::vmap;
 
 /// How a backward pass is to run.
 #[derive(Clone, Copy, Default)]
@@ -25,12 +26,14 @@ pub type Root<'a> = (&'a Tensor, Option<&'a Tensor>);
 
 /// Sends the gradients of `roots` back and adds to the gradients of all leaves they reach.
 pub fn backward(roots: &[Root<'_>], options: BackwardOptions) -> Result<()> {
+    check_no_vmap()?;
     let reached = run(roots, options, &[])?;
     reached.leaves.into_iter().try_for_each(|(node, grad)| accumulate(&node, grad, options))
 }
 
 /// As [`backward`], but adds to the gradients of `inputs` alone.
 pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptions) -> Result<()> {
+    check_no_vmap()?;
     if inputs.iter().any(|input| !input.is_leaf()) {
         return Err(ClientError::usage(
             "backward: one of inputs is the result of other tensors, so its gradient is not kept\n  hint: gt.autograd.grad gives it",
@@ -43,6 +46,16 @@ pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptio
         }
     }
     Ok(())
+}
+
+/// A leaf keeps its gradient beyond the `vmap`.
+fn check_no_vmap() -> Result<()> {
+    if !vmap::is_active() {
+        return Ok(());
+    }
+    Err(ClientError::usage(
+        "backward() called inside vmap: this is not supported\n  hint: use gt.func.grad, gt.func.vjp or gt.autograd.grad, or call backward() outside",
+    ))
 }
 
 fn accumulate(leaf: &Node, grad: Tensor, options: BackwardOptions) -> Result<()> {
@@ -277,4 +290,25 @@ impl Pass {
             .as_ref()
             .is_none_or(|ways| node.parents().any(|parent| ways.contains(&parent.number)))
     }
+}
+
+/// Whether the gradient of `root` goes to a leaf, or anything that `inputs` are results of: to more
+/// than the `inputs` themselves.
+pub fn reaches_others(root: &Tensor, inputs: &[Tensor]) -> bool {
+    let own: FxHashSet<u64> = inputs.iter().filter_map(|of| Some(of.node()?.number)).collect();
+    if inputs.iter().any(|input| !input.is_leaf()) {
+        return true;
+    }
+    let mut seen = FxHashSet::default();
+    let mut pending: Vec<Arc<Node>> = root.node().into_iter().collect();
+    while let Some(node) = pending.pop() {
+        if own.contains(&node.number) || !seen.insert(node.number) {
+            continue;
+        }
+        if node.is_leaf() {
+            return true;
+        }
+        pending.extend(node.parents().cloned());
+    }
+    false
 }

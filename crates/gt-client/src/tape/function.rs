@@ -11,6 +11,7 @@ use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
 use crate::signal::{self, Scope};
 use crate::tensor::Tensor;
+use crate::vmap::{Levels, levels_of, without_ended};
 
 /// What a function's backward is called with.
 pub struct BackwardCall<'a> {
@@ -42,6 +43,8 @@ pub(super) struct FunctionRecord {
     pub inputs: SmallVec<[Meta; 3]>,
     pub outputs: SmallVec<[Meta; 3]>,
     pub parents: SmallVec<[Option<Arc<Node>>; 3]>,
+    /// The levels at which each input is mapped over, if an output is.
+    levels: Option<Box<[Levels]>>,
     session: Session,
     kept: OnceLock<Vec<Kept>>,
     /// Given up after a backward pass that does not retain the graph.
@@ -73,7 +76,10 @@ impl Function<'_> {
         let Some(first) = self.outputs.first().filter(|_| recorded) else {
             return self.outputs.iter().map(Tensor::detach).collect();
         };
+        let values = |tensors: &[Tensor]| -> Vec<_> { tensors.iter().map(Tensor::value).collect() };
+        let levels = levels_of(values(self.inputs).iter().map(Some), &values(self.outputs));
         let node = Node::new(NodeKind::Function(Box::new(FunctionRecord {
+            levels,
             name: self.name,
             scope: signal::current(),
             inputs: self.inputs.iter().map(Tensor::meta).collect(),
@@ -134,10 +140,19 @@ impl FunctionRecord {
         for (index, (parent, grad)) in self.parents.iter().zip(inputs).enumerate() {
             if let (Some(_), Some(grad)) = (parent, grad) {
                 let whose = format!("{name}.backward");
-                gradients.push((index, grad.as_gradient_of(self.inputs[index], &whose)?));
+                let grad = grad.as_gradient_of(self.inputs[index], &whose)?;
+                gradients.push((index, self.without_ended(grad, index)?));
             }
         }
         Ok(gradients)
+    }
+
+    /// The gradient of an input, summed over the batches of `vmap` that are over.
+    fn without_ended(&self, grad: Tensor, index: usize) -> Result<Tensor> {
+        match &self.levels {
+            Some(levels) => without_ended(grad, &levels[index]),
+            None => Ok(grad),
+        }
     }
 
     fn call(

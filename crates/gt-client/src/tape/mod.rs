@@ -18,7 +18,7 @@ mod rules;
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard};
 
-pub use backward::{BackwardOptions, Root, backward, backward_to, grad};
+pub use backward::{BackwardOptions, Root, backward, backward_to, grad, reaches_others};
 pub use function::{BackwardCall, Function};
 pub use hooks::{Hook, HookHandle};
 pub use list::{TapeEntry, tape};

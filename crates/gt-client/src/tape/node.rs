@@ -15,6 +15,7 @@ use super::{list, lock};
 use crate::session::Value;
 use crate::signal::{self, Scope};
 use crate::tensor::Tensor;
+use crate::vmap::{Levels, levels_of};
 
 /// What made a tensor, or, for a leaf, where its gradient is kept.
 pub(crate) struct Node {
@@ -47,6 +48,8 @@ pub(super) struct Record {
     pub(super) metas: SmallVec<[Operand<Meta>; 3]>,
     /// The nodes of the operands, where they have any.
     pub(super) parents: SmallVec<[Option<Arc<Node>>; 3]>,
+    /// The levels at which each operand is mapped over, if a result is: those of its gradient.
+    pub(super) levels: Option<Box<[Levels]>>,
     /// Given up after a backward pass that does not retain the graph.
     pub(super) saved: Mutex<Option<SavedValues>>,
 }
@@ -99,6 +102,10 @@ impl Node {
                 .iter()
                 .map(|operand| operand.tensor().and_then(|(_, node)| node.clone()))
                 .collect(),
+            levels: levels_of(
+                operands.iter().map(|operand| operand.tensor().map(|(value, _)| value)),
+                outputs,
+            ),
             saved: Mutex::new(Some(saved)),
         };
         let node = Node::new(NodeKind::Operation(Box::new(record)));

@@ -13,6 +13,7 @@ use crate::error::{ClientError, Result};
 use crate::session::Session;
 use crate::signal::{self, Scope};
 use crate::tensor::Tensor;
+use crate::vmap::without_ended;
 
 impl Record {
     /// The gradients of those operands that have a node.
@@ -72,7 +73,10 @@ impl Record {
             attributes: &self.attributes,
         };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
-        Ok(signal::within(scope, || self.apply_rules(&mut graph, &saved)))
+        let gradients = signal::within(scope, || self.apply_rules(&mut graph, &saved));
+        let Some(levels) = &self.levels else { return Ok(gradients) };
+        let own = gradients.into_iter();
+        own.map(|(index, grad)| Ok((index, without_ended(grad, &levels[index])?))).collect()
     }
 
     /// An error if a gradient is wanted that nobody has a formula for.

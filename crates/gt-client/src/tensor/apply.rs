@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use gt_ir::batching::Batching;
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::operation::Gradient;
 use gt_ir::ops::ternary::WHERE;
@@ -16,6 +17,7 @@ use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
 use crate::source;
 use crate::tape::{Node, grad_enabled};
+use crate::vmap;
 
 impl Tensor {
     /// Issues an operation and, where a gradient is wanted, records it on the tape.
@@ -115,12 +117,14 @@ impl Tensor {
 struct Call {
     operands: SmallVec<[Operand<(Arc<Value>, Option<Arc<Node>>)>; 3]>,
     wants_grad: bool,
+    /// An operand is mapped over by a `vmap`.
+    is_batched: bool,
 }
 
 impl Call {
     fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> Call {
         let recordable = !matches!(operation.gradient, Gradient::None) && grad_enabled();
-        let mut call = Call { operands: SmallVec::new(), wants_grad: false };
+        let mut call = Call { operands: SmallVec::new(), wants_grad: false, is_batched: false };
         for operand in operands {
             call.operands.push(match operand {
                 Operand::Tensor(tensor) => {
@@ -128,6 +132,7 @@ impl Call {
                     let recorded = recordable && !tensor.bare;
                     let node = if recorded { state.node.clone() } else { None };
                     call.wants_grad |= node.is_some();
+                    call.is_batched |= state.value.batched.is_some();
                     Operand::Tensor((Arc::clone(&state.value), node))
                 }
                 Operand::Scalar(scalar) => Operand::Scalar(*scalar),
@@ -152,6 +157,9 @@ impl Call {
             (metas, ids) = self.named(session, operation)?;
             meta = operation.check(&metas, &attributes)?;
         }
+        if self.is_in_vmap(operation) {
+            return Ok(self.issue_batched(session, operation, attributes)?.swap_remove(0));
+        }
         let wants_grad = self.wants_grad && meta.dtype.has_gradients();
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = operation.work(&metas, meta);
@@ -172,6 +180,9 @@ impl Call {
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
         let source = source::current();
+        if self.is_in_vmap(operation) {
+            return self.issue_batched(session, operation, attributes);
+        }
         let (metas, ids) = self.named(session, operation)?;
         let results = operation.results(&metas, &attributes)?;
         let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.has_gradients());
@@ -183,8 +194,51 @@ impl Call {
             .enumerate()
             .map(|(index, meta)| session.value(first.after(index as u64), *meta, source));
         let values: Vec<Arc<Value>> = values.collect();
+        Ok(self.recorded(operation, kept, values, wants_grad))
+    }
+
+    /// Whether a `vmap` has a part in it.
+    #[inline]
+    fn is_in_vmap(&self, operation: &Operation) -> bool {
+        self.is_batched || matches!(operation.batching, Batching::Drawn) && vmap::is_active()
+    }
+
+    /// As [`Call::issue_several`], inside `vmap`.
+    #[cold]
+    #[track_caller]
+    fn issue_batched(
+        self,
+        session: &Session,
+        operation: &'static Operation,
+        attributes: Attributes,
+    ) -> Result<Vec<Tensor>> {
+        self.named(session, operation)?;
+        let operands: SmallVec<[Operand<Arc<Value>>; 3]> = self
+            .operands
+            .iter()
+            .map(|operand| operand.map(|(value, _)| Arc::clone(value)))
+            .collect();
+        let kept = attributes.clone();
+        let values = vmap::issue(session, operation, &operands, attributes, source::current())?;
+        let wants_grad =
+            self.wants_grad && values.iter().any(|value| value.meta.dtype.has_gradients());
+        if operation.further.is_some() {
+            return Ok(self.recorded(operation, kept, values.into_vec(), wants_grad));
+        }
+        let node = wants_grad.then(|| Node::record(operation, kept, &self.operands, &values));
+        Ok(vec![Tensor::from_parts(Arc::clone(&values[0]), node)])
+    }
+
+    /// The results of an operation that has several, on the tape where a gradient is wanted.
+    fn recorded(
+        &self,
+        operation: &'static Operation,
+        kept: Attributes,
+        values: Vec<Arc<Value>>,
+        wants_grad: bool,
+    ) -> Vec<Tensor> {
         if !wants_grad {
-            return Ok(values.into_iter().map(|value| Tensor::from_parts(value, None)).collect());
+            return values.into_iter().map(|value| Tensor::from_parts(value, None)).collect();
         }
         let node = Node::record(operation, kept, &self.operands, &values);
         let outputs = values.into_iter().enumerate().map(|(index, value)| {
@@ -192,7 +246,7 @@ impl Call {
             let node = on_tape.then(|| Node::output(&node, index));
             Tensor::from_parts(value, node)
         });
-        Ok(outputs.collect())
+        outputs.collect()
     }
 
     /// Has integers that would become float32 take part in the default dtype.

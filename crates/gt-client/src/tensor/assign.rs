@@ -53,6 +53,7 @@ impl Tensor {
     /// Takes over the value (and history) of another tensor of the same shape and dtype.
     pub(super) fn replace(&self, other: &Tensor, operation: &str) -> Result<()> {
         self.check_not_leaf(&operation)?;
+        self.check_takes(other, operation)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
         let keeps_history = grad_enabled() && !self.bare;
@@ -111,6 +112,7 @@ impl Tensor {
             return Err(gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into());
         }
         self.check_session(other, "data")?;
+        self.check_takes(other, "data")?;
         let value = other.value();
         let mut state = self.lock();
         // It takes up other memory: neither does it share its base's from here on, nor do its

@@ -23,6 +23,8 @@ pub struct Elements {
     strided: Strided,
     /// Whether the elements are recorded for gradients, which needs their instructions.
     on_tape: bool,
+    /// Whether a batch axis is hidden: what can be fetched are not its elements.
+    in_vmap: bool,
     next: usize,
     source: SourceId,
 }
@@ -43,6 +45,7 @@ impl Tensor {
             value,
             strided: self.strided(),
             on_tape: self.requires_grad() && grad_enabled(),
+            in_vmap: self.is_batched(),
             next: 0,
             source: source::current(),
         })
@@ -59,6 +62,9 @@ impl Tensor {
 
 impl Elements {
     fn element(&self, place: usize) -> Result<Tensor> {
+        if self.in_vmap {
+            return self.of.index(&[Index::At(place as i64)], &mut || false);
+        }
         let element = Element::new(&self.block, place % Block::LENGTH);
         if self.on_tape {
             let tensor = self.of.index(&[Index::At(place as i64)], &mut || false)?;

@@ -21,6 +21,7 @@ impl Tensor {
 
     /// Requests the values, to wait for them later.
     pub fn ask(&self) -> Result<Asked> {
+        self.check_has_values(".numpy() or .tolist()")?;
         let value = self.value();
         value.session.ask(&value)
     }

@@ -105,7 +105,7 @@ impl Tensor {
     }
 
     /// The value as it is.
-    fn current_value(&self) -> Arc<Value> {
+    pub(crate) fn current_value(&self) -> Arc<Value> {
         Arc::clone(&self.lock().value)
     }
 

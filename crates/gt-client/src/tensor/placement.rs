@@ -14,6 +14,7 @@ impl Tensor {
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
     pub fn placement(&self, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
+        self.check_has_values("placement")?;
         let value = self.value();
         value.session.locate(&value, interrupt)
     }

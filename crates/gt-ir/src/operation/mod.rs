@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 mod graph;
 mod parameter;
 
+use crate::batching::Batching;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand, Results};
 use crate::ops;
@@ -152,6 +153,8 @@ pub struct Operation {
     pub sharding: Sharding,
     /// Derives a part's attributes, if they differ from those of the whole.
     pub localize: Option<Localize>,
+    /// How it is computed for a batch of operands at once.
+    pub batching: Batching,
     /// Whether its shape depends on data: an attribute says how many values there are, which was
     /// awaited.
     pub counted: bool,
@@ -180,6 +183,7 @@ impl Operation {
             body: Body::Primitive,
             sharding: sharding::whole,
             localize: None,
+            batching: Batching::Each,
             counted: false,
             samples: Vec::new,
         }

@@ -2,6 +2,7 @@
 
 use super::infer::{elementwise, elementwise_float};
 use super::sample::binary;
+use crate::batching::Batching;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Operand;
@@ -16,6 +17,7 @@ pub(super) const BINARY: Operation = Operation {
     parameters: &[takes::value("input"), takes::value("other")],
     face: face::ELEMENTWISE,
     sharding: sharding::elementwise,
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

@@ -2,6 +2,7 @@
 
 use super::infer::elementwise_bool;
 use super::sample::binary;
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::operation::{Complex, Family, Operation, face, takes};
 use crate::sharding;
@@ -26,6 +27,7 @@ const COMPARE: Operation = Operation {
         ];
         binary(&dtypes, (0.0, 4.0), (0.0, 4.0))
     },
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

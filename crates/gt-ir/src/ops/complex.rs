@@ -4,6 +4,7 @@
 use super::infer::elementwise;
 use super::sample::{sample, tensor, unary};
 use super::unary::{NUMBERS, UNARY};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
@@ -84,6 +85,7 @@ tensor([[1., 2.]], dtype=float32)",
     complex: Complex::OwnRule,
     sharding: |call, output| outer_axes(call, output, output.shape.rank() - 1),
     samples: || samples(COMPLEX, &[]),
+    batching: Batching::Leading,
     ..Operation::base()
 };
 
@@ -119,6 +121,7 @@ tensor([1.+2.j], dtype=complex64)",
     complex: Complex::OwnRule,
     sharding: |call, output| outer_axes(call, output, output.shape.rank()),
     samples: || samples(&[DType::F32, DType::F64], &[2]),
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

@@ -6,6 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use super::sample::{sample, tensor};
 use super::shape::FLIP;
 pub use super::window::Window;
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes};
@@ -46,6 +47,7 @@ pub static CONV_GENERAL: Operation = Operation {
     sharding,
     localize: Some(localize),
     samples,
+    batching: Batching::Rule(batching::products::convolution),
     ..Operation::base()
 };
 

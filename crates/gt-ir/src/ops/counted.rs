@@ -5,6 +5,7 @@
 
 use super::index::{mismatch, same_dtype};
 use super::sample::{sample, tensor};
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -140,6 +141,7 @@ pub static MASKED_ROWS: Operation = Operation {
         samples
     },
     sharding: |call, output| along_rows(call, output, None).linear_in(&[0b01]),
+    batching: Batching::Rule(batching::index::masked_rows),
     ..COUNTED
 };
 
@@ -183,5 +185,6 @@ pub static MASKED_ROWS_SCATTER: Operation = Operation {
         samples
     },
     sharding: |call, output| along_rows(call, output, Some(2)).linear_in(&[0b101]),
+    batching: Batching::Rule(batching::index::masked_rows_scatter),
     ..COUNTED
 };

@@ -3,6 +3,7 @@
 use super::infer::number;
 use super::reduce::widened;
 use super::sample::{sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
@@ -18,6 +19,7 @@ const RUNNING: Operation = Operation {
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     sharding: along_other_axes,
     saves: FIRST | OUTPUT,
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

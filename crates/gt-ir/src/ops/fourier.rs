@@ -2,6 +2,7 @@
 //! sign for the inverse, times a scale.
 
 use super::sample::{sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -15,6 +16,7 @@ const TRANSFORM: Operation = Operation {
     family: Family::Reduce,
     complex: Complex::OwnRule,
     sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

@@ -1,6 +1,7 @@
 //! The results of an operation beyond its first, as steps of a plan.
 
 use super::sample::{sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
 use crate::operation::{Body, Complex, Family, Operation, takes};
@@ -18,5 +19,6 @@ pub static FURTHER: Operation = Operation {
     infer: |call| call.tensor(0),
     body: Body::Composite(|_, operands, _| *operands[0].tensor().expect("a tensor")),
     samples: || vec![sample(&[tensor(DType::F32, &[2], 0.0, 1.0)], &[Attribute::Int(1)])],
+    batching: Batching::Leading,
     ..Operation::base()
 };

@@ -1,6 +1,7 @@
 //! Gathers and scatters: reading and writing at indices from another tensor.
 
 use super::sample::{sample, tensor};
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -124,6 +125,7 @@ pub static GATHER: Operation = Operation {
         }
         rule.linear_in(&[0b01])
     },
+    batching: Batching::Rule(batching::index::gather),
     ..INDEX
 };
 
@@ -176,6 +178,7 @@ pub static SCATTER_ADD: Operation = Operation {
         rule.adds_first = true;
         rule.linear_in(&[0b101])
     },
+    batching: Batching::Leading,
     ..INDEX
 };
 
@@ -215,6 +218,7 @@ pub static INDEX_SELECT: Operation = Operation {
         }
         rule.linear_in(&[0b01])
     },
+    batching: Batching::Rule(batching::index::index_select),
     ..INDEX
 };
 
@@ -254,6 +258,7 @@ pub static INDEX_ADD: Operation = Operation {
         rule.adds_first = true;
         rule.linear_in(&[0b101])
     },
+    batching: Batching::Rule(batching::index::index_write),
     ..INDEX
 };
 
@@ -292,6 +297,7 @@ pub static INDEX_COPY: Operation = Operation {
         samples
     },
     sharding: |call, output| rows(call, output, &[0, 2]).linear_in(&[0b101]),
+    batching: Batching::Rule(batching::index::index_write),
     ..INDEX
 };
 
@@ -322,6 +328,7 @@ pub static WRAP_INDEX: Operation = Operation {
         ]
     },
     sharding: elementwise,
+    batching: Batching::Broadcast,
     ..INDEX
 };
 

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::sample::{sample, tensor};
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::operation::Gradient::Each;
@@ -55,6 +56,7 @@ pub static MATMUL: Operation = Operation {
         }
         samples
     },
+    batching: Batching::Rule(batching::products::matmul),
     ..Operation::base()
 };
 

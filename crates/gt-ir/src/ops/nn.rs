@@ -4,6 +4,7 @@
 use super::infer::{elementwise_float, to_float};
 use super::reduce::OVER;
 use super::sample::{sample, tensor, unary};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand};
@@ -54,6 +55,7 @@ const ALONG: Operation = Operation {
         samples.push(sample(&[tensor(DType::F32, &[2, 3, 40], -90.0, 90.0)], &[Attribute::Int(1)]));
         samples
     },
+    batching: Batching::Leading,
     ..Operation::base()
 };
 
@@ -182,6 +184,7 @@ pub static LOGSUMEXP: Operation = Operation {
         }
         samples
     },
+    batching: Batching::Leading,
     ..Operation::base()
 };
 
@@ -205,6 +208,7 @@ const ACTIVATION: Operation = Operation {
     face: face::ELEMENTWISE | face::FUNCTIONAL,
     infer: elementwise_float,
     sharding: sharding::elementwise,
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

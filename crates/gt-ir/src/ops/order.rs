@@ -2,6 +2,7 @@
 //! indices.
 
 use super::sample::{sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Results};
@@ -41,6 +42,7 @@ const ALONG: Operation = Operation {
     gradient: Each(&[back]),
     saves: OUTPUT,
     sharding: along_other_axes,
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

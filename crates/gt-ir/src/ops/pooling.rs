@@ -4,6 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::sample::{sample, tensor};
 use super::window::Window;
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -34,6 +35,7 @@ pub static MAX_POOL: Operation = Operation {
     saves: OUTPUT,
     sharding: along_planes,
     samples,
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

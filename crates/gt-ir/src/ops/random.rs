@@ -3,6 +3,7 @@
 
 use super::create::{CREATE, dims, infer_shaped};
 use super::sample::{number, sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes};
@@ -80,6 +81,7 @@ const RANDOM: Operation = Operation {
     ],
     sharding: created,
     localize: Some(localize_random),
+    batching: Batching::Drawn,
     ..CREATE
 };
 
@@ -152,6 +154,7 @@ const SAMPLER: Operation = Operation {
     infer: infer_sampled,
     sharding: sharding::elementwise,
     localize: Some(|attributes, part| [localize_part(attributes, 0, part)].into_iter().collect()),
+    batching: Batching::Drawn,
     ..CREATE
 };
 

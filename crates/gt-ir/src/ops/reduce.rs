@@ -1,6 +1,7 @@
 //! Reductions over one, several or all axes, and cumulative sums.
 
 use super::sample::{sample, tensor};
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -20,8 +21,13 @@ pub(super) const OVER: &[Parameter] = &[
 ];
 
 /// `dim` empty means all axes.
-const REDUCE: Operation =
-    Operation { family: Family::Reduce, parameters: OVER, face: face::BOTH, ..Operation::base() };
+const REDUCE: Operation = Operation {
+    family: Family::Reduce,
+    parameters: OVER,
+    face: face::BOTH,
+    batching: Batching::Leading,
+    ..Operation::base()
+};
 
 const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
@@ -228,6 +234,7 @@ const ARG: Operation = Operation {
         samples
     },
     sharding: along_kept_axes,
+    batching: Batching::Rule(batching::structure::place),
     ..REDUCE
 };
 

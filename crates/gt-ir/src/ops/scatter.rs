@@ -3,6 +3,7 @@
 use super::binary::{DIV, MUL};
 use super::index::{check_pointwise, mismatch, same_dtype, the_axis};
 use super::sample::{number, sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::instruction::Attribute;
@@ -25,8 +26,13 @@ fn infer(call: &Call) -> Result<Meta> {
     Ok(meta)
 }
 
-const SCATTERING: Operation =
-    Operation { family: Family::Index, infer, sharding: along_whole_axes, ..Operation::base() };
+const SCATTERING: Operation = Operation {
+    family: Family::Index,
+    infer,
+    sharding: along_whole_axes,
+    batching: Batching::Leading,
+    ..Operation::base()
+};
 
 /// Shardable along the axes, other than the indexed one, that the index covers whole.
 fn along_whole_axes(call: &Call, output: &Meta) -> Rule {

@@ -2,6 +2,7 @@
 
 use super::sample::{sample, tensor};
 use crate::Attributes;
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -60,6 +61,7 @@ pub static RESHAPE: Operation = Operation {
     },
     sharding: reshape_rule,
     localize: Some(localize_shape),
+    batching: Batching::Rule(batching::structure::reshape),
     ..RESHAPING
 };
 
@@ -118,6 +120,7 @@ pub static PERMUTE: Operation = Operation {
         }
         rule.linear_in(&[1])
     },
+    batching: Batching::Rule(batching::structure::permute),
     ..RESHAPING
 };
 
@@ -147,6 +150,7 @@ pub static EXPAND: Operation = Operation {
     },
     sharding: |call, output| elementwise(call, output).linear_in(&[1]),
     localize: Some(localize_shape),
+    batching: Batching::Rule(batching::structure::expand),
     ..RESHAPING
 };
 
@@ -162,6 +166,7 @@ pub static PLACE: Operation = Operation {
     sharding: |call, output| elementwise(call, output).linear_in(&[1]),
     body: Body::Composite(|_, operands, _| *operands[0].tensor().expect("a tensor")),
     samples: || vec![sample(&[x(DType::F32, &[2, 3])], &[]), sample(&[x(DType::I64, &[])], &[])],
+    batching: Batching::Broadcast,
     ..RESHAPING
 };
 
@@ -191,6 +196,7 @@ pub static FLIP: Operation = Operation {
         let turned = axes(call.ints(0), rank, "flip").expect("checked by infer");
         along(call, output, |axis| !turned.contains(&axis)).linear_in(&[1])
     },
+    batching: Batching::Rule(batching::structure::flip),
     ..RESHAPING
 };
 
@@ -255,6 +261,7 @@ pub static CAT: Operation = Operation {
         let all = if operands < 64 { (1 << operands) - 1 } else { 0 };
         rule.linear_in(if all == 0 { &[] } else { std::slice::from_ref(&all) })
     },
+    batching: Batching::Leading,
     ..Operation::base()
 };
 
@@ -286,6 +293,7 @@ const TRIANGLE: Operation = Operation {
     },
     sharding: |call, output| elementwise(call, output).linear_in(&[1]),
     localize: Some(localize_diagonal),
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

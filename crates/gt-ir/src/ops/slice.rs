@@ -3,6 +3,7 @@
 use super::sample::{number, sample};
 use super::shape::{DTYPES, along, x};
 use crate::Attributes;
+use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -93,6 +94,7 @@ pub static SLICE: Operation = Operation {
         along(call, output, |axis| call.ints(1)[axis] == shape[axis] as i64).linear_in(&[1])
     },
     localize: Some(localize_slice),
+    batching: Batching::Rule(batching::structure::slice),
     ..SLICING
 };
 
@@ -158,6 +160,7 @@ pub static SLICE_ASSIGN: Operation = Operation {
         rule.linear_in(&[0b11])
     },
     localize: Some(localize_assign),
+    batching: Batching::Rule(batching::structure::slice_assign),
     ..SLICING
 };
 

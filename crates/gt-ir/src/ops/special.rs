@@ -7,6 +7,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use super::infer::elementwise_float;
 use super::sample::{binary, sample, tensor, unary};
 use super::unary::{FLOATS, MIXED, UNARY};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
@@ -167,6 +168,7 @@ const PAIR: Operation = Operation {
     sharding: sharding::elementwise,
     infer: elementwise_float,
     saves: FIRST | SECOND,
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

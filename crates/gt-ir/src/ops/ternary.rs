@@ -2,6 +2,7 @@
 
 use super::infer::{broadcast, elementwise, promote};
 use super::sample::{number, sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
@@ -14,6 +15,7 @@ const TERNARY: Operation = Operation {
     family: Family::Ternary,
     parameters: &[takes::value("input"), takes::value("a"), takes::value("b")],
     sharding: sharding::elementwise,
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

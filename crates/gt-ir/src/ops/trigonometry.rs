@@ -6,6 +6,7 @@ use std::f64::consts::{LN_2, LN_10};
 use super::infer::{elementwise_float, number};
 use super::sample::{binary, unary};
 use super::unary::{FLOATS, MIXED, UNARY};
+use crate::batching::Batching;
 use crate::operation::Gradient::Each;
 use crate::operation::{Complex, FIRST, Family, OUTPUT, Operation, SECOND, face, takes};
 use crate::sharding;
@@ -200,6 +201,7 @@ const PAIR: Operation = Operation {
     sharding: sharding::elementwise,
     infer: elementwise_float,
     saves: FIRST | SECOND,
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

@@ -2,6 +2,7 @@
 
 use super::infer::{elementwise, elementwise_bool, elementwise_float};
 use super::sample::{sample, tensor, unary};
+use crate::batching::Batching;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -14,6 +15,7 @@ pub(super) const UNARY: Operation = Operation {
     parameters: &[takes::tensor("input")],
     face: face::ELEMENTWISE,
     sharding: sharding::elementwise,
+    batching: Batching::Broadcast,
     ..Operation::base()
 };
 

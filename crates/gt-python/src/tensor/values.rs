@@ -12,6 +12,9 @@ use crate::dtype::PyDType;
 use crate::error::IntoPython;
 use crate::{dtype, export, session, source};
 
+/// What is said where a branch depends on a tensor that is mapped over.
+const CONTROL_FLOW: &str = "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet\n  hint: gt.where(condition, a, b) computes both sides";
+
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
         if let Some(data) = self.0.known() {
@@ -43,6 +46,7 @@ impl PyTensor {
                 shape.numel()
             )));
         }
+        self.0.check_has_values(&format!(".{what}()")).py()?;
         self.fetch(py)
     }
 }
@@ -165,6 +169,9 @@ impl PyTensor {
                 "a tensor of shape {} is neither true nor false\n  hint: use any() or all()",
                 self.0.shape()
             )));
+        }
+        if self.0.is_batched() {
+            return Err(PyRuntimeError::new_err(CONTROL_FLOW));
         }
         let data = self.fetch_one(py, "bool")?;
         Ok(data.complex(0) != (0.0, 0.0))

@@ -21,6 +21,7 @@ impl Tensor {
     /// Waits for how many elements are not zero, the first time that it is asked for of a value.
     #[track_caller]
     fn count_true(&self, interrupt: Interrupt) -> Result<i64> {
+        self.check_countable()?;
         if self.shape().numel() == 0 {
             return Ok(0);
         }

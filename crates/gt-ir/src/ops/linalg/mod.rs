@@ -6,6 +6,7 @@
 mod gradients;
 
 use super::sample::{sample, tensor};
+use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
@@ -27,6 +28,7 @@ const FACTORIZATION: Operation = Operation {
     saves: OUTPUT,
     sharding: batches,
     samples: || squares(&[]),
+    batching: Batching::Leading,
     ..Operation::base()
 };
 

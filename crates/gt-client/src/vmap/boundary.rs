@@ -1,0 +1,83 @@
+//! Tensors that enter and leave a `vmap`, on the tape.
+
+use std::sync::Arc;
+
+use super::value::{levels, nest, with_level, without_level};
+use super::{Level, Levels};
+use crate::error::{ClientError, Result};
+use crate::session::Value;
+use crate::tape::{BackwardCall, Function, grad_enabled};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The tensor mapped over its first axis at a level.
+    ///
+    /// # Errors
+    /// The axis is not as long as the level's batch.
+    pub fn enter_level(&self, level: &Arc<Level>) -> Result<Tensor> {
+        if self.shape().first() != Some(&level.size) {
+            return Err(ClientError::usage(format!(
+                "vmap: a tensor of shape {} has no first axis of length {}",
+                self.shape(),
+                level.size
+            )));
+        }
+        self.crossed(with_level(self.value(), level)?, level, Tensor::leave_level)
+    }
+
+    /// The tensor with the batch axis of a level in front, repeated along it where it is the same
+    /// for the whole batch.
+    ///
+    /// # Errors
+    /// It would have more axes than tensors have.
+    pub fn leave_level(&self, level: &Arc<Level>) -> Result<Tensor> {
+        self.crossed(without_level(&self.value(), level)?, level, Tensor::enter_level)
+    }
+
+    /// What this tensor is on the other side; its gradient comes `back`.
+    fn crossed(
+        &self,
+        value: Arc<Value>,
+        level: &Arc<Level>,
+        back: fn(&Tensor, &Arc<Level>) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let crossed = Tensor::from_parts(value, None);
+        if self.node().is_none() || !grad_enabled() {
+            return Ok(crossed);
+        }
+        let level = Arc::clone(level);
+        let backward = move |call: BackwardCall<'_>| Ok(vec![Some(back(&call.grads[0], &level)?)]);
+        let function = Function {
+            name: "vmap".to_string(),
+            inputs: std::slice::from_ref(self),
+            outputs: &[crossed],
+            differentiable: &[true],
+            kept: &[],
+            backward: Box::new(backward),
+        };
+        Ok(function.record().swap_remove(0))
+    }
+}
+
+/// The gradient of an operand that is mapped over at the levels in `own`: where its result was
+/// mapped over at more, by a `vmap` that is over, each of the batch adds to it.
+pub(crate) fn without_ended(grad: Tensor, own: &Levels) -> Result<Tensor> {
+    let value = grad.value();
+    let ended = nest(&value).find(|level| {
+        level.is_over.load(std::sync::atomic::Ordering::Relaxed) && !own.contains(&level.number)
+    });
+    let Some(level) = ended else { return Ok(grad) };
+    let whole = grad.leave_level(level)?;
+    without_ended(whole.sum(&[0], false)?, own)
+}
+
+/// The levels of each tensor, if any of `results` is mapped over.
+pub(crate) fn levels_of<'a>(
+    tensors: impl Iterator<Item = Option<&'a Arc<Value>>>,
+    results: &[Arc<Value>],
+) -> Option<Box<[Levels]>> {
+    let is_mapped = results.iter().any(|result| result.batched.is_some());
+    is_mapped.then(|| {
+        tensors.map(|value| value.map(|value| levels(value)).unwrap_or_default()).collect()
+    })
+}

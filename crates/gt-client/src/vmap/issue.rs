@@ -1,0 +1,161 @@
+//! Issuing an operation some of whose operands are mapped over.
+
+use std::sync::Arc;
+
+use gt_ir::batching::{self, Batch, Batching};
+use gt_ir::instruction::Operands;
+use gt_ir::shape::MAX_RANK;
+use gt_ir::{Attributes, Graph, Meta, Operand, Operation, SourceId, Var};
+use smallvec::SmallVec;
+
+use super::value::{hide, nest};
+use super::{Level, random};
+use crate::error::{ClientError, Result};
+use crate::session::{Session, Value};
+
+/// The results of an operation.
+pub(crate) type Values = SmallVec<[Arc<Value>; 1]>;
+
+/// Issues an operation as user code calls it.
+///
+/// # Errors
+/// What the operation's inference rejects; random numbers where these are an error; more axes than
+/// tensors have.
+pub(crate) fn issue(
+    session: &Session,
+    operation: &'static Operation,
+    operands: &[Operand<Arc<Value>>],
+    attributes: Attributes,
+    source: SourceId,
+) -> Result<Values> {
+    check_rank(operation, operands, &attributes)?;
+    if matches!(operation.batching, Batching::Drawn) {
+        return random::draw(session, operation, operands, attributes, source);
+    }
+    emit(session, operation, operands, attributes, source)
+}
+
+/// There must be room for all batch axes.
+fn check_rank(
+    operation: &'static Operation,
+    operands: &[Operand<Arc<Value>>],
+    attributes: &Attributes,
+) -> Result<()> {
+    let results = operation.results(&metas(operands), attributes)?;
+    let given = operands.iter().filter_map(Operand::tensor);
+    let depth = given.clone().map(|value| nest(value).count()).max().unwrap_or(0);
+    let ranks = given.map(|value| &value.meta).chain(&results).map(|meta| meta.shape.rank());
+    let rank = ranks.max().unwrap_or(0);
+    if rank + depth <= MAX_RANK {
+        return Ok(());
+    }
+    Err(ClientError::usage(format!(
+        "{}: {rank} axes and {depth} batch axes of vmap are more than {MAX_RANK}, the most that a tensor has",
+        operation.name
+    )))
+}
+
+/// Issues an operation, at the innermost level of its operands by its batching rule.
+pub(super) fn emit(
+    session: &Session,
+    operation: &'static Operation,
+    operands: &[Operand<Arc<Value>>],
+    attributes: Attributes,
+    source: SourceId,
+) -> Result<Values> {
+    let metas = metas(operands);
+    let results = operation.results(&metas, &attributes)?;
+    let given = operands.iter().filter_map(Operand::tensor);
+    let innermost = given.filter_map(|value| nest(value).next()).max_by_key(|level| level.number);
+    let Some(level) = innermost else {
+        return Ok(send(session, operation, operands, attributes, &metas, source));
+    };
+    let mut calls = Calls { session, source, values: Vec::new() };
+    let (mut inner, mut batched) = (Operands::<Var>::new(), SmallVec::<[bool; 3]>::new());
+    for operand in operands {
+        let (operand, is_batched) = match operand {
+            Operand::Scalar(scalar) => (Operand::Scalar(*scalar), false),
+            Operand::Tensor(value) => {
+                let at_level = at(value, level);
+                let of = at_level.unwrap_or(value);
+                (Operand::Tensor(calls.push(Arc::clone(of))), at_level.is_some())
+            }
+        };
+        inner.push(operand);
+        batched.push(is_batched);
+    }
+    let batch = Batch {
+        operation,
+        operands: &inner,
+        batched: &batched,
+        metas: &metas,
+        attributes: &attributes,
+        results: &results,
+        size: level.size,
+    };
+    let whole = batching::apply(&mut calls, &batch);
+    Ok(whole.iter().map(|var| hide(Arc::clone(&calls.values[var.0 as usize]), level)).collect())
+}
+
+/// What a value is with the axis of a level, if it is mapped over there.
+fn at<'a>(value: &'a Value, level: &Level) -> Option<&'a Arc<Value>> {
+    let batched = value.batched.as_deref()?;
+    (batched.level.number == level.number).then_some(&batched.of)
+}
+
+fn metas(operands: &[Operand<Arc<Value>>]) -> SmallVec<[Operand<Meta>; 3]> {
+    operands.iter().map(|operand| operand.map(|value| value.meta)).collect()
+}
+
+/// An instruction, once no axes are hidden.
+fn send(
+    session: &Session,
+    operation: &'static Operation,
+    operands: &[Operand<Arc<Value>>],
+    attributes: Attributes,
+    metas: &[Operand<Meta>],
+    source: SourceId,
+) -> Values {
+    let results = operation.results(metas, &attributes).expect("checked by the caller");
+    let ids = operands.iter().map(|operand| operand.map(|value| value.id())).collect();
+    let work = results.iter().map(|meta| operation.work(metas, *meta)).sum();
+    let first = session.issue(operation, ids, attributes, results.clone(), work, source);
+    let values = results.iter().enumerate();
+    values.map(|(index, meta)| session.value(first.after(index as u64), *meta, source)).collect()
+}
+
+/// A graph that issues what batching rules build.
+struct Calls<'a> {
+    session: &'a Session,
+    source: SourceId,
+    values: Vec<Arc<Value>>,
+}
+
+impl Calls<'_> {
+    fn push(&mut self, value: Arc<Value>) -> Var {
+        self.values.push(value);
+        Var(self.values.len() as u32 - 1)
+    }
+}
+
+impl Graph for Calls<'_> {
+    fn emit(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<Var>],
+        attributes: Attributes,
+    ) -> Var {
+        let value =
+            |operand: &Operand<Var>| operand.map(|var| Arc::clone(&self.values[var.0 as usize]));
+        let operands: SmallVec<[Operand<Arc<Value>>; 3]> = operands.iter().map(value).collect();
+        let results = emit(self.session, operation, &operands, attributes, self.source)
+            .expect("batching rules build valid operations");
+        let first = Var(self.values.len() as u32);
+        self.values.extend(results);
+        first
+    }
+
+    fn meta(&self, var: Var) -> Meta {
+        self.values[var.0 as usize].meta
+    }
+}

@@ -1,0 +1,109 @@
+//! Random numbers inside `vmap`.
+
+use std::sync::Arc;
+
+use gt_ir::instruction::Attribute;
+use gt_ir::operation::ints;
+use gt_ir::{Attributes, Operand, Operation, SourceId};
+use smallvec::SmallVec;
+
+use super::issue::{Values, emit};
+use super::value::{hide, levels, repeated, with_level};
+use super::{Level, active};
+use crate::error::{ClientError, Result};
+use crate::session::{Session, Value};
+
+/// What random numbers are within a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Randomness {
+    /// To draw any is an error.
+    Error,
+    /// The same for all.
+    Same,
+    /// Each has its own.
+    Different,
+}
+
+impl Randomness {
+    /// By the name that users give it.
+    pub fn from_name(name: &str) -> Option<Randomness> {
+        Some(match name {
+            "error" => Randomness::Error,
+            "same" => Randomness::Same,
+            "different" => Randomness::Different,
+            _ => return None,
+        })
+    }
+}
+
+/// Draws numbers inside `vmap`, as its flag says.
+pub(super) fn draw(
+    session: &Session,
+    operation: &'static Operation,
+    operands: &[Operand<Arc<Value>>],
+    attributes: Attributes,
+    source: SourceId,
+) -> Result<Values> {
+    let active = active();
+    if active.iter().any(|level| level.randomness == Randomness::Error) {
+        return Err(ClientError::usage(format!(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or perform the randomness operation out of vmap ({})",
+            operation.name
+        )));
+    }
+    let different: Vec<_> =
+        active.into_iter().filter(|of| of.randomness == Randomness::Different).collect();
+    match operands.iter().position(|operand| operand.tensor().is_some()) {
+        None => filled(session, operation, operands, attributes, &different, source),
+        Some(first) => {
+            check_same(operation, operands, &different)?;
+            let mut operands = operands.to_vec();
+            operands[first] = match &operands[first] {
+                Operand::Tensor(value) => Operand::Tensor(at_all(value, &different)?),
+                number => number.clone(),
+            };
+            emit(session, operation, &operands, attributes, source)
+        }
+    }
+}
+
+/// Numbers of a shape: the whole batch at once.
+fn filled(
+    session: &Session,
+    operation: &'static Operation,
+    operands: &[Operand<Arc<Value>>],
+    mut attributes: Attributes,
+    levels: &[Arc<Level>],
+    source: SourceId,
+) -> Result<Values> {
+    let lengths = levels.iter().map(|level| level.size as i64);
+    let dims: SmallVec<[i64; 8]> = lengths.chain(ints(&attributes, 0).iter().copied()).collect();
+    attributes[0] = Attribute::ints(&dims);
+    let values = emit(session, operation, operands, attributes, source)?;
+    Ok(values.into_iter().map(|value| levels.iter().fold(value, hide)).collect())
+}
+
+/// Each of a batch of distributions has its own numbers.
+fn check_same(
+    operation: &Operation,
+    operands: &[Operand<Arc<Value>>],
+    different: &[Arc<Level>],
+) -> Result<()> {
+    let mut given = operands.iter().filter_map(Operand::tensor).flat_map(|value| levels(value));
+    if given.all(|number| different.iter().any(|level| level.number == number)) {
+        return Ok(());
+    }
+    Err(ClientError::usage(format!(
+        "vmap: {} of a tensor that is mapped over cannot draw the same numbers for all of the batch\n  hint: randomness='different'",
+        operation.name
+    )))
+}
+
+/// A value that is mapped over at all of the levels.
+fn at_all(value: &Arc<Value>, wanted: &[Arc<Level>]) -> Result<Arc<Value>> {
+    let own = levels(value);
+    let missing = wanted.iter().filter(|level| !own.contains(&level.number));
+    missing.into_iter().try_fold(Arc::clone(value), |value, level| {
+        with_level(repeated(&value, level.size)?, level)
+    })
+}

@@ -1,0 +1,97 @@
+//! Values with hidden batch axes.
+
+use std::sync::Arc;
+
+use gt_ir::instruction::Attribute;
+use gt_ir::ops::shape::{EXPAND, PERMUTE, RESHAPE};
+use gt_ir::{Attributes, Meta, Operand, Operation, Shape};
+use smallvec::{SmallVec, smallvec};
+
+use super::Level;
+use super::issue::emit;
+use crate::error::Result;
+use crate::session::Value;
+use crate::source;
+
+/// What a value with a hidden axis is.
+pub(crate) struct Batched {
+    pub level: Arc<Level>,
+    /// The same with the batch axis of this level in front. Axes of outer levels are hidden in it.
+    pub of: Arc<Value>,
+}
+
+/// The numbers of levels.
+pub(crate) type Levels = SmallVec<[u64; 2]>;
+
+/// The levels at which a value is mapped over, from the innermost on.
+pub(super) fn nest(value: &Value) -> impl Iterator<Item = &Arc<Level>> {
+    let mut next = value.batched.as_deref();
+    std::iter::from_fn(move || {
+        let batched = next?;
+        next = batched.of.batched.as_deref();
+        Some(&batched.level)
+    })
+}
+
+/// Their numbers.
+pub(crate) fn levels(value: &Value) -> Levels {
+    nest(value).map(|level| level.number).collect()
+}
+
+/// Hides the first axis, as that of a level further in than those the value has.
+pub(super) fn hide(of: Arc<Value>, level: &Arc<Level>) -> Arc<Value> {
+    let meta = Meta::new(of.meta.dtype, of.meta.shape.without(0));
+    Arc::new(of.hidden(meta, Batched { level: Arc::clone(level), of: Arc::clone(&of) }))
+}
+
+/// Hides the first axis as that of a level, inside or outside of those the value has.
+pub(super) fn with_level(value: Arc<Value>, level: &Arc<Level>) -> Result<Arc<Value>> {
+    match &value.batched {
+        Some(inner) if inner.level.number > level.number => {
+            let turned = exchanged(&inner.of)?;
+            Ok(hide(with_level(turned, level)?, &inner.level))
+        }
+        _ => Ok(hide(value, level)),
+    }
+}
+
+/// Shows the axis of a level in front. What is the same for the whole batch is repeated.
+pub(super) fn without_level(value: &Arc<Value>, level: &Arc<Level>) -> Result<Arc<Value>> {
+    match &value.batched {
+        Some(batched) if batched.level.number == level.number => Ok(Arc::clone(&batched.of)),
+        Some(inner) if inner.level.number > level.number => {
+            let shown = without_level(&inner.of, level)?;
+            Ok(hide(exchanged(&shown)?, &inner.level))
+        }
+        _ => repeated(value, level.size),
+    }
+}
+
+/// A value once for each of a batch, along a new first axis.
+pub(super) fn repeated(value: &Arc<Value>, size: usize) -> Result<Arc<Value>> {
+    let with = |length| -> Result<Attributes> {
+        let dims: SmallVec<[usize; 8]> =
+            std::iter::once(length).chain(value.meta.shape.iter().copied()).collect();
+        Shape::new(&dims)?;
+        Ok(smallvec![Attribute::dims(&dims)])
+    };
+    let one = rearranged(value, &RESHAPE, with(1)?)?;
+    rearranged(&one, &EXPAND, with(size)?)
+}
+
+/// The first two axes exchanged.
+fn exchanged(value: &Arc<Value>) -> Result<Arc<Value>> {
+    let mut order: SmallVec<[i64; 8]> = (0..value.meta.shape.rank() as i64).collect();
+    order.swap(0, 1);
+    rearranged(value, &PERMUTE, smallvec![Attribute::ints(&order)])
+}
+
+fn rearranged(
+    value: &Arc<Value>,
+    operation: &'static Operation,
+    attributes: Attributes,
+) -> Result<Arc<Value>> {
+    let operands = [Operand::Tensor(Arc::clone(value))];
+    let mut results = emit(&value.session, operation, &operands, attributes, source::current())?;
+    Ok(results.swap_remove(0))
+}

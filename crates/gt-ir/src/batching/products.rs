@@ -1,0 +1,61 @@
+//! Batching rules of matrix products and convolutions: the batch becomes part of an axis that they
+//! have already.
+
+use super::structure::{folded, moved};
+use super::{Batch, broadcast, in_front};
+use crate::instruction::Attribute;
+use crate::operation::{Graph, Var, int};
+use crate::shape::Shape;
+
+/// With one right matrix for all, the batch gives further rows of the left one.
+pub fn matmul(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+    if batch.batched[1] || batch.shape(1).rank() != 2 {
+        return Some(broadcast(g, batch));
+    }
+    let left = batch.tensor(0);
+    let rows = folded(g.shape(left), batch.shape(0).rank());
+    let left = g.reshape(left, rows);
+    Some(g.matmul(left, batch.tensor(1)))
+}
+
+/// A batch of inputs is a longer batch axis of the convolution's own. A batch of kernels gives
+/// further outputs; where both are batched, each is a group.
+pub fn convolution(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+    let size = batch.size;
+    let (input, weight) = (batch.shape(0), batch.shape(1));
+    if !batch.batched[1] {
+        let input = g.reshape(batch.tensor(0), folded(batch.whole(input), 2));
+        return Some(g.emit(
+            batch.operation,
+            &[input.into(), batch.operands[1]],
+            batch.attributes.clone(),
+        ));
+    }
+    let place = batch.attributes.len() - 1;
+    let groups = int(batch.attributes, place) as usize;
+    let (count, outputs) = (input[0], weight[0]);
+    let spatial = Shape::new(&batch.results[0].shape[2..]).expect("part of a shape");
+    let kernels = Shape::new(&weight[1..]).expect("part of a shape");
+    if batch.batched[0] {
+        // (B, N, C) to (N, B * C), so that the groups of each of the batch follow one another.
+        let channels = Shape::new(&input[2..]).expect("part of a shape");
+        let input_channels = size * input[1];
+        let turned = moved(g, batch.tensor(0), 0, 1);
+        let wide = g.reshape(turned, in_front(&[count, input_channels], channels));
+        let kernels = g.reshape(batch.tensor(1), in_front(&[size * outputs], kernels));
+        let mut attributes = batch.attributes.clone();
+        attributes[place] = Attribute::Int((groups * size) as i64);
+        let result = g.emit(batch.operation, &[wide.into(), kernels.into()], attributes);
+        let split = g.reshape(result, in_front(&[count, size, outputs], spatial));
+        return Some(moved(g, split, 1, 0));
+    }
+    // Outputs are in order of their groups: the batch axis goes behind that of the groups.
+    let each = outputs / groups;
+    let split = g.reshape(batch.tensor(1), in_front(&[size, groups, each], kernels));
+    let turned = moved(g, split, 0, 1);
+    let kernels = g.reshape(turned, in_front(&[size * outputs], kernels));
+    let operands = [batch.operands[0], kernels.into()];
+    let result = g.emit(batch.operation, &operands, batch.attributes.clone());
+    let split = g.reshape(result, in_front(&[count, groups, size, each], spatial));
+    Some(moved(g, split, 2, 0))
+}

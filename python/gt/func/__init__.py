@@ -1,0 +1,20 @@
+"""Functions of functions: `vmap`, gradients and Jacobians, modules as functions.
+
+As PyTorch's `torch.func`. They may be nested: `vmap(grad(loss), in_dims=(None, 0))` gives the
+gradients of each sample.
+"""
+
+from gt.func.gradients import grad, grad_and_value, hessian, jacrev, vjp
+from gt.func.mapping import vmap
+from gt.func.modules import functional_call, stack_module_state
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacrev",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,122 @@
+"""Modules as functions of their parameters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.nn.module import Module
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    strict: bool = False,
+):
+    """Call a module with other tensors in the place of its parameters and buffers.
+
+    Args:
+        module: The module, which stays as it is.
+        parameter_and_buffer_dicts: Tensors by the names of `named_parameters` and `named_buffers`;
+            those that are not named stay. Several dicts count as one.
+        args: The arguments of the call: a tuple, or the only one.
+        kwargs: Those that are given by name.
+        strict: Whether all parameters and buffers must be named.
+
+    Raises:
+        KeyError: A name that the module does not have.
+        ValueError: A name in several dicts.
+        RuntimeError: With `strict`, names that are missing.
+
+    >>> layer = gt.nn.Linear(2, 1)
+    >>> given = {"weight": gt.ones(1, 2), "bias": gt.zeros(1)}
+    >>> gt.func.functional_call(layer, given, gt.tensor([1.0, 2.0])).detach()
+    tensor([3.], dtype=float32)
+    """
+    given = _joined(parameter_and_buffer_dicts)
+    places = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    if strict and (missing := sorted(set(places) - set(given))):
+        raise RuntimeError(f"functional_call: missing names with strict=True: {missing}")
+    modules = dict(module.named_modules())
+    before = []
+    try:
+        for name, tensor in given.items():
+            holder, key = _holder(modules, name)
+            before.append((holder, key, _put(holder, key, tensor)))
+        args = () if args is None else args if isinstance(args, tuple) else (args,)
+        return module(*args, **(kwargs or {}))
+    finally:
+        for holder, key, tensor in reversed(before):
+            _put(holder, key, tensor)
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict, dict]:
+    """Give the parameters and the buffers of several modules of one class, each stacked.
+
+    They are what `vmap` over `functional_call` maps over, to compute an ensemble at once.
+
+    >>> parameters, buffers = gt.func.stack_module_state([gt.nn.Linear(3, 2) for _ in range(4)])
+    >>> parameters["weight"].shape
+    (4, 2, 3)
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if any(type(model) is not type(models[0]) for model in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if any(model.training != models[0].training for model in models):
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
+    parameters = [dict(model.named_parameters()) for model in models]
+    buffers = [dict(model.named_buffers()) for model in models]
+    stacked = {
+        name: gt.stack([of[name].detach() for of in parameters]).requires_grad_(
+            parameters[0][name].requires_grad
+        )
+        for name in parameters[0]
+    }
+    return stacked, {name: gt.stack([of[name] for of in buffers]) for name in buffers[0]}
+
+
+def _joined(dicts) -> dict[str, Tensor]:
+    if isinstance(dicts, Mapping):
+        return dict(dicts)
+    if not isinstance(dicts, Sequence) or not all(isinstance(one, Mapping) for one in dicts):
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(dicts)}"
+        )
+    joined: dict[str, Tensor] = {}
+    for one in dicts:
+        if repeated := sorted(set(joined) & set(one)):
+            raise ValueError(
+                f"{repeated} appeared in multiple dictionaries; behavior of functional call is "
+                "ambiguous"
+            )
+        joined.update(one)
+    return joined
+
+
+def _holder(modules: dict[str, Module], name: str):
+    """Give what holds the tensor of this name (a module's attributes, or a list), and the key."""
+    path, _, last = name.rpartition(".")
+    if path in modules:
+        attributes = vars(modules[path])
+        if isinstance(attributes.get(last), Tensor):
+            return attributes, last
+    owner, _, listed = path.rpartition(".")
+    holder = vars(modules[owner]).get(listed) if owner in modules else None
+    if isinstance(holder, dict) and last in holder:
+        return holder, last
+    if isinstance(holder, list) and last.isdigit() and int(last) < len(holder):
+        return holder, int(last)
+    raise KeyError(f"functional_call: the module has no parameter or buffer '{name}'")
+
+
+def _put(holder, key, tensor: Tensor) -> Tensor:
+    """Put a tensor in place of another; give that one."""
+    before, holder[key] = holder[key], tensor
+    return before
