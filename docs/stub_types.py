@@ -70,7 +70,6 @@ PARAMETERS = {
     "folder": "str",
     "given": "_DTypeLike",
     "gradient": "Tensor | None",
-    "gradients": "Sequence[Tensor | None]",
     "high": "_int | None",
     "index": "Tensor",
     "input": LIKE,
