@@ -72,7 +72,6 @@ PARAMETERS = {
     "folder": "str",
     "given": "_DTypeLike",
     "gradient": "Tensor | None",
-    "gradients": "Sequence[Tensor | None]",
     "high": "_int | None",
     "index": "Tensor",
     "input": LIKE,

@@ -37,4 +37,4 @@ def result_type(operands: list) -> str:
 
 def to_float(dtype: str) -> str:
     """Give the dtype in which exp and its likes compute."""
-    return dtype if dtype in FLOATS else "float32"
+    return dtype if dtype in FLOATS or dtype.startswith("complex") else "float32"

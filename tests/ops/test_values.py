@@ -223,7 +223,8 @@ REFERENCE = {
 RANDOM = {"rand", "randn", "randint", "draw_poisson", "draw_binomial"}
 
 FLOAT_RESULT = (
-    "exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div gelu silu softplus".split()
+    "exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div gelu silu softplus "
+    "logsumexp".split()
 )
 BOOL_RESULT = (
     "logical_not isnan eq ne lt le gt ge logical_and logical_or logical_xor any all".split()
