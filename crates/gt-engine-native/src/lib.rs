@@ -40,6 +40,7 @@ mod lines;
 mod masked;
 mod math;
 mod matmul;
+mod normalization;
 mod parts;
 mod pooling;
 pub mod processor;

@@ -3,7 +3,8 @@
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
     bessel as be, binary as b, compare, complex as co, convolution as cv, counted, create as c,
-    fourier as fo, index as i, matmul as m, nn, pooling as po, random as ra, reduce as r,
+    fourier as fo, index as i, matmul as m, nn, normalization as no,
+    pooling as po, random as ra, reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -17,7 +18,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
     binary, cast, complex, convolution, create, fourier, index, linalg::operations as linalg,
-    linalg::systems, lines, masked, matmul, parts, pooling, random, reduce, samplers, scatter,
+    linalg::systems, lines, masked, matmul, normalization, parts, pooling, random, reduce, samplers, scatter,
     shape, softmax, ternary, unary, wide,
 };
 
@@ -277,6 +278,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&nn::GELU, By(unary::gelu)),
     (&nn::SILU, Function(unary::with_complex::<complex::Silu>(unary::floats::<unary::Silu>()))),
     (&nn::SOFTPLUS, Function(unary::floats::<unary::Softplus>())),
+    // normalization
+    (&no::LAYER_NORM, By(normalization::layer_norm)),
+    (&no::LAYER_NORM_BACKWARD, By(normalization::layer_norm_backward)),
+    (&no::LAYER_NORM_WEIGHT_BACKWARD, By(normalization::layer_norm_weight_backward)),
 ];
 
 /// [`LOWERINGS`] by the operations' ids.

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import gt
-from gt._gt import Tensor
+from gt._gt import Tensor, primitives
 from gt.ops.annotations import DType, Size
 from gt.ops.batch_normalization import BatchNormalization
 from gt.ops.registry import function
@@ -44,18 +44,34 @@ def native_layer_norm(
     >>> gt.native_layer_norm(gt.tensor([1.0, 3.0]), [2], None, None, 0.0)[0]
     tensor([-1.,  1.], dtype=float32)
     """
+    result = normalized_rows(input, normalized_shape, weight, bias, eps)
+    axes = tuple(range(-_rank(normalized_shape), 0))
+    _, mean, var = moments(_wide("layer_norm", input), axes)
+    kept = input.dtype if weight is None else weight.dtype
+    return result, mean._cast(kept), (var + eps).rsqrt()._cast(kept)
+
+
+def _rank(shape: Size) -> int:
+    """Say how many axes a shape has, which may be one number."""
+    return 1 if isinstance(shape, int) else len(shape)
+
+
+def normalized_rows(
+    input: Tensor, normalized_shape: Size, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """Give the first result of `native_layer_norm`."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or input.shape[max(input.ndim - len(shape), 0) :] != shape:
         raise ValueError(f"layer_norm: the last axes of shape {input.shape} are not {shape}")
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != shape:
             raise ValueError(f"layer_norm: {name} has shape {given.shape}, expected {shape}")
-    axes = tuple(range(-len(shape), 0))
-    centered, mean, var = moments(_wide("layer_norm", input), axes)
-    scale = (var + eps).rsqrt()
-    kept = input.dtype if weight is None else weight.dtype
-    result = affine(centered * scale, weight, bias)
-    return result._cast(input.dtype), mean._cast(kept), scale._cast(kept)
+    x = _wide("layer_norm", input)
+    factor, shift = (
+        number if given is None else given._cast(x.dtype)
+        for given, number in ((weight, 1.0), (bias, 0.0))
+    )
+    return primitives.layer_norm(x, factor, shift, len(shape), eps)._cast(input.dtype)
 
 
 @function

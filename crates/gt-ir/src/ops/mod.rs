@@ -19,6 +19,7 @@ pub mod infer;
 pub mod linalg;
 pub mod matmul;
 pub mod nn;
+pub mod normalization;
 pub mod order;
 pub mod parts;
 pub mod pooling;
@@ -239,6 +240,10 @@ pub const ALL: &[&Operation] = &[
     &nn::GELU,
     &nn::SILU,
     &nn::SOFTPLUS,
+    // normalization
+    &normalization::LAYER_NORM,
+    &normalization::LAYER_NORM_BACKWARD,
+    &normalization::LAYER_NORM_WEIGHT_BACKWARD,
 ];
 
 /// Ids are below this.

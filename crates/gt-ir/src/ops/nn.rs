@@ -16,14 +16,15 @@ use crate::operation::{
 use crate::shape::{axes, axis};
 use crate::sharding;
 
-const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
 
 fn the_tensor(operands: &[Operand<Var>]) -> Var {
     *operands[0].tensor().expect("a tensor operand")
 }
 
-fn float_tensor(call: &Call) -> Result<Meta> {
-    let meta = call.tensor(0)?;
+/// Operand `index`, a tensor of floats.
+pub(super) fn float_tensor(call: &Call, index: usize) -> Result<Meta> {
+    let meta = call.tensor(index)?;
     if meta.dtype.is_float() {
         return Ok(meta);
     }
@@ -36,7 +37,7 @@ const ALONG: Operation = Operation {
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     face: face::BOTH | face::FUNCTIONAL,
     infer: |call| {
-        let meta = float_tensor(call)?;
+        let meta = float_tensor(call, 0)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;
         Ok(meta)
     },
@@ -68,7 +69,7 @@ fn shifted(g: &mut dyn Graph, x: Var, attributes: &Attributes) -> Var {
 }
 
 /// 16-bit floats as float32, as sums of many elements overflow.
-fn widened(g: &mut dyn Graph, x: Var) -> (Var, DType) {
+pub(super) fn widened(g: &mut dyn Graph, x: Var) -> (Var, DType) {
     let dtype = g.meta(x).dtype;
     (if dtype.size() == 2 { g.cast(x, DType::F32) } else { x }, dtype)
 }
@@ -126,7 +127,7 @@ pub static LOGSUMEXP: Operation = Operation {
     parameters: OVER,
     face: face::BOTH,
     infer: |call| {
-        let meta = float_tensor(call)?;
+        let meta = float_tensor(call, 0)?;
         let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
         let shape = gone.iter().rev().fold(meta.shape, |shape, &axis| {
             if call.bool(1) { shape.with(axis, 1) } else { shape.without(axis) }

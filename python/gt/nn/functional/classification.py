@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import gt
-from gt._gt import Tensor, tensor_beside
+from gt._gt import Tensor, is_grad_enabled, tensor_beside
+from gt.autograd.function import Function
 from gt.nn.functional.common import (
     NN,
     check_alike,
@@ -47,7 +48,7 @@ def nll_loss(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     target = _class_target("nll_loss", input, target)
-    return _of_classes("nll_loss", input, target, weight, ignore_index, reduction)
+    return _of_classes("nll_loss", input, _picked, target, weight, ignore_index, reduction)
 
 
 @function(namespace=NN)
@@ -164,14 +165,47 @@ def _cross_entropy(name, logits, target, weight, ignored, reduction, smoothing) 
         raise ValueError(f"{name}: label_smoothing is {smoothing}, expected 0 to 1")
     target = _class_target(name, logits, target)
     axis = _class_axis(logits)
-    log_p = logits.log_softmax(axis)
     if not target.dtype.is_floating_point:
-        return _of_classes(name, log_p, target, weight, ignored, reduction, smoothing)
+        # What is spread over all classes takes the logarithms themselves.
+        logits, loss_of = (
+            (logits.log_softmax(axis), _picked) if smoothing else (logits, EntropyOfClasses.apply)
+        )
+        return _of_classes(name, logits, loss_of, target, weight, ignored, reduction, smoothing)
+    log_p = logits.log_softmax(axis)
     check_alike(name, logits, target)
     if smoothing:
         target = target * (1 - smoothing) + smoothing / logits.shape[axis]
     weight = _class_weight(name, log_p, weight)
     return reduced(name, -weighted(log_p * target, weight).sum(axis), reduction)
+
+
+def _picked(log_p: Tensor, axis: int, index: Tensor) -> Tensor:
+    """Give minus the values at the indices."""
+    return -log_p.gather(axis, index)
+
+
+class EntropyOfClasses(Function):
+    """Minus the logarithm of softmax at the classes of an index.
+
+    The gradient is grad * softmax, less grad at the classes: one pass, where the gradients of
+    softmax and of gathering would each be a tensor of the logits' shape.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, axis: int, index: Tensor) -> Tensor:
+        """Give the loss of each sample, with an axis of length 1 in place of the classes."""
+        log_p = logits.log_softmax(axis)
+        ctx.axis, ctx.log_p = axis, log_p
+        ctx.save_for_backward(logits, index)
+        return -log_p.gather(axis, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        """Give the gradient of the logits."""
+        logits, index = ctx.saved_tensors
+        # For gradients of this one the logarithms need their history.
+        log_p = logits.log_softmax(ctx.axis) if is_grad_enabled() else ctx.log_p
+        return (log_p.exp() * grad).scatter_add(ctx.axis, index, -grad), None, None
 
 
 def _class_axis(input: Tensor) -> int:
@@ -213,19 +247,25 @@ def _class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | N
     return weight.reshape([-1] + [1] * (input.ndim - axis - 1))
 
 
-def _of_classes(name, log_p, target, weight, ignored, reduction, smoothing=0.0) -> Tensor:
-    """Give the loss of indices of classes; a mean is over what the samples count together."""
-    axis = _class_axis(log_p)
-    weight = _class_weight(name, log_p, weight)
+def _of_classes(
+    name, input, loss_of, target, weight, ignored, reduction, smoothing=0.0
+) -> Tensor:
+    """Give the loss of indices of classes; a mean is over what the samples count together.
+
+    `loss_of` gives the loss of each sample from the input, the axis of classes and the indices,
+    with an axis of length 1 in place of the classes. With smoothing the input holds logarithms.
+    """
+    axis = _class_axis(input)
+    weight = _class_weight(name, input, weight)
     counted = None if ignored is None else target != ignored
     index = target.long() if counted is None else gt.where(counted, target.long(), 0)
     index = index.unsqueeze(axis)
-    loss, share = -log_p.gather(axis, index), None
+    loss, share = loss_of(input, axis, index), None
     if weight is not None:
-        share = weight.expand(log_p.shape).gather(axis, index)
+        share = weight.expand(input.shape).gather(axis, index)
         loss = loss * share
     if smoothing:
-        spread = weighted(log_p, weight).mean(axis, keepdim=True)
+        spread = weighted(input, weight).mean(axis, keepdim=True)
         loss = loss * (1 - smoothing) - spread * smoothing
     loss, counts = loss.squeeze(axis), None if share is None else share.squeeze(axis)
     if counted is not None:

@@ -1,0 +1,319 @@
+//! Layer normalization and its gradients, row by row: a row is read once and stays in the cache for
+//! its statistics. The formulas stand with the operations (`gt_ir::ops::normalization`).
+
+use std::mem::MaybeUninit;
+
+use gt_ir::instruction::Operands;
+use gt_ir::operation::{float, int};
+use gt_ir::{Attributes, DType, Meta, Operand};
+use gt_worker::EngineError;
+
+use crate::cast;
+use crate::element::compute_dtype;
+use crate::fold::{self, COLUMNS, Fold, Sum};
+use crate::math::Float;
+use crate::simd::vectorized;
+use crate::table::tensor;
+use crate::tensor::Tensor;
+use crate::threads::Threads;
+use crate::uninit::Uninit;
+
+/// Elements that one thread takes at a time.
+const PIECE: usize = 1 << 15;
+/// Rows that are added up in their own type; their sums are added up in float64.
+const ROWS: usize = 64;
+
+/// Floats whose totals are float64.
+trait Real: Float {
+    /// A value of this type.
+    fn of(value: f64) -> Self;
+    fn mean(row: &[Self]) -> f64;
+}
+
+macro_rules! real {
+    ($($type:ty)*) => { $(
+        impl Real for $type {
+            fn of(value: f64) -> $type {
+                value as $type
+            }
+
+            fn mean(row: &[$type]) -> f64 {
+                fold::row::<$type, Sum>(row) / row.len() as f64
+            }
+        }
+    )* };
+}
+
+real!(f32 f64);
+
+/// Where the statistics of a row are worked out.
+struct Scratch<T> {
+    normal: Vec<T>,
+    scaled: Vec<T>,
+    product: Vec<T>,
+}
+
+impl<T: Real> Scratch<T> {
+    fn new(length: usize) -> Scratch<T> {
+        let [normal, scaled, product] = [(); 3].map(|()| vec![T::ZERO; length]);
+        Scratch { normal, scaled, product }
+    }
+
+    /// Leaves `x - mean` in `normal`; gives `1 / sqrt(var + eps)`.
+    fn center(&mut self, x: &[T], eps: f64) -> f64 {
+        let mean = T::of(T::mean(x));
+        let Scratch { normal, product, .. } = self;
+        vectorized(
+            #[inline(always)]
+            || {
+                for ((normal, square), x) in normal.iter_mut().zip(&mut *product).zip(x) {
+                    *normal = x.minus(mean);
+                    *square = normal.times(*normal);
+                }
+            },
+        );
+        1.0 / (T::mean(&self.product) + eps).sqrt()
+    }
+}
+
+pub fn layer_norm(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let length = row_length(output, attributes);
+    let (dtype, eps) = (compute_dtype(output.dtype), float(attributes, 1));
+    let x = contiguous(threads, &mut operands, 0, dtype)?;
+    let weight = row_of(threads, &mut operands, 1, dtype)?;
+    let bias = row_of(threads, &mut operands, 2, dtype)?;
+    let mut out = Uninit::new(x.meta())?;
+    match dtype {
+        DType::F64 => normalize::<f64>(threads, &x, &weight, &bias, eps, &mut out, length),
+        _ => normalize::<f32>(threads, &x, &weight, &bias, eps, &mut out, length),
+    }
+    // SAFETY: every element has been written.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
+}
+
+/// Writes every element of the output.
+fn normalize<T: Real>(
+    threads: &mut Threads,
+    x: &Tensor,
+    weight: &Row,
+    bias: &Row,
+    eps: f64,
+    out: &mut Uninit,
+    length: usize,
+) {
+    let x = x.as_slice::<T>();
+    let (weight, bias) = (weight.values::<T>(length), bias.values::<T>(length));
+    for_each_row(threads, out.slots::<T>(), length, |row, out, scratch| {
+        let scale = T::of(scratch.center(&x[row * length..][..length], eps));
+        let normal = scratch.normal.iter();
+        vectorized(
+            #[inline(always)]
+            || {
+                for (((out, normal), weight), bias) in
+                    out.iter_mut().zip(normal).zip(&weight).zip(&bias)
+                {
+                    out.write(normal.times(scale).times(*weight).plus(*bias));
+                }
+            },
+        );
+    });
+}
+
+pub fn layer_norm_backward(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let length = row_length(output, attributes);
+    let (dtype, eps) = (compute_dtype(output.dtype), float(attributes, 1));
+    let grad = contiguous(threads, &mut operands, 0, dtype)?;
+    let x = contiguous(threads, &mut operands, 1, dtype)?;
+    let weight = row_of(threads, &mut operands, 2, dtype)?;
+    let mut out = Uninit::new(x.meta())?;
+    match dtype {
+        DType::F64 => project::<f64>(threads, &grad, &x, &weight, eps, &mut out, length),
+        _ => project::<f32>(threads, &grad, &x, &weight, eps, &mut out, length),
+    }
+    // SAFETY: every element has been written.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
+}
+
+/// Writes every element of the output.
+fn project<T: Real>(
+    threads: &mut Threads,
+    grad: &Tensor,
+    x: &Tensor,
+    weight: &Row,
+    eps: f64,
+    out: &mut Uninit,
+    length: usize,
+) {
+    let (grad, x, weight) = (grad.as_slice::<T>(), x.as_slice::<T>(), weight.values::<T>(length));
+    assert!(grad.len() == x.len(), "a gradient for each element");
+    for_each_row(threads, out.slots::<T>(), length, |row, out, scratch| {
+        let scale = scratch.center(&x[row * length..][..length], eps);
+        let grad = &grad[row * length..][..length];
+        let Scratch { normal, scaled, product } = scratch;
+        vectorized(
+            #[inline(always)]
+            || {
+                let scaled = scaled.iter_mut().zip(grad).zip(&weight);
+                for ((product, normal), ((scaled, grad), weight)) in
+                    product.iter_mut().zip(&*normal).zip(scaled)
+                {
+                    *scaled = grad.times(*weight);
+                    *product = scaled.times(*normal);
+                }
+            },
+        );
+        let (mean, scale_of_rest) = (T::of(T::mean(scaled)), T::of(scale));
+        let share = T::of(T::mean(product) * scale * scale);
+        vectorized(
+            #[inline(always)]
+            || {
+                for ((out, normal), scaled) in out.iter_mut().zip(&*normal).zip(&*scaled) {
+                    let rest = scaled.minus(mean).minus(normal.times(share));
+                    out.write(rest.times(scale_of_rest));
+                }
+            },
+        );
+    });
+}
+
+pub fn layer_norm_weight_backward(
+    threads: &mut Threads,
+    mut operands: Operands<Tensor>,
+    attributes: &Attributes,
+    output: Meta,
+) -> Result<Tensor, EngineError> {
+    let (dtype, eps) = (compute_dtype(output.dtype), float(attributes, 1));
+    let grad = contiguous(threads, &mut operands, 0, dtype)?;
+    let x = contiguous(threads, &mut operands, 1, dtype)?;
+    let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
+    match dtype {
+        DType::F64 => add_rows::<f64>(threads, &grad, &x, eps, &mut out),
+        _ => add_rows::<f32>(threads, &grad, &x, eps, &mut out),
+    }
+    // SAFETY: every element has been written.
+    cast::to(threads, unsafe { out.finish() }, output.dtype)
+}
+
+/// Writes every element of the output: there are as many as in a row.
+fn add_rows<T: Real>(
+    threads: &mut Threads,
+    grad: &Tensor,
+    x: &Tensor,
+    eps: f64,
+    out: &mut Uninit,
+) where
+    Sum: Fold<T>,
+{
+    let (grad, x, out) = (grad.as_slice::<T>(), x.as_slice::<T>(), out.slots::<T>());
+    let length = out.len();
+    assert!(grad.len() == x.len(), "a gradient for each element");
+    if length == 0 {
+        return;
+    }
+    // Whatever the number of threads, the same rows are added up together.
+    let piece = ROWS * length;
+    let mut sums = vec![T::ZERO; x.len().div_ceil(piece) * length];
+    threads.for_each_part(&mut sums, length, |index, sums| {
+        let mut scratch = Scratch::new(length);
+        let end = x.len().min((index + 1) * piece);
+        let rows = index * piece..end;
+        let grads = grad[rows.clone()].chunks_exact(length);
+        for (x, grad) in x[rows].chunks_exact(length).zip(grads) {
+            let scale = T::of(scratch.center(x, eps));
+            let normal = scratch.normal.iter();
+            vectorized(
+                #[inline(always)]
+                || {
+                    for ((sum, normal), grad) in sums.iter_mut().zip(normal).zip(grad) {
+                        *sum = sum.plus(grad.times(normal.times(scale)));
+                    }
+                },
+            );
+        }
+    });
+    let pieces = sums.len() / length;
+    for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
+        let start = (index * COLUMNS).min(sums.len());
+        fold::columns::<T, Sum>(&sums[start..], length, pieces, out);
+    }
+}
+
+/// Calls `body` with the number of each row, its place, and room for its statistics.
+fn for_each_row<T: Real>(
+    threads: &mut Threads,
+    out: &mut [MaybeUninit<T>],
+    length: usize,
+    body: impl Fn(usize, &mut [MaybeUninit<T>], &mut Scratch<T>) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
+    let rows = (PIECE / length).max(1);
+    let part = |piece: usize, out: &mut [MaybeUninit<T>]| {
+        let mut scratch = Scratch::new(length);
+        for (index, out) in out.chunks_exact_mut(length).enumerate() {
+            body(piece * rows + index, out, &mut scratch);
+        }
+    };
+    if out.len() < 4 * PIECE {
+        out.chunks_mut(rows * length).enumerate().for_each(|(piece, out)| part(piece, out));
+    } else {
+        threads.for_each_part(out, rows * length, part);
+    }
+}
+
+/// One value for each element of a row.
+enum Row {
+    Number(f64),
+    Tensor(Tensor),
+}
+
+impl Row {
+    fn values<T: Real>(&self, length: usize) -> Vec<T> {
+        match self {
+            Row::Number(number) => vec![T::of(*number); length],
+            Row::Tensor(tensor) => {
+                assert!(tensor.numel() == length, "a value for each element of a row");
+                tensor.as_slice::<T>().to_vec()
+            }
+        }
+    }
+}
+
+fn row_of(
+    threads: &mut Threads,
+    operands: &mut Operands<Tensor>,
+    index: usize,
+    dtype: DType,
+) -> Result<Row, EngineError> {
+    match operands[index] {
+        Operand::Scalar(number) => Ok(Row::Number(number.as_f64())),
+        Operand::Tensor(_) => Ok(Row::Tensor(contiguous(threads, operands, index, dtype)?)),
+    }
+}
+
+fn contiguous(
+    threads: &mut Threads,
+    operands: &mut Operands<Tensor>,
+    index: usize,
+    dtype: DType,
+) -> Result<Tensor, EngineError> {
+    let given = tensor(operands, index)?;
+    cast::to(threads, given, dtype)?.contiguous_with(threads)
+}
+
+/// The elements of a row: of the last axes, of which there are as many as attribute 0 says.
+fn row_length(meta: Meta, attributes: &Attributes) -> usize {
+    let start = meta.shape.rank().saturating_sub(int(attributes, 0) as usize);
+    meta.shape[start..].iter().product()
+}
