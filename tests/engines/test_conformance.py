@@ -26,7 +26,10 @@ def indices(operation: str, dtypes=DTYPES, once: bool = False) -> list[int]:
 
 def test_what_an_engine_has_no_function_for(engine):
     """Composites are expanded, random numbers are made by the worker, the rest goes natively."""
-    composites = set("var std softmax log_softmax logsumexp gelu silu softplus".split())
+    composites = set(
+        "var std softmax log_softmax logsumexp gelu silu softplus "
+        "layer_norm layer_norm_backward layer_norm_weight_backward".split()
+    )
     left = {name for name in OPERATIONS if not engine.lowers(name)}
     assert left >= RANDOM
     natively = {name for name in left if OPERATIONS[name]["primitive"]} - RANDOM

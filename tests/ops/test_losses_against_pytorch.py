@@ -103,3 +103,19 @@ def test_options_of_cross_entropy(shape, reduction):
             theirs = torch.nn.CrossEntropyLoss(weight=weighted, **options)
             ours = gt.nn.CrossEntropyLoss(weight=to_gt(weighted), **options)
             compare(theirs, ours, x, shares, ("shares", options, weighted))
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 5, 3), (5,)], ids=str)
+def test_second_gradients_of_cross_entropy(shape):
+    x = draw(1, *shape, dtype="float64")
+    classes = torch.tensor(3)
+    if len(shape) > 1:
+        classes = draw(3, shape[0], *shape[2:], dtype="int64", low=0, high=4)
+
+    def second(lib, x, classes):
+        loss = lib.nn.functional.cross_entropy(x, classes, reduction="sum")
+        (first,) = lib.autograd.grad(loss, [x], create_graph=True)
+        return lib.autograd.grad((first * first).sum(), [x])[0]
+
+    ours = second(gt, to_gt(x).requires_grad_(), to_gt(classes))
+    check(ours, second(torch, x.requires_grad_(), classes), shape, 10)

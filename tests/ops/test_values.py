@@ -89,6 +89,27 @@ def logsumexp(x, keepdim, **attributes):
     return np.log(np.exp(x).sum(axis=axes(attributes, x.ndim), keepdims=keepdim))
 
 
+def standardized(x, axes, eps):
+    over = tuple(range(-axes, 0))
+    scale = 1 / np.sqrt(x.var(over, keepdims=True) + eps)
+    return (x - x.mean(over, keepdims=True)) * scale, scale
+
+
+def layer_norm(x, weight, bias, axes, eps):
+    return standardized(x, axes, eps)[0] * weight + bias
+
+
+def layer_norm_backward(grad, x, weight, axes, eps):
+    normal, scale = standardized(x, axes, eps)
+    scaled, over = grad * weight, tuple(range(-axes, 0))
+    share = (scaled * normal).mean(over, keepdims=True)
+    return scale * (scaled - scaled.mean(over, keepdims=True) - normal * share)
+
+
+def layer_norm_weight_backward(grad, x, axes, eps):
+    return (grad * standardized(x, axes, eps)[0]).sum(tuple(range(x.ndim - axes)))
+
+
 def linspace(start, end, length, dtype):
     return np.linspace(start, end, length)
 
@@ -187,6 +208,9 @@ REFERENCE = {
         - np.log(np.exp(x - x.max(dim, keepdims=True)).sum(dim, keepdims=True))
     ),
     "logsumexp": logsumexp,
+    "layer_norm": layer_norm,
+    "layer_norm_backward": layer_norm_backward,
+    "layer_norm_weight_backward": layer_norm_weight_backward,
     "gelu": lambda x, approximate: (
         0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
         if approximate == "tanh"

@@ -197,3 +197,31 @@ fn large_tensors_equal_on_any_number_of_threads() {
         }
     }
 }
+
+/// The sums over rows of layer normalization are the same to the last bit.
+#[test]
+fn layer_normalization_does_not_depend_on_the_number_of_threads() {
+    use gt_ir::Attribute;
+    use ops::normalization as n;
+    let dims = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
+    let x = Operand::Tensor(draw(dims(&[701, 303]), -1.0, 1.0, 1));
+    let grad = Operand::Tensor(draw(dims(&[701, 303]), -1.0, 1.0, 2));
+    let row = Operand::Tensor(draw(dims(&[303]), -1.0, 1.0, 3));
+    let cases: [(&'static Operation, Vec<_>); 3] = [
+        (&n::LAYER_NORM, vec![x.clone(), row.clone(), row.clone()]),
+        (&n::LAYER_NORM_BACKWARD, vec![grad.clone(), x.clone(), row]),
+        (&n::LAYER_NORM_WEIGHT_BACKWARD, vec![grad, x]),
+    ];
+    let attributes = [Attribute::Int(1), Attribute::Float(1e-5)].into_iter().collect();
+    let sample = Sample { operands: Default::default(), attributes };
+    for (operation, inputs) in cases {
+        let with = |threads| {
+            let mut machine = Machine::new(threads);
+            values(&compute(&mut machine, operation, &inputs, &sample, Layout::Contiguous))
+        };
+        let alone = with(1);
+        for threads in [2, 5] {
+            assert!(with(threads) == alone, "{operation:?} {threads}");
+        }
+    }
+}

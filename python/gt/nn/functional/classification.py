@@ -247,9 +247,7 @@ def _class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | N
     return weight.reshape([-1] + [1] * (input.ndim - axis - 1))
 
 
-def _of_classes(
-    name, input, loss_of, target, weight, ignored, reduction, smoothing=0.0
-) -> Tensor:
+def _of_classes(name, input, loss_of, target, weight, ignored, reduction, smoothing=0.0) -> Tensor:
     """Give the loss of indices of classes; a mean is over what the samples count together.
 
     `loss_of` gives the loss of each sample from the input, the axis of classes and the indices,
