@@ -6,7 +6,8 @@ eps), k = s * weight and sums over the axes of the statistics, which have n valu
     y = c k + bias
     dx = g k - k sum(g) / n - c k s^2 sum(g c) / n
 
-so that the gradient takes two sums and one pass, where that of every single step takes many.
+so that the gradient takes two sums and one pass, where that of every single step takes many. What
+is the same for all of a sum, such as mean k, is worked out first: the pass then reads x, not c.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ def total(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return inner.sum(first, keepdim=True)
 
 
-def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """Give x - mean, the mean and the variance over axes, which stay with length 1."""
+def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Give the mean and the variance over axes, which stay with length 1."""
     count = math.prod(x.shape[axis] for axis in axes)
     mean = total(x, axes) / count
     centered = x - mean
-    return centered, mean, total(centered * centered, axes) / count
+    return mean, total(centered * centered, axes) / count
 
 
 class BatchNormalization(Function):
@@ -44,27 +45,24 @@ class BatchNormalization(Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, axes: tuple[int, ...], eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Normalize x; weight and bias have its axes, of length 1 where the sums are over."""
-        centered, mean, var = _statistics(x, axes)
+        mean, var = _statistics(x, axes)
         ctx.axes, ctx.eps, ctx.statistics = axes, eps, (mean, var)
         ctx.save_for_backward(x, weight)
         scale = (var + eps).rsqrt() * weight
-        return primitives.mul_add(bias, centered, scale), mean, var
+        return primitives.mul_add(bias - mean * scale, x, scale), mean, var
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, grad_mean: Tensor, grad_var: Tensor) -> tuple:
         """Give the gradients of x, weight and bias."""
         x, weight = ctx.saved_tensors
         count = math.prod(x.shape[axis] for axis in ctx.axes)
-        if is_grad_enabled():  # for gradients of this one, to which the statistics add
-            centered, _, var = _statistics(x, ctx.axes)
-        else:
-            mean, var = ctx.statistics
-            centered = x - mean
+        # For gradients of this one, to which the statistics add, they need their history.
+        mean, var = _statistics(x, ctx.axes) if is_grad_enabled() else ctx.statistics
         scale = (var + ctx.eps).rsqrt()
+        product = total(grad * (x - mean), ctx.axes)
         sum_grad = total(grad, ctx.axes)
-        product = total(grad * centered, ctx.axes)
         factor = scale * weight
         slope = (2 * grad_var - factor * product * scale * scale) / count
-        shift = (grad_mean - factor * sum_grad) / count
-        rest = primitives.mul_add(shift, centered, slope)
+        shift = (grad_mean - factor * sum_grad) / count - mean * slope
+        rest = primitives.mul_add(shift, x, slope)
         return primitives.mul_add(rest, grad, factor), product * scale, sum_grad, None, None
