@@ -205,13 +205,8 @@ pub fn layer_norm_weight_backward(
 }
 
 /// Writes every element of the output: there are as many as in a row.
-fn add_rows<T: Real>(
-    threads: &mut Threads,
-    grad: &Tensor,
-    x: &Tensor,
-    eps: f64,
-    out: &mut Uninit,
-) where
+fn add_rows<T: Real>(threads: &mut Threads, grad: &Tensor, x: &Tensor, eps: f64, out: &mut Uninit)
+where
     Sum: Fold<T>,
 {
     let (grad, x, out) = (grad.as_slice::<T>(), x.as_slice::<T>(), out.slots::<T>());

@@ -3,8 +3,8 @@
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
     bessel as be, binary as b, compare, complex as co, convolution as cv, counted, create as c,
-    fourier as fo, index as i, matmul as m, nn, normalization as no,
-    pooling as po, random as ra, reduce as r,
+    fourier as fo, index as i, matmul as m, nn, normalization as no, pooling as po, random as ra,
+    reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -18,8 +18,8 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
     binary, cast, complex, convolution, create, fourier, index, linalg::operations as linalg,
-    linalg::systems, lines, masked, matmul, normalization, parts, pooling, random, reduce, samplers, scatter,
-    shape, softmax, ternary, unary, wide,
+    linalg::systems, lines, masked, matmul, normalization, parts, pooling, random, reduce,
+    samplers, scatter, shape, softmax, ternary, unary, wide,
 };
 
 /// How an operation is computed.

@@ -149,8 +149,7 @@ pub static LAYER_NORM_WEIGHT_BACKWARD: Operation = Operation {
         let x = *x.tensor().expect("a tensor operand");
         let (normal, _) = standardized(g, x.into(), attributes);
         let product = g.mul(grad, normal);
-        let rows: SmallVec<[i64; 8]> =
-            (0..g.shape(x).rank() as i64 - int(attributes, 0)).collect();
+        let rows: SmallVec<[i64; 8]> = (0..g.shape(x).rank() as i64 - int(attributes, 0)).collect();
         let sum = if rows.is_empty() { product } else { g.sum(product, &rows, false) };
         g.cast(sum, dtype)
     }),
