@@ -1,5 +1,6 @@
 """How a tensor prints."""
 
+import sys
 from typing import Any
 
 #: How values are written: as `gt.set_printoptions` says. Of tensors with more than `threshold`
@@ -15,11 +16,27 @@ options: dict[str, Any] = {
 
 def tensor_text(tensor) -> str:
     """`tensor([...], dtype=float32)`, long ones with their middle left out."""
+    is_long = tensor.numel() > options["threshold"]
+    # Where NumPy has been imported its print options count.
+    if not is_long and not _number_options() and "numpy" not in sys.modules:
+        from gt import _numbers
+
+        written = tensor.tolist(), tensor.shape, tensor.dtype.name
+        body = _numbers.array_text(*written, "tensor(", options["linewidth"])
+    else:
+        body = None
+    if body is None:
+        body = _numpys_text((_edges(tensor) if is_long else tensor).detach().numpy(), is_long)
+    extra = ", requires_grad=True" if tensor.requires_grad else ""
+    shape = f", shape={tensor.shape}" if tensor.numel() == 0 else ""
+    return f"tensor({body}{shape}, dtype={tensor.dtype.name}{extra})"
+
+
+def _numpys_text(values: Any, is_long: bool) -> str:
+    """Give the text of an array; where it is long, without its middle."""
     import numpy
 
-    is_long = tensor.numel() > options["threshold"]
-    values = (_edges(tensor) if is_long else tensor).detach().numpy()
-    body = numpy.array2string(
+    return numpy.array2string(
         values,
         separator=", ",
         prefix="tensor(",
@@ -28,9 +45,6 @@ def tensor_text(tensor) -> str:
         max_line_width=options["linewidth"],
         **_number_options(),
     )
-    extra = ", requires_grad=True" if tensor.requires_grad else ""
-    shape = f", shape={tensor.shape}" if tensor.numel() == 0 else ""
-    return f"tensor({body}{shape}, dtype={tensor.dtype.name}{extra})"
 
 
 def _number_options() -> dict[str, Any]:

@@ -4,12 +4,10 @@
 nor PyTorch.
 """
 
-import difflib
 import importlib
 import os
 import warnings
 from importlib.util import find_spec
-from pathlib import Path
 
 from gt.engines.engine import Engine, Meta, OutOfMemory, Plan, Step, StepError
 
@@ -48,6 +46,8 @@ def load(name: str, index: int = 0) -> Engine:
         raise ValueError("the engine 'native' is a part of workers, not one in Python")
     if name not in _ENGINES:
         names = ("native", *_ENGINES)
+        import difflib  # slow to import
+
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         raise ValueError(
@@ -85,7 +85,7 @@ def sees_gpu() -> int:
     Where there plainly is no GPU, PyTorch is not imported to find out.
     """
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
-    driver = any(Path("/dev").glob("nvidia*")) or any(map(os.path.exists, _DRIVERS))
+    driver = any(name.startswith("nvidia") for name in os.listdir("/dev")) or any(map(os.path.exists, _DRIVERS))
     if hidden or not driver or find_spec("torch") is None:
         return 0
     import torch
