@@ -5,8 +5,9 @@ use gt::ir::shape::MAX_RANK;
 use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyTuple};
 use smallvec::SmallVec;
 
 use crate::error::{IntoPython, to_python};
@@ -319,7 +320,7 @@ fn ragged(depth: usize, found: &str, expected: &str) -> PyErr {
     ))
 }
 
-/// A NumPy array of a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+/// A NumPy array of its own with a tensor's values; bfloat16, which NumPy lacks, becomes float32.
 pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
     let widened;
     let data = if data.dtype == DType::BF16 {
@@ -331,6 +332,41 @@ pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, 
     let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
     let dims = PyTuple::new(py, data.shape.dims())?;
     flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
+}
+
+/// A read-only NumPy array over a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, PyAny>> {
+    let data = if data.dtype == DType::BF16 { recode(&data, DType::F32) } else { data };
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (SharedValues(data),))
+}
+
+/// Values that a NumPy array lies over: the array holds it, and it holds the memory, which nobody
+/// writes or uses anew meanwhile.
+#[pyclass(name = "SharedValues", module = "gt._gt", frozen)]
+struct SharedValues(TensorData);
+
+#[pymethods]
+impl SharedValues {
+    /// Where the values are, as NumPy's array interface describes memory that may only be read.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let TensorData { dtype, shape, bytes } = &self.0;
+        let kind = match dtype {
+            DType::Bool => 'b',
+            dtype if dtype.is_complex() => 'c',
+            dtype if dtype.is_float() => 'f',
+            DType::U8 => 'u',
+            _ => 'i',
+        };
+        let order = if dtype.size() == 1 { '|' } else { '<' };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", PyTuple::new(py, shape.dims())?)?;
+        interface.set_item("typestr", format!("{order}{kind}{}", dtype.size()))?;
+        let is_read_only = true;
+        interface.set_item("data", (bytes.as_ptr() as usize, is_read_only))?;
+        Ok(interface)
+    }
 }
 
 /// A NumPy array of the bits of 16-bit numbers.

@@ -2,8 +2,9 @@
 //!
 //! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
 //! - [`shape`]: rearranging; [`layout`]: memory that is shared; [`assign`]: changes in place.
-//! - [`values`]: getting values out; [`index`]: `x[...]`; [`gradient`]: autograd.
+//! - [`values`]: getting values out; [`arrays`]: as NumPy's arrays; [`index`]: `x[...]`; [`gradient`]: autograd.
 
+mod arrays;
 mod assign;
 mod gradient;
 mod index;
