@@ -8,24 +8,29 @@ use gt_ir::{
     TensorId,
 };
 
-use super::Session;
+use super::{Element, Session};
 use crate::signal::{self, Scope};
 
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
 pub(crate) struct Value {
-    pub id: TensorId,
+    /// Its number in the stream, once it has one: see [`Value::id`].
+    pub(super) id: OnceLock<TensorId>,
     pub meta: Meta,
     /// The line that issued it.
     pub source: SourceId,
     pub session: Session,
     /// How many elements are not zero, once that was asked for.
     pub(crate) true_count: OnceLock<i64>,
+    /// What it is an element of, if iterating gave it.
+    pub(crate) element: OnceLock<Element>,
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        self.session.0.push(ClientCommand::Free(self.id));
+        if let Some(&id) = self.id.get() {
+            self.session.0.push(ClientCommand::Free(id));
+        }
     }
 }
 
@@ -55,7 +60,14 @@ impl Session {
 
     /// A reference to a tensor that has just been issued.
     pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<Value> {
-        Arc::new(Value { id, meta, source, session: self.clone(), true_count: OnceLock::new() })
+        Arc::new(Value {
+            id: OnceLock::from(id),
+            meta,
+            source,
+            session: self.clone(),
+            true_count: OnceLock::new(),
+            element: OnceLock::new(),
+        })
     }
 
     /// Appends a tensor's data.

@@ -3,8 +3,10 @@
 //! - [`stream`]: the commands that wait: hot path detector, batch, and the next ids.
 //! - [`outbox`]: what the clones of a session share: the locked stream and the driver it feeds.
 //! - [`issue`]: appending instructions and data; the references to their results.
+//! - [`element`]: elements of a value, which are fetched in blocks.
 //! - [`request`]: questions to the dispatcher, and waiting for their answers.
 
+mod element;
 mod issue;
 mod outbox;
 mod request;
@@ -18,6 +20,7 @@ use gt_ir::ClientCommand;
 use crate::driver::{Driver, Interrupt};
 use crate::error::Result;
 use crate::hotpath;
+pub(crate) use element::{Block, Element};
 pub(crate) use issue::Value;
 use outbox::Inner;
 pub use request::{Asked, AskedStatus};

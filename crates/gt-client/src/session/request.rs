@@ -5,7 +5,7 @@ use gt_ir::message::{Message, WorkerStats};
 use gt_ir::status::Status;
 use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
 
-use super::{Session, Value};
+use super::{Element, Session, Value};
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 use crate::source;
@@ -15,6 +15,8 @@ pub struct Asked {
     session: Session,
     request: RequestId,
     source: SourceId,
+    /// The element that was asked for, where its block was requested.
+    element: Option<Element>,
 }
 
 impl Asked {
@@ -24,7 +26,10 @@ impl Asked {
     /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
         match self.session.0.wait(self.request, interrupt)? {
-            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(data),
+            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(match &self.element {
+                Some(element) => element.keep(data),
+                None => data,
+            }),
             other => Err(error_in(other, self.source)),
         }
     }
@@ -50,12 +55,15 @@ impl AskedStatus {
 }
 
 impl Session {
-    /// Requests a tensor's value.
+    /// Requests a tensor's value; of an element, that of its block.
     pub(crate) fn ask(&self, value: &Value) -> Result<Asked> {
-        let (tensor, line) = (value.id, source::current());
+        let line = source::current();
+        let element = value.element.get().cloned();
+        let block = element.as_ref().map(|element| element.block().value(line)).transpose()?;
+        let tensor = block.as_deref().unwrap_or(value).id();
         let fetch = |request| ClientCommand::Fetch { request, tensor, line };
         let request = self.request(fetch)?;
-        Ok(Asked { session: self.clone(), request, source: value.source })
+        Ok(Asked { session: self.clone(), request, source: value.source, element })
     }
 
     /// Statistics of all workers.
@@ -107,7 +115,7 @@ impl Session {
 
     /// Where a tensor is: its layouts, each with its workers.
     pub(crate) fn locate(&self, value: &Value, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
-        let tensor = value.id;
+        let tensor = value.id();
         let request = self.request(|request| ClientCommand::Locate { request, tensor })?;
         match self.0.wait(request, interrupt)? {
             Message::Located { result: Ok(copies), .. } => Ok(copies),

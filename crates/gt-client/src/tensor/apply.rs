@@ -203,7 +203,7 @@ impl Call {
                 return Err(two_sessions(operation.name, session, &value.session));
             }
             metas.push(operand.map(|(value, _)| value.meta));
-            ids.push(operand.map(|(value, _)| value.id));
+            ids.push(operand.map(|(value, _)| value.id()));
         }
         Ok((metas, ids))
     }

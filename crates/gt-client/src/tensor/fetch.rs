@@ -13,7 +13,10 @@ impl Tensor {
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
     pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
-        self.ask()?.wait(interrupt)
+        match self.known() {
+            Some(data) => Ok(data),
+            None => self.ask()?.wait(interrupt),
+        }
     }
 
     /// Requests the values, to wait for them later.

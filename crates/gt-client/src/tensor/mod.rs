@@ -4,7 +4,7 @@
 //! - [`apply`]: issuing an operation and recording it on the tape.
 //! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
-//! - [`index`]: reading and writing parts.
+//! - [`index`]: reading and writing parts; [`elements`]: iterating.
 //! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory.
 //! - [`gradient`]: what a tensor has to do with gradients.
 //! - [`fetch`]: getting values out; [`placement`]: where they are.
@@ -12,6 +12,7 @@
 mod apply;
 mod assign;
 pub mod create;
+mod elements;
 pub mod elementwise;
 mod fetch;
 mod gradient;
@@ -138,7 +139,7 @@ impl Tensor {
 
     /// The tensor's number in its session's stream, as the instruction log shows it.
     pub fn id(&self) -> u64 {
-        self.fresh().value.id.0
+        self.fresh().value.id().0
     }
 
     /// A number that is the same for all references to this tensor, and for no other.

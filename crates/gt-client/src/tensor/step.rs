@@ -15,6 +15,10 @@ pub(super) enum Step {
         operation: &'static Operation,
         attributes: Attributes,
     },
+    /// One element of a tensor with one axis.
+    Element {
+        place: usize,
+    },
     /// The elements at some places, along an axis or, in row-major order, of all; as a shape.
     Places {
         dim: Option<usize>,
@@ -44,6 +48,10 @@ impl Step {
             Step::Operation { operation, attributes } => {
                 compute(operation, &[before], attributes.clone())
             }
+            Step::Element { place } => {
+                let one = compute(&slice::SLICE, &[before], one_at(*place))?;
+                reshape(&one, Shape::SCALAR)
+            }
             Step::Places { dim, places, shape } => {
                 let rows = &rows_of(before, *dim)?;
                 let along = Attribute::Int(dim.unwrap_or(0) as i64);
@@ -58,6 +66,10 @@ impl Step {
         let from = before.current_value().meta.shape;
         let (operation, attributes) = match self {
             Step::Operation { operation, attributes } => (*operation, attributes),
+            Step::Element { place } => {
+                let one = &reshape(changed, Shape::new(&[1])?)?;
+                return compute(&slice::SLICE_ASSIGN, &[before, one], one_at(*place));
+            }
             Step::Places { dim, places, .. } => {
                 let rows = &rows_of(before, *dim)?;
                 let axis = dim.unwrap_or(0);
@@ -89,6 +101,11 @@ impl Step {
             _ => reshape(changed, from),
         }
     }
+}
+
+/// The attributes of a slice of one element along the only axis.
+fn one_at(place: usize) -> Attributes {
+    smallvec![Attribute::ints(&[place as i64]), Attribute::ints(&[1]), Attribute::ints(&[1])]
 }
 
 /// The tensor that places are taken from: all elements along one axis, where no axis is named.

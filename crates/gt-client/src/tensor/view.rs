@@ -161,7 +161,7 @@ impl Tensor {
         alias
     }
 
-    fn link(&self, base: &Tensor, step: Option<Step>, strided: Strided, bare: bool) {
+    pub(super) fn link(&self, base: &Tensor, step: Option<Step>, strided: Strided, bare: bool) {
         let mut view = {
             let mut state = base.lock();
             match &state.view {

@@ -123,10 +123,20 @@ impl PyTensor {
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let length = slf.get().0.shape().first().copied();
+        let (py, tensor) = (slf.py(), &slf.get().0);
+        let length = tensor.shape().first().copied();
         let length = length.ok_or_else(|| PyTypeError::new_err("iteration over a 0-d tensor"))?;
-        let rows = (0..length as i64).map(|row| slf.get_item(row)).collect::<PyResult<Vec<_>>>()?;
-        Ok(PyList::new(slf.py(), rows)?.try_iter()?.into_any().unbind())
+        let rows = if tensor.rank() == 1 {
+            source::note(py);
+            let elements = tensor.elements().py()?.map(|element| {
+                session::ready(py, tensor)?;
+                Bound::new(py, PyTensor(element.py()?)).map(Bound::into_any)
+            });
+            elements.collect::<PyResult<Vec<_>>>()?
+        } else {
+            (0..length as i64).map(|row| slf.get_item(row)).collect::<PyResult<Vec<_>>>()?
+        };
+        Ok(PyList::new(py, rows)?.try_iter()?.into_any().unbind())
     }
 
     /// The places where the tensor is not zero, one row each.

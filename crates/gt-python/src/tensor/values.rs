@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use gt::TensorData;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyTuple};
+use pyo3::types::{PyComplex, PyTuple};
 
 use super::PyTensor;
 use crate::dtype::PyDType;
@@ -14,6 +14,9 @@ use crate::{convert, dtype, session, source};
 
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
+        if let Some(data) = self.0.known() {
+            return Ok(data);
+        }
         source::note(py);
         // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
@@ -95,12 +98,6 @@ impl PyTensor {
         dtype::to_python(py, self.0.dtype())
     }
 
-    /// NumPy leaves operations with its arrays on the left to the tensor.
-    #[classattr]
-    fn __array_priority__() -> f64 {
-        1000.0
-    }
-
     /// The number of axes.
     #[getter]
     fn ndim(&self) -> usize {
@@ -126,62 +123,6 @@ impl PyTensor {
     #[setter]
     fn set_data(&self, value: &PyTensor) -> PyResult<()> {
         self.0.set_data(&value.0).py()
-    }
-
-    /// The values as a NumPy array of its own. Waits until they are computed.
-    fn numpy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(convert::to_array(py, &self.fetch(py)?)?.unbind())
-    }
-
-    #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__(
-        &self,
-        py: Python<'_>,
-        dtype: Option<&Bound<'_, PyAny>>,
-        copy: Option<bool>,
-    ) -> PyResult<Py<PyAny>> {
-        // Always a copy, which `copy=False` forbids.
-        if copy == Some(false) {
-            return Err(PyValueError::new_err("a tensor's values cannot be had without a copy"));
-        }
-        let array = convert::to_array(py, &self.fetch(py)?)?;
-        match dtype.filter(|dtype| !dtype.is_none()) {
-            Some(dtype) => Ok(array.call_method1("astype", (dtype,))?.unbind()),
-            None => Ok(array.unbind()),
-        }
-    }
-
-    /// The result of a function of NumPy's that took the values as an array.
-    #[pyo3(signature = (array, context=None, return_scalar=false))]
-    fn __array_wrap__(
-        &self,
-        array: &Bound<'_, PyAny>,
-        context: Option<&Bound<'_, PyAny>>,
-        return_scalar: bool,
-    ) -> PyResult<PyTensor> {
-        let _ = (context, return_scalar);
-        Ok(PyTensor(convert::tensor(&self.0.session(), array, None)?))
-    }
-
-    /// The values for another framework, through NumPy: always a copy in the host's memory.
-    #[pyo3(signature = (**options))]
-    fn __dlpack__(
-        &self,
-        py: Python<'_>,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        if self.0.dtype() == gt::DType::BF16 {
-            let bits = convert::bits(py, &self.fetch(py)?)?;
-            let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
-            let export = py.import("gt._dlpack")?.getattr("export_bfloat16")?;
-            return Ok(export.call1((bits, options))?.unbind());
-        }
-        self.numpy(py)?.call_method(py, "__dlpack__", (), options)
-    }
-
-    /// The host's memory, as DLPack names it.
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        (1, 0)
     }
 
     /// The only element as a Python number. Waits until it is computed.

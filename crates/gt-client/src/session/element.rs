@@ -1,0 +1,137 @@
+//! Elements of a value, as iterating over a tensor gives them.
+//!
+//! Their values are fetched in blocks: the first that is asked for brings its neighbours along. The
+//! instructions that take an element out are issued when something is computed with it.
+
+use std::sync::{Arc, OnceLock};
+
+use gt_ir::instruction::{Operands, Results};
+use gt_ir::ops::{shape, slice};
+use gt_ir::{
+    Attribute, Attributes, Meta, Operand, Operation, Shape, SourceId, TensorData, TensorId,
+};
+use smallvec::smallvec;
+
+use super::{Session, Value};
+use crate::error::Result;
+
+/// Neighbouring elements of a value with one axis, which are fetched together.
+pub(crate) struct Block {
+    of: Arc<Value>,
+    start: usize,
+    length: usize,
+    data: OnceLock<TensorData>,
+}
+
+/// One element of a block.
+#[derive(Clone)]
+pub(crate) struct Element {
+    block: Arc<Block>,
+    /// Its place in the block.
+    at: usize,
+}
+
+impl Block {
+    /// So many elements are fetched at once: a request's fixed cost is spread, and little is moved in
+    /// vain.
+    pub const LENGTH: usize = 1024;
+
+    /// The block from an element on.
+    pub fn from(of: &Arc<Value>, start: usize) -> Arc<Block> {
+        let length = Block::LENGTH.min(of.meta.shape.numel() - start);
+        Arc::new(Block { of: Arc::clone(of), start, length, data: OnceLock::new() })
+    }
+
+    /// The value that has all elements of the block, and no others.
+    pub fn value(&self, source: SourceId) -> Result<Arc<Value>> {
+        if self.length == self.of.meta.shape.numel() {
+            return Ok(Arc::clone(&self.of));
+        }
+        sliced(&self.of, self.start, self.length, source)
+    }
+}
+
+impl Element {
+    pub fn new(block: &Arc<Block>, at: usize) -> Element {
+        Element { block: Arc::clone(block), at }
+    }
+
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// The element's value, if its block has been fetched.
+    pub fn known(&self) -> Option<TensorData> {
+        let data = self.block.data.get()?;
+        let size = data.dtype.size();
+        let bytes = data.bytes.slice(self.at * size..(self.at + 1) * size);
+        Some(TensorData { dtype: data.dtype, shape: Shape::SCALAR, bytes })
+    }
+
+    /// The element's value, out of its block's.
+    pub fn keep(&self, block: TensorData) -> TensorData {
+        self.block.data.get_or_init(|| block);
+        self.known().expect("it has been fetched")
+    }
+
+    /// Issues the instructions that take the element out.
+    fn issue(&self, source: SourceId) -> TensorId {
+        let place = self.block.start + self.at;
+        let one = sliced(&self.block.of, place, 1, source).expect("it is within the value");
+        let attributes = smallvec![Attribute::dims(&Shape::SCALAR)];
+        let (id, _) = issue(&one, &shape::RESHAPE, attributes, source)
+            .expect("one element can do without an axis");
+        id
+    }
+}
+
+impl Value {
+    /// Its number in the stream. That of an element is given, and its instructions are issued, when
+    /// it is first asked for.
+    pub fn id(&self) -> TensorId {
+        *self.id.get_or_init(|| {
+            let element = self.element.get().expect("all but elements have been issued");
+            element.issue(self.source)
+        })
+    }
+}
+
+impl Session {
+    /// An element that is issued when it is needed.
+    pub(crate) fn element(&self, element: Element, source: SourceId) -> Arc<Value> {
+        let meta = Meta::new(element.block.of.meta.dtype, Shape::SCALAR);
+        Arc::new(Value {
+            id: OnceLock::new(),
+            meta,
+            source,
+            session: self.clone(),
+            true_count: OnceLock::new(),
+            element: OnceLock::from(element),
+        })
+    }
+}
+
+/// Neighbouring elements of a value with one axis.
+fn sliced(of: &Value, start: usize, length: usize, source: SourceId) -> Result<Arc<Value>> {
+    let attributes = smallvec![
+        Attribute::ints(&[start as i64]),
+        Attribute::ints(&[length as i64]),
+        Attribute::ints(&[1])
+    ];
+    let (id, meta) = issue(of, &slice::SLICE, attributes, source)?;
+    Ok(of.session.value(id, meta, source))
+}
+
+fn issue(
+    of: &Value,
+    operation: &'static Operation,
+    attributes: Attributes,
+    source: SourceId,
+) -> Result<(TensorId, Meta)> {
+    let metas = [Operand::Tensor(of.meta)];
+    let meta = operation.check(&metas, &attributes)?;
+    let work = operation.work(&metas, meta);
+    let operands = Operands::from_iter([Operand::Tensor(of.id())]);
+    let results = Results::from_buf([meta]);
+    Ok((of.session.issue(operation, operands, attributes, results, work, source), meta))
+}
