@@ -47,6 +47,8 @@ PARAMETERS = {
     "gradients": "Sequence[Tensor | None]",
     "hook": "Callable[[Tensor], Tensor | None]",
     "exception": "object",
+    "force": "_bool",
+    "set_default_dtype.given": "_DTypeLike",
     "compile": "_bool",
     "chunks": "_int",
     "closes": "_bool",
@@ -241,6 +243,8 @@ RESULTS = {
         "str | None, _bool]]"
     ),
     "parse_dtype": "dtype",
+    "default_dtype": "dtype",
+    "set_default_dtype": "None",
     "record_function": "list[Tensor]",
     "register_hook": "RemovableHandle",
     "remove": "None",

@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-
 from gt import _numbers
 
 CODES = {"float32": "f", "float64": "d"}

@@ -2,10 +2,9 @@
 
 import gc
 
+import gt
 import numpy as np
 import pytest
-
-import gt
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
 

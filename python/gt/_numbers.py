@@ -1,7 +1,7 @@
 """Numbers as text, as NumPy writes them by default.
 
 The first printed result of a program need not wait for the import of NumPy, which takes longer than
-that of GT. What is not here (complex numbers, float16, powers of ten, nan and inf) is left to NumPy.
+that of GT. What is not here (complex numbers, float16, powers of ten, nan and inf) is left to it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _float_words(values: list[float], code: str) -> list[str] | None:
 
 
 def _digits(value: float, code: str) -> str:
-    """Give the fewest digits that tell a float from its neighbours, up to `DIGITS` of a fraction."""
+    """Give the fewest digits that tell a float from its neighbours, with a fraction of `DIGITS`."""
     if code == "d":
         short = value
     else:

@@ -1,13 +1,13 @@
-//! Python numbers, lists, arrays, axes and shapes as the client's values, and back.
+//! Python numbers, lists, arrays, axes and shapes as the client's values.
 
 use bytes::Bytes;
 use gt::ir::shape::MAX_RANK;
+use gt::tensor::default_dtype::default_dtype;
 use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PyTuple};
 use smallvec::SmallVec;
 
 use crate::error::{IntoPython, to_python};
@@ -148,7 +148,7 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
 }
 
 /// The same values in another dtype.
-fn recode(data: &TensorData, dtype: DType) -> TensorData {
+pub fn recode(data: &TensorData, dtype: DType) -> TensorData {
     let mut bytes = Vec::with_capacity(data.shape.numel() * dtype.size());
     for index in 0..data.shape.numel() {
         TensorData::encode(dtype, data.element(index), &mut bytes);
@@ -156,8 +156,8 @@ fn recode(data: &TensorData, dtype: DType) -> TensorData {
     TensorData { dtype, shape: data.shape, bytes: Bytes::from(bytes) }
 }
 
-/// A number or a nested list. Without a dtype, numbers become float32, or complex64 where one of
-/// them is complex, and bools stay bool.
+/// A number or a nested list. Without a dtype, numbers become the default dtype, or its complex one
+/// where one of them is complex, and bools stay bool.
 fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
     let mut list = Flattened::default();
     list.add(given, 0)?;
@@ -170,11 +170,12 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
             )));
         }
         Some(dtype) => dtype,
-        None if !list.imaginary.is_empty() => DType::C64,
+        None if !list.imaginary.is_empty() => default_dtype().to_complex(),
         None if all_bools => DType::Bool,
         None => {
-            list.values.iter().try_for_each(|&value| check_exact(value))?;
-            DType::F32
+            let dtype = default_dtype();
+            list.values.iter().try_for_each(|&value| check_exact(value, dtype))?;
+            dtype
         }
     };
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
@@ -193,16 +194,16 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
     data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
 }
 
-/// An error if an integer loses digits as the float32 that lists of numbers become.
-fn check_exact(value: Scalar) -> PyResult<()> {
-    match value {
-        Scalar::Int(value) if i128::from(value) != (value as f32) as i128 => {
-            Err(PyValueError::new_err(format!(
-                "{value} has more digits than float32, the dtype of numbers without one, can hold\n  hint: give dtype=gt.int64, or gt.float32 to round it"
-            )))
-        }
-        _ => Ok(()),
+/// An error if an integer loses digits as the default dtype that lists of numbers become.
+fn check_exact(value: Scalar, dtype: DType) -> PyResult<()> {
+    let Scalar::Int(given) = value else { return Ok(()) };
+    let kept = if dtype == DType::F64 { given as f64 as i128 } else { (given as f32) as i128 };
+    if kept == i128::from(given) {
+        return Ok(());
     }
+    Err(PyValueError::new_err(format!(
+        "{given} has more digits than {dtype}, the dtype of numbers without one, can hold\n  hint: give dtype=gt.int64, or gt.{dtype} to round it"
+    )))
 }
 
 /// An error if a number is not within a dtype's range.
@@ -318,92 +319,4 @@ fn ragged(depth: usize, found: &str, expected: &str) -> PyErr {
     PyValueError::new_err(format!(
         "the nested lists are ragged: {found} at depth {depth}, where {expected} came before\n  hint: all rows must be of one length"
     ))
-}
-
-/// A NumPy array of its own with a tensor's values; bfloat16, which NumPy lacks, becomes float32.
-pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
-    let widened;
-    let data = if data.dtype == DType::BF16 {
-        widened = recode(data, DType::F32);
-        &widened
-    } else {
-        data
-    };
-    let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
-    let dims = PyTuple::new(py, data.shape.dims())?;
-    flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
-}
-
-/// A read-only NumPy array over a tensor's values; bfloat16, which NumPy lacks, becomes float32.
-pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, PyAny>> {
-    let data = if data.dtype == DType::BF16 { recode(&data, DType::F32) } else { data };
-    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (SharedValues(data),))
-}
-
-/// Values that a NumPy array lies over: the array holds it, and it holds the memory, which nobody
-/// writes or uses anew meanwhile.
-#[pyclass(name = "SharedValues", module = "gt._gt", frozen)]
-struct SharedValues(TensorData);
-
-#[pymethods]
-impl SharedValues {
-    /// Where the values are, as NumPy's array interface describes memory that may only be read.
-    #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let TensorData { dtype, shape, bytes } = &self.0;
-        let kind = match dtype {
-            DType::Bool => 'b',
-            dtype if dtype.is_complex() => 'c',
-            dtype if dtype.is_float() => 'f',
-            DType::U8 => 'u',
-            _ => 'i',
-        };
-        let order = if dtype.size() == 1 { '|' } else { '<' };
-        let interface = PyDict::new(py);
-        interface.set_item("version", 3)?;
-        interface.set_item("shape", PyTuple::new(py, shape.dims())?)?;
-        interface.set_item("typestr", format!("{order}{kind}{}", dtype.size()))?;
-        let is_read_only = true;
-        interface.set_item("data", (bytes.as_ptr() as usize, is_read_only))?;
-        Ok(interface)
-    }
-}
-
-/// A NumPy array of the bits of 16-bit numbers.
-pub fn bits<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
-    let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
-    let dims = PyTuple::new(py, data.shape.dims())?;
-    flat.call_method1("view", ("uint16",))?.call_method1("reshape", (dims,))
-}
-
-/// The element at `index` as a Python number.
-pub fn element(py: Python<'_>, data: &TensorData, index: usize) -> PyResult<Py<PyAny>> {
-    if data.dtype.is_complex() {
-        let (real, imaginary) = data.complex(index);
-        return Ok(PyComplex::from_doubles(py, real, imaginary).into_any().unbind());
-    }
-    number(py, data.element(index))
-}
-
-/// A Python number.
-pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
-    Ok(match value {
-        Scalar::Bool(value) => PyBool::new(py, value).to_owned().into_any().unbind(),
-        Scalar::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
-        Scalar::Float(value) => value.into_pyobject(py)?.into_any().unbind(),
-    })
-}
-
-/// Nested lists of a tensor's values, or one number.
-pub fn to_list(py: Python<'_>, data: &TensorData) -> PyResult<Py<PyAny>> {
-    fn level(py: Python<'_>, data: &TensorData, axis: usize, start: usize) -> PyResult<Py<PyAny>> {
-        if axis == data.shape.rank() {
-            return element(py, data, start);
-        }
-        let stride: usize = data.shape[axis + 1..].iter().product();
-        let items =
-            (0..data.shape[axis]).map(|index| level(py, data, axis + 1, start + index * stride));
-        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
-    }
-    level(py, data, 0, 0)
 }

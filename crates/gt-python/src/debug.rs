@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::session::PySession;
 use crate::tensor::PyTensor;
-use crate::{convert, dtype, session};
+use crate::{dtype, export, session};
 
 /// The recorded operations that can still be reached, oldest first, as dicts.
 #[pyfunction]
@@ -222,7 +222,7 @@ fn sample<'py>(
                 dict.set_item("high", high)?;
                 operands.append(dict)?;
             }
-            SampleOperand::Scalar(scalar) => operands.append(convert::number(py, *scalar)?)?,
+            SampleOperand::Scalar(scalar) => operands.append(export::number(py, *scalar)?)?,
         }
     }
     let attributes = PyDict::new(py);

@@ -1,10 +1,13 @@
 //! The dtypes: `gt.float32` and its likes.
 
 use gt::DType;
+use gt::tensor::default_dtype;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
+
+use crate::error::IntoPython;
 
 /// The type of a tensor's elements. Equal to its name, too: `t.dtype == "float32"`.
 #[pyclass(name = "dtype", module = "gt", frozen)]
@@ -112,9 +115,25 @@ fn parse_dtype(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>
     to_python(py, parse(given)?)
 }
 
+/// The dtype of new tensors of floats.
+#[pyfunction]
+#[pyo3(name = "default_dtype")]
+fn get_default(py: Python<'_>) -> PyResult<Py<PyDType>> {
+    to_python(py, default_dtype::default_dtype())
+}
+
+/// Sets the dtype of new tensors of floats.
+#[pyfunction]
+#[pyo3(name = "set_default_dtype")]
+fn set_default(given: &Bound<'_, PyAny>) -> PyResult<()> {
+    default_dtype::set_default_dtype(parse(given)?).py()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDType>()?;
     module.add_function(wrap_pyfunction!(parse_dtype, module)?)?;
+    module.add_function(wrap_pyfunction!(get_default, module)?)?;
+    module.add_function(wrap_pyfunction!(set_default, module)?)?;
     for dtype in DType::ALL {
         module.add(dtype.name(), to_python(module.py(), dtype)?)?;
     }

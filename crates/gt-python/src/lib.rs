@@ -3,7 +3,7 @@
 //!
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
 //! - [`operation`]: operations as functions and methods, from their declarations.
-//! - [`convert`]: Python numbers, lists, arrays, axes and shapes.
+//! - [`convert`]: Python numbers, lists, arrays, axes and shapes; [`export`]: values for Python.
 //! - [`session`]: sessions, which one a thread uses, connecting, waiting.
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
 //! - [`autograd`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
@@ -21,6 +21,7 @@ mod debug;
 mod dtype;
 mod engine;
 mod error;
+mod export;
 mod network;
 mod notice;
 mod operation;

@@ -85,7 +85,8 @@ def sees_gpu() -> int:
     Where there plainly is no GPU, PyTorch is not imported to find out.
     """
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
-    driver = any(name.startswith("nvidia") for name in os.listdir("/dev")) or any(map(os.path.exists, _DRIVERS))
+    devices = any(name.startswith("nvidia") for name in os.listdir("/dev"))
+    driver = devices or any(map(os.path.exists, _DRIVERS))
     if hidden or not driver or find_spec("torch") is None:
         return 0
     import torch

@@ -166,12 +166,12 @@ def empty_permuted(
 @function
 @creation
 def scalar_tensor(s: Number, *, dtype: DType | None = None) -> Tensor:
-    """Make a tensor without axes of a number, in float32 unless a dtype is given.
+    """Make a tensor without axes of a number, in the default dtype unless another is given.
 
     >>> gt.scalar_tensor(3)
     tensor(3., dtype=float32)
     """
-    return _gt.full((), s, dtype=gt.float32 if dtype is None else dtype)
+    return _gt.full((), s, dtype=_gt.default_dtype() if dtype is None else dtype)
 
 
 @function
@@ -197,7 +197,7 @@ def arange(
 ) -> Tensor:
     """Make numbers from start up to but without end, in steps: start, start + step, ...
 
-    `arange(end)` starts at 0. Integers give int64, floats float32, unless a dtype is given.
+    `arange(end)` starts at 0. Integers give int64, floats the default dtype, unless one is given.
 
     >>> gt.arange(3)
     tensor([0, 1, 2], dtype=int64)
@@ -232,7 +232,7 @@ def linspace(
     >>> gt.linspace(0, 1, 3)
     tensor([0. , 0.5, 1. ], dtype=float32)
     """
-    wanted = gt.float32 if dtype is None else parse_dtype(dtype)
+    wanted = _gt.default_dtype() if dtype is None else parse_dtype(dtype)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         if wanted.itemsize > 2 and wanted.is_floating_point:
             return _gt.linspace(start, end, steps, dtype=wanted)
@@ -276,6 +276,6 @@ def logspace(
     >>> gt.logspace(0, 2, 3)
     tensor([  1.,  10., 100.], dtype=float32)
     """
-    wanted = gt.float32 if dtype is None else parse_dtype(dtype)
+    wanted = _gt.default_dtype() if dtype is None else parse_dtype(dtype)
     total, parts = _evenly(start, end, steps, wanted)
     return primitives.pow(float(base), total._cast(gt.float64) / parts)._cast(wanted)

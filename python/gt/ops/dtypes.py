@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gt
+from gt import _gt
 from gt._gt import Tensor, dtype, parse_dtype
 from gt.engines.engine import Meta
 from gt.engines.promotion import promote
@@ -90,23 +91,30 @@ def is_signed(input: Tensor) -> bool:
 
 @function
 def get_default_dtype() -> dtype:
-    """Give the dtype of new tensors of floats: float32.
+    """Give the dtype of new tensors of floats: float32, unless another was set.
 
     >>> gt.get_default_dtype()
     gt.float32
     """
-    return gt.float32
+    return _gt.default_dtype()
 
 
 @function
 def set_default_dtype(d: DType) -> None:
-    """Set the dtype of new tensors of floats; float32 is the one that there is.
+    """Set the dtype of new tensors of floats, for the whole process.
+
+    Lists of numbers, functions that make tensors, and integers where floats are computed, as in
+    `i / j`, have it where no other dtype is given. Complex numbers have parts of this dtype.
+
+    >>> gt.set_default_dtype(gt.float64)
+    >>> (gt.arange(3) / 2).dtype, gt.zeros(2).dtype, gt.tensor([1j]).dtype
+    (gt.float64, gt.float64, gt.complex128)
+    >>> gt.set_default_dtype(gt.float32)
+
+    Args:
+        d: a float dtype.
 
     Raises:
-        NotImplementedError: another dtype is given.
+        TypeError: the dtype is not one of floats.
     """
-    if parse_dtype(d) != gt.float32:
-        raise NotImplementedError(
-            f"set_default_dtype: {parse_dtype(d).name} is given, but new tensors are float32\n"
-            "  hint: say dtype= where tensors are made"
-        )
+    _gt.set_default_dtype(d)

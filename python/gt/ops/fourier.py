@@ -165,7 +165,9 @@ def fftfreq(
     tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     whole = gt.cat([gt.arange((n + 1) // 2), gt.arange(-(n // 2), 0)])
-    return (whole._cast(dtype or gt.float32) * (1 / (n * d))).requires_grad_(requires_grad)
+    return (whole._cast(dtype or gt.get_default_dtype()) * (1 / (n * d))).requires_grad_(
+        requires_grad
+    )
 
 
 @function(namespace=FFT)
@@ -177,7 +179,7 @@ def rfftfreq(
     >>> gt.fft.rfftfreq(4)
     tensor([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    whole = gt.arange(n // 2 + 1)._cast(dtype or gt.float32)
+    whole = gt.arange(n // 2 + 1)._cast(dtype or gt.get_default_dtype())
     return (whole * (1 / (n * d))).requires_grad_(requires_grad)
 
 

@@ -108,7 +108,7 @@ def var(
 def _spread_dtype(input: Tensor, dtype: DType | None) -> Any:
     if dtype is not None:
         return dtype
-    return input.dtype if input.dtype.is_floating_point else gt.float32
+    return input.dtype if input.dtype.is_floating_point else gt.get_default_dtype()
 
 
 @function(namespace=NAMESPACE)

@@ -18,7 +18,7 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(shape)
     def checked(window_length: int, *args: object, dtype: DType | None = None, **kwargs: object):
-        wanted = gt.float32 if dtype is None else parse_dtype(dtype)
+        wanted = gt.get_default_dtype() if dtype is None else parse_dtype(dtype)
         if not wanted.is_floating_point:
             raise TypeError(f"{shape.__name__}: dtype is {wanted.name}, expected a float dtype")
         wide = gt.float64 if wanted == gt.float64 else gt.float32

@@ -21,14 +21,19 @@ def meta(operand: Any) -> Meta | type:
 
 def common_dtype(*operands: Any) -> dtype:
     """Give the dtype that tensors and numbers are promoted to; other things do not count."""
-    counting = (one for one in operands if isinstance(one, Tensor | int | float))
-    return parse_dtype(promote(tuple(meta(one) for one in counting)))
+    counting = tuple(one for one in operands if isinstance(one, Tensor | int | float))
+    found = parse_dtype(promote(tuple(meta(one) for one in counting)))
+    tensors = (one for one in counting if isinstance(one, Tensor))
+    # Only a tensor makes it float32; a number makes it the default dtype.
+    if found is gt.float32 and not any(one.dtype.is_floating_point for one in tensors):
+        return gt.get_default_dtype()
+    return found
 
 
 def float_dtype(*operands: Any) -> dtype:
-    """Give the dtype of a function of floats: that of the operands, or float32 for integers."""
+    """Give the dtype of a function of floats: the operands', for integers the default dtype."""
     found = common_dtype(*operands)
-    return found if found.is_floating_point or found.is_complex else gt.float32
+    return found if found.is_floating_point or found.is_complex else gt.get_default_dtype()
 
 
 def in_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

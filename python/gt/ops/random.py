@@ -65,7 +65,7 @@ def _of_parts(
 
 
 def _float(dtype: DType | None) -> Any:
-    return parse_dtype(gt.float32 if dtype is None else dtype)
+    return parse_dtype(gt.get_default_dtype() if dtype is None else dtype)
 
 
 def _drawn(generator: Source) -> tuple[int, int]:

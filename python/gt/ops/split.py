@@ -148,4 +148,6 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """
     need_axes("unbind", input, 1)
     at = axis_of("unbind", dim, input.ndim)
+    if input.ndim == 1:
+        return tuple(input)
     return tuple(input[(slice(None),) * at + (place,)] for place in range(input.shape[at]))

@@ -28,7 +28,7 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
         name = shape.__name__
         if M < 0:
             raise ValueError(f"{name}: M is {M}, expected 0 or more")
-        wanted = gt.float32 if dtype is None else parse_dtype(dtype)
+        wanted = gt.get_default_dtype() if dtype is None else parse_dtype(dtype)
         if wanted not in (gt.float32, gt.float64):
             raise ValueError(f"{name}: dtype is {wanted.name}, expected float32 or float64")
         return shape(M, dtype=wanted, **options)

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::operation::Gradient;
-use gt_ir::{Attributes, Meta, Operand, Operation};
+use gt_ir::ops::ternary::WHERE;
+use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation};
 use smallvec::SmallVec;
 
 use super::Tensor;
+use super::default_dtype::default_dtype;
 use super::step::is_view;
 use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
@@ -136,14 +138,20 @@ impl Call {
 
     #[track_caller]
     fn issue(
-        self,
+        mut self,
         session: &Session,
         operation: &'static Operation,
         attributes: Attributes,
     ) -> Result<Tensor> {
         let source = source::current();
-        let (metas, ids) = self.named(session, operation)?;
-        let meta = operation.check(&metas, &attributes)?;
+        let (mut metas, mut ids) = self.named(session, operation)?;
+        let mut meta = operation.check(&metas, &attributes)?;
+        let default = default_dtype();
+        if meta.dtype == DType::F32 && default != DType::F32 {
+            self.cast_integers(operation, &attributes, default)?;
+            (metas, ids) = self.named(session, operation)?;
+            meta = operation.check(&metas, &attributes)?;
+        }
         let wants_grad = self.wants_grad && meta.dtype.has_gradients();
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = operation.work(&metas, meta);
@@ -185,6 +193,30 @@ impl Call {
             Tensor::from_parts(value, node)
         });
         Ok(outputs.collect())
+    }
+
+    /// Has integers that would become float32 take part in the default dtype.
+    #[cold]
+    fn cast_integers(
+        &mut self,
+        operation: &'static Operation,
+        attributes: &Attributes,
+        default: DType,
+    ) -> Result<()> {
+        let mut tensors = self.operands.iter().filter_map(Operand::tensor);
+        let all_are = tensors.all(|(value, _)| value.meta.dtype.is_exact());
+        let is_told = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
+        if !all_are || is_told {
+            return Ok(());
+        }
+        // Of `where`, the first operand is the condition.
+        let first = usize::from(operation.id == WHERE.id);
+        for operand in self.operands.iter_mut().skip(first) {
+            if let Operand::Tensor((value, _)) = operand {
+                *value = Tensor::from_parts(Arc::clone(value), None).cast(default)?.value();
+            }
+        }
+        Ok(())
     }
 
     /// The operands' metas and ids.

@@ -1,6 +1,6 @@
 //! Tensors: a value in a session's stream, and the history that gradients need.
 //!
-//! - [`create`]: from data, numbers, nothing, random numbers.
+//! - [`create`]: from data, numbers, nothing, random numbers; [`default_dtype`]: of which dtype.
 //! - [`apply`]: issuing an operation and recording it on the tape.
 //! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
@@ -12,6 +12,7 @@
 mod apply;
 mod assign;
 pub mod create;
+pub mod default_dtype;
 mod elements;
 pub mod elementwise;
 mod fetch;

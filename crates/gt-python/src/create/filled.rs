@@ -1,6 +1,7 @@
 //! Tensors of a given shape, or that of another tensor, filled with one number or with random
 //! numbers.
 
+use gt::tensor::default_dtype::{default_dtype, dtype_of};
 use gt::{DType, Session, Shape, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ fn filled_with_ones(session: &Session, shape: Shape, dtype: DType) -> gt::Result
 }
 
 macro_rules! shaped {
-    ($($(#[$doc:meta])* $name:ident($default:expr): $make:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $make:expr;)*) => {
         $($(#[$doc])*
         #[pyfunction]
         #[pyo3(signature = (*shape, dtype=None, requires_grad=false))]
@@ -33,7 +34,7 @@ macro_rules! shaped {
             let session = session::ready_current(py)?;
             source::note(py);
             let shape = convert::shape_from_args(shape)?;
-            let dtype = dtype::parse_optional(dtype)?.unwrap_or($default);
+            let dtype = dtype::parse_optional(dtype)?.unwrap_or_else(default_dtype);
             finish($make(&session, shape, dtype).py()?, requires_grad)
         })*
     };
@@ -41,15 +42,15 @@ macro_rules! shaped {
 
 shaped! {
     /// A tensor of zeros.
-    zeros(DType::F32): filled_with_zeros;
+    zeros: filled_with_zeros;
     /// The same as zeros.
-    empty(DType::F32): filled_with_zeros;
+    empty: filled_with_zeros;
     /// A tensor of ones.
-    ones(DType::F32): filled_with_ones;
+    ones: filled_with_ones;
     /// Random numbers from 0 up to 1.
-    rand(DType::F32): Tensor::rand;
+    rand: Tensor::rand;
     /// Random numbers of the normal distribution.
-    randn(DType::F32): Tensor::randn;
+    randn: Tensor::randn;
 }
 
 /// A tensor of a shape filled with one number.
@@ -81,7 +82,7 @@ pub(crate) fn filled(
         return convert::tensor(session, value, dtype)?.expand(&dims).py();
     }
     let value = number(value, "fill_value")?;
-    let dtype = dtype.unwrap_or(value.default_dtype());
+    let dtype = dtype.unwrap_or_else(|| dtype_of(value));
     convert::check_fits(value, dtype)?;
     Tensor::full(session, shape, value, dtype).py()
 }

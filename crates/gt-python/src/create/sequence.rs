@@ -1,5 +1,6 @@
 //! Ranges of numbers, and the identity matrix.
 
+use gt::tensor::default_dtype::default_dtype;
 use gt::{DType, Scalar, Tensor};
 use pyo3::prelude::*;
 
@@ -25,7 +26,7 @@ pub(super) fn arange(
     };
     let step = step.map_or(Ok(Scalar::Int(1)), |step| number(step, "step"))?;
     let whole = [start, end, step].iter().all(|value| !matches!(value, Scalar::Float(_)));
-    let default = if whole { DType::I64 } else { DType::F32 };
+    let default = if whole { DType::I64 } else { default_dtype() };
     let dtype = dtype::parse_optional(dtype)?.unwrap_or(default);
     let session = session::ready_current(py)?;
     source::note(py);
@@ -52,7 +53,7 @@ pub(super) fn linspace(
     dtype: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
     let (start, end) = (number(start, "start")?, number(end, "end")?);
-    let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::F32);
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or_else(default_dtype);
     let session = session::ready_current(py)?;
     source::note(py);
     Ok(PyTensor(Tensor::linspace(&session, start, end, steps, dtype).py()?))
@@ -67,7 +68,7 @@ pub(super) fn eye(
     m: Option<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
-    let dtype = dtype::parse_optional(dtype)?.unwrap_or(DType::F32);
+    let dtype = dtype::parse_optional(dtype)?.unwrap_or_else(default_dtype);
     let session = session::ready_current(py)?;
     source::note(py);
     Ok(PyTensor(Tensor::eye(&session, n, m.unwrap_or(n), dtype).py()?))

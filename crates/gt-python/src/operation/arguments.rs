@@ -130,7 +130,7 @@ impl<'py> Arguments<'py> {
         match value {
             Value::Scalar(scalar) if of.kind != Kind::Value => {
                 let shape = gt::Shape::SCALAR;
-                let dtype = scalar.default_dtype();
+                let dtype = gt::tensor::default_dtype::dtype_of(scalar);
                 let made = Tensor::full(session, shape, scalar, dtype);
                 made.map(Value::Made).map_err(crate::error::to_python)
             }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyTensor;
-use crate::convert;
+use crate::{convert, export};
 
 impl PyTensor {
     /// An error as PyTorch's for a tensor that requires gradients: an array has no history.
@@ -36,7 +36,7 @@ impl PyTensor {
         if !force {
             self.check_without_history()?;
         }
-        Ok(convert::to_array(py, &self.fetch(py)?)?.unbind())
+        Ok(export::to_array(py, &self.fetch(py)?)?.unbind())
     }
 
     /// The values as NumPy asks for them: `np.asarray(t)` gives a read-only array, wherever the
@@ -61,8 +61,8 @@ impl PyTensor {
         }
         let data = self.fetch(py)?;
         let array = match copy {
-            Some(true) => convert::to_array(py, &data)?,
-            _ => convert::to_shared_array(py, data)?,
+            Some(true) => export::to_array(py, &data)?,
+            _ => export::to_shared_array(py, data)?,
         };
         let Some(dtype) = dtype.filter(|dtype| !dtype.is_none()) else {
             return Ok(array.unbind());
@@ -104,7 +104,7 @@ impl PyTensor {
             ));
         }
         if self.0.dtype() == gt::DType::BF16 {
-            let bits = convert::bits(py, &self.fetch(py)?)?;
+            let bits = export::bits(py, &self.fetch(py)?)?;
             let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
             let export = py.import("gt._dlpack")?.getattr("export_bfloat16")?;
             return Ok(export.call1((bits, options))?.unbind());

@@ -10,7 +10,7 @@ use pyo3::types::{PyComplex, PyTuple};
 use super::PyTensor;
 use crate::dtype::PyDType;
 use crate::error::IntoPython;
-use crate::{convert, dtype, session, source};
+use crate::{dtype, export, session, source};
 
 impl PyTensor {
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
@@ -127,12 +127,12 @@ impl PyTensor {
 
     /// The only element as a Python number. Waits until it is computed.
     fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        convert::element(py, &self.fetch_one(py, "item")?, 0)
+        export::element(py, &self.fetch_one(py, "item")?, 0)
     }
 
     /// The values as nested lists. Waits until they are computed.
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        convert::to_list(py, &self.fetch(py)?)
+        export::to_list(py, &self.fetch(py)?)
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {

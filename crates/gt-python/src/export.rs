@@ -1,0 +1,97 @@
+//! The client's values as Python numbers, nested lists and NumPy's arrays.
+
+use gt::{DType, Scalar, TensorData};
+use numpy::PyArray1;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyList, PyTuple};
+
+use crate::convert::recode;
+
+/// A NumPy array of its own with a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
+    let widened;
+    let data = if data.dtype == DType::BF16 {
+        widened = recode(data, DType::F32);
+        &widened
+    } else {
+        data
+    };
+    let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
+    let dims = PyTuple::new(py, data.shape.dims())?;
+    flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
+}
+
+/// A read-only NumPy array over a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, PyAny>> {
+    let data = if data.dtype == DType::BF16 { recode(&data, DType::F32) } else { data };
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (SharedValues(data),))
+}
+
+/// Values that a NumPy array lies over: the array holds it, and it holds the memory, which nobody
+/// writes or uses anew meanwhile.
+#[pyclass(name = "SharedValues", module = "gt._gt", frozen)]
+struct SharedValues(TensorData);
+
+#[pymethods]
+impl SharedValues {
+    /// Where the values are, as NumPy's array interface describes memory that may only be read.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let TensorData { dtype, shape, bytes } = &self.0;
+        let kind = match dtype {
+            DType::Bool => 'b',
+            dtype if dtype.is_complex() => 'c',
+            dtype if dtype.is_float() => 'f',
+            DType::U8 => 'u',
+            _ => 'i',
+        };
+        let order = if dtype.size() == 1 { '|' } else { '<' };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", PyTuple::new(py, shape.dims())?)?;
+        interface.set_item("typestr", format!("{order}{kind}{}", dtype.size()))?;
+        let is_read_only = true;
+        interface.set_item("data", (bytes.as_ptr() as usize, is_read_only))?;
+        Ok(interface)
+    }
+}
+
+/// A NumPy array of the bits of 16-bit numbers.
+pub fn bits<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
+    let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
+    let dims = PyTuple::new(py, data.shape.dims())?;
+    flat.call_method1("view", ("uint16",))?.call_method1("reshape", (dims,))
+}
+
+/// The element at `index` as a Python number.
+pub fn element(py: Python<'_>, data: &TensorData, index: usize) -> PyResult<Py<PyAny>> {
+    if data.dtype.is_complex() {
+        let (real, imaginary) = data.complex(index);
+        return Ok(PyComplex::from_doubles(py, real, imaginary).into_any().unbind());
+    }
+    number(py, data.element(index))
+}
+
+/// A Python number.
+pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
+    Ok(match value {
+        Scalar::Bool(value) => PyBool::new(py, value).to_owned().into_any().unbind(),
+        Scalar::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Float(value) => value.into_pyobject(py)?.into_any().unbind(),
+    })
+}
+
+/// Nested lists of a tensor's values, or one number.
+pub fn to_list(py: Python<'_>, data: &TensorData) -> PyResult<Py<PyAny>> {
+    fn level(py: Python<'_>, data: &TensorData, axis: usize, start: usize) -> PyResult<Py<PyAny>> {
+        if axis == data.shape.rank() {
+            return element(py, data, start);
+        }
+        let stride: usize = data.shape[axis + 1..].iter().product();
+        let items =
+            (0..data.shape[axis]).map(|index| level(py, data, axis + 1, start + index * stride));
+        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
+    }
+    level(py, data, 0, 0)
+}
