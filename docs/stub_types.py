@@ -48,7 +48,6 @@ PARAMETERS = {
     "hook": "Callable[[Tensor], Tensor | None]",
     "exception": "object",
     "force": "_bool",
-    "set_default_dtype.given": "_DTypeLike",
     "compile": "_bool",
     "chunks": "_int",
     "closes": "_bool",

@@ -192,7 +192,7 @@ def test_overlapping_windows_cannot_be_written_to():
 
 def test_a_moving_average_of_a_state():
     layer = nn.Linear(2, 2)
-    before = layer.weight.numpy()
+    before = layer.weight.detach().numpy()
     for value in layer.state_dict().values():
         value.mul_(0.5)
-    assert (layer.weight.numpy() == before * 0.5).all()
+    assert (layer.weight.detach().numpy() == before * 0.5).all()
