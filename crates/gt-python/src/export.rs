@@ -25,6 +25,13 @@ pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, 
 /// A read-only NumPy array over a tensor's values; bfloat16, which NumPy lacks, becomes float32.
 pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, PyAny>> {
     let data = if data.dtype == DType::BF16 { recode(&data, DType::F32) } else { data };
+    let item = data.dtype.to_real().size();
+    if !(data.bytes.as_ptr() as usize).is_multiple_of(item) {
+        // Part of a message, where numbers do not begin at whole elements.
+        let array = to_array(py, &data)?;
+        array.call_method1(intern!(py, "setflags"), (false,))?;
+        return Ok(array);
+    }
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (SharedValues(data),))
 }
 
