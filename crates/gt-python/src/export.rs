@@ -2,7 +2,6 @@
 
 use gt::{DType, Scalar, TensorData};
 use numpy::PyArray1;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyList, PyTuple};
 
@@ -29,16 +28,16 @@ pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, P
     if !(data.bytes.as_ptr() as usize).is_multiple_of(item) {
         // Part of a message, where numbers do not begin at whole elements.
         let array = to_array(py, &data)?;
-        array.call_method1(intern!(py, "setflags"), (false,))?;
+        array.call_method1("setflags", (false,))?;
         return Ok(array);
     }
-    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (SharedValues(data),))
+    py.import("numpy")?.call_method1("asarray", (SharedValues(data),))
 }
 
 /// Values that a NumPy array lies over: the array holds it, and it holds the memory, which nobody
 /// writes or uses anew meanwhile.
 #[pyclass(name = "SharedValues", module = "gt._gt", frozen)]
-struct SharedValues(TensorData);
+pub struct SharedValues(TensorData);
 
 #[pymethods]
 impl SharedValues {

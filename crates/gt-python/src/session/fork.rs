@@ -109,6 +109,7 @@ pub fn complete_first_uses(py: Python<'_>) -> PyResult<()> {
     let _looks_up_length_hint = PyTuple::empty(py).try_iter()?.size_hint();
     crate::source::last_instruction(py);
     crate::dtype::objects(py)?;
+    let _makes_the_class = py.get_type::<crate::export::SharedValues>();
     crate::error::bad_index(py)?;
     Ok(())
 }
