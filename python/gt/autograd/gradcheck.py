@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 import gt
 from gt._gt import Tensor
 from gt.autograd import enable_grad, grad
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class GradcheckError(RuntimeError):
@@ -148,6 +150,8 @@ def _parts(func, given) -> list[Tensor]:
 
 
 def _check(func, given, wanted, number, output, bounds) -> None:
+    import numpy as np  # slow to import
+
     eps, atol, rtol, nondet_tol = bounds
     inputs = [given[at] for at in wanted]
     computed = _rows(output, inputs)
@@ -171,6 +175,8 @@ def _check(func, given, wanted, number, output, bounds) -> None:
 
 def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
     """Give the derivatives of an output's elements by each input's."""
+    import numpy as np  # slow to import
+
     elements, rows = output.reshape(-1), []
     for at in range(output.numel()):
         found = grad(elements[at], inputs, retain_graph=True, allow_unused=True)
@@ -186,6 +192,8 @@ def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
 
 def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
     """Give central differences; along the imaginary axis as an imaginary part."""
+    import numpy as np  # slow to import
+
     values = given[at].detach().numpy()
     directions = (1, 1j) if given[at].dtype.is_complex else (1,)
     columns = []
