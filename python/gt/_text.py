@@ -16,15 +16,13 @@ options: dict[str, Any] = {
 
 def tensor_text(tensor) -> str:
     """`tensor([...], dtype=float32)`, long ones with their middle left out."""
-    is_long = tensor.numel() > options["threshold"]
+    is_long, body = tensor.numel() > options["threshold"], None
     # Where NumPy has been imported its print options count.
     if not is_long and not _number_options() and "numpy" not in sys.modules:
         from gt import _numbers
 
         written = tensor.tolist(), tensor.shape, tensor.dtype.name
         body = _numbers.array_text(*written, "tensor(", options["linewidth"])
-    else:
-        body = None
     if body is None:
         body = _numpys_text((_edges(tensor) if is_long else tensor).detach().numpy(), is_long)
     extra = ", requires_grad=True" if tensor.requires_grad else ""
