@@ -21,17 +21,18 @@ class _TensorType(type):
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
 
 
-def new_tensor(data: tuple[Any, ...], dtype: Any = _gt.float32) -> Tensor:
+def new_tensor(data: tuple[Any, ...], dtype: Any = None) -> Tensor:
     """Make a tensor of one dtype.
 
     Args:
         data: values, as one list, array or tensor; or lengths of axes, whose values are zeros;
             or nothing.
-        dtype: the dtype.
+        dtype: the dtype, or None for the default one.
 
     >>> gt.Tensor([1, 2])
     tensor([1., 2.], dtype=float32)
     """
+    dtype = _gt.default_dtype() if dtype is None else dtype
     if not data:
         return _gt.zeros(0, dtype=dtype)
     if len(data) == 1 and isinstance(data[0], Size):

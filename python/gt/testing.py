@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import gt
 from gt._gt import Tensor
 
@@ -87,6 +85,8 @@ def _is_list(given: Any) -> bool:
 def _difference_of_two(actual, expected, bounds, equal_nan, check_dtype, check_stride, where):
     if not check_dtype or not (_has_dtype(actual) and _has_dtype(expected)):
         check_dtype = False
+    import numpy as np  # slow to import
+
     one, other = (
         each.detach() if isinstance(each, Tensor) else gt.asarray(each)
         for each in (actual, expected)

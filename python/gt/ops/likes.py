@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import gt
 from gt import _gt
 from gt._gt import Tensor
@@ -61,6 +59,8 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     >>> gt.from_dlpack(gt.ones(2))
     tensor([1., 1.], dtype=float32)
     """
+    import numpy as np  # slow to import
+
     if copy is False:
         raise ValueError("from_dlpack: copy=False cannot be, as the values go to a worker")
     if not hasattr(ext_tensor, "__dlpack__"):
@@ -93,6 +93,8 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -
     >>> gt.frombuffer(b"\\x01\\x02", dtype=gt.uint8)
     tensor([1, 2], dtype=uint8)
     """
+    import numpy as np  # slow to import
+
     kind = _gt.parse_dtype(dtype)
     rest, size = memoryview(buffer).nbytes - offset, kind.itemsize
     if offset < 0 or rest <= 0 or count == 0 or count * size > rest or (count < 0 and rest % size):
