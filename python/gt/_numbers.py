@@ -37,8 +37,8 @@ def array_text(
     elif dtype in _FLOATS:
         words = _float_words(flat, _FLOATS[dtype])
     elif flat and isinstance(flat[0], int):
-        width = max(len(str(value)) for value in flat)
-        words = [str(value).rjust(width) for value in flat]
+        longest = max(len(str(value)) for value in flat)
+        words = [str(value).rjust(longest) for value in flat]
     else:
         return None
     if not words:
