@@ -7,7 +7,7 @@
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
 //! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis; [`scatter`].
-//! - [`reduce`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`softmax`], [`shape`] over [`copy`], [`index`],
+//! - [`reduce`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`shape`] over [`copy`], [`index`],
 //!   [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
@@ -20,6 +20,7 @@
 //! engine knows neither clients nor workers' plans; composites it has no lowering for are
 //! expanded by the worker.
 
+mod attention;
 mod binary;
 mod buffer;
 mod cast;

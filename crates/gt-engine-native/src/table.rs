@@ -2,8 +2,9 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    bessel as be, binary as b, compare, complex as co, convolution as cv, counted, create as c,
-    fourier as fo, index as i, matmul as m, nn, pooling as po, random as ra, reduce as r,
+    attention as at, bessel as be, binary as b, compare, complex as co, convolution as cv, counted,
+    create as c, fourier as fo, index as i, matmul as m, nn, pooling as po, random as ra,
+    reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -16,9 +17,9 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    binary, cast, complex, convolution, create, fourier, index, linalg::operations as linalg,
-    linalg::systems, lines, masked, matmul, parts, pooling, random, reduce, samplers, scatter,
-    shape, softmax, ternary, unary, wide,
+    attention, binary, cast, complex, convolution, create, fourier, index,
+    linalg::operations as linalg, linalg::systems, lines, masked, matmul, parts, pooling, random,
+    reduce, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
 
 /// How an operation is computed.
@@ -250,6 +251,9 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     // convolution
     (&cv::CONV_GENERAL, By(convolution::operation)),
     (&po::MAX_POOL, Several(pooling::max_pool)),
+    // attention
+    (&at::ATTENTION, Several(attention::attention)),
+    (&at::ATTENTION_BACKWARD, Several(attention::attention_backward)),
     // shape
     (&s::RESHAPE, By(shape::reshape)),
     (&s::PERMUTE, By(shape::permute)),

@@ -92,6 +92,11 @@ impl Record {
 
     fn apply_rules(&self, graph: &mut Recording, saved: &Saved) -> SmallVec<[(usize, Tensor); 3]> {
         let mut gradients: SmallVec<[(usize, Var); 3]> = SmallVec::new();
+        let wanted: SmallVec<[bool; 8]> = self.parents.iter().map(Option::is_some).collect();
+        let joint = match self.operation.gradient {
+            Gradient::Joint(rule) => rule(graph, saved, &wanted),
+            _ => SmallVec::new(),
+        };
         for (index, parent) in self.parents.iter().enumerate() {
             if parent.is_none() {
                 continue;
@@ -99,6 +104,7 @@ impl Record {
             let raw = match self.operation.gradient {
                 Gradient::Each(rules) => rules[index](graph, saved),
                 Gradient::Any(rule) => rule(graph, saved, index),
+                Gradient::Joint(_) => joint[index].expect("a gradient for each that is wanted"),
                 Gradient::None => unreachable!("such operations are not recorded"),
             };
             let meta = saved.meta(index);
@@ -142,15 +148,22 @@ impl Graph for Recording {
         operands: &[Operand<Var>],
         attributes: Attributes,
     ) -> Var {
-        let tensor = {
+        let first = Var(self.vars.len() as u32);
+        let results: Result<SmallVec<[Tensor; 1]>> = {
             let operands: SmallVec<[Operand<&Tensor>; 3]> = operands
                 .iter()
                 .map(|operand| operand.map(|var| &self.vars[var.0 as usize]))
                 .collect();
-            Tensor::compute(&self.session, operation, &operands, attributes)
-                .expect("gradient rules build valid operations")
+            if operation.further.is_some() {
+                Tensor::apply_several(&self.session, operation, &operands, attributes)
+                    .map(SmallVec::from_vec)
+            } else {
+                Tensor::compute(&self.session, operation, &operands, attributes)
+                    .map(|one| SmallVec::from_buf([one]))
+            }
         };
-        self.push(tensor)
+        self.vars.extend(results.expect("gradient rules build valid operations"));
+        first
     }
 
     fn meta(&self, var: Var) -> Meta {

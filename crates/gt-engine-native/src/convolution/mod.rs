@@ -40,6 +40,7 @@ use std::ops::{Add, Mul};
 
 use gt_worker::EngineError;
 
+use crate::element::Number;
 use crate::threads::{Shared, Threads};
 
 pub(crate) use axis::within;
@@ -48,6 +49,7 @@ use grid::Grid;
 pub(crate) use grid::pairs;
 use gt_ir::ops::window::Window;
 pub use operation::conv_general as operation;
+pub(crate) use part::Product;
 use part::{Origin, Part};
 pub(crate) use unfold::copy_every;
 
@@ -61,21 +63,10 @@ const PLANES: usize = 4;
 const ZEROS: usize = 1 << 16;
 
 /// The floats that convolutions are computed in: float32 and float64, which gemm takes.
-pub trait Real: Copy + Send + Sync + Add<Output = Self> + Mul<Output = Self> + 'static {
-    const ZERO: Self;
-    const ONE: Self;
-}
+pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {}
 
-macro_rules! reals {
-    ($($type:ident),*) => { $(
-        impl Real for $type {
-            const ZERO: $type = 0.0;
-            const ONE: $type = 1.0;
-        }
-    )* };
-}
-
-reals!(f32, f64);
+impl Real for f32 {}
+impl Real for f64 {}
 
 /// The lengths of a convolution and its windows. Spatial axes that are not there have length 1.
 #[derive(Clone, Copy, Debug)]

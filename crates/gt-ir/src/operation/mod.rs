@@ -80,10 +80,16 @@ pub enum Gradient {
     Each(&'static [Rule]),
     /// One rule for any operand (its index is given): variadic operations.
     Any(fn(&mut dyn Graph, &Saved, usize) -> Var),
+    /// One rule for all operands, which share what is computed.
+    Joint(JointRule),
 }
 
 /// Builds the gradient of one operand from the values saved when the operation was issued.
 pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
+
+/// Builds the gradients of all operands; it is told which are wanted. `None` stands for an operand
+/// without gradient.
+pub type JointRule = fn(&mut dyn Graph, &Saved, &[bool]) -> SmallVec<[Option<Var>; 4]>;
 
 /// The placeholder rule of an operand without gradient (an index, a condition).
 pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient");

@@ -3,6 +3,7 @@
 //! To add one: define it in the file of its family, list it in [`ALL`] with the next free id,
 //! and give it a lowering in each engine (or a composite body).
 
+pub mod attention;
 pub mod bessel;
 pub mod binary;
 pub mod build;
@@ -210,6 +211,9 @@ pub const ALL: &[&Operation] = &[
     // convolution
     &convolution::CONV_GENERAL,
     &pooling::MAX_POOL,
+    // attention
+    &attention::ATTENTION,
+    &attention::ATTENTION_BACKWARD,
     // shape
     &shape::RESHAPE,
     &shape::PERMUTE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import gt
-from gt._gt import Tensor, arange_beside
+from gt._gt import Tensor, arange_beside, primitives
 from gt.nn.functional.common import NN, in_float32
 from gt.nn.functional.dropouts import dropout
 from gt.nn.functional.linears import linear
@@ -14,7 +14,6 @@ from gt.ops.sizes import filled
 
 
 @function(namespace=NN)
-@in_float32
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -41,9 +40,70 @@ def scaled_dot_product_attention(
     >>> gt.nn.functional.scaled_dot_product_attention(one, gt.ones(1, 2, 2), two)
     tensor([[[2.]]], dtype=float32)
     """
-    scores = scores_of(query, key, attn_mask, is_causal, scale, enable_gqa)
+    if dropout_p == 0 and query.dtype.is_floating_point and query.dtype == key.dtype == value.dtype:
+        return attend(query, key, value, attn_mask, is_causal, scale, enable_gqa)[0]
+    return _with_weights(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, gqa=enable_gqa
+    )
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    gqa: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Attend without keeping any weights; also give log(sum(exp(scores))) of each query.
+
+    The latter is inf for a query that sees no key.
+    """
+    _check_attention(query, key, value, mask, is_causal)
+    key, value = (_heads_of(query, given, gqa) for given in (key, value))
+    given = (query, key, value) if mask is None else (query, key, value, mask)
+    batch = gt.broadcast_shapes(*(t.shape[:-2] for t in given))
+    operands = (
+        t if t.shape[:-2] == batch else t.expand(*batch, *t.shape[-2:]) for t in (query, key, value)
+    )
+    number = 0.0 if mask is None else mask
+    return primitives._attention(*operands, number, is_causal, _scale_of(query, scale))
+
+
+def _check_attention(query, key, value, mask: Tensor | None, is_causal: bool) -> None:
+    _check_scores(query, key, mask, is_causal)
+    name = "scaled_dot_product_attention"
+    if key.shape[-1] != query.shape[-1]:
+        raise ValueError(
+            f"{name}: key has width {key.shape[-1]}, expected query's, {query.shape[-1]}"
+        )
+    if value.ndim < 2 or value.shape[-2] != key.shape[-2]:
+        raise ValueError(
+            f"{name}: value has shape {value.shape}, expected one for each of {key.shape[-2]} keys"
+        )
+    scores = (query.shape[-2], key.shape[-2])
+    lengths = () if mask is None else zip(mask.shape[-2:][::-1], scores[::-1], strict=False)
+    if any(given not in (1, length) for given, length in lengths):
+        raise ValueError(f"{name}: attn_mask has shape {mask.shape}, expected (..., {scores})")
+
+
+@in_float32
+def _with_weights(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    scale: float | None,
+    gqa: bool,
+) -> Tensor:
+    """Attend with all weights at once, of which some may be dropped."""
+    scores = scores_of(query, key, mask, is_causal, scale, gqa)
     weights = dropout(gt._safe_softmax(scores, -1), dropout_p)
-    return weights @ _heads_of(query, value, enable_gqa)
+    return weights @ _heads_of(query, value, gqa)
 
 
 def scores_of(
@@ -55,6 +115,21 @@ def scores_of(
     gqa: bool = False,
 ) -> Tensor:
     """Give how much each query wants each key: -inf where it does not see it."""
+    _check_scores(query, key, mask, is_causal)
+    scores = query @ _heads_of(query, key, gqa).mT * _scale_of(query, scale)
+    if is_causal:
+        queries, keys = (arange_beside(query, n) for n in scores.shape[-2:])
+        mask = queries.unsqueeze(-1) >= keys
+    if mask is None:
+        return scores
+    return gt.where(mask, scores, float("-inf")) if mask.dtype == gt.bool else scores + mask
+
+
+def _scale_of(query: Tensor, scale: float | None) -> float:
+    return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
+
+
+def _check_scores(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> None:
     name = "scaled_dot_product_attention"
     if min(query.ndim, key.ndim) < 2:
         raise ValueError(
@@ -65,14 +140,6 @@ def scores_of(
         raise ValueError(f"{name}: give attn_mask or is_causal, not both")
     if mask is not None and mask.dtype != gt.bool and not mask.dtype.is_floating_point:
         raise TypeError(f"{name}: attn_mask is of dtype {mask.dtype.name}, expected bool or floats")
-    scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
-    scores = query @ _heads_of(query, key, gqa).mT * scale
-    if is_causal:
-        queries, keys = (arange_beside(query, n) for n in scores.shape[-2:])
-        mask = queries.unsqueeze(-1) >= keys
-    if mask is None:
-        return scores
-    return gt.where(mask, scores, float("-inf")) if mask.dtype == gt.bool else scores + mask
 
 
 def _heads_of(query: Tensor, given: Tensor, gqa: bool) -> Tensor:

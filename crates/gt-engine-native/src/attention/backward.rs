@@ -1,0 +1,247 @@
+//! The gradients for queries, keys and values: a block of keys at a time, over all queries that see
+//! any of them.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use gt_worker::EngineError;
+
+use super::heads::{Heads, Matrix};
+use super::scores::{Inputs, Scores, turned};
+use super::{KEYS, Lengths, Number, QUERIES};
+use crate::buffer::Buffer;
+use crate::convolution::Product;
+use crate::simd::vectorized;
+use crate::threads::{Shared, Threads};
+use crate::uninit::zeroed;
+
+/// Where heads are few, the keys of each are split into groups, so that threads have as many pieces
+/// to share; but at most so many, as each has a gradient of the queries of its own.
+const PIECES: usize = 16;
+const MOST_GROUPS: usize = 8;
+
+/// The output's gradient, and what the forward pass has given.
+pub struct Given<'a, T> {
+    pub grad: Heads<'a, T>,
+    pub output: Heads<'a, T>,
+    pub logsumexp: &'a [T],
+}
+
+/// Where the gradients belong, in row-major order.
+pub struct Gradients<'a, T> {
+    pub query: &'a mut [MaybeUninit<T>],
+    pub key: &'a mut [MaybeUninit<T>],
+    pub value: &'a mut [MaybeUninit<T>],
+}
+
+/// Writes all gradients.
+///
+/// # Errors
+/// There is no memory for the groups' gradients of the queries.
+///
+/// # Panics
+/// A slice does not have the elements that the lengths ask for.
+pub fn run<T: Number>(
+    threads: &mut Threads,
+    inputs: &Inputs<T>,
+    given: &Given<T>,
+    out: Gradients<T>,
+) -> Result<(), EngineError> {
+    let lengths = inputs.lengths;
+    let Lengths { heads, queries, keys, width, values, .. } = lengths;
+    assert!(given.logsumexp.len() == heads * queries && out.query.len() == heads * queries * width);
+    assert!(out.key.len() == heads * keys * width && out.value.len() == heads * keys * values);
+    let blocks = keys.div_ceil(KEYS);
+    let groups = PIECES.div_ceil(heads.max(1)).min(MOST_GROUPS).min(blocks).max(1);
+    let centers = centers(threads, lengths, given);
+    let size = queries * width;
+    let apart = if groups > 1 { heads * groups * size } else { 0 };
+    let apart = Buffer::new(apart * size_of::<T>())?;
+    let parts = if groups > 1 { apart.data().cast() } else { out.query.as_mut_ptr() };
+    let parts = Shared::new(parts.cast::<MaybeUninit<T>>());
+    let (key, value) = (Shared::new(out.key.as_mut_ptr()), Shared::new(out.value.as_mut_ptr()));
+    lengths.for_each(threads, heads * groups, |piece| {
+        let (head, group) = (piece / groups, piece % groups);
+        let range = |group: usize| (group * blocks / groups * KEYS).min(keys);
+        let own = range(group)..if group + 1 < groups { range(group + 1) } else { keys };
+        let (at, count) = (head * keys + own.start, own.len());
+        // SAFETY: a part of the gradients of queries, which is this piece's own, and its own keys of
+        // the other gradients.
+        let (query, key, value) = unsafe {
+            (
+                std::slice::from_raw_parts_mut(parts.get().add(piece * size), size),
+                std::slice::from_raw_parts_mut(key.get().add(at * width), count * width),
+                std::slice::from_raw_parts_mut(value.get().add(at * values), count * values),
+            )
+        };
+        let rows = head * queries..(head + 1) * queries;
+        let part = Part {
+            scores: inputs.head(head),
+            grad: given.grad.head(head),
+            logsumexp: &given.logsumexp[rows.clone()],
+            centers: &centers[rows],
+            keys: own,
+        };
+        part.run(zeroed(query), zeroed(key), zeroed(value));
+    });
+    if groups > 1 {
+        // SAFETY: the pieces have written all of it.
+        let parts =
+            unsafe { std::slice::from_raw_parts(apart.data().cast::<T>(), heads * groups * size) };
+        sum(threads, parts, groups, size, out.query);
+    }
+    Ok(())
+}
+
+/// The sum of gradient times output for each query.
+fn centers<T: Number>(threads: &mut Threads, lengths: Lengths, given: &Given<T>) -> Vec<T> {
+    let mut centers = vec![T::ZERO; lengths.heads * lengths.queries];
+    if lengths.values == 0 {
+        return centers;
+    }
+    threads.for_each_part(&mut centers, lengths.queries.max(1), |head, centers| {
+        let (grad, output) = (given.grad.head(head), given.output.head(head));
+        let mut products = vec![T::ZERO; lengths.values];
+        for (query, center) in centers.iter_mut().enumerate() {
+            let both = grad.row(query).iter().zip(output.row(query));
+            products.iter_mut().zip(both).for_each(|(to, (a, b))| *to = a.times(*b));
+            *center = T::sum(&products);
+        }
+    });
+    centers
+}
+
+/// Adds up the groups' parts of each head's gradient.
+fn sum<T: Number>(
+    threads: &mut Threads,
+    parts: &[T],
+    groups: usize,
+    size: usize,
+    out: &mut [MaybeUninit<T>],
+) {
+    if size == 0 {
+        return;
+    }
+    threads.for_each_part(out, size, |head, out| {
+        let mut parts = parts[head * groups * size..][..groups * size].chunks_exact(size);
+        for (to, x) in out.iter_mut().zip(parts.next().into_iter().flatten()) {
+            to.write(*x);
+        }
+        // SAFETY: the first part is as long.
+        let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
+        for part in parts {
+            out.iter_mut().zip(part).for_each(|(to, x)| *to = to.plus(*x));
+        }
+    });
+}
+
+/// Some keys of a head.
+struct Part<'a, T> {
+    scores: Scores<'a, T>,
+    grad: Matrix<'a, T>,
+    logsumexp: &'a [T],
+    centers: &'a [T],
+    keys: Range<usize>,
+}
+
+impl<T: Number> Part<'_, T> {
+    /// Adds to the gradients of all queries, and of the part's keys and values.
+    fn run(&self, query: &mut [T], key: &mut [T], value: &mut [T]) {
+        let Lengths { queries, width, values, is_causal, .. } = self.scores.lengths;
+        let size = QUERIES.min(queries) * KEYS;
+        let (mut weights, mut grads) = (vec![T::ZERO; size], vec![T::ZERO; size]);
+        for first in self.keys.clone().step_by(KEYS) {
+            let (start, keys) = (first - self.keys.start, first..self.keys.end.min(first + KEYS));
+            // A query before the first of the keys sees none of them.
+            let unseen = if is_causal { keys.start / QUERIES * QUERIES } else { 0 };
+            for first in (unseen..queries).step_by(QUERIES) {
+                let rows = first..queries.min(first + QUERIES);
+                let size = rows.len() * keys.len();
+                let (weights, grads) = (&mut weights[..size], &mut grads[..size]);
+                self.weigh(rows.clone(), keys.clone(), weights, grads);
+                let to = [
+                    &mut query[first * width..][..rows.len() * width],
+                    &mut key[start * width..][..keys.len() * width],
+                    &mut value[start * values..][..keys.len() * values],
+                ];
+                self.add(rows, keys.clone(), weights, grads, to);
+            }
+        }
+    }
+
+    /// Writes the weights of a block and the gradients of its scores.
+    fn weigh(&self, queries: Range<usize>, keys: Range<usize>, weights: &mut [T], grads: &mut [T]) {
+        let (scores, columns) = (&self.scores, keys.len());
+        scores.write(queries.clone(), keys.clone(), weights);
+        let product = Product {
+            rows: queries.len(),
+            depth: scores.lengths.values,
+            columns,
+            a: (self.grad.rows(queries.start, queries.len()), self.grad.steps),
+            b: (scores.value.rows(keys.start, columns), turned(scores.value.steps)),
+            out: (grads.as_mut_ptr(), [columns, 1]),
+            adds: false,
+        };
+        // SAFETY: the rows of gradients and values are there, and the result is as long.
+        unsafe { product.run() };
+        let rows = weights.chunks_exact_mut(columns).zip(grads.chunks_exact_mut(columns));
+        for (query, (weights, grads)) in queries.zip(rows) {
+            let (log, center, scale) = (self.logsumexp[query], self.centers[query], scores.scale);
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (weight, grad) in weights.iter_mut().zip(grads) {
+                        *weight = weight.minus(log).exp();
+                        *grad = weight.times(grad.minus(center)).times(scale);
+                    }
+                },
+            );
+        }
+    }
+
+    /// Adds a block's products to its part of the gradients.
+    fn add(
+        &self,
+        queries: Range<usize>,
+        keys: Range<usize>,
+        weights: &[T],
+        grads: &[T],
+        [query, key, value]: [&mut [T]; 3],
+    ) {
+        let Lengths { width, values, .. } = self.scores.lengths;
+        let (rows, columns) = (queries.len(), keys.len());
+        let lower = |x: &Matrix<T>, of: &Range<usize>| (x.rows(of.start, of.len()), x.steps);
+        let products = [
+            Product {
+                rows,
+                depth: columns,
+                columns: width,
+                a: (grads.as_ptr(), [columns, 1]),
+                b: lower(&self.scores.key, &keys),
+                out: (query.as_mut_ptr(), [width, 1]),
+                adds: true,
+            },
+            Product {
+                rows: columns,
+                depth: rows,
+                columns: width,
+                a: (grads.as_ptr(), [1, columns]),
+                b: lower(&self.scores.query, &queries),
+                out: (key.as_mut_ptr(), [width, 1]),
+                adds: true,
+            },
+            Product {
+                rows: columns,
+                depth: rows,
+                columns: values,
+                a: (weights.as_ptr(), [1, columns]),
+                b: lower(&self.grad, &queries),
+                out: (value.as_mut_ptr(), [values, 1]),
+                adds: true,
+            },
+        ];
+        // SAFETY: a block of weights and of gradients, the rows of the operands are there, and each
+        // result is as long; it has been written before.
+        products.into_iter().for_each(|product| unsafe { product.run() });
+    }
+}

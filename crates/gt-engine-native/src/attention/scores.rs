@@ -1,0 +1,126 @@
+//! A block of scores: some queries by some keys.
+
+use std::ops::Range;
+
+use super::heads::{Heads, Matrix};
+use super::{Lengths, Number};
+use crate::convolution::Product;
+use crate::element::Bool;
+use crate::simd::vectorized;
+
+/// What is added to scores, or says which are seen.
+pub enum Mask<'a, T> {
+    Number(T),
+    Added(Heads<'a, T>),
+    Seen(Heads<'a, Bool>),
+}
+
+/// What scores are computed of.
+pub struct Inputs<'a, T> {
+    pub lengths: Lengths,
+    pub query: Heads<'a, T>,
+    pub key: Heads<'a, T>,
+    pub value: Heads<'a, T>,
+    pub mask: Mask<'a, T>,
+    pub scale: T,
+}
+
+/// The scores of one head.
+pub struct Scores<'a, T> {
+    pub lengths: Lengths,
+    pub query: Matrix<'a, T>,
+    pub key: Matrix<'a, T>,
+    pub value: Matrix<'a, T>,
+    mask: HeadMask<'a, T>,
+    pub scale: T,
+}
+
+enum HeadMask<'a, T> {
+    Number(T),
+    Added(Matrix<'a, T>),
+    Seen(Matrix<'a, Bool>),
+}
+
+impl<'a, T: Number> Inputs<'a, T> {
+    pub fn head(&self, head: usize) -> Scores<'a, T> {
+        Scores {
+            lengths: self.lengths,
+            query: self.query.head(head),
+            key: self.key.head(head),
+            value: self.value.head(head),
+            mask: match &self.mask {
+                Mask::Number(number) => HeadMask::Number(*number),
+                Mask::Added(all) => HeadMask::Added(all.head(head)),
+                Mask::Seen(all) => HeadMask::Seen(all.head(head)),
+            },
+            scale: self.scale,
+        }
+    }
+}
+
+impl<T: Number> Scores<'_, T> {
+    /// Writes the scores of some queries, a row each, by some keys; -inf where one is not seen.
+    ///
+    /// # Panics
+    /// `out` does not have as many elements.
+    pub fn write(&self, queries: Range<usize>, keys: Range<usize>, out: &mut [T]) {
+        let (rows, columns) = (queries.len(), keys.len());
+        assert!(out.len() == rows * columns);
+        let product = Product {
+            rows,
+            depth: self.lengths.width,
+            columns,
+            a: (self.query.rows(queries.start, rows), self.query.steps),
+            b: (self.key.rows(keys.start, columns), turned(self.key.steps)),
+            out: (out.as_mut_ptr(), [columns, 1]),
+            adds: false,
+        };
+        // SAFETY: the rows of queries and keys are there; `out` has room for the result.
+        unsafe { product.run() };
+        for (query, row) in queries.zip(out.chunks_exact_mut(columns.max(1))) {
+            vectorized(
+                #[inline(always)]
+                || self.mask_row(query, keys.start, row),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn mask_row(&self, query: usize, first: usize, row: &mut [T]) {
+        let scale = self.scale;
+        match &self.mask {
+            HeadMask::Number(number) => {
+                row.iter_mut().for_each(|x| *x = x.times(scale).plus(*number));
+            }
+            HeadMask::Added(mask) => {
+                let added = mask.from(query, first);
+                along(row, added, mask.steps[1], |x, added| x.times(scale).plus(added));
+            }
+            HeadMask::Seen(mask) => {
+                let seen = mask.from(query, first);
+                along(row, seen, mask.steps[1], |x, seen| {
+                    if seen.0 == 0 { T::LOWEST } else { x.times(scale) }
+                });
+            }
+        }
+        if self.lengths.is_causal {
+            let seen = (query + 1).saturating_sub(first).min(row.len());
+            row[seen..].fill(T::LOWEST);
+        }
+    }
+}
+
+/// Combines a row with elements at a step from one another.
+#[inline(always)]
+fn along<T: Copy, M: Copy>(row: &mut [T], with: &[M], step: usize, f: impl Fn(T, M) -> T) {
+    match step {
+        0 => row.iter_mut().for_each(|x| *x = f(*x, with[0])),
+        1 => row.iter_mut().zip(with).for_each(|(x, with)| *x = f(*x, *with)),
+        _ => row.iter_mut().zip(with.iter().step_by(step)).for_each(|(x, with)| *x = f(*x, *with)),
+    }
+}
+
+/// The steps of a transposed matrix.
+pub fn turned([row, column]: [usize; 2]) -> [usize; 2] {
+    [column, row]
+}
