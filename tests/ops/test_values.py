@@ -224,6 +224,8 @@ def cast(x, dtype):
 
 #: Operations without a reference here, and the entry of PyTorch's database that looks at them.
 IN_DATABASE = {
+    "_attention": "nn.functional.scaled_dot_product_attention",
+    "_attention_backward": "nn.functional.scaled_dot_product_attention",
     "conv_general": "nn.functional.conv2d",
     "further": "sort",
     "_fft_c2c": "fft.fft",

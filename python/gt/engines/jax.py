@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gt.engines import arrays, native
+from gt.engines import arrays, attention, native
 from gt.engines.engine import Engine, Function, Meta, Operand, Plan, Step, out_of_memory
 from gt.engines.promotion import is_complex, is_whole, taken_as
 
@@ -58,7 +58,7 @@ def _one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) 
 
     def compute(*values: Any) -> jax.Array:
         taken = [
-            jnp.asarray(value) if dtype is None else converted(value, dtype)
+            as_it_is(value) if dtype is None else converted(value, dtype)
             for value, dtype in zip(values, dtypes, strict=True)
         ]
         return converted(function(*taken, **dict(arguments)), result)
@@ -77,6 +77,11 @@ def _one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) 
         return out
 
     return step
+
+
+def as_it_is(value: Any) -> Any:
+    """Give an array or a number as an array; several results stay as they are."""
+    return value if isinstance(value, tuple) else jnp.asarray(value)
 
 
 def converted(value: Any, dtype: str) -> Any:
@@ -199,6 +204,9 @@ def conv_general(
     )
 
 
+multiplied = partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+
+
 class JAXEngine(Engine):
     """Keeps tensors as JAX's arrays, on one device."""
 
@@ -206,7 +214,8 @@ class JAXEngine(Engine):
     compiles_by_default = True
     lowerings = {
         **arrays.lowerings(jnp, require, whole_power),
-        "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
+        **attention.lowerings(jnp, multiplied, jnp.asarray),
+        "matmul": multiplied,
         "conv_general": conv_general,
         "erf": lax.erf,
         "slice": cut,

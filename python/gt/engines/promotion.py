@@ -27,7 +27,7 @@ _MOVES = frozenset(
     """full reshape permute expand place flip cat tril triu
     gather index_select index_copy sort topk max_pool max_along min_along cummax cummin""".split()
 )
-#: These take operands in the dtypes that they have, as all factorizations and transforms do.
+#: These take operands in the dtypes that they have, as attention, factorizations and transforms do.
 _AS_THEY_ARE = ("cast", "further", "view_as_real", "view_as_complex")
 #: Here the second operand is an index.
 _INDEXED = frozenset(
@@ -89,7 +89,7 @@ def promote(operands: tuple[Operand, ...]) -> str:
 def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...]:
     """Give for each operand the dtype it is converted to first; None leaves it as it is."""
     name, output = step.operation, step.output.dtype
-    if name in _AS_THEY_ARE or name.startswith(("_linalg", "_fft")):
+    if name in _AS_THEY_ARE or name.startswith(("_attention", "_linalg", "_fft")):
         return (None,) * len(operands)
     if name in QUESTIONS:
         return (compute_dtype(promote(operands)),) * len(operands)

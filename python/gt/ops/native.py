@@ -250,11 +250,11 @@ def _scaled_dot_product_flash_attention_for_cpu(
     >>> gt._scaled_dot_product_flash_attention_for_cpu(x, x, x)[1]
     tensor([[[0.]]], dtype=float32)
     """
-    from gt.nn.functional.attention import scores_of
+    from gt.nn.functional.attention import attend
 
-    result = gt.nn.functional.scaled_dot_product_attention(
-        query, key, value, attn_mask, dropout_p, is_causal, scale
-    )
-    wide_query, wide_key = (_wide("attention", t.detach()) for t in (query, key))
-    scores = scores_of(wide_query, wide_key, attn_mask, is_causal, scale)
-    return result, scores.detach().logsumexp(-1)
+    if dropout_p:
+        name = "_scaled_dot_product_flash_attention_for_cpu"
+        raise ValueError(f"{name}: dropout_p is {dropout_p}, expected 0")
+    result, logsumexp = attend(query, key, value, attn_mask, is_causal, scale)
+    logsumexp = logsumexp.detach()
+    return result, gt.where(logsumexp == float("inf"), float("-inf"), logsumexp)

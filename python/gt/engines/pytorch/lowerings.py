@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gt.engines.arrays import over, region
+from gt.engines.attention import lowerings as attention
 from gt.engines.engine import Function, division_by_zero, negative_power
 from gt.engines.native import OPERANDS
 from gt.engines.pytorch.matrices import MATRICES
@@ -338,6 +339,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "matmul": matmul,
     "conv_general": conv_general,
     "max_pool": max_pool,
+    **attention(torch, torch.matmul, Tensor.to),
     "reshape": lambda x, shape: torch.reshape(x, tuple(shape)),
     "permute": lambda x, dims: torch.permute(x, tuple(dims)),
     "expand": lambda x, size: x.expand(tuple(size)),
