@@ -194,21 +194,26 @@ def test_scores_are_never_in_memory():
 def test_heads_are_computed_where_they_are():
     """What is cut along batches or heads is neither gathered nor summed."""
     run_on_four_workers("""
-register("cut", axis=1)
-register("batch", axis=0)
+register("heads", axis=1)
+register("batches", axis=0)
 attend = gt.nn.functional.scaled_dot_product_attention
-for scope, mask in (("cut", None), ("cut", gt.randn(1, 8, 1, 6)), ("batch", gt.randn(5, 6) > -1)):
+for name, axis, mask in [
+    ("heads", 1, None),
+    ("heads", 1, gt.randn(1, 8, 1, 6)),
+    ("batches", 0, gt.randn(5, 6) > -1),
+]:
     given = [gt.randn(4, 8, n, 3) for n in (5, 6, 6)]
     wanted = [x.detach().requires_grad_() for x in given]
     want = attend(*wanted, mask)
     want.sum().backward()
-    with gt.signal.context(scope):
-        leaves = [(x * 1).detach().requires_grad_() for x in given]
+    leaves = [gt.signal.tensor(x, name=name).requires_grad_() for x in given]
+    ones = gt.signal.tensor(gt.ones(4, 8, 5, 3), name=name)
+    with gt.signal.context(name), gt.debug.strict():
         got = attend(*leaves, mask)
-        got.sum().backward()
-    axis = {"cut": 1, "batch": 0}[scope]
-    for x in (got, *(leaf.grad for leaf in leaves)):
-        assert placement(x) == [(f"Shard({axis})", [0, 1, 2, 3])], placement(x)
-    for x, y in zip((got, *(leaf.grad for leaf in leaves)), (want, *(t.grad for t in wanted))):
+        got.backward(ones)
+        gt.synchronize()
+    all_got = (got, *(leaf.grad for leaf in leaves))
+    assert [placement(x) for x in all_got] == 4 * [[(f"Shard({axis})", [0, 1, 2, 3])]]
+    for x, y in zip(all_got, (want, *(leaf.grad for leaf in wanted))):
         assert gt.allclose(x, y, atol=1e-6)
 """)

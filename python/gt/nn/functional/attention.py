@@ -238,12 +238,15 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (gt.cat([t, filled(t, (t.shape[0], 1, t.shape[2]), 0)], 1) for t in (k, v))
     mask = _merged_mask(attn_mask, key_padding_mask, q, k.shape[1], num_heads)
-    scores = q * (1 / math.sqrt(q.shape[-1])) @ k.mT
-    scores = scores if mask is None else scores + mask
-    attention = gt.softmax(scores, -1) if need_weights else gt._safe_softmax(scores, -1)
-    attention = dropout(attention, dropout_p, training)
     length, samples, width = query.shape
-    heads = (attention @ v).transpose(0, 1).reshape(length, samples, width)
+    if need_weights:
+        scores = q * (1 / math.sqrt(q.shape[-1])) @ k.mT
+        scores = scores if mask is None else scores + mask
+        attention = dropout(gt.softmax(scores, -1), dropout_p, training)
+        heads = attention @ v
+    else:
+        heads = scaled_dot_product_attention(q, k, v, mask, dropout_p if training else 0.0)
+    heads = heads.transpose(0, 1).reshape(length, samples, width)
     out = linear(heads, out_proj_weight, out_proj_bias)
     out = out.squeeze(1) if single else out
     if not need_weights:
