@@ -14,6 +14,8 @@ mod forward;
 mod heads;
 mod operation;
 mod scores;
+#[cfg(test)]
+mod tests;
 
 use crate::convolution::Real;
 use crate::fold::{Fold, Sum};
