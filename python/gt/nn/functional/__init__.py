@@ -13,6 +13,7 @@ from gt.nn.functional import (  # noqa: F401
     linears,
     loss,
     margin,
+    multi_head,
     normalization,
     padding,
     pooling,

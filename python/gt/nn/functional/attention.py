@@ -8,9 +8,7 @@ import gt
 from gt._gt import Tensor, arange_beside, primitives
 from gt.nn.functional.common import NN, in_float32
 from gt.nn.functional.dropouts import dropout
-from gt.nn.functional.linears import linear
 from gt.ops.registry import function
-from gt.ops.sizes import filled
 
 
 @function(namespace=NN)
@@ -82,10 +80,12 @@ def _check_attention(query, key, value, mask: Tensor | None, is_causal: bool) ->
         raise ValueError(
             f"{name}: value has shape {value.shape}, expected one for each of {key.shape[-2]} keys"
         )
-    scores = (query.shape[-2], key.shape[-2])
-    lengths = () if mask is None else zip(mask.shape[-2:][::-1], scores[::-1], strict=False)
+    queries, keys = query.shape[-2], key.shape[-2]
+    lengths = () if mask is None else zip(mask.shape[:-3:-1], (keys, queries), strict=False)
     if any(given not in (1, length) for given, length in lengths):
-        raise ValueError(f"{name}: attn_mask has shape {mask.shape}, expected (..., {scores})")
+        raise ValueError(
+            f"{name}: attn_mask has shape {mask.shape}, expected (..., {queries}, {keys})"
+        )
 
 
 @in_float32
@@ -101,12 +101,12 @@ def _with_weights(
     gqa: bool,
 ) -> Tensor:
     """Attend with all weights at once, of which some may be dropped."""
-    scores = scores_of(query, key, mask, is_causal, scale, gqa)
+    scores = _scores_of(query, key, mask, is_causal, scale, gqa)
     weights = dropout(gt._safe_softmax(scores, -1), dropout_p)
     return weights @ _heads_of(query, value, gqa)
 
 
-def scores_of(
+def _scores_of(
     query: Tensor,
     key: Tensor,
     mask: Tensor | None = None,
@@ -154,162 +154,3 @@ def _heads_of(query: Tensor, given: Tensor, gqa: bool) -> Tensor:
     *others, length, width = given.shape
     repeated = given.unsqueeze(-3).expand(*others, heads // own, length, width)
     return repeated.reshape(*others[:-1], heads, length, width)
-
-
-@function(namespace=NN)
-@in_float32
-def multi_head_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-    bias_k: Tensor | None,
-    bias_v: Tensor | None,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Tensor,
-    out_proj_bias: Tensor | None,
-    training: bool = True,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None,
-    static_v: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    """Attend with several heads: project, attend with each, and project what they give together.
-
-    Args:
-        query: (queries, samples, width), or without samples.
-        key: (keys, samples, width), or without samples.
-        value: as the key.
-        embed_dim_to_check: the width of the query.
-        num_heads: how many heads; the width is a multiple.
-        in_proj_weight: the projections of query, key and value, one below the other.
-        in_proj_bias: what is added to these.
-        bias_k: one more key, (1, 1, width).
-        bias_v: its value.
-        add_zero_attn: whether there is one more key of zeros.
-        dropout_p: the probability that a weight is dropped while training.
-        out_proj_weight: the projection of the result.
-        out_proj_bias: what is added to it.
-        training: whether to drop.
-        key_padding_mask: (samples, keys): True for those that nobody sees, or what is added.
-        need_weights: whether the second result is the weights, or None.
-        attn_mask: (queries, keys) or (samples * heads, queries, keys): True for keys that a query
-            does not see, or what is added.
-        use_separate_proj_weight: whether the projections are the following three.
-        q_proj_weight: the query's projection.
-        k_proj_weight: the key's.
-        v_proj_weight: the value's.
-        static_k: (samples * heads, keys, width of a head) in place of the projected key.
-        static_v: likewise for the value.
-        average_attn_weights: whether the weights are the average of the heads'.
-        is_causal: a hint that attn_mask is causal.
-
-    >>> x, eye = gt.ones(1, 2), gt.eye(2)
-    >>> gt.nn.functional.multi_head_attention_forward(
-    ...     x, x, x, 2, 1, gt.cat([eye] * 3), None, None, None, False, 0.0, eye, None
-    ... )[1]
-    tensor([[1.]], dtype=float32)
-    """
-    if is_causal and attn_mask is None:
-        raise ValueError("multi_head_attention_forward: is_causal is a hint: give attn_mask, too")
-    single = query.ndim == 2
-    if single:
-        query, key, value = (t.unsqueeze(1) for t in (query, key, value))
-    _check_inputs(query, key, value, embed_dim_to_check, num_heads)
-    _check_masks(query, key, num_heads, attn_mask, key_padding_mask)
-    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    weights = weights if use_separate_proj_weight else in_proj_weight.chunk(3)
-    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-    q, k, v = map(linear, (query, key, value), weights, biases)
-    k, v = (_with_row(*of) for of in ((k, bias_k), (v, bias_v)))
-    q, k, v = (_split_heads(t, num_heads) for t in (q, k, v))
-    k, v = (t if static is None else static for t, static in ((k, static_k), (v, static_v)))
-    if add_zero_attn:
-        k, v = (gt.cat([t, filled(t, (t.shape[0], 1, t.shape[2]), 0)], 1) for t in (k, v))
-    mask = _merged_mask(attn_mask, key_padding_mask, q, k.shape[1], num_heads)
-    length, samples, width = query.shape
-    if need_weights:
-        scores = q * (1 / math.sqrt(q.shape[-1])) @ k.mT
-        scores = scores if mask is None else scores + mask
-        attention = dropout(gt.softmax(scores, -1), dropout_p, training)
-        heads = attention @ v
-    else:
-        heads = scaled_dot_product_attention(q, k, v, mask, dropout_p if training else 0.0)
-    heads = heads.transpose(0, 1).reshape(length, samples, width)
-    out = linear(heads, out_proj_weight, out_proj_bias)
-    out = out.squeeze(1) if single else out
-    if not need_weights:
-        return out, None
-    attention = attention.reshape(samples, num_heads, length, k.shape[1])
-    attention = attention.mean(1) if average_attn_weights else attention
-    return out, attention.squeeze(0) if single else attention
-
-
-def _check_inputs(query, key, value, width: int, heads: int) -> None:
-    name = "multi_head_attention_forward"
-    if not query.ndim == key.ndim == value.ndim == 3:
-        raise ValueError(f"{name}: query, key and value must have 2 axes, or 3 with samples")
-    if query.shape[-1] != width or width % heads:
-        raise ValueError(
-            f"{name}: query has width {query.shape[-1]}, expected embed_dim_to_check, {width}, "
-            f"a multiple of num_heads, {heads}"
-        )
-    if key.shape[:2] != value.shape[:2]:
-        raise ValueError(f"{name}: key and value have shapes {key.shape} and {value.shape}")
-
-
-def _check_masks(query, key, heads: int, mask, padding) -> None:
-    queries, samples, keys = *query.shape[:2], key.shape[0]
-    fitting = ((queries, keys), (samples * heads, queries, keys))
-    if mask is not None and mask.shape not in fitting:
-        raise ValueError(
-            f"multi_head_attention_forward: attn_mask has shape {mask.shape}, expected "
-            f"{fitting[0]} or {fitting[1]}"
-        )
-    if padding is not None and padding.numel() != samples * keys:
-        raise ValueError(
-            f"multi_head_attention_forward: key_padding_mask has shape {padding.shape}, expected "
-            f"{(samples, keys)}"
-        )
-
-
-def _with_row(given: Tensor, row: Tensor | None) -> Tensor:
-    """Add one more key or value to those of each sample."""
-    return given if row is None else gt.cat([given, row.expand(1, *given.shape[1:])])
-
-
-def _split_heads(given: Tensor, heads: int) -> Tensor:
-    """Give (samples * heads, length, width of a head)."""
-    length, samples, width = given.shape
-    return given.reshape(length, samples * heads, width // heads).transpose(0, 1)
-
-
-def _merged_mask(mask, padding, query: Tensor, keys: int, heads: int) -> Tensor | None:
-    """Give what both masks add to the scores; keys beyond those that they know of are seen."""
-    mask, padding = (_added(t, query, keys) for t in (mask, padding))
-    if padding is not None:
-        padding = padding.reshape(-1, 1, 1, keys).expand(-1, heads, 1, keys).reshape(-1, 1, keys)
-    return padding if mask is None else mask if padding is None else mask + padding
-
-
-def _added(mask: Tensor | None, query: Tensor, keys: int) -> Tensor | None:
-    """Give a mask as what is added to scores, with zeros for further keys."""
-    if mask is None:
-        return None
-    if mask.dtype == gt.bool:
-        mask = gt.where(mask, float("-inf"), 0.0)._cast(query.dtype)
-    elif not mask.dtype.is_floating_point:
-        raise TypeError(f"multi_head_attention_forward: a mask of dtype {mask.dtype.name} is given")
-    further = filled(mask, (*mask.shape[:-1], keys - mask.shape[-1]), 0)
-    return gt.cat([mask, further], -1) if further.shape[-1] else mask
