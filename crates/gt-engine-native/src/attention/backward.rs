@@ -8,7 +8,7 @@ use gt_worker::EngineError;
 
 use super::heads::{Heads, Matrix};
 use super::scores::{Inputs, Scores, turned};
-use super::{KEYS, Lengths, Number, QUERIES};
+use super::{AttentionFloat, KEYS, Lengths, QUERIES};
 use crate::buffer::Buffer;
 use crate::convolution::Product;
 use crate::simd::vectorized;
@@ -41,7 +41,7 @@ pub struct Gradients<'a, T> {
 ///
 /// # Panics
 /// A slice does not have the elements that the lengths ask for.
-pub fn run<T: Number>(
+pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
     inputs: &Inputs<T>,
     given: &Given<T>,
@@ -94,7 +94,7 @@ pub fn run<T: Number>(
 }
 
 /// The sum of gradient times output for each query.
-fn centers<T: Number>(threads: &mut Threads, lengths: Lengths, given: &Given<T>) -> Vec<T> {
+fn centers<T: AttentionFloat>(threads: &mut Threads, lengths: Lengths, given: &Given<T>) -> Vec<T> {
     let mut centers = vec![T::ZERO; lengths.heads * lengths.queries];
     if lengths.values == 0 {
         return centers;
@@ -112,7 +112,7 @@ fn centers<T: Number>(threads: &mut Threads, lengths: Lengths, given: &Given<T>)
 }
 
 /// Adds up the groups' parts of each head's gradient.
-fn sum<T: Number>(
+fn sum<T: AttentionFloat>(
     threads: &mut Threads,
     parts: &[T],
     groups: usize,
@@ -144,7 +144,7 @@ struct Part<'a, T> {
     keys: Range<usize>,
 }
 
-impl<T: Number> Part<'_, T> {
+impl<T: AttentionFloat> Part<'_, T> {
     /// Adds to the gradients of all queries, and of the part's keys and values.
     fn run(&self, query: &mut [T], key: &mut [T], value: &mut [T]) {
         let Lengths { queries, width, values, is_causal, .. } = self.scores.lengths;

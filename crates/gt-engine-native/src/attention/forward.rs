@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::scores::{Inputs, Scores};
-use super::{KEYS, Number, QUERIES};
+use super::{AttentionFloat, KEYS, QUERIES};
 use crate::convolution::Product;
 use crate::fold::{self, Largest};
 use crate::simd::vectorized;
@@ -16,7 +16,7 @@ use crate::uninit::zeroed;
 ///
 /// # Panics
 /// `out` and `logsumexp` do not have as many elements.
-pub fn run<T: Number>(
+pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
     inputs: &Inputs<T>,
     out: &mut [MaybeUninit<T>],
@@ -40,7 +40,7 @@ pub fn run<T: Number>(
 }
 
 /// The rows from query `first` on; `out` begins as zeros.
-fn block<T: Number>(
+fn block<T: AttentionFloat>(
     scores: &Scores<T>,
     first: usize,
     out: &mut [T],
@@ -89,14 +89,14 @@ fn block<T: Number>(
     }
 }
 
-fn exponentials<T: Number>(row: &mut [T], largest: T) {
+fn exponentials<T: AttentionFloat>(row: &mut [T], largest: T) {
     vectorized(
         #[inline(always)]
         || row.iter_mut().for_each(|x| *x = x.minus(largest).exp()),
     );
 }
 
-fn scale<T: Number>(row: &mut [T], factor: T) {
+fn scale<T: AttentionFloat>(row: &mut [T], factor: T) {
     vectorized(
         #[inline(always)]
         || row.iter_mut().for_each(|x| *x = x.times(factor)),

@@ -32,12 +32,12 @@ const KEYS: usize = 128;
 const PARALLEL: usize = 1 << 18;
 
 /// The floats that attention is computed in.
-trait Number: Float + Real {
+trait AttentionFloat: Float + Real {
     /// The sum of a row.
     fn sum(row: &[Self]) -> Self;
 }
 
-impl<T: Float + Real> Number for T
+impl<T: Float + Real> AttentionFloat for T
 where
     Sum: Fold<T>,
 {

@@ -8,7 +8,7 @@ use gt_worker::EngineError;
 use super::backward::{self, Given, Gradients};
 use super::heads::{Heads, in_rows};
 use super::scores::{Inputs, Mask};
-use super::{Lengths, Number, forward};
+use super::{AttentionFloat, Lengths, forward};
 use crate::cast;
 use crate::element::compute_dtype;
 use crate::table::tensor;
@@ -64,7 +64,7 @@ impl Operation {
         Ok(Operation { dtype, lengths, query, key, value, mask, scale })
     }
 
-    fn inputs<T: Number>(&self) -> Inputs<'_, T> {
+    fn inputs<T: AttentionFloat>(&self) -> Inputs<'_, T> {
         Inputs {
             lengths: self.lengths,
             query: Heads::new(&self.query),
@@ -110,7 +110,7 @@ pub fn attention(
     Ok(vec![cast::to(threads, out, output.dtype)?, sums])
 }
 
-fn attend<T: Number>(
+fn attend<T: AttentionFloat>(
     threads: &mut Threads,
     operation: &Operation,
     out: &mut Uninit,
@@ -150,7 +150,7 @@ pub fn attention_backward(
         .collect()
 }
 
-fn go_back<T: Number>(
+fn go_back<T: AttentionFloat>(
     threads: &mut Threads,
     operation: &Operation,
     [grad, output, sums]: [&Tensor; 3],

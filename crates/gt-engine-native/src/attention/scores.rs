@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::heads::{Heads, Matrix};
-use super::{Lengths, Number};
+use super::{AttentionFloat, Lengths};
 use crate::convolution::Product;
 use crate::element::Bool;
 use crate::simd::vectorized;
@@ -41,7 +41,7 @@ enum HeadMask<'a, T> {
     Seen(Matrix<'a, Bool>),
 }
 
-impl<'a, T: Number> Inputs<'a, T> {
+impl<'a, T: AttentionFloat> Inputs<'a, T> {
     pub fn head(&self, head: usize) -> Scores<'a, T> {
         Scores {
             lengths: self.lengths,
@@ -58,7 +58,7 @@ impl<'a, T: Number> Inputs<'a, T> {
     }
 }
 
-impl<T: Number> Scores<'_, T> {
+impl<T: AttentionFloat> Scores<'_, T> {
     /// Writes the scores of some queries, a row each, by some keys; -inf where one is not seen.
     ///
     /// # Panics
