@@ -38,7 +38,7 @@ fn run(threads: usize, heads: usize, is_causal: bool) -> Vec<Tensor> {
     let attributes: Attributes = smallvec![Attribute::Bool(is_causal), Attribute::Float(0.25)];
     let mask = Operand::Scalar(Scalar::Float(0.0));
     let given: Operands<Tensor> =
-        tensors.iter().cloned().map(Operand::Tensor).chain([mask.clone()]).collect();
+        tensors.iter().cloned().map(Operand::Tensor).chain([mask]).collect();
     let outputs = [meta(&[heads, queries, values]), meta(&[heads, queries])];
     let forward = attention(&mut threads, given.clone(), &attributes, &outputs).unwrap();
     let grad = Operand::Tensor(numbers(&[heads, queries, values], 4));
