@@ -25,6 +25,8 @@ __all__ = [
     "Tensor",
     "dtype",
     "parse_dtype",
+    "default_dtype",
+    "set_default_dtype",
     "bool",
     "uint8",
     "int8",
@@ -2435,8 +2437,12 @@ class Tensor:
         """
     def numel(self) -> _int:
         """The number of elements."""
-    def numpy(self) -> NDArray[Any]:
-        """The values as a NumPy array of its own. Waits until they are computed."""
+    def numpy(self, *, force: _bool = False) -> NDArray[Any]:
+        """The values as a NumPy array of its own, which may be written. Waits until they are computed.
+        bfloat16, which NumPy lacks, becomes float32.
+
+        A tensor that requires gradients is a RuntimeError, unless `force` is given.
+        """
     def orgqr(input: Tensor, input2: Tensor) -> Tensor:
         """Multiply reflections; see `gt.linalg.householder_product`.
 
@@ -3443,6 +3449,8 @@ def connect(address: str, key_file: str | PathLike[str] | None = None, insecure:
     """
 def current_session() -> OpenSession:
     """The session that this thread uses; starts one in this process where there is none."""
+def default_dtype() -> dtype:
+    """The dtype of new tensors of floats."""
 def disconnect() -> None:
     """Ends this thread's session: its tensors are gone, and a new tensor is an error.
 
@@ -3551,6 +3559,8 @@ def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
 def session_of(tensor: Tensor) -> OpenSession:
     """The session of a tensor."""
+def set_default_dtype(given: _DTypeLike) -> None:
+    """Sets the dtype of new tensors of floats."""
 def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
 def set_package_folder(folder: str) -> None:

@@ -770,7 +770,7 @@ def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
 def arange(start: _Number | None = None, end: _Number | None = None, step: _Number = 1, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make numbers from start up to but without end, in steps: start, start + step, ...
 
-    `arange(end)` starts at 0. Integers give int64, floats float32, unless a dtype is given.
+    `arange(end)` starts at 0. Integers give int64, floats the default dtype, unless one is given.
 
     >>> gt.arange(3)
     tensor([0, 1, 2], dtype=int64)
@@ -2037,7 +2037,7 @@ def ger(input: Tensor, vec2: Tensor) -> Tensor:
             [6., 8.]], dtype=float32)
     """
 def get_default_dtype() -> Any:
-    """Give the dtype of new tensors of floats: float32.
+    """Give the dtype of new tensors of floats: float32, unless another was set.
 
     >>> gt.get_default_dtype()
     gt.float32
@@ -3480,7 +3480,7 @@ def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tenso
     tensor([9., 8.], dtype=float32)
     """
 def scalar_tensor(s: _Number, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """Make a tensor without axes of a number, in float32 unless a dtype is given.
+    """Make a tensor without axes of a number, in the default dtype unless another is given.
 
     >>> gt.scalar_tensor(3)
     tensor(3., dtype=float32)
@@ -3563,10 +3563,21 @@ def selu(input: Tensor) -> Tensor:
     tensor([0.], dtype=float32)
     """
 def set_default_dtype(d: _DTypeLike) -> None:
-    """Set the dtype of new tensors of floats; float32 is the one that there is.
+    """Set the dtype of new tensors of floats, for the whole process.
+
+    Lists of numbers, functions that make tensors, and integers where floats are computed, as in
+    `i / j`, have it where no other dtype is given. Complex numbers have parts of this dtype.
+
+    >>> gt.set_default_dtype(gt.float64)
+    >>> (gt.arange(3) / 2).dtype, gt.zeros(2).dtype, gt.tensor([1j]).dtype
+    (gt.float64, gt.float64, gt.complex128)
+    >>> gt.set_default_dtype(gt.float32)
+
+    Args:
+        d: a float dtype.
 
     Raises:
-        NotImplementedError: another dtype is given.
+        TypeError: the dtype is not one of floats.
     """
 def sgn(input: Tensor) -> Tensor:
     """x / |x|, and 0 at 0: the sign of a number, for complex ones the direction.
