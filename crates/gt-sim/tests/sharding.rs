@@ -143,15 +143,24 @@ fn assert_close(got: &TensorData, want: &TensorData, what: &str) {
     let tolerance = match want.dtype {
         DType::F16 => 4e-3,
         DType::BF16 => 3e-2,
-        DType::F32 => 1e-5,
-        DType::F64 => 1e-12,
+        DType::F32 | DType::C64 => 1e-5,
+        DType::F64 | DType::C128 => 1e-12,
         _ => 0.0,
     };
     for index in 0..want.shape.numel() {
-        let (a, b) = (got.element(index).as_f64(), want.element(index).as_f64());
-        let close = (a - b).abs() <= tolerance * (1.0 + b.abs()) || (a.is_nan() && b.is_nan());
-        assert!(close || a == b, "{what}: element {index} is {a}, one worker gives {b}");
+        for (a, b) in parts(got, index).into_iter().zip(parts(want, index)) {
+            let close = (a - b).abs() <= tolerance * (1.0 + b.abs()) || (a.is_nan() && b.is_nan());
+            assert!(close || a == b, "{what}: element {index} is {a}, one worker gives {b}");
+        }
     }
+}
+
+/// The real and the imaginary part of an element.
+fn parts(data: &TensorData, index: usize) -> [f64; 2] {
+    if data.dtype.is_complex() {
+        return data.complex(index).into();
+    }
+    [data.element(index).as_f64(), 0.0]
 }
 
 #[test]

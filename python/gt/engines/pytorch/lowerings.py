@@ -269,6 +269,14 @@ def wrap_index(index: Tensor, length: int) -> Tensor:
     return torch.where(fine, torch.where(index < 0, index + length, index), 0)
 
 
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, axes: int, eps: float) -> Tensor:
+    """Normalize the last axes; weight and bias have these axes, or none."""
+    row = x.shape[x.ndim - axes :]
+    if weight.shape == bias.shape == row:
+        return torch.layer_norm(x, row, weight, bias, eps)
+    return torch.layer_norm(x, row, eps=eps) * weight + bias
+
+
 LOWERINGS: dict[str, Callable[..., Any]] = {
     "full": full,
     "arange": arange,
@@ -374,6 +382,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "min_along": lambda x, dim: torch.min(x, dim, keepdim=True),
     "scatter": scatter,
     "scatter_reduce": scatter_reduce,
+    "layer_norm": layer_norm,
 }
 
 
