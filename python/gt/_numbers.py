@@ -33,7 +33,7 @@ def array_text(
     for _ in shape:
         flat = [value for part in flat for value in part]
     if dtype == "bool":
-        words = [str(value).rjust(5 if shape and value else 0) for value in flat]
+        words: list[str] | None = [str(at).rjust(5 if shape and at else 0) for at in flat]
     elif dtype in _FLOATS:
         words = _float_words(flat, _FLOATS[dtype])
     elif flat and isinstance(flat[0], int):
