@@ -154,7 +154,7 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&r::ARGMIN, By(reduce::argmin)),
     (&r::ANY, By(reduce::any)),
     (&r::ALL, By(reduce::all)),
-    (&r::CUMSUM, By(reduce::cumsum)),
+    (&cu::CUMSUM, By(reduce::cumsum)),
     // trigonometry
     (&trig::TAN, Function(unary::with_complex::<complex::Tan>(unary::floats::<wide::Tan>()))),
     (&trig::ASIN, Function(unary::with_complex::<complex::Asin>(unary::floats::<wide::Asin>()))),

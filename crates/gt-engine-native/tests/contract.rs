@@ -61,7 +61,12 @@ fn operations_whose_output_does_not_fit_are_refused() {
     refused(&r::SUM, &[floats(&[4, 5])], &reduced, floats(&[5]));
     refused(&r::SUM, &[floats(&[1000, 1000])], &reduced, floats(&[2000]));
     refused(&r::ARGMAX, &[floats(&[4, 5])], &reduced, meta(DType::I64, &[5]));
-    refused(&r::CUMSUM, &[floats(&[4, 5])], &[Attribute::Int(1)], floats(&[4, 6]));
+    refused(
+        &gt_ir::ops::cumulative::CUMSUM,
+        &[floats(&[4, 5])],
+        &[Attribute::Int(1)],
+        floats(&[4, 6]),
+    );
     refused(&m::MATMUL, &[floats(&[2, 3]), floats(&[3, 4])], &[], floats(&[9, 9]));
     refused(&m::MATMUL, &[floats(&[2, 3]), floats(&[5, 4])], &[], floats(&[2, 4]));
     refused(&m::MATMUL, &[floats(&[3, 2, 3]), floats(&[2, 3, 4])], &[], floats(&[3, 2, 4]));

@@ -171,7 +171,7 @@ fn large_tensors_equal_on_any_number_of_threads() {
         (&ops::nn::SOFTMAX, vec![&x], vec![Attribute::Int(0)]),
         (&ops::matmul::MATMUL, vec![&left, &right], vec![]),
         (&ops::matmul::MATMUL, vec![&low, &right], vec![]),
-        (&ops::reduce::CUMSUM, vec![&x], vec![Attribute::Int(0)]),
+        (&ops::cumulative::CUMSUM, vec![&x], vec![Attribute::Int(0)]),
     ];
     for (operation, operands, attributes) in cases {
         let inputs: Vec<_> = operands.into_iter().cloned().collect();

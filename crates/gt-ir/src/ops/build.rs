@@ -3,7 +3,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    binary, compare, complex, create, index, matmul, nn, reduce, shape, slice, ternary, unary,
+    binary, compare, complex, create, cumulative, index, matmul, nn, reduce, shape, slice, ternary,
+    unary,
 };
 use crate::dtype::DType;
 use crate::instruction::{Attribute, Operand};
@@ -100,7 +101,7 @@ impl dyn Graph + '_ {
     }
 
     pub fn cumsum(&mut self, a: Var, axis: i64) -> Var {
-        self.emit(&reduce::CUMSUM, &[a.into()], smallvec![Attribute::Int(axis)])
+        self.emit(&cumulative::CUMSUM, &[a.into()], smallvec![Attribute::Int(axis)])
     }
 
     pub fn softmax(&mut self, a: Var, axis: i64) -> Var {

@@ -42,6 +42,40 @@ fn sums_from(g: &mut dyn Graph, x: Var, dim: i64) -> Var {
     g.flip(summed, dim)
 }
 
+pub static CUMSUM: Operation = Operation {
+    id: 76,
+    name: "cumsum",
+    doc: "sums of all values up to each, along an axis; int64 for bool and integers",
+    complex: Complex::OwnRule,
+    parameters: &[takes::tensor("input"), takes::dim("dim")],
+    face: face::BOTH,
+    infer: |call| {
+        let meta = call.tensor(0)?;
+        axis(call.int(0), meta.shape.rank(), call.operation)?;
+        Ok(Meta::new(widened(meta.dtype), meta.shape))
+    },
+    gradient: Each(&[|g, s| {
+        // Each value is in all later sums.
+        if s.shape(0).rank() == 0 { s.grad } else { sums_from(g, s.grad, s.int(0)) }
+    }]),
+    samples: || {
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F64, DType::I64, DType::I32, DType::Bool] {
+            for axis in [0, -1] {
+                let x = tensor(dtype, &[3, 4], 0.0, 3.0);
+                samples.push(sample(&[x], &[Attribute::Int(axis)]));
+            }
+        }
+        samples.push(sample(&[tensor(DType::F32, &[0, 2], 0.0, 1.0)], &[Attribute::Int(0)]));
+        samples.push(sample(&[tensor(DType::F32, &[], 0.0, 1.0)], &[Attribute::Int(0)]));
+        samples
+    },
+    sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
+    family: Family::Reduce,
+    batching: Batching::Leading,
+    ..Operation::base()
+};
+
 pub static CUMPROD: Operation = Operation {
     id: 146,
     name: "cumprod",

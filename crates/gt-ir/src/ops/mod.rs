@@ -118,7 +118,7 @@ pub const ALL: &[&Operation] = &[
     &reduce::STD,
     &reduce::ANY,
     &reduce::ALL,
-    &reduce::CUMSUM,
+    &cumulative::CUMSUM,
     // trigonometry
     &trigonometry::TAN,
     &trigonometry::ASIN,

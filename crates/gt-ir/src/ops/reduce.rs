@@ -1,4 +1,4 @@
-//! Reductions over one, several or all axes, and cumulative sums.
+//! Reductions over one, several or all axes.
 
 use super::sample::{sample, tensor};
 use crate::batching::{self, Batching};
@@ -10,8 +10,8 @@ use crate::operation::{
     Call, Complex, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample,
     Saved, Var, face, takes,
 };
-use crate::shape::{Shape, axes, axis};
-use crate::sharding::{Reduction, Rule, along_kept_axes, along_other_axes, reduction};
+use crate::shape::{Shape, axes};
+use crate::sharding::{Reduction, Rule, along_kept_axes, reduction};
 
 /// A tensor, the axes that are reduced (none for all), and whether they stay with length 1.
 pub(super) const OVER: &[Parameter] = &[
@@ -362,41 +362,5 @@ pub static ALL: Operation = Operation {
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Min),
-    ..REDUCE
-};
-
-pub static CUMSUM: Operation = Operation {
-    id: 76,
-    name: "cumsum",
-    doc: "sums of all values up to each, along an axis; int64 for bool and integers",
-    complex: Complex::OwnRule,
-    parameters: &[takes::tensor("input"), takes::dim("dim")],
-    infer: |call| {
-        let meta = call.tensor(0)?;
-        axis(call.int(0), meta.shape.rank(), call.operation)?;
-        Ok(Meta::new(widened(meta.dtype), meta.shape))
-    },
-    gradient: Each(&[|g, s| {
-        // Each value is in all later sums: sum the gradient from the other end.
-        if s.shape(0).rank() == 0 {
-            return s.grad;
-        }
-        let turned = g.flip(s.grad, s.int(0));
-        let summed = g.cumsum(turned, s.int(0));
-        g.flip(summed, s.int(0))
-    }]),
-    samples: || {
-        let mut samples = Vec::new();
-        for dtype in [DType::F32, DType::F64, DType::I64, DType::I32, DType::Bool] {
-            for axis in [0, -1] {
-                let x = tensor(dtype, &[3, 4], 0.0, 3.0);
-                samples.push(sample(&[x], &[Attribute::Int(axis)]));
-            }
-        }
-        samples.push(sample(&[tensor(DType::F32, &[0, 2], 0.0, 1.0)], &[Attribute::Int(0)]));
-        samples.push(sample(&[tensor(DType::F32, &[], 0.0, 1.0)], &[Attribute::Int(0)]));
-        samples
-    },
-    sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
     ..REDUCE
 };
