@@ -42,6 +42,15 @@ pub trait Engine: Send {
     /// Reads a tensor's values; blocks until they are computed.
     fn read(&mut self, tensor: &Self::Tensor) -> Result<TensorData, EngineError>;
 
+    /// Makes calls of engines of this kind, holding what they all need, such as an interpreter's
+    /// lock, so that each does not take it anew.
+    fn hold(calls: &mut dyn FnMut())
+    where
+        Self: Sized,
+    {
+        calls();
+    }
+
     /// Computes one operation. Operands are passed by value: one whose last reference this is may
     /// be overwritten. The result has the shape and dtype of `output`.
     fn run(
@@ -67,6 +76,28 @@ pub trait Engine: Send {
 
     /// Prepares (compiles) a plan; all of its steps are needed for its outputs.
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
+
+    /// How often a lane runs a plan by [`Engine::launch_cold`] before it uses [`Engine::launch`].
+    /// It is a number of runs, so that the stream decides which run is which, and not the time that a
+    /// compiler takes.
+    fn warmup(&self) -> u32 {
+        0
+    }
+
+    /// Waits until a program can be launched; returns whether it can. An engine that compiles in
+    /// the background is asked again and again.
+    fn settle(&mut self, _program: &mut Self::Program, _at_most: Duration) -> bool {
+        true
+    }
+
+    /// Runs a plan that is not warm, operation by operation; otherwise as [`Engine::launch`].
+    fn launch_cold(
+        &mut self,
+        program: &mut Self::Program,
+        inputs: &mut [Given<Self::Tensor>],
+    ) -> Result<Vec<Self::Tensor>, EngineError> {
+        self.launch(program, inputs)
+    }
 
     /// Runs a plan and returns its outputs in order. Inputs that die may be taken, but only once no
     /// error but out of memory can occur: after any other error all inputs must be unchanged.

@@ -3,6 +3,8 @@
 //! A part that cannot be run as a plan, or whose plan fails, is run operation by operation from
 //! the same inputs: the numbers are the same, and each failure is attributed to its operation.
 
+use std::time::Duration;
+
 use gt_ir::ops::create::FULL;
 use gt_ir::template::{Argument, Builder, Name, RunStep, Step, Values};
 use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
@@ -14,7 +16,17 @@ use crate::engine::Engine;
 use crate::iteration::{Bound, Ready, TemplatePart, parts};
 use crate::lane::Lane;
 use crate::plan::{Input, Plan};
-use crate::programs::GivenTensor;
+use crate::programs::{GivenTensor, Launch};
+
+/// What running a part as a plan has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PartRun {
+    Done,
+    /// It waits for its compiler; nothing was run.
+    Compiling,
+    /// It cannot be run as a plan; nothing was run.
+    Refused,
+}
 
 /// The iteration whose part is to be run.
 pub(crate) struct AtHand<'a> {
@@ -24,33 +36,40 @@ pub(crate) struct AtHand<'a> {
     pub number: Option<u32>,
     /// Whether the user asked for it to be compiled.
     pub compile: bool,
+    /// How long to wait for a compiler.
+    pub patience: Duration,
 }
 
 impl<E: Engine> Device<E> {
-    /// Runs a part without exchanges as a plan; returns whether that was possible.
+    /// Runs a part without exchanges as a plan, if that is possible.
     pub fn run_part(
         &mut self,
         lane: &mut Lane<E::Tensor>,
         at_hand: &AtHand,
         part: &mut TemplatePart,
-    ) -> bool {
+    ) -> PartRun {
         if part.is_plain || self.options.check_nan {
-            return false;
+            return PartRun::Refused;
         }
-        let AtHand { bound, number, .. } = *at_hand;
+        let AtHand { bound, number, patience, .. } = *at_hand;
+        let there = |name: &Name| lane.store.meta(bound.tensor(*name));
+        let metas: Option<Vec<Meta>> = part.needs.iter().map(there).collect();
+        let Some(metas) = metas else { return PartRun::Refused };
+        if !self.make_ready(at_hand, part, metas) {
+            return PartRun::Refused;
+        }
+        let Some(ready) = &part.ready else { return PartRun::Refused };
+        let is_warm = lane.warmth.of(ready.plan) >= self.engine.warmup();
+        if is_warm && !self.programs.settle(&mut self.engine, ready.program, patience) {
+            return PartRun::Compiling;
+        }
+        lane.warmth.rise(ready.plan);
         if self.events.is_on {
             let kept = part.kept.iter().map(|(name, _)| name);
             let first = kept.chain(&part.needs).next();
             let first = first.map_or(gt_ir::TensorId(0), |name| bound.tensor(*name));
             self.emit_part(first, number);
         }
-        let there = |name: &Name| lane.store.meta(bound.tensor(*name));
-        let metas: Option<Vec<Meta>> = part.needs.iter().map(there).collect();
-        let Some(metas) = metas else { return false };
-        if !self.make_ready(at_hand, part, metas) {
-            return false;
-        }
-        let Some(ready) = &part.ready else { return false };
         let given = part.needs.iter().zip(&ready.metas).map(|(name, meta)| GivenTensor {
             id: bound.tensor(*name),
             meta: *meta,
@@ -62,13 +81,14 @@ impl<E: Engine> Device<E> {
             other => other,
         });
         let kept = part.kept.iter().map(|(name, meta)| (bound.tensor(*name), *meta));
-        if !self.launch(lane, ready.program, part.operations, &given, numbers, kept) {
-            return false;
+        let launch = Launch { program: ready.program, is_warm, operations: part.operations };
+        if !self.launch(lane, launch, &given, numbers, kept) {
+            return PartRun::Refused;
         }
         for name in &part.freed {
             self.free(lane, bound.tensor(*name));
         }
-        true
+        PartRun::Done
     }
 
     /// Prepares a part for operands with these metas, unless it is prepared; returns whether it is.
@@ -96,11 +116,11 @@ impl<E: Engine> Device<E> {
             return false;
         };
         plan.compile = at_hand.compile;
-        let Some(program) = self.prepare(plan) else {
+        let Some((program, plan)) = self.prepare(plan) else {
             part.is_plain = true;
             return false;
         };
-        ready.program = program;
+        (ready.program, ready.plan) = (program, plan);
         part.ready = Some(ready);
         true
     }
@@ -190,7 +210,7 @@ impl<E: Engine> Device<E> {
             plan.outputs.push(*values.get(name)?);
         }
         let structure = structure.len();
-        Some((Ready { program: 0, metas, numbers, kinds, structure }, plan))
+        Some((Ready { program: 0, plan: 0, metas, numbers, kinds, structure }, plan))
     }
 
     /// Runs instructions and frees one by one.
@@ -210,12 +230,13 @@ impl<E: Engine> Device<E> {
     }
 
     /// Runs the leading instructions and frees of a list as one plan, up to the batch size; returns
-    /// how many commands these are.
+    /// how many commands these are. None are run while their compiler is waited for.
     pub fn run_batch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
         commands: &[WorkerCommand],
         is_skipped: impl Fn(usize) -> bool,
+        patience: Duration,
     ) -> usize {
         let mut runs = 0;
         let belongs = |(index, command): &(usize, &WorkerCommand)| match command {
@@ -228,17 +249,24 @@ impl<E: Engine> Device<E> {
         };
         let count = commands.iter().enumerate().take_while(belongs).count();
         let commands = &commands[..count];
-        if !self.run_as_plan(lane, commands) {
-            self.run_plainly(lane, commands);
+        match self.run_as_plan(lane, commands, patience).unwrap_or(PartRun::Refused) {
+            PartRun::Done => {}
+            PartRun::Compiling => return 0,
+            PartRun::Refused => self.run_plainly(lane, commands),
         }
         count
     }
 
-    /// Runs instructions and frees as one plan; returns whether that was possible.
-    fn run_as_plan(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) -> bool {
+    /// Runs instructions and frees as one plan; `None` if they make none.
+    fn run_as_plan(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        commands: &[WorkerCommand],
+        patience: Duration,
+    ) -> Option<PartRun> {
         let names = || commands.iter().filter_map(made).flatten();
-        let (Some(first), Some(last)) = (names().min(), names().max()) else { return false };
-        let Ok(width) = u32::try_from(last - first + 1) else { return false };
+        let (first, last) = (names().min()?, names().max()?);
+        let width = u32::try_from(last - first + 1).ok()?;
         let base = gt_ir::TensorId(first);
         let mut builder = Builder::new([base, base], [width, 0], TransferId(0));
         for command in commands {
@@ -249,15 +277,14 @@ impl<E: Engine> Device<E> {
                 WorkerCommand::Free(id) => Some(Step::Free(builder.name(*id))),
                 _ => None,
             };
-            let Some(step) = step else { return false };
-            builder.push(step);
+            builder.push(step?);
         }
         let definition = builder.finish(0, false);
         let (template, bound) = (&definition.template, Bound::new(definition.start, TransferId(0)));
         let mut parts = parts(template);
-        let [part] = parts.as_mut_slice() else { return false };
-        let at_hand = AtHand { template, bound: &bound, number: None, compile: false };
-        self.run_part(lane, &at_hand, part)
+        let [part] = parts.as_mut_slice() else { return None };
+        let at_hand = AtHand { template, bound: &bound, number: None, compile: false, patience };
+        Some(self.run_part(lane, &at_hand, part))
     }
 }
 

@@ -126,6 +126,8 @@ pub(crate) struct TemplatePart {
 /// A prepared part.
 pub(crate) struct Ready {
     pub program: u64,
+    /// A hash of its plan.
+    pub plan: u64,
     /// Of the part's `needs`.
     pub metas: Vec<Meta>,
     /// The number inputs, after the tensors: a slot, and the offset added to its value.

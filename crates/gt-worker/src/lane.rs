@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use gt_ir::{LaneId, SlotId, WorkerCommand, WorkerId};
+use rustc_hash::FxHashMap;
 
 use crate::exchange::Exchanges;
 use crate::iteration::{Iteration, Running, Templates};
@@ -19,6 +20,28 @@ pub(crate) struct Lane<T> {
     pub running: Option<Running>,
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
+    pub warmth: Warmth,
+}
+
+/// How often a lane has run its plans, by their hashes.
+#[derive(Default)]
+pub(crate) struct Warmth(FxHashMap<u64, u32>);
+
+/// The most plans that are counted: their runs count from 0 again when there are more.
+const COUNTED: usize = 4096;
+
+impl Warmth {
+    pub fn of(&self, plan: u64) -> u32 {
+        self.0.get(&plan).copied().unwrap_or(0)
+    }
+
+    pub fn rise(&mut self, plan: u64) {
+        if self.0.len() >= COUNTED {
+            self.0.clear();
+        }
+        let runs = self.0.entry(plan).or_default();
+        *runs = runs.saturating_add(1);
+    }
 }
 
 impl<T> Lane<T> {
@@ -31,6 +54,7 @@ impl<T> Lane<T> {
             exchanges: Exchanges::default(),
             running: None,
             slots: Vec::new(),
+            warmth: Warmth::default(),
         }
     }
 

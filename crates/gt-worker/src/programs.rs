@@ -3,6 +3,7 @@
 //! A compiled program is compared once with its operations run one by one; if it differs, the
 //! engine no longer uses the compiled code.
 
+use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use gt_ir::event::Mix;
 use gt_ir::message::{CompilationStats, Failure, Sequence};
 use gt_ir::{Meta, Scalar, SourceId, TensorData, TensorId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::check::difference;
 use crate::device::{Device, panic_text};
@@ -67,12 +68,18 @@ impl<P> Default for Programs<P> {
 }
 
 impl<P: Send> Programs<P> {
-    /// The number of a plan's program, prepared if it is not cached. `None` if the engine fails to.
-    pub fn prepare<E: Engine<Program = P>>(&mut self, engine: &mut E, plan: Plan) -> Option<u64> {
+    /// The number of a plan's program, prepared if it is not cached, and a hash of the plan. `None`
+    /// if the engine fails to prepare it.
+    pub fn prepare<E: Engine<Program = P>>(
+        &mut self,
+        engine: &mut E,
+        plan: Plan,
+    ) -> Option<(u64, u64)> {
         let key = plan.key();
+        let hash = FxBuildHasher.hash_one(&key);
         if let Some(&number) = self.numbers.get(&key) {
             self.stats.cache_hits += 1;
-            return Some(number);
+            return Some((number, hash));
         }
         self.stats.cache_misses += 1;
         let (start, last_uses) = (engine.now(), plan.last_uses());
@@ -114,7 +121,18 @@ impl<P: Send> Programs<P> {
                 taken,
             },
         );
-        Some(number)
+        Some((number, hash))
+    }
+
+    /// Waits until a program can be launched; returns whether it can.
+    pub fn settle<E: Engine<Program = P>>(
+        &mut self,
+        engine: &mut E,
+        number: u64,
+        at_most: Duration,
+    ) -> bool {
+        let entry = self.entries.get_mut(&number);
+        entry.is_none_or(|entry| engine.settle(&mut entry.program, at_most))
     }
 
     /// Whether a program is still cached.
@@ -128,6 +146,7 @@ impl<P: Send> Programs<P> {
         &mut self,
         engine: &mut E,
         number: u64,
+        is_warm: bool,
         inputs: &mut [Given<E::Tensor>],
     ) -> Result<Vec<E::Tensor>, EngineError> {
         self.clock += 1;
@@ -141,10 +160,13 @@ impl<P: Send> Programs<P> {
         self.stats.cache_hits += u64::from(entry.launches > 0);
         entry.launches += 1;
         let run = |engine: &mut E, program: &mut P, inputs: &mut [Given<E::Tensor>]| {
-            let result = catch_unwind(AssertUnwindSafe(|| engine.launch(program, inputs)));
+            let result = catch_unwind(AssertUnwindSafe(|| match is_warm {
+                true => engine.launch(program, inputs),
+                false => engine.launch_cold(program, inputs),
+            }));
             result.unwrap_or_else(|panic| Err(other(&*panic)))
         };
-        if !engine.is_unchecked(&mut entry.program) {
+        if !is_warm || !engine.is_unchecked(&mut entry.program) {
             let start = engine.now();
             let result = run(engine, &mut entry.program, inputs);
             entry.taken += engine.now().saturating_sub(start);
@@ -235,6 +257,15 @@ impl<P: Send> Programs<P> {
     }
 }
 
+/// Which program is to be run.
+pub(crate) struct Launch {
+    pub program: u64,
+    /// Whether the lane has run it often enough for compiled code.
+    pub is_warm: bool,
+    /// How many operations it has.
+    pub operations: u64,
+}
+
 /// A tensor input of a launch.
 pub(crate) struct GivenTensor {
     pub id: TensorId,
@@ -245,7 +276,7 @@ pub(crate) struct GivenTensor {
 
 impl<E: Engine> Device<E> {
     /// The program of a plan: see [`Programs::prepare`].
-    pub fn prepare(&mut self, plan: Plan) -> Option<u64> {
+    pub fn prepare(&mut self, plan: Plan) -> Option<(u64, u64)> {
         if !self.events.is_on {
             return self.programs.prepare(&mut self.engine, plan);
         }
@@ -258,13 +289,12 @@ impl<E: Engine> Device<E> {
         program
     }
 
-    /// Runs a program of so many operations, and stores its outputs under their names. Returns
-    /// false if it failed: then the inputs are restored.
+    /// Runs a program, and stores its outputs under their names. Returns false if it failed: then
+    /// the inputs are restored.
     pub fn launch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
-        program: u64,
-        operations: u64,
+        Launch { program, is_warm, operations }: Launch,
         given: &[GivenTensor],
         numbers: impl Iterator<Item = Scalar>,
         kept: impl Iterator<Item = (TensorId, Meta)>,
@@ -280,7 +310,7 @@ impl<E: Engine> Device<E> {
             inputs.push(tensor.map_or(Given::Taken, Given::Tensor));
         }
         inputs.extend(numbers.map(Given::Number));
-        let launched = self.programs.launch(&mut self.engine, program, &mut inputs);
+        let launched = self.programs.launch(&mut self.engine, program, is_warm, &mut inputs);
         let outputs = match launched {
             Ok(outputs) => outputs,
             Err(error) => {
@@ -299,7 +329,7 @@ impl<E: Engine> Device<E> {
             self.keep(lane, id, tensor, meta);
         }
         self.stats.operations_total += operations;
-        if self.programs.is_compiled(&self.engine, program) {
+        if is_warm && self.programs.is_compiled(&self.engine, program) {
             self.stats.operations_compiled += operations;
         }
         true

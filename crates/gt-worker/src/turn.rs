@@ -1,6 +1,7 @@
 //! A lane's turn on the device: runs queued commands, and iterations part by part.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use gt_ir::WorkerCommand;
 use gt_ir::message::Message;
@@ -9,7 +10,7 @@ use gt_ir::template::Values;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
-use crate::iterate::{AtHand, dying};
+use crate::iterate::{AtHand, PartRun, dying};
 use crate::iteration::{Iteration, Running};
 use crate::joint::Joints;
 use crate::lane::Lane;
@@ -27,10 +28,15 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub out: &'a mut Vec<Out>,
     /// The work done in this turn.
     pub spent: u64,
+    /// How long to wait for a compiler.
+    pub patience: Duration,
+    /// Whether the lane waits for one.
+    pub compiles: bool,
 }
 
 impl<E: Engine> Turn<'_, E> {
-    /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange.
+    /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange
+    /// or a compiler.
     pub fn next(&mut self) -> bool {
         if self.lane.running.is_some() {
             return self.go_on();
@@ -60,7 +66,7 @@ impl<E: Engine> Turn<'_, E> {
             batch.commands = commands;
             batch.next = place + done;
         }
-        true
+        !self.compiles
     }
 
     /// Runs the command at `place`, or a batch that begins there; returns how many commands.
@@ -82,7 +88,10 @@ impl<E: Engine> Turn<'_, E> {
                 let is_skipped = |at: usize| skipped.contains(&(place + at));
                 // Run as one program: a whole turn where another lane waits.
                 self.spent = self.spent.max(TURN_WORK) + 1;
-                return self.device.run_batch(self.lane, &commands[place..], is_skipped);
+                let (lane, patience) = (&mut *self.lane, self.patience);
+                let done = self.device.run_batch(lane, &commands[place..], is_skipped, patience);
+                self.compiles = done == 0;
+                return done;
             }
             WorkerCommand::Run(instruction) => {
                 let dying = dying(&commands[place + 1..]);
@@ -167,7 +176,8 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Runs the next part of the running iteration; returns false if it waits for an exchange.
+    /// Runs the next part of the running iteration; returns false if it waits for an exchange or a
+    /// compiler.
     fn go_on(&mut self) -> bool {
         let Some(mut running) = self.lane.running.take() else { return false };
         let Some(mut known) = self.lane.templates.take_known(running.generation) else {
@@ -184,12 +194,15 @@ impl<E: Engine> Turn<'_, E> {
                     bound,
                     number: Some(known.number),
                     compile: known.compile,
+                    patience: self.patience,
                 };
-                self.device.stats.hot_instructions += part.operations;
                 // The planner cuts parts at a quantum: one part ends the turn if another lane is
                 // ready.
                 self.spent = self.spent.max(TURN_WORK) + 1;
-                if !self.device.run_part(self.lane, &at_hand, part) {
+                let run = self.device.run_part(self.lane, &at_hand, part);
+                self.compiles = run == PartRun::Compiling;
+                waits = self.compiles;
+                if run == PartRun::Refused {
                     let steps = &running.template.steps[part.steps.clone()];
                     let slot = self.lane.id.slot;
                     let command =
@@ -200,7 +213,10 @@ impl<E: Engine> Turn<'_, E> {
                         commands => self.device.run_plainly(self.lane, commands),
                     }
                 }
-                running.part += 1;
+                if !waits {
+                    self.device.stats.hot_instructions += part.operations;
+                    running.part += 1;
+                }
             }
         }
         let is_done = running.part >= known.parts.len();

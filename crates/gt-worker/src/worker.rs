@@ -33,11 +33,14 @@ pub struct Worker<E: Engine> {
     ended: VecDeque<u32>,
 }
 
+/// How long a turn waits for a compiler if no other lane is ready.
+const PATIENCE: Duration = Duration::from_millis(1);
+
 /// Why a lane's turn ends.
 enum TurnEnd {
     /// The queue is empty, or the lane waits for an exchange.
     Idle,
-    /// The turn's limits are reached.
+    /// The turn's limits are reached, or the lane waits for a compiler: it has another turn.
     Over,
 }
 
@@ -179,16 +182,24 @@ impl<E: Engine> Worker<E> {
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         device.events.turn_to(id.session);
         let others_wait = !ready.is_empty();
-        let mut turn = Turn { device, lane, joints, lost, out, spent: 0 };
-        for _ in 0..TURN {
-            if !turn.next() {
-                return TurnEnd::Idle;
+        let patience = if others_wait { Duration::ZERO } else { PATIENCE };
+        let mut turn =
+            Turn { device, lane, joints, lost, out, spent: 0, patience, compiles: false };
+        let mut end = TurnEnd::Over;
+        E::hold(&mut || {
+            for _ in 0..TURN {
+                if !turn.next() {
+                    if !turn.compiles {
+                        end = TurnEnd::Idle;
+                    }
+                    return;
+                }
+                if others_wait && turn.spent > TURN_WORK {
+                    return;
+                }
             }
-            if others_wait && turn.spent > TURN_WORK {
-                break;
-            }
-        }
-        TurnEnd::Over
+        });
+        end
     }
 
     fn held(&self) -> impl Fn(&mut Vec<Share>) + use<E> {

@@ -6,15 +6,13 @@ into the dtype of the result afterwards.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from gt.engines.engine import (
     Function,
-    Meta,
-    Operand,
-    Step,
+    Signature,
     division_by_zero,
     negative_power,
     out_of_range,
@@ -49,12 +47,12 @@ _NAMESAKES = {
 Require = Callable[[Any, Callable[[], Exception]], None]
 
 
-def arguments(step: Step, operands: tuple[Operand, ...]) -> dict[str, Any]:
-    """Give a lowering's arguments by name: the attributes but the dtype, which results get."""
-    given = {name: value for name, value in step.attributes.items() if name != "dtype"}
-    if step.operation == "pow":
-        given["by_number"] = not isinstance(operands[1], Meta)
-    return given
+def chosen(lowerings: Mapping[str, Function], signature: Signature) -> Function:
+    """Give an operation's lowering; one of powers is told whether the exponent is a number."""
+    function = lowerings[signature.operation]
+    if signature.operation != "pow":
+        return function
+    return partial(function, by_number=isinstance(signature.operands[1], type))
 
 
 def over(axes: Sequence[int], x: Any) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ engine of one's own, subclass `Engine`, or one of the engines here, and name it 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -33,7 +34,28 @@ class Meta:
         return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
-#: What stands for an operand: a tensor's meta, or the type of a Python number.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What decides how a tensor takes part in an operation: its dtype, and whether it has axes."""
+
+    dtype: str
+    has_axes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """An operation on operands of some kinds: all that is known before there are shapes.
+
+    An operand is described by its kind, or by the type of a Python number. `output` is the dtype
+    of the result, of several results of the first.
+    """
+
+    operation: str
+    operands: tuple[Kind | type, ...]
+    output: str
+
+
+#: What stands for an operand of a plan: a tensor's meta, or the type of a Python number.
 Operand: TypeAlias = Meta | type
 
 ITEM_BYTES = {
@@ -81,15 +103,17 @@ class Plan:
     outputs: tuple[int, ...]
     prepared: dict["Engine", Any] = field(default_factory=dict, init=False, repr=False)
 
-    def operands(self, step: Step) -> tuple[Operand, ...]:
-        """Describe a step's operands."""
-        return tuple(map(self._describe, step.operands))
+    def signature(self, step: Step) -> Signature:
+        """Give a step's signature."""
+        kinds = tuple(map(self._kind, step.operands))
+        return Signature(step.operation, kinds, step.output.dtype)
 
-    def _describe(self, value: int) -> Operand:
-        if value >= len(self.inputs):
-            return self.steps[value - len(self.inputs)].output
-        given = self.inputs[value]
-        return given if isinstance(given, Meta | type) else type(given)
+    def _kind(self, value: int) -> Kind | type:
+        given = len(self.inputs)
+        found = self.inputs[value] if value < given else self.steps[value - given].output
+        if isinstance(found, Meta):
+            return Kind(found.dtype, bool(found.shape))
+        return found if isinstance(found, type) else type(found)
 
     def last_uses(self) -> list[tuple[int, ...]]:
         """Say for each step which values nobody needs after it."""
@@ -118,8 +142,11 @@ class Engine:
     """Holds tensors of its own kind and runs plans on them.
 
     A subclass says at least how tensors come in and out (`create`, `read`, `describe`) and what
-    computes a step (`lowering`). Tensors are never written to: a result may share its memory
+    computes an operation (`lowering`). Tensors are never written to: a result may share its memory
     with an operand. An engine is used by one thread at a time, but another may `compile`.
+
+    A worker calls the functions that `lowering` gives, one operation after another, without a plan
+    and without asking twice. Plans are for `compile` alone.
     """
 
     name = "engine"
@@ -145,8 +172,8 @@ class Engine:
         """
         return operation in self.lowerings
 
-    def natively(self, step: Step) -> Function:
-        """Give what computes a step on the native engine, by way of the host's memory."""
+    def natively(self, operation: str) -> Function:
+        """Give what computes an operation on the native engine, by way of the host's memory."""
         from gt.engines import native
 
         def read(value: Any) -> Any:
@@ -155,7 +182,7 @@ class Engine:
             meta = self.describe(value)
             return meta.dtype, list(meta.shape), bytes(self.read(value))
 
-        return native.computes(step, read, self.create)
+        return native.computes(operation, read, self.create)
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
         """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.
@@ -182,11 +209,21 @@ class Engine:
         raise NotImplementedError
 
     def describe(self, tensor: Tensor) -> Meta:
-        """Say what a tensor really is; the worker compares it with the plan."""
+        """Say what a tensor really is; the worker compares it with what was declared.
+
+        Tensors with `dtype` and `shape`, as NumPy's, are asked for these once their dtype has been
+        described.
+        """
         raise NotImplementedError
 
-    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
-        """Give what computes a step on such operands, exactly as `step.output` says."""
+    def lowering(self, signature: Signature) -> Function:
+        """Give what computes an operation on operands of such kinds.
+
+        It is called with the operands, tensors and Python numbers, and with the attributes by
+        their names, but `dtype`, which is the signature's output. It gives a tensor, or a tuple of
+        as many as the operation has results. The worker asks once for a signature, whatever the
+        shapes.
+        """
         raise NotImplementedError
 
     def run(self, plan: Plan, values: list) -> list:
@@ -231,7 +268,7 @@ class Engine:
         stages = plan.prepared.get(self)
         if stages is None:
             stages = plan.prepared[self] = [
-                (self.lowering(step, plan.operands(step)), step.operands, dead)
+                (bound(self.lowering(plan.signature(step)), step), step.operands, dead)
                 for step, dead in zip(plan.steps, plan.last_uses(), strict=True)
             ]
         return stages
@@ -242,6 +279,12 @@ class Engine:
         These are an `IndexError`, `ArithmeticError` or `MemoryError`, made below.
         """
         return out_of_memory(step.output) if isinstance(error, MemoryError) else error
+
+
+def bound(function: Function, step: Step) -> Function:
+    """Give a function of a step's operands alone, with the step's attributes."""
+    attributes = {name: value for name, value in step.attributes.items() if name != "dtype"}
+    return partial(function, **attributes) if attributes else function
 
 
 def out_of_range(index: int, length: int) -> IndexError:

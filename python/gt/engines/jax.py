@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from gt.engines import arrays, attention, native
-from gt.engines.engine import Engine, Function, Meta, Operand, Plan, Step, out_of_memory
+from gt.engines.engine import Engine, Function, Meta, Plan, Signature, Step, out_of_memory
 from gt.engines.promotion import is_complex, is_whole, taken_as
 
 jax.config.update("jax_enable_x64", True)
@@ -251,24 +251,26 @@ class JAXEngine(Engine):
         """Say what an array is."""
         return Meta(tensor.dtype.name, tensor.shape)
 
-    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
-        """Give what computes a step, compiled when it is first called."""
-        if step.operation not in self.lowerings:
-            return self._natively(step, operands)
-        arguments = arrays.arguments(step, operands)
-        frozen = tuple(
-            (name, tuple(value) if isinstance(value, list) else value)
-            for name, value in sorted(arguments.items())
-        )
-        function = self.lowerings[step.operation]
-        return _one_step(function, frozen, taken_as(step, operands), step.output.dtype)
+    def lowering(self, signature: Signature) -> Function:
+        """Give what computes an operation, compiled for each shape when it first comes."""
+        if signature.operation not in self.lowerings:
+            return self._natively(signature)
+        function = arrays.chosen(self.lowerings, signature)
+        dtypes, result = taken_as(signature), signature.output
 
-    def _natively(self, step: Step, operands: tuple[Operand, ...]) -> Function:
-        """Give what computes a step on the native engine, also within compiled code."""
-        results = [
-            jax.ShapeDtypeStruct(meta.shape, jnp.dtype(meta.dtype))
-            for meta in native.results(step, operands)
-        ]
+        def compute(*values: Any, **attributes: Any) -> Any:
+            frozen = tuple(
+                (name, tuple(value) if isinstance(value, list) else value)
+                for name, value in sorted(attributes.items())
+            )
+            with jax.default_device(self.device):
+                return _one_step(function, frozen, dtypes, result)(*values)
+
+        return compute
+
+    def _natively(self, signature: Signature) -> Function:
+        """Give what computes an operation on the native engine, also within compiled code."""
+        operation, kinds = signature.operation, signature.operands
 
         def read(value: Any) -> Any:
             if isinstance(value, bool | int | float):
@@ -279,22 +281,29 @@ class JAXEngine(Engine):
         def create(data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
             return np.frombuffer(data, jnp.dtype(dtype)).reshape(shape)
 
-        compute = native.computes(step, read, create)
-        wanted = results[0] if len(results) == 1 else tuple(results)
+        natively = native.computes(operation, read, create)
 
-        def call(*values: Any) -> Any:
-            given = [
-                kind(value) if isinstance(kind, type) else np.asarray(value)
-                for value, kind in zip(values, operands, strict=True)
+        def compute(*values: Any, **attributes: Any) -> Any:
+            operands = tuple(
+                kind if isinstance(kind, type) else Meta(value.dtype.name, value.shape)
+                for value, kind in zip(values, kinds, strict=True)
+            )
+            results = [
+                jax.ShapeDtypeStruct(meta.shape, jnp.dtype(meta.dtype))
+                for meta in native.results(operation, operands, attributes)
             ]
-            return compute(*given)
 
-        return lambda *values: jax.pure_callback(call, wanted, *values)
+            def call(*values: Any) -> Any:
+                given = [
+                    kind(value) if isinstance(kind, type) else np.asarray(value)
+                    for value, kind in zip(values, kinds, strict=True)
+                ]
+                return natively(*given, **attributes)
 
-    def run(self, plan: Plan, values: list) -> list:
-        """Run a plan step by step on this engine's device."""
-        with jax.default_device(self.device):
-            return super().run(plan, values)
+            wanted = results[0] if len(results) == 1 else tuple(results)
+            return jax.pure_callback(call, wanted, *values)
+
+        return compute
 
     def compile(self, plan: Plan) -> Callable[[list], list]:
         """Compile a plan as a whole; numbers are arguments."""

@@ -8,34 +8,31 @@ from collections.abc import Callable
 from typing import Any
 
 from gt._gt import native
-from gt.engines.engine import Meta, Operand, Step
+from gt.engines.engine import Meta, Operand
 
 #: The names of an operation's operands, by its own name.
 OPERANDS: dict[str, tuple[str, ...]] = native.operand_names()
 
 
-def results(step: Step, operands: tuple[Operand, ...]) -> list[Meta]:
-    """Give the metas of all results of a step."""
+def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> list[Meta]:
+    """Give the metas of all results of an operation."""
     metas = [
         (operand.dtype, list(operand.shape)) if isinstance(operand, Meta) else operand()
         for operand in operands
     ]
-    return [Meta(dtype, tuple(shape)) for dtype, shape in native.infer(*_call(step, metas))]
+    found = native.infer(operation, metas, attributes)
+    return [Meta(dtype, tuple(shape)) for dtype, shape in found]
 
 
-def _call(step: Step, operands: list) -> tuple[str, list, dict[str, Any]]:
-    return step.operation, operands, dict(step.attributes)
-
-
-def computes(step: Step, read: Callable[[Any], Any], create: Callable[..., Any]) -> Callable:
-    """Give a function of a step's operands that computes it on the native engine.
+def computes(operation: str, read: Callable[[Any], Any], create: Callable[..., Any]) -> Callable:
+    """Give a function of an operation's operands and attributes that computes it natively.
 
     `read` gives a value as `(dtype, shape, bytes)`, or a number as it is; `create` makes an
-    engine's tensor of bytes, a dtype and a shape. A step with several results gives a tuple.
+    engine's tensor of bytes, a dtype and a shape. Of several results it gives a tuple.
     """
 
-    def compute(*values: Any) -> Any:
-        made = native.compute(*_call(step, [read(value) for value in values]))
+    def compute(*values: Any, **attributes: Any) -> Any:
+        made = native.compute(operation, [read(value) for value in values], attributes)
         tensors = [create(memoryview(data), dtype, tuple(shape)) for dtype, shape, data in made]
         return tuple(tensors) if len(tensors) > 1 else tensors[0]
 

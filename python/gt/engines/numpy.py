@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gt.engines import arrays
-from gt.engines.engine import Engine, Function, Meta, Operand, Plan, Step
+from gt.engines.engine import Engine, Function, Meta, Signature
 from gt.engines.promotion import taken_as
 
 #: NumPy has no bfloat16: its bits are kept, in a dtype of their own. They can be moved as they
@@ -129,24 +128,20 @@ class NumPyEngine(Engine):
         dtype = "bfloat16" if tensor.dtype == BFLOAT16 else tensor.dtype.name
         return Meta(dtype, tensor.shape)
 
-    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
+    def lowering(self, signature: Signature) -> Function:
         """Give what converts the operands, computes, and converts the result."""
-        if step.operation not in self.lowerings:
-            return self.natively(step)
-        function = partial(self.lowerings[step.operation], **arrays.arguments(step, operands))
-        dtypes, result = taken_as(step, operands), step.output.dtype
+        if signature.operation not in self.lowerings:
+            return self.natively(signature.operation)
+        function = arrays.chosen(self.lowerings, signature)
+        dtypes, result = taken_as(signature), signature.output
 
-        def compute(*values: Any) -> np.ndarray:
+        # Division by zero and the like give inf and NaN, silently.
+        @np.errstate(all="ignore")
+        def compute(*values: Any, **attributes: Any) -> np.ndarray:
             taken = [
                 value if dtype is None else converted(value, dtype)
                 for value, dtype in zip(values, dtypes, strict=True)
             ]
-            return converted(function(*taken), result)
+            return converted(function(*taken, **attributes), result)
 
         return compute
-
-    def run(self, plan: Plan, values: list) -> list:
-        """Run a plan step by step."""
-        # Division by zero and the like give inf and NaN, silently.
-        with np.errstate(all="ignore"):
-            return super().run(plan, values)

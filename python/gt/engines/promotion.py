@@ -1,10 +1,10 @@
-"""In which dtype the operands of a step take part: GT's rules, the same on every engine.
+"""In which dtype the operands of an operation take part: GT's rules, the same on every engine.
 
 The 16-bit floats are computed in float32 and rounded when an operation is done. Python numbers
 are weak, and so are tensors without axes: they count only where they raise the category.
 """
 
-from gt.engines.engine import Meta, Operand, Step
+from gt.engines.engine import Kind, Signature
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _COMPLEX = ("complex64", "complex128")
@@ -67,12 +67,12 @@ def _join(left: str, right: str) -> str:
     return _BETWEEN.get(frozenset((left, right))) or max(left, right, key=_ORDER.index)
 
 
-def promote(operands: tuple[Operand, ...]) -> str:
+def promote(operands: tuple[Kind | type, ...]) -> str:
     """Promote operands: tensors with axes decide, others only raise the category."""
     levels: list[str | None] = [None, None, None]
     for operand in operands:
-        if isinstance(operand, Meta):
-            level, dtype = (0 if operand.shape else 1), operand.dtype
+        if isinstance(operand, Kind):
+            level, dtype = (0 if operand.has_axes else 1), operand.dtype
         else:
             level, dtype = 2, _NUMBERS[operand]
         seen = levels[level]
@@ -86,9 +86,9 @@ def promote(operands: tuple[Operand, ...]) -> str:
     return strong or "float32"
 
 
-def taken_as(step: Step, operands: tuple[Operand, ...]) -> tuple[str | None, ...]:
+def taken_as(signature: Signature) -> tuple[str | None, ...]:
     """Give for each operand the dtype it is converted to first; None leaves it as it is."""
-    name, output = step.operation, step.output.dtype
+    name, operands, output = signature.operation, signature.operands, signature.output
     if name in _AS_THEY_ARE or name.startswith(("_attention", "_linalg", "_fft")):
         return (None,) * len(operands)
     if name in QUESTIONS:

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::plan::Classes;
+use super::convert::Classes;
 use super::{Held, Object};
 
 /// The `Collectives` of an engine.

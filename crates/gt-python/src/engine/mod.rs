@@ -1,24 +1,27 @@
 //! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
 //!
-//! - [`plan`]: plans as Python objects; [`program`]: a plan made ready, and its compilation.
+//! - [`functions`]: what computes single operations, found by one look-up.
+//! - [`values`]: tensors' values on their way in and out.
+//! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
+//!   [`convert`]: operations and plans as Python objects.
 //! - [`collectives`]: what an engine does together with those of other workers.
-//! - [`compiler`]: compilation in the background.
 //! - [`reason`]: why an engine failed, in words for users.
 //! - [`watch`]: what happens when an engine hangs, or the process ends.
 
 mod collectives;
 mod compiler;
+mod convert;
+mod functions;
 pub mod native;
-mod plan;
 mod program;
 mod reason;
+mod values;
 mod watch;
 
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
 use gt::ir::operation::{Body, ints};
@@ -26,17 +29,15 @@ use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{
     Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId, ops,
 };
-use gt::worker::plan::{Given, Input, Plan, Step};
+use gt::worker::engine::launch_plainly;
+use gt::worker::plan::{Given, Plan};
 use gt::worker::{Engine, EngineError, Joining};
-use numpy::PyArray1;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use pyo3::types::PyTuple;
 
 use collectives::Collectives;
-use plan::Classes;
+use convert::Classes;
+use functions::{Call, Described, Functions};
 pub use program::Program;
 use program::{Settings, Tally};
 pub use reason::explain;
@@ -52,9 +53,6 @@ pub struct Held {
     pub meta: Meta,
 }
 
-/// The most plans of one operation that are kept ready.
-const SINGLES: usize = 4096;
-
 /// An engine that is a Python object.
 pub struct PythonEngine {
     object: Object,
@@ -62,8 +60,8 @@ pub struct PythonEngine {
     /// By the operations' ids.
     lowers: Vec<bool>,
     classes: Arc<Classes>,
-    /// Single operations as plans.
-    singles: FxHashMap<Vec<u8>, Program>,
+    functions: Functions,
+    described: Described,
     settings: Settings,
     tally: Arc<Tally>,
     /// How it joins other workers' engines, if it does.
@@ -98,7 +96,8 @@ impl PythonEngine {
             name: called,
             lowers,
             classes: Arc::new(Classes::new(py)?),
-            singles: FxHashMap::default(),
+            functions: Functions::default(),
+            described: Described::default(),
             settings,
             tally: Arc::default(),
             collectives: None,
@@ -173,36 +172,14 @@ impl Engine for PythonEngine {
 
     fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
         let _at_work = self.watch.begin();
-        Python::attach(|py| {
-            let shape = PyTuple::new(py, data.shape.dims())?;
-            // Without a copy, if nobody else has the values.
-            let values = PyArray1::from_vec(py, data.bytes.into());
-            let given = (PyMemoryView::from(&values)?, data.dtype.name(), shape);
-            let object = Arc::new(self.object.bind(py).call_method1("create", given)?.unbind());
-            Ok(Held { object, meta: Meta::new(data.dtype, data.shape) })
-        })
-        .map_err(explain)
+        let meta = Meta::new(data.dtype, data.shape);
+        let made = Python::attach(|py| values::create(self.object.bind(py), data));
+        Ok(Held { object: Arc::new(made.map_err(explain)?), meta })
     }
 
     fn read(&mut self, tensor: &Held) -> Result<TensorData, EngineError> {
         let _at_work = self.watch.begin();
-        Python::attach(|py| {
-            let object = self.object.bind(py);
-            let meta = tensor.meta;
-            let values = object.call_method1("read", (&*tensor.object,))?;
-            let values = py.get_type::<PyBytes>().call1((values,))?;
-            let bytes = Bytes::copy_from_slice(values.cast::<PyBytes>()?.as_bytes());
-            let length = bytes.len();
-            TensorData::new(meta.dtype, meta.shape, bytes).ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "read gave {length} bytes for {} {}, which has {}",
-                    meta.dtype,
-                    meta.shape,
-                    meta.bytes()
-                ))
-            })
-        })
-        .map_err(explain)
+        Python::attach(|py| values::read(self.object.bind(py), tensor)).map_err(explain)
     }
 
     fn run(
@@ -216,23 +193,12 @@ impl Engine for PythonEngine {
             let numbers: Vec<Scalar> = operands.iter().filter_map(Operand::scalar).collect();
             return self.draw(operation, &numbers, attributes, output);
         }
-        let metas = operands.iter().map(|operand| match operand {
-            Operand::Scalar(scalar) => Input::Number(*scalar),
-            Operand::Tensor(tensor) => Input::Tensor { meta: tensor.meta, dies: false },
-        });
-        let sources = (0..operands.len() as u32).map(Operand::Tensor).collect();
-        let step = Step {
-            operation,
-            operands: sources,
-            attributes: attributes.clone(),
-            varying: SmallVec::new(),
-            output,
-        };
-        let mut plan = Plan::new(metas.collect());
-        plan.outputs.push(plan.inputs.len() as u32);
-        plan.steps.push(step);
-        let made = self.run_single(&plan, operands)?.pop();
-        made.ok_or_else(|| EngineError::Other("the engine gave nothing".into()))
+        let _at_work = self.watch.begin();
+        Python::attach(|py| {
+            let call = Call { operation, operands: &operands, attributes, output };
+            let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
+            self.held(made, output, operation.name)
+        })
     }
 
     fn run_several(
@@ -242,25 +208,45 @@ impl Engine for PythonEngine {
         attributes: &Attributes,
         outputs: &[Meta],
     ) -> Result<Vec<Held>, EngineError> {
-        let metas = operands.iter().map(|operand| match operand {
-            Operand::Scalar(scalar) => Input::Number(*scalar),
-            Operand::Tensor(tensor) => Input::Tensor { meta: tensor.meta, dies: false },
-        });
-        let sources = (0..operands.len() as u32).map(Operand::Tensor).collect();
-        let mut plan = Plan::new(metas.collect());
-        let (lowers, varying) = (|_: &'static Operation| true, SmallVec::new());
-        let first = plan.push(&lowers, operation, sources, attributes.clone(), varying);
-        let first = first.map_err(|error| EngineError::Other(error.to_string()))?;
-        plan.outputs.extend(first..first + outputs.len() as u32);
-        self.run_single(&plan, operands)
+        let _at_work = self.watch.begin();
+        Python::attach(|py| {
+            let call = Call { operation, operands: &operands, attributes, output: outputs[0] };
+            let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
+            let made: Vec<Bound<'_, PyAny>> =
+                made.try_iter().and_then(Iterator::collect).map_err(explain)?;
+            if made.len() != outputs.len() {
+                let (given, name) = (made.len(), operation.name);
+                let text = format!(
+                    "the engine gave {given} results for {name}, expected {}",
+                    outputs.len()
+                );
+                return Err(EngineError::Other(text));
+            }
+            made.into_iter()
+                .zip(outputs)
+                .map(|(made, output)| self.held(made, *output, operation.name))
+                .collect()
+        })
+    }
+
+    fn hold(calls: &mut dyn FnMut()) {
+        Python::attach(|_| calls());
     }
 
     fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
         let _at_work = self.watch.begin();
-        let mut program = Program::new(&self.classes, &self.name, &self.tally, plan, self.settings)
-            .map_err(explain)?;
-        program.start_compiling(&self.object);
+        let mut program = Program::new(&self.name, &self.tally, plan, self.settings);
+        program.start_compiling(&self.object, &self.classes).map_err(explain)?;
         Ok(program)
+    }
+
+    fn warmup(&self) -> u32 {
+        self.settings.warmup()
+    }
+
+    fn settle(&mut self, program: &mut Program, at_most: Duration) -> bool {
+        // The thread that compiles needs Python's lock, too.
+        Python::attach(|py| py.detach(|| program.settle(at_most)))
     }
 
     fn launch(
@@ -268,13 +254,37 @@ impl Engine for PythonEngine {
         program: &mut Program,
         inputs: &mut [Given<Held>],
     ) -> Result<Vec<Held>, EngineError> {
+        if !program.is_compiled() {
+            return self.launch_cold(program, inputs);
+        }
         let mut given = inputs.to_vec();
         for (step, numbers) in program.random(inputs) {
             let made = self.draw(step.operation, &numbers, &step.attributes, step.output)?;
             given.push(Given::Tensor(made));
         }
-        let _at_work = self.watch.begin();
-        program.launch(&self.object, &self.classes, &mut given)
+        let at_work = self.watch.begin();
+        let held = Python::attach(|py| {
+            let Some(outputs) = program.launch(py, &given)? else { return Ok(None) };
+            self.outputs(program, outputs).map(Some)
+        })?;
+        drop(at_work);
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        let held = self.launch_cold(program, inputs)?;
+        program.blame_code();
+        Ok(held)
+    }
+
+    fn launch_cold(
+        &mut self,
+        program: &mut Program,
+        inputs: &mut [Given<Held>],
+    ) -> Result<Vec<Held>, EngineError> {
+        let (plan, last_uses) = program.plan();
+        let mut launched = Err(EngineError::Other(String::new()));
+        PythonEngine::hold(&mut || launched = launch_plainly(self, plan, last_uses, inputs));
+        launched
     }
 
     fn is_unchecked(&mut self, program: &mut Program) -> bool {
@@ -323,6 +333,33 @@ impl Engine for PythonEngine {
 }
 
 impl PythonEngine {
+    /// What an operation has given, if it is as declared.
+    fn held(&mut self, made: Bound<'_, PyAny>, meta: Meta, of: &str) -> Result<Held, EngineError> {
+        let engine = self.object.bind(made.py());
+        self.described.check(engine, &self.classes, &made, &meta, of)?;
+        Ok(Held { object: Arc::new(made.unbind()), meta })
+    }
+
+    /// What compiled code has given, if it is as the plan says.
+    fn outputs(
+        &mut self,
+        program: &Program,
+        made: Vec<Bound<'_, PyAny>>,
+    ) -> Result<Vec<Held>, EngineError> {
+        let (plan, _) = program.plan();
+        let (given, wanted) = (made.len(), plan.outputs.len());
+        if given != wanted {
+            let text = format!("the engine gave {given} results for {wanted}");
+            return Err(EngineError::Other(text));
+        }
+        let outputs = plan.outputs.iter().zip(made);
+        let held = outputs.map(|(&value, made)| {
+            let meta = *plan.meta(value).tensor().expect("outputs are tensors");
+            self.held(made, meta, program.maker(value))
+        });
+        held.collect()
+    }
+
     /// Makes random numbers: the same ones on every engine.
     fn draw(
         &mut self,
@@ -333,13 +370,19 @@ impl PythonEngine {
     ) -> Result<Held, EngineError> {
         if !self.draws {
             let numbers = numbers.iter().map(|&number| Operand::Scalar(number)).collect();
-            let made = self.native.run(operation, numbers, attributes, output)?;
-            let data = self.native.read(&made)?;
+            let native = &mut self.native;
+            // Python's lock may be held for several operations: this one needs none.
+            let data = Python::attach(|py| {
+                py.detach(|| {
+                    let made = native.run(operation, numbers, attributes, output)?;
+                    native.read(&made)
+                })
+            })?;
             return self.create(data);
         }
         let _at_work = self.watch.begin();
         Python::attach(|py| {
-            let numbers = numbers.iter().map(|number| plan::number(py, *number));
+            let numbers = numbers.iter().map(|number| convert::number(py, *number));
             let numbers = PyTuple::new(py, numbers.collect::<Vec<_>>())?;
             let part = PyTuple::new(py, ints(attributes, 2))?;
             let meta = self.classes.to_meta(py, &output)?;
@@ -348,34 +391,5 @@ impl PythonEngine {
             Ok(Held { object, meta: output })
         })
         .map_err(explain)
-    }
-
-    /// Runs a plan of one operation, which is kept for the next time.
-    fn run_single(
-        &mut self,
-        plan: &Plan,
-        operands: Operands<Held>,
-    ) -> Result<Vec<Held>, EngineError> {
-        let key = plan.key();
-        let mut given: SmallVec<[Given<Held>; 4]> = operands
-            .into_iter()
-            .map(|operand| match operand {
-                Operand::Tensor(tensor) => Given::Tensor(tensor),
-                Operand::Scalar(scalar) => Given::Number(scalar),
-            })
-            .collect();
-        if self.singles.len() >= SINGLES {
-            self.singles.clear();
-        }
-        let mut program = match self.singles.remove(&key) {
-            Some(program) => program,
-            None => Program::new(&self.classes, &self.name, &self.tally, plan, Settings::plain())
-                .map_err(explain)?,
-        };
-        let at_work = self.watch.begin();
-        let made = program.launch(&self.object, &self.classes, &mut given);
-        drop(at_work);
-        self.singles.insert(key, program);
-        made
     }
 }

@@ -1,23 +1,26 @@
 //! A plan made ready for a Python engine: run plainly, or compiled once that is done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use gt::compiled::Reports;
 use gt::environment;
-use gt::ir::{Meta, Operand, Scalar};
+use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
 use gt::worker::plan::{Given, Plan, Step};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::compiler;
-use super::plan::{Classes, Translation, number};
+use super::convert::{Classes, Translation, number};
 use super::{Held, Object, PythonEngine, explain};
 
 /// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
 const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How many runs a compilation in the background has.
+const WARMUP: u32 = 8;
 
 /// What is compiled, and when.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,9 +57,13 @@ impl Settings {
         Ok(Settings { mode, timeout })
     }
 
-    /// For plans of a single operation.
-    pub fn plain() -> Settings {
-        Settings { mode: Mode::Never, timeout: Duration::ZERO }
+    /// How often a lane runs a plan one by one before it takes compiled code: meanwhile it is
+    /// compiled. A number of runs, so that the stream alone decides which run is which.
+    pub fn warmup(&self) -> u32 {
+        match self.mode {
+            Mode::First => 0,
+            _ => WARMUP,
+        }
     }
 }
 
@@ -74,14 +81,19 @@ impl Tally {
     }
 }
 
-/// What a compilation in another thread has come to.
-type Outcome = Arc<Mutex<Option<Result<Option<Py<PyAny>>, String>>>>;
+/// What a compilation in another thread comes to, and who is told.
+#[derive(Default)]
+struct Outcome {
+    made: Mutex<Option<Result<Option<Py<PyAny>>, String>>>,
+    is_done: Condvar,
+}
 
 enum State {
     Plain,
     Compiling {
-        outcome: Outcome,
-        /// Since when; others may be compiled before it.
+        outcome: Arc<Outcome>,
+        queued: Instant,
+        /// Since when it is compiled; others may be before it.
         begun: Arc<OnceLock<Instant>>,
     },
     /// Compiled, and not compared with the plain run yet.
@@ -91,51 +103,60 @@ enum State {
 
 /// A plan made ready.
 pub struct Program {
-    translation: Translation,
     plan: Plan,
+    last_uses: Vec<Option<u32>>,
+    /// As the compiler is given it; of plans that are not compiled there is none.
+    translation: Option<Translation>,
     /// Its engine's name, and the tally of its compilations.
     name: String,
     tally: Arc<Tally>,
     state: State,
     settings: Settings,
-    /// Whether its outputs were found to be what the plan says.
-    is_verified: bool,
+    /// Why compiled code has failed just now.
+    failure: Option<EngineError>,
 }
 
 impl Program {
-    pub fn new(
-        classes: &Classes,
-        name: &str,
-        tally: &Arc<Tally>,
-        plan: &Plan,
-        settings: Settings,
-    ) -> PyResult<Program> {
-        let is_random = |step: &Step| PythonEngine::is_random(step.operation);
-        let translation = Python::attach(|py| classes.translate(py, plan, is_random))?;
-        Ok(Program {
-            translation,
+    pub fn new(name: &str, tally: &Arc<Tally>, plan: &Plan, settings: Settings) -> Program {
+        Program {
             plan: plan.clone(),
+            last_uses: plan.last_uses(),
+            translation: None,
             name: name.to_string(),
             tally: Arc::clone(tally),
             state: State::Plain,
             settings,
-            is_verified: false,
-        })
+            failure: None,
+        }
     }
 
-    /// Begins to compile, or does so at once, as the settings say.
-    pub fn start_compiling(&mut self, engine: &Object) {
+    /// The plan, and where each of its values is used last.
+    pub fn plan(&self) -> (&Plan, &[Option<u32>]) {
+        (&self.plan, &self.last_uses)
+    }
+
+    /// Begins to compile, if the settings say so.
+    ///
+    /// # Errors
+    /// The plan cannot be given to the engine.
+    pub fn start_compiling(&mut self, engine: &Object, classes: &Classes) -> PyResult<()> {
         let wanted = match self.settings.mode {
             Mode::Never => false,
             Mode::Asked => self.plan.compile,
             Mode::Background | Mode::First => true,
         };
-        if !wanted || self.translation.steps == 0 {
-            return;
+        if !wanted {
+            return Ok(());
         }
-        let outcome: Outcome = Arc::default();
+        let is_random = |step: &Step| PythonEngine::is_random(step.operation);
+        let translation = Python::attach(|py| classes.translate(py, &self.plan, is_random))?;
+        if translation.steps == 0 {
+            return Ok(());
+        }
+        let outcome: Arc<Outcome> = Arc::default();
         let (engine, result) = (Arc::clone(engine), Arc::clone(&outcome));
-        let plan = Python::attach(|py| self.translation.plan.clone_ref(py));
+        let plan = Python::attach(|py| translation.plan.clone_ref(py));
+        self.translation = Some(translation);
         let begun = Arc::new(OnceLock::new());
         let begins = Arc::clone(&begun);
         let compile = move || {
@@ -145,33 +166,34 @@ impl Program {
                 let compiled = compiled.map_err(|error| explain(error).to_string())?;
                 Ok((!compiled.is_none()).then(|| compiled.unbind()))
             });
-            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            *result.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            result.is_done.notify_all();
         };
-        self.state = State::Compiling { outcome, begun };
+        self.state = State::Compiling { outcome, queued: Instant::now(), begun };
         if !compiler::later(Box::new(compile)) {
             self.state = State::Plain;
         }
-        self.look();
-        while self.settings.mode == Mode::First && matches!(self.state, State::Compiling { .. }) {
-            std::thread::sleep(Duration::from_millis(1));
-            self.look();
-        }
+        Ok(())
     }
 
-    /// Looks whether the compilation is done, or has taken too long.
-    fn look(&mut self) {
-        let State::Compiling { outcome, begun } = &self.state else { return };
-        let taken = begun.get().map_or(Duration::ZERO, Instant::elapsed);
-        let made = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// Waits for the compilation; returns whether it is done, or given up.
+    pub fn settle(&mut self, at_most: Duration) -> bool {
+        let State::Compiling { outcome, queued, begun } = &self.state else { return true };
+        let made = outcome.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = outcome.is_done.wait_timeout_while(made, at_most, |made| made.is_none());
+        let made = waited.unwrap_or_else(PoisonError::into_inner).0.take();
+        let taken = begun.get().unwrap_or(queued).elapsed();
+        let is_begun = begun.get().is_some();
         self.state = match made {
-            None if taken < self.settings.timeout => return,
+            None if taken < self.settings.timeout => return false,
             None => {
-                compiler::give_up();
+                if is_begun {
+                    compiler::give_up();
+                }
                 self.failed();
-                self.warn(&format!(
-                    "takes longer than {:.0} s",
-                    self.settings.timeout.as_secs_f64()
-                ));
+                let limit = self.settings.timeout.as_secs_f64();
+                let how = if is_begun { "takes longer" } else { "waits for others longer" };
+                self.warn(&format!("{how} than {limit:.0} s"));
                 State::Plain
             }
             Some(Err(reason)) => {
@@ -184,10 +206,10 @@ impl Program {
                 let nanoseconds = taken.as_nanos() as u64;
                 self.tally.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
                 self.report(&code, taken);
-                self.is_verified = false;
                 State::Fresh(Arc::new(code))
             }
         };
+        true
     }
 
     fn failed(&self) {
@@ -222,8 +244,7 @@ impl Program {
     }
 
     /// Whether it is compiled, and not compared yet.
-    pub fn is_fresh(&mut self) -> bool {
-        self.look();
+    pub fn is_fresh(&self) -> bool {
         matches!(self.state, State::Fresh(_))
     }
 
@@ -237,58 +258,63 @@ impl Program {
         }
     }
 
-    /// The steps whose random numbers the plan is given, with the numbers that they take.
-    pub fn random(&self, inputs: &[Given<Held>]) -> impl Iterator<Item = (&Step, Vec<Scalar>)> {
-        self.translation.random.iter().map(|&index| {
+    /// The steps whose random numbers compiled code is given, with the numbers that they take.
+    pub fn random(&self, inputs: &[Given<Held>]) -> Vec<(&Step, Vec<Scalar>)> {
+        let Some(translation) = &self.translation else { return Vec::new() };
+        let numbers = |&index: &usize| {
             let step = &self.plan.steps[index];
             let number = |source: &Operand<u32>| match source {
                 Operand::Scalar(scalar) => *scalar,
                 Operand::Tensor(value) => inputs[*value as usize].number(),
             };
             (step, step.operands.iter().map(number).collect())
-        })
+        };
+        translation.random.iter().map(numbers).collect()
     }
 
-    /// Runs the plan on its inputs, followed by the random numbers.
-    pub fn launch(
+    /// Runs compiled code on the plan's inputs, followed by the random numbers. `None` if there is
+    /// none, or it fails: then the plan is run plainly, and fails if the values are to blame.
+    ///
+    /// # Errors
+    /// Code that was not compared yet fails.
+    pub fn launch<'py>(
         &mut self,
-        engine: &Object,
-        classes: &Classes,
-        given: &mut [Given<Held>],
-    ) -> Result<Vec<Held>, EngineError> {
-        Python::attach(|py| {
-            let code = match &self.state {
-                State::Fresh(code) | State::Compiled(code) => Some(Arc::clone(code)),
-                _ => None,
-            };
-            let mut failed = None;
-            if let Some(code) = code {
-                let values = self.values(py, given);
-                match code.bind(py).call1((values,)).and_then(|made| self.outputs(made)) {
-                    Ok(outputs) => return self.verified(py, engine, classes, outputs),
-                    Err(error) if matches!(self.state, State::Fresh(_)) => {
-                        return Err(explain(error));
-                    }
-                    Err(error) => failed = Some(error),
-                }
+        py: Python<'py>,
+        given: &[Given<Held>],
+    ) -> Result<Option<Vec<Bound<'py, PyAny>>>, EngineError> {
+        let code = match &self.state {
+            State::Fresh(code) | State::Compiled(code) => Arc::clone(code),
+            _ => return Ok(None),
+        };
+        let Some(translation) = &self.translation else { return Ok(None) };
+        let values = self.values(py, translation, given);
+        let made = code.bind(py).call1((values,)).and_then(|made| made.try_iter()?.collect());
+        match made {
+            Ok(outputs) => Ok(Some(outputs)),
+            Err(error) if self.is_fresh() => Err(explain(error)),
+            Err(error) => {
+                self.failure = Some(explain(error));
+                Ok(None)
             }
-            let values = self.values(py, given);
-            let plan = self.translation.plan.bind(py);
-            let made = engine.bind(py).call_method1("run", (plan, values)).map_err(explain)?;
-            let outputs = self.outputs(made).map_err(explain)?;
-            if let Some(error) = failed {
-                // It was not the values: they are fine for the plain run.
-                self.failed();
-                self.warn(&format!("gave code that fails: {}", explain(error)));
-                self.state = State::Plain;
-            }
-            self.verified(py, engine, classes, outputs)
-        })
+        }
     }
 
-    /// All values that the plan is given, as a list.
-    fn values<'py>(&self, py: Python<'py>, given: &[Given<Held>]) -> Bound<'py, PyList> {
-        let count = self.plan.inputs.len();
+    /// The plain run has succeeded where compiled code has failed: the code is to blame.
+    pub fn blame_code(&mut self) {
+        if let Some(error) = self.failure.take() {
+            self.failed();
+            self.warn(&format!("gave code that fails: {error}"));
+            self.state = State::Plain;
+        }
+    }
+
+    /// All values that compiled code is given, as a list.
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        translation: &Translation,
+        given: &[Given<Held>],
+    ) -> Bound<'py, PyList> {
         let object = |given: &Given<Held>| match given {
             Given::Tensor(tensor) => tensor.object.bind(py).clone(),
             Given::Number(scalar) => number(py, *scalar),
@@ -296,11 +322,11 @@ impl Program {
         };
         let list = PyList::empty(py);
         let constant = |scalar: &Scalar| number(py, *scalar);
-        let (inputs, random) = given.split_at(count);
+        let (inputs, random) = given.split_at(self.plan.inputs.len());
         let values = inputs
             .iter()
             .map(object)
-            .chain(self.translation.constants.iter().map(constant))
+            .chain(translation.constants.iter().map(constant))
             .chain(random.iter().map(object));
         for value in values {
             list.append(value).expect("a list takes anything");
@@ -308,45 +334,9 @@ impl Program {
         list
     }
 
-    fn outputs(&self, made: Bound<'_, PyAny>) -> PyResult<Vec<Object>> {
-        made.try_iter()?.map(|output| Ok(Arc::new(output?.unbind()))).collect()
+    /// The operation that makes a value of the plan.
+    pub fn maker(&self, value: u32) -> &'static str {
+        let step = (value as usize).checked_sub(self.plan.inputs.len());
+        step.map_or("an input", |step| self.plan.steps[step].operation.name)
     }
-
-    /// The outputs, if they are what the plan says: looked at the first time.
-    fn verified(
-        &mut self,
-        py: Python<'_>,
-        engine: &Object,
-        classes: &Classes,
-        outputs: Vec<Object>,
-    ) -> Result<Vec<Held>, EngineError> {
-        let wanted = &self.plan.outputs;
-        if outputs.len() != wanted.len() {
-            let text = format!("the engine gave {} results for {}", outputs.len(), wanted.len());
-            return Err(EngineError::Other(text));
-        }
-        let mut held = Vec::with_capacity(outputs.len());
-        for (&value, object) in wanted.iter().zip(outputs) {
-            let meta = *self.plan.meta(value).tensor().expect("outputs are tensors");
-            if !self.is_verified {
-                let given = engine.bind(py).call_method1("describe", (&*object,));
-                let given = given.and_then(|given| classes.meta(&given)).map_err(explain)?;
-                if given != meta {
-                    return Err(EngineError::Other(mismatch(&self.plan, value, given, meta)));
-                }
-            }
-            held.push(Held { object, meta });
-        }
-        self.is_verified = !matches!(self.state, State::Compiling { .. });
-        Ok(held)
-    }
-}
-
-fn mismatch(plan: &Plan, value: u32, given: Meta, expected: Meta) -> String {
-    let step = (value as usize).checked_sub(plan.inputs.len());
-    let name = step.map_or("an input", |step| plan.steps[step].operation.name);
-    format!(
-        "the engine gave {} {} for {name}, expected {} {}",
-        given.dtype, given.shape, expected.dtype, expected.shape
-    )
 }

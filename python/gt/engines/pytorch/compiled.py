@@ -24,7 +24,7 @@ from torch._inductor.virtualized import V
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from gt.engines.engine import Meta, Plan
+from gt.engines.engine import Meta, Plan, bound
 from gt.engines.pytorch.graphs import Captured, is_worth
 from gt.engines.pytorch.values import DTYPES, take_required
 
@@ -118,7 +118,7 @@ class CompiledPlan:
                     values[at] = row[place]
         take_required()
         for step in plan.steps:
-            function = self._engine.exact(step, plan.operands(step))
+            function = bound(self._engine.exact(plan.signature(step)), step)
             values.append(function(*[values[operand] for operand in step.operands]))
         outputs = [values[output] for output in self._computed]
         if required := take_required():

@@ -4,19 +4,20 @@ PyTorch promotes as GT does, but rounds numbers to 16-bit floats before it compu
 knows no integers beyond their range. Where nothing here fits, the exact form of `lowerings` does.
 """
 
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
-from gt.engines.arrays import region
-from gt.engines.engine import Function, Meta, Operand, Step
+from gt.engines.engine import Function, Kind, Signature
 from gt.engines.promotion import QUESTIONS, is_complex, is_float, taken_as
-from gt.engines.pytorch.lowerings import LOWERINGS, slice_assign
+from gt.engines.pytorch.lowerings import LOWERINGS
 from gt.engines.pytorch.values import DTYPES
+
+Operands: TypeAlias = tuple[Kind | type, ...]
 
 _HALVES = frozenset(("float16", "bfloat16"))
 _SMALL = frozenset(("uint8", "int8", "int16", "int32"))
+_WIDE = frozenset(("float32", "float64"))
 
 #: Functions of operands of any dtypes.
 _PROMOTING: dict[str, Function] = {
@@ -36,6 +37,8 @@ _OF_FLOATS: dict[str, Function] = {
 }
 #: These do not round a number to a 16-bit float first; of `where` GT asks it.
 _KEEPS_NUMBER = frozenset("add sub mul div where".split())
+#: PyTorch's functions of these names take a number as their second operand.
+_TAKES_NUMBER = frozenset("add sub mul div eq ne lt le gt ge remainder floor_divide".split())
 #: These round 16-bit floats on the way: `rsqrt` where values do not lie one after another, the
 #: others where there are many.
 _ROUNDS_TWICE = frozenset(("rsqrt", "softmax", "log_softmax"))
@@ -47,46 +50,49 @@ _SAME: dict[str, Function] = {
 }
 
 
-def direct(
-    step: Step, operands: tuple[Operand, ...], attributes: dict[str, Any]
-) -> Function | None:
-    """Give a function that takes a step's operands as they are, or None if there is none.
+def direct(signature: Signature) -> Function | None:
+    """Give a function that takes the operands as they are, or None if there is none.
 
     Of what looks at values, PyTorch's own checks are relied on, which it makes on CPUs.
     """
-    name, output = step.operation, step.output.dtype
+    name, operands, output = signature.operation, signature.operands, signature.output
     if name in _ROUNDS_TWICE and output in _HALVES:
         return None
     if name in _PROMOTING:
-        return _promoting(_PROMOTING[name], step, operands)
-    if name in _OF_FLOATS and all(not isinstance(o, Meta) or is_float(o.dtype) for o in operands):
-        return _promoting(_OF_FLOATS[name], step, operands)
+        return _promoting(_PROMOTING[name], signature)
+    if name in _OF_FLOATS and all(isinstance(o, type) or is_float(o.dtype) for o in operands):
+        return _promoting(_OF_FLOATS[name], signature)
     if name in _SAME and all(_is(operand, output) for operand in operands):
-        return partial(_SAME[name], **attributes) if attributes else _SAME[name]
+        return _SAME[name]
     if name in _CHOSEN:
-        return _CHOSEN[name](output, operands, attributes)
+        return _CHOSEN[name](output, operands)
     return None
 
 
-def _is(operand: Operand, dtype: str) -> bool:
-    return isinstance(operand, Meta) and operand.dtype == dtype
+def _is(operand: Kind | type, dtype: str) -> bool:
+    return isinstance(operand, Kind) and operand.dtype == dtype
 
 
-def _promoting(function: Function, step: Step, operands: tuple[Operand, ...]) -> Function | None:
-    name = step.operation
+def _promoting(function: Function, signature: Signature) -> Function | None:
+    name, operands = signature.operation, signature.operands
     if name == "where" and not _is(operands[0], "bool"):
         return None
     tensors = operands[1:] if name == "where" else operands
-    dtypes = {operand.dtype for operand in tensors if isinstance(operand, Meta)}
-    numbers = [at for at, operand in enumerate(operands) if not isinstance(operand, Meta)]
+    kinds = [operand for operand in tensors if isinstance(operand, Kind)]
+    dtypes = {kind.dtype for kind in kinds}
+    numbers = [at for at, operand in enumerate(operands) if isinstance(operand, type)]
     if not dtypes or (numbers and dtypes & _SMALL):
         return None
     if dtypes & _HALVES:
-        alike = len(dtypes) == 1 and (name in QUESTIONS or step.output.dtype in dtypes)
-        has_axes = any(isinstance(operand, Meta) and operand.shape for operand in tensors)
+        alike = len(dtypes) == 1 and (name in QUESTIONS or signature.output in dtypes)
+        has_axes = any(kind.has_axes for kind in kinds)
         if not alike or (numbers and not (has_axes and name in _KEEPS_NUMBER)):
             return None
-    return _with_numbers(function, numbers, taken_as(step, operands)) if numbers else function
+    if not numbers:
+        return function
+    if numbers == [1] and name in _TAKES_NUMBER and dtypes <= _WIDE and bool not in operands:
+        return function
+    return _with_numbers(function, numbers, taken_as(signature))
 
 
 def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Function:
@@ -110,9 +116,9 @@ def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Funct
     return compute
 
 
-def _cast(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Function | None:
+def _cast(output: str, operands: Operands) -> Function | None:
     (x,), dtype = operands, DTYPES[output]
-    if not isinstance(x, Meta) or output == "bool":
+    if isinstance(x, type) or output == "bool":
         return lambda x: x.to(dtype)
     widens = is_complex(output) or is_float(output) and not is_complex(x.dtype)
     if (is_float(x.dtype) or is_complex(x.dtype)) and not widens:
@@ -120,50 +126,73 @@ def _cast(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Func
     return lambda x: x.to(dtype)
 
 
-def _sum(output: str, operands: tuple[Operand, ...], attributes: dict[str, Any]) -> Function:
+def _sum(output: str, operands: Operands) -> Function:
     # Integers become int64 here, too.
-    return partial(LOWERINGS["sum"], **attributes)
+    return LOWERINGS["sum"]
 
 
-def _slice(output: str, operands: tuple[Operand, ...], lists: dict[str, Any]) -> Function:
-    if "starts" in lists:
-        place = region(**lists)
-        return lambda x: x[place]
-    return lambda x, *starts: x[region(starts, **lists)]
+def _slice(output: str, operands: Operands) -> Function:
+    return cut
 
 
-def _slice_assign(
-    output: str, operands: tuple[Operand, ...], lists: dict[str, Any]
-) -> Function | None:
+def cut(x: torch.Tensor, *varying: int, sizes: Any, steps: Any, starts: Any = ()) -> torch.Tensor:
+    """Give a region, axis by axis: mostly there is but one that is not taken whole."""
+    starts = varying or starts
+    for axis, (size, length) in enumerate(zip(sizes, x.shape, strict=True)):
+        if size == length:
+            continue
+        start, step = starts[axis], steps[axis]
+        if step == 1:
+            x = x.narrow(axis, start, size)
+        else:
+            x = x[(slice(None),) * axis + (slice(start, start + size * step, step),)]
+    return x
+
+
+def _slice_assign(output: str, operands: Operands) -> Function | None:
     if not all(_is(operand, output) for operand in operands[:2]):
         return None
-    return lambda x, value, *varying: slice_assign(x, value, **{"starts": varying, **lists})
+    return assigned
 
 
-def _matmul(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Function | None:
+def assigned(
+    x: torch.Tensor,
+    value: torch.Tensor,
+    *varying: int,
+    sizes: Any,
+    steps: Any,
+    starts: Any = (),
+) -> torch.Tensor:
+    """Replace a region of a copy."""
+    out = x.clone()
+    cut(out, *varying, sizes=sizes, steps=steps, starts=starts).copy_(value)
+    return out
+
+
+def _matmul(output: str, operands: Operands) -> Function | None:
     fits = is_float(output) and all(_is(operand, output) for operand in operands)
     return torch.matmul if fits else None
 
 
-def _pow(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Function | None:
+def _pow(output: str, operands: Operands) -> Function | None:
     """Raise to a number, which PyTorch does fast for small ones."""
     x, exponent = operands
     fits = _is(x, output) and output not in _SMALL and exponent in (int, float)
     return torch.pow if fits else None
 
 
-def _clamp(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Function | None:
+def _clamp(output: str, operands: Operands) -> Function | None:
     x, low, high = operands
     if not _is(x, output):
         return None
-    if isinstance(low, Meta) and isinstance(high, Meta):
+    if isinstance(low, Kind) and isinstance(high, Kind):
         return torch.clamp if low.dtype == high.dtype == output else None
-    if isinstance(low, Meta) or isinstance(high, Meta) or output in _SMALL or bool in operands:
+    if isinstance(low, Kind) or isinstance(high, Kind) or output in _SMALL or bool in operands:
         return None
     return torch.clamp
 
 
-def _mul_add(output: str, operands: tuple[Operand, ...], _: dict[str, Any]) -> Function | None:
+def _mul_add(output: str, operands: Operands) -> Function | None:
     a, b, c = operands
     if not is_float(output) or not _is(a, output):
         return None
@@ -180,13 +209,13 @@ def _at_index(function: Function) -> Any:
     """Let a function of PyTorch's take an axis as GT names it."""
     adds = function in (torch.scatter_add, torch.index_add)
 
-    def chosen(output: str, operands: tuple[Operand, ...], attributes: dict) -> Function | None:
-        axis, (x, index, *rest) = attributes["dim"], operands
+    def chosen(output: str, operands: Operands) -> Function | None:
+        x, index, *rest = operands
         if not _is(index, "int64") or not all(_is(operand, output) for operand in [x, *rest]):
             return None
         if adds and output in _HALVES:  # the sum of many would be rounded many times
             return None
-        return lambda x, *rest: function(x, axis, *rest)
+        return lambda x, *rest, dim: function(x, dim, *rest)
 
     return chosen
 

@@ -8,30 +8,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from gt.engines.arrays import arguments
+from gt.engines.arrays import chosen
 from gt.engines.collectives import Collectives, Settings
 from gt.engines.engine import (
     Engine,
     Function,
+    Kind,
     Meta,
-    Operand,
     Plan,
+    Signature,
     Step,
-    StepError,
+    bound,
     out_of_memory,
 )
 from gt.engines.promotion import is_float, taken_as
 from gt.engines.pytorch.direct import direct
 from gt.engines.pytorch.draws import draw
 from gt.engines.pytorch.lowerings import LOWERINGS, namesake
-from gt.engines.pytorch.values import (
-    DTYPES,
-    NAMES,
-    begin_step,
-    converted,
-    fitting,
-    take_required,
-)
+from gt.engines.pytorch.values import DTYPES, NAMES, converted, fitting, take_required
 
 #: Operations that fail for some values.
 _LOOKING = frozenset(
@@ -121,50 +115,51 @@ class PyTorchEngine(Engine):
         """Say what a tensor is."""
         return Meta(NAMES[tensor.dtype], tuple(tensor.shape))
 
-    def lowering(self, step: Step, operands: tuple[Operand, ...]) -> Function:
-        """Give what computes a step: one call of PyTorch's where it does."""
-        name = step.operation
+    def lowering(self, signature: Signature) -> Function:
+        """Give what computes an operation: PyTorch's own function where it does."""
+        name = signature.operation
         exact = (
             (name in _LOOKING and not self.finds_errors)
             or (name == "matmul" and self.autocast is not None)
             # A subclass has its own.
             or self.lowerings.get(name) is not LOWERINGS.get(name)
         )
-        function = None if exact else direct(step, operands, self._arguments(step, operands))
-        return function or self.exact(step, operands)
+        if not exact and (function := direct(signature)):
+            return function
+        function = self.exact(signature)
+        return _looking(function) if name in _LOOKING else function
 
-    def exact(self, step: Step, operands: tuple[Operand, ...]) -> Function:
-        """Give what computes a step by GT's rules to the letter, and can be compiled."""
-        function = self.lowerings.get(step.operation) or namesake(step.operation)
-        if function is None:
-            return self.natively(step)
-        if given := self._arguments(step, operands):
-            function = partial(function, **given)
-        taken = taken_as(step, operands)
-        if step.operation in ("matmul", "conv_general"):
+    def exact(self, signature: Signature) -> Function:
+        """Give what computes an operation by GT's rules to the letter, and can be compiled.
+
+        What it requires of values is left to who calls it.
+        """
+        name, output = signature.operation, signature.output
+        if name in self.lowerings:
+            function = chosen(self.lowerings, signature)
+        elif (found := namesake(name)) is not None:
+            function = found
+        else:
+            return self.natively(name)
+        if name == "eye":
+            function = partial(function, device=self.device)
+        taken = taken_as(signature)
+        if name in ("matmul", "conv_general"):
             # Products of 16-bit floats are summed in float32 as they are.
-            taken = (step.output.dtype,) * 2
-            if self.autocast and step.output.dtype == "float32":
+            taken = (output,) * 2
+            if self.autocast and output == "float32":
                 taken = (NAMES[self.autocast],) * 2
         into = [self._into(dtype) for dtype in taken]
-        if step.operation == "pow" and is_float(step.output.dtype):
+        if name == "pow" and is_float(output):
             # PyTorch is fast at powers by numbers that it knows.
             into[1] = partial(_convert_tensor, into[1])
-        result, looks = DTYPES[step.output.dtype], step.operation in _LOOKING
+        result = DTYPES[output]
 
-        def compute(*values: Any) -> torch.Tensor:
-            if looks:
-                begin_step(step)
+        def compute(*values: Any, **attributes: Any) -> torch.Tensor:
             given = [convert(value) for convert, value in zip(into, values, strict=True)]
-            return converted(function(*given), result)
+            return converted(function(*given, **attributes), result)
 
         return compute
-
-    def _arguments(self, step: Step, operands: tuple[Operand, ...]) -> dict[str, Any]:
-        given = arguments(step, operands)
-        if step.operation == "eye":
-            return {**given, "device": self.device}
-        return given
 
     def _into(self, name: str | None) -> Function:
         """Give what brings a tensor or a number into a dtype."""
@@ -178,20 +173,6 @@ class PyTorchEngine(Engine):
             return torch.scalar_tensor(fit(value), dtype=dtype, device=device)
 
         return convert
-
-    def run(self, plan: Plan, values: list) -> list:
-        """Run a plan step by step, then look whether all values were as required."""
-        take_required()  # what a plan that failed has left
-        outputs = super().run(plan, values)
-        if required := take_required():
-            # One wait for a GPU, for all of the plan.
-            fine = torch.stack([requirement.fine for requirement in required]).tolist()
-            if not all(fine):
-                broken = required[fine.index(False)]
-                number = next(at for at, step in enumerate(plan.steps) if step is broken.step)
-                cause = broken.error()
-                raise StepError(number, str(cause)) from cause
-        return outputs
 
     def compile(self, plan: Plan) -> Callable[[list], list] | None:
         """Compile a plan as a whole by Inductor."""
@@ -208,19 +189,32 @@ class PyTorchEngine(Engine):
             return out_of_memory(step.output)
         if step.operation in _LOOKING:
             # The exact form knows what it was.
-            metas = tuple(
-                self.describe(operand) if isinstance(operand, torch.Tensor) else type(operand)
+            kinds = tuple(
+                Kind(NAMES[operand.dtype], operand.ndim > 0)
+                if isinstance(operand, torch.Tensor)
+                else type(operand)
                 for operand in operands
             )
-            take_required()
+            exact = self.exact(Signature(step.operation, kinds, step.output.dtype))
             try:
-                self.exact(step, metas)(*operands)
+                bound(_looking(exact), step)(*operands)
             except Exception as found:
                 error = found
-            for requirement in take_required():
-                if not requirement.fine:
-                    return requirement.error()
         return super().cause(error, step, operands)
+
+
+def _looking(function: Function) -> Function:
+    """Let a function wait, and fail if its operands are not as it requires."""
+
+    def compute(*values: Any, **attributes: Any) -> torch.Tensor:
+        take_required()  # what one that failed has left
+        result = function(*values, **attributes)
+        for requirement in take_required():
+            if not requirement.fine:
+                raise requirement.error()
+        return result
+
+    return compute
 
 
 def _has_collectives(backend: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gt.engines.engine import Step, out_of_range
+from gt.engines.engine import out_of_range
 from gt.engines.promotion import is_complex, is_float
 
 DTYPES: dict[str, torch.dtype] = {
@@ -67,16 +67,14 @@ def _cut(value: float) -> int:
 
 @dataclass
 class Requirement:
-    """A step fails with `error()` unless `fine` holds, a tensor that is perhaps not there yet."""
+    """What fails with `error()` unless `fine` holds, a tensor that is perhaps not there yet."""
 
-    step: Step | None
     fine: torch.Tensor
     error: Callable[[], Exception]
 
 
 class _Requirements(threading.local):
     def __init__(self) -> None:
-        self.step: Step | None = None
         self.open: list[Requirement] = []
 
 
@@ -84,16 +82,11 @@ _requirements = _Requirements()
 
 
 def require(fine: torch.Tensor, error: Callable[[], Exception]) -> None:
-    """Note that all of `fine` must hold, else the step that is being computed fails.
+    """Note that all of `fine` must hold, else what is being computed fails.
 
-    Nothing waits for a GPU here: who runs the plan looks at what was required at its end.
+    Nothing waits for a GPU here: who has called looks at what was required, or compiles it.
     """
-    _requirements.open.append(Requirement(_requirements.step, fine.all(), error))
-
-
-def begin_step(step: Step) -> None:
-    """Say which step requirements are of from here on."""
-    _requirements.step = step
+    _requirements.open.append(Requirement(fine.all(), error))
 
 
 def take_required() -> list[Requirement]:

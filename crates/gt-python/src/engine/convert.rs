@@ -1,17 +1,20 @@
-//! Plans as Python objects.
+//! Operations and plans as Python objects.
 
+use gt::ir::operation::Parameter;
 use gt::ir::ops::further::FURTHER;
 use gt::ir::template::varying_attribute;
-use gt::ir::{Attribute, DType, Meta, Operand, Scalar, Shape};
+use gt::ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
 use gt::worker::plan::{Input, Plan, Step};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
 /// The classes of `gt.engines.engine`.
 pub struct Classes {
     meta: Py<PyAny>,
+    kind: Py<PyAny>,
+    signature: Py<PyAny>,
     step: Py<PyAny>,
     plan: Py<PyAny>,
 }
@@ -31,7 +34,13 @@ impl Classes {
     pub fn new(py: Python<'_>) -> PyResult<Classes> {
         let module = py.import("gt.engines.engine")?;
         let class = |name: &str| Ok::<_, PyErr>(module.getattr(name)?.unbind());
-        Ok(Classes { meta: class("Meta")?, step: class("Step")?, plan: class("Plan")? })
+        Ok(Classes {
+            meta: class("Meta")?,
+            kind: class("Kind")?,
+            signature: class("Signature")?,
+            step: class("Step")?,
+            plan: class("Plan")?,
+        })
     }
 
     /// What an engine says a tensor is.
@@ -49,6 +58,38 @@ impl Classes {
     pub fn to_meta<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
         let shape = PyTuple::new(py, meta.shape.dims())?;
         self.meta.bind(py).call1((meta.dtype.name(), shape))
+    }
+
+    /// The kind of a tensor.
+    pub fn kind<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
+        self.kind.bind(py).call1((meta.dtype.name(), meta.shape.rank() > 0))
+    }
+
+    /// An operation on operands of some kinds.
+    pub fn signature<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &str,
+        kinds: Bound<'py, PyTuple>,
+        output: DType,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.signature.bind(py).call1((operation, kinds, output.name()))
+    }
+
+    /// A step by itself, whose operands are no values of a plan.
+    pub fn step<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &'static Operation,
+        attributes: &Attributes,
+        output: &Meta,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let given = PyDict::new(py);
+        for (of, value) in operation.named(attributes) {
+            given.set_item(of.name, attribute(py, of, value)?)?;
+        }
+        let arguments = (operation.name, PyTuple::empty(py), given, self.to_meta(py, output)?);
+        self.step.bind(py).call1(arguments)
     }
 
     /// A plan as a Python object; steps for which `is_random` holds are inputs there.
@@ -89,7 +130,7 @@ impl Classes {
         for input in &plan.inputs {
             inputs.push(match input {
                 Input::Tensor { meta, .. } => self.to_meta(py, meta)?,
-                Input::Number(scalar) => type_of(py, scalar),
+                Input::Number(scalar) => number_type(py, scalar),
             });
         }
         inputs.extend(constants.iter().map(|scalar| number(py, *scalar)));
@@ -133,30 +174,36 @@ impl Classes {
     fn attributes<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyDict>> {
         let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
         let dict = PyDict::new(py);
-        for (index, (of, attribute)) in step.operation.named(&step.attributes).enumerate() {
-            if varies == Some(index) {
-                continue;
-            }
-            if let Some(word) = of.word(attribute) {
-                dict.set_item(of.name, word)?;
-                continue;
-            }
-            match attribute {
-                Attribute::None => dict.set_item(of.name, py.None())?,
-                Attribute::Int(value) => dict.set_item(of.name, value)?,
-                Attribute::Float(value) => dict.set_item(of.name, value)?,
-                Attribute::Bool(value) => dict.set_item(of.name, value)?,
-                Attribute::DType(dtype) => dict.set_item(of.name, dtype.name())?,
-                Attribute::Ints(values) => {
-                    dict.set_item(of.name, PyTuple::new(py, values.iter())?)?;
-                }
+        for (index, (of, value)) in step.operation.named(&step.attributes).enumerate() {
+            if varies != Some(index) {
+                dict.set_item(of.name, attribute(py, of, value)?)?;
             }
         }
         Ok(dict)
     }
 }
 
-fn type_of<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
+/// An attribute's value as a Python object.
+pub fn attribute<'py>(
+    py: Python<'py>,
+    of: &Parameter,
+    value: &Attribute,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(word) = of.word(value) {
+        return Ok(PyString::intern(py, word).into_any());
+    }
+    Ok(match value {
+        Attribute::None => py.None().into_bound(py),
+        Attribute::Int(value) => value.into_pyobject(py)?.into_any(),
+        Attribute::Float(value) => PyFloat::new(py, *value).into_any(),
+        Attribute::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Attribute::DType(dtype) => PyString::intern(py, dtype.name()).into_any(),
+        Attribute::Ints(values) => PyTuple::new(py, values.iter())?.into_any(),
+    })
+}
+
+/// The type of a number.
+pub fn number_type<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
     match scalar {
         Scalar::Bool(_) => py.get_type::<PyBool>().into_any(),
         Scalar::Int(_) => py.get_type::<PyInt>().into_any(),

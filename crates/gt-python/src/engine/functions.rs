@@ -1,0 +1,200 @@
+//! The functions by which a Python engine computes single operations: one look-up by the operation
+//! and the kinds of its operands finds what to call.
+
+use gt::ir::instruction::Operands;
+use gt::ir::{Attributes, DType, Meta, Operand, Operation, Scalar};
+use gt::worker::EngineError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::convert::{Classes, attribute, number, number_type};
+use super::{Held, explain};
+
+/// The most functions that are kept.
+const MOST: usize = 4096;
+
+/// An operation on operands of some kinds, as bytes: its id, the dtype of its (first) result, and
+/// a byte for each operand.
+type Key = SmallVec<[u8; 16]>;
+
+/// The functions of an engine, each worked out when it is first needed.
+#[derive(Default)]
+pub struct Functions {
+    known: FxHashMap<Key, Function>,
+}
+
+/// What computes an operation.
+struct Function {
+    call: Py<PyAny>,
+    /// The names of the attributes that it takes; `None` for one that it does not.
+    names: SmallVec<[Option<Py<PyString>>; 4]>,
+}
+
+/// An operation that is to be computed.
+pub struct Call<'a> {
+    pub operation: &'static Operation,
+    pub operands: &'a Operands<Held>,
+    pub attributes: &'a Attributes,
+    /// Shape and dtype of the result, of several results of the first.
+    pub output: Meta,
+}
+
+impl Functions {
+    /// Computes an operation, and gives what its function gives.
+    ///
+    /// # Errors
+    /// The engine has no function for it, or the function fails.
+    pub fn call<'py>(
+        &mut self,
+        py: Python<'py>,
+        engine: &Bound<'py, PyAny>,
+        classes: &Classes,
+        call: &Call,
+    ) -> Result<Bound<'py, PyAny>, EngineError> {
+        let key = key(call);
+        let function = match self.known.get(&key) {
+            Some(function) => function,
+            None => {
+                if self.known.len() >= MOST {
+                    self.known.clear();
+                }
+                let function = Function::new(py, engine, classes, call).map_err(explain)?;
+                self.known.entry(key).or_insert(function)
+            }
+        };
+        function.call(py, call).map_err(|error| explain(reason(engine, classes, call, error)))
+    }
+}
+
+impl Function {
+    fn new(
+        py: Python<'_>,
+        engine: &Bound<'_, PyAny>,
+        classes: &Classes,
+        call: &Call,
+    ) -> PyResult<Function> {
+        let kinds = call.operands.iter().map(|operand| match operand {
+            Operand::Tensor(tensor) => classes.kind(py, &tensor.meta),
+            Operand::Scalar(scalar) => Ok(number_type(py, scalar)),
+        });
+        let kinds = PyTuple::new(py, kinds.collect::<PyResult<Vec<_>>>()?)?;
+        let name = call.operation.name;
+        let signature = classes.signature(py, name, kinds, call.output.dtype)?;
+        let function = engine.call_method1("lowering", (signature,))?.unbind();
+        let name = |(of, _): (&gt::ir::operation::Parameter, _)| {
+            (of.name != "dtype").then(|| PyString::intern(py, of.name).unbind())
+        };
+        let names = call.operation.named(call.attributes).map(name).collect();
+        Ok(Function { call: function, names })
+    }
+
+    fn call<'py>(&self, py: Python<'py>, call: &Call) -> PyResult<Bound<'py, PyAny>> {
+        let operands = PyTuple::new(py, values(py, call.operands))?;
+        let function = self.call.bind(py);
+        if self.names.iter().all(Option::is_none) {
+            return function.call1(operands);
+        }
+        let given = PyDict::new(py);
+        let attributes = call.operation.named(call.attributes);
+        for (name, (of, value)) in self.names.iter().zip(attributes) {
+            if let Some(name) = name {
+                given.set_item(name, attribute(py, of, value)?)?;
+            }
+        }
+        function.call(operands, Some(&given))
+    }
+}
+
+fn key(call: &Call) -> Key {
+    let id = call.operation.id.to_le_bytes();
+    let mut key: Key = SmallVec::from_slice(&[id[0], id[1], call.output.dtype as u8]);
+    key.extend(call.operands.iter().map(|operand| match operand {
+        Operand::Tensor(Held { meta, .. }) => {
+            (meta.dtype as u8) << 1 | u8::from(meta.shape.rank() > 0)
+        }
+        Operand::Scalar(Scalar::Bool(_)) => 253,
+        Operand::Scalar(Scalar::Int(_)) => 254,
+        Operand::Scalar(Scalar::Float(_)) => 255,
+    }));
+    key
+}
+
+fn values<'py>(py: Python<'py>, operands: &Operands<Held>) -> SmallVec<[Bound<'py, PyAny>; 4]> {
+    let value = |operand: &Operand<Held>| match operand {
+        Operand::Tensor(tensor) => tensor.object.bind(py).clone(),
+        Operand::Scalar(scalar) => number(py, *scalar),
+    };
+    operands.iter().map(value).collect()
+}
+
+/// Why a function has failed, in the engine's words.
+fn reason(engine: &Bound<'_, PyAny>, classes: &Classes, call: &Call, error: PyErr) -> PyErr {
+    let py = engine.py();
+    let cause = || {
+        let step = classes.step(py, call.operation, call.attributes, &call.output)?;
+        let operands = PyList::new(py, values(py, call.operands))?;
+        engine.call_method1("cause", (error.clone_ref(py), step, operands))
+    };
+    match cause() {
+        Ok(cause) => PyErr::from_value(cause),
+        Err(_) => error,
+    }
+}
+
+/// What results of an engine are: compared with what was declared.
+#[derive(Default)]
+pub struct Described {
+    /// The objects that stand for dtypes, as the tensors that were described had them.
+    dtypes: Vec<(Py<PyAny>, DType)>,
+}
+
+impl Described {
+    /// Compares a tensor with what it is declared as; `of` is the operation that made it.
+    ///
+    /// # Errors
+    /// It is something else, or the engine cannot describe it.
+    pub fn check(
+        &mut self,
+        engine: &Bound<'_, PyAny>,
+        classes: &Classes,
+        tensor: &Bound<'_, PyAny>,
+        meta: &Meta,
+        of: &str,
+    ) -> Result<(), EngineError> {
+        let py = engine.py();
+        let dtype = tensor.getattr(pyo3::intern!(py, "dtype")).ok();
+        let is_known = |dtype: &Bound<'_, PyAny>| {
+            let mut known = self.dtypes.iter();
+            known.any(|(object, known)| *known == meta.dtype && dtype.is(object))
+        };
+        if dtype.as_ref().is_some_and(is_known) && has_shape(tensor, meta) {
+            return Ok(());
+        }
+        let given = engine.call_method1("describe", (tensor,));
+        let given = given.and_then(|given| classes.meta(&given)).map_err(explain)?;
+        if given != *meta {
+            return Err(EngineError::Other(format!(
+                "the engine gave {} {} for {of}, expected {} {}",
+                given.dtype, given.shape, meta.dtype, meta.shape
+            )));
+        }
+        if let Some(dtype) = dtype
+            && has_shape(tensor, meta)
+            && self.dtypes.len() < DType::ALL.len()
+        {
+            self.dtypes.push((dtype.unbind(), meta.dtype));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a tensor has the attribute `shape`, and it is this one.
+fn has_shape(tensor: &Bound<'_, PyAny>, meta: &Meta) -> bool {
+    let Ok(shape) = tensor.getattr(pyo3::intern!(tensor.py(), "shape")) else { return false };
+    let Ok(shape) = shape.cast::<PyTuple>() else { return false };
+    let dims = meta.shape.dims();
+    shape.len() == dims.len()
+        && shape.iter().zip(dims).all(|(given, dim)| given.extract::<usize>().ok() == Some(*dim))
+}

@@ -1,0 +1,69 @@
+//! Tensors' values on their way into a Python engine and out of it.
+
+use bytes::Bytes;
+use gt::ir::TensorData;
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PyTuple};
+
+use super::Held;
+
+/// An engine's tensor of these values. They are not copied, if nobody else has them.
+pub fn create(engine: &Bound<'_, PyAny>, data: TensorData) -> PyResult<Py<PyAny>> {
+    let py = engine.py();
+    let shape = PyTuple::new(py, data.shape.dims())?;
+    let values = PyArray1::from_vec(py, data.bytes.into());
+    let given = (PyMemoryView::from(&values)?, data.dtype.name(), shape);
+    Ok(engine.call_method1("create", given)?.unbind())
+}
+
+/// A tensor's values, where the engine has put them: nothing is copied here.
+pub fn read(engine: &Bound<'_, PyAny>, tensor: &Held) -> PyResult<TensorData> {
+    let py = engine.py();
+    let meta = tensor.meta;
+    let values = engine.call_method1("read", (&*tensor.object,))?;
+    let flat = py.import("numpy")?.call_method1("frombuffer", (values, "u1"));
+    // NumPy makes nothing of an empty buffer.
+    let bytes =
+        if meta.bytes() == 0 { Bytes::new() } else { Bytes::from_owner(Values::new(flat?)?) };
+    let length = bytes.len();
+    TensorData::new(meta.dtype, meta.shape, bytes).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "read gave {length} bytes for {} {}, which has {}",
+            meta.dtype,
+            meta.shape,
+            meta.bytes()
+        ))
+    })
+}
+
+/// The memory of an array that nobody writes to any more.
+struct Values {
+    _array: Py<PyAny>,
+    start: *const u8,
+    length: usize,
+}
+
+impl Values {
+    fn new(flat: Bound<'_, PyAny>) -> PyResult<Values> {
+        let array: PyReadonlyArray1<'_, u8> = flat.extract()?;
+        let (start, length) = (array.data() as *const u8, array.len());
+        if !array.is_contiguous() {
+            return Err(PyValueError::new_err("read gave bytes that do not lie one after another"));
+        }
+        drop(array);
+        Ok(Values { _array: flat.unbind(), start, length })
+    }
+}
+
+impl AsRef<[u8]> for Values {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `_array` keeps the memory alive, which has `length` bytes from `start` on, as
+        // they lie one after another; no engine writes to values that it has given out.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+// SAFETY: the memory is only read, and a Python object may be dropped in any thread.
+unsafe impl Send for Values {}
