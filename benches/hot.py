@@ -44,6 +44,7 @@ SIDES = {
     "gt": ("gt", {}),
     "gt cold": ("gt", {"GT_AUTO_COMPILE": "0"}),
     "gt pytorch": ("gt", {"GT_BACKEND": "pytorch", "GT_AUTO_COMPILE": "1"}),
+    "gt pytorch cold": ("gt", {"GT_BACKEND": "pytorch", "GT_AUTO_COMPILE": "0"}),
     "tcp": (None, {}),
 }
 

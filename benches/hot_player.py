@@ -199,22 +199,13 @@ class Transformer(Training):
         rest = iter(parameters)
         words, places = next(rest), next(rest)
         x = words.index_select(0, tokens).reshape(BATCH, LENGTH, WIDTH) + places
-        if TORCH:
-            attend = functional.scaled_dot_product_attention
-        else:
-            # -inf above the diagonal.
-            mask = Transformer.mask()
         for _ in range(LAYERS):
             weights = [next(rest) for _ in range(12)]
             (qkv, qkv_b, out, out_b, up, up_b, down, down_b, g1, s1, g2, s2) = weights
             h = functional.layer_norm(x, (WIDTH,), g1 + 1, s1)
             h = functional.linear(h, qkv, qkv_b).reshape(BATCH, LENGTH, 3, HEADS, WIDTH // HEADS)
             q, k, v = (h[:, :, i].transpose(1, 2) for i in range(3))
-            if TORCH:
-                h = attend(q, k, v, is_causal=True)
-            else:
-                scores = q @ k.transpose(2, 3) * (WIDTH // HEADS) ** -0.5 + mask
-                h = functional.softmax(scores, -1) @ v
+            h = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             h = h.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH)
             x = x + functional.linear(h, out, out_b)
             h = functional.layer_norm(x, (WIDTH,), g2 + 1, s2)
@@ -222,13 +213,6 @@ class Transformer(Training):
             x = x + functional.linear(h, down, down_b)
         logits = (x @ words.T).reshape(-1, WORDS)
         return functional.cross_entropy(logits, wanted)
-
-    @staticmethod
-    def mask():
-        if not hasattr(Transformer, "made"):
-            above = np.triu(np.full((LENGTH, LENGTH), -1e9, "float32"), 1)
-            Transformer.made = lib.from_numpy(above)
-        return Transformer.made
 
     @staticmethod
     def loss_of_jax(parameters, tokens, wanted):
@@ -282,7 +266,7 @@ work()
 first = time.perf_counter() - start
 for _ in range(6 if NAME != "transformer" else 4):
     work()
-if os.environ.get("GT_BACKEND"):
+if os.environ.get("GT_AUTO_COMPILE") == "1":
     # What is compiled in the background is ready once almost all is run from it.
     def operations():
         return next(iter(lib.debug.get_worker_stats().values()))["operations"]

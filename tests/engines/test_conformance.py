@@ -28,7 +28,8 @@ def test_what_an_engine_has_no_function_for(engine):
     """Composites are expanded, random numbers are made by the worker, the rest goes natively."""
     composites = set(
         "var std softmax log_softmax logsumexp gelu silu softplus "
-        "layer_norm layer_norm_backward layer_norm_weight_backward".split()
+        "layer_norm layer_norm_backward layer_norm_weight_backward "
+        "weight_backward softmax_backward log_softmax_backward gelu_backward".split()
     )
     left = {name for name in OPERATIONS if not engine.lowers(name)}
     assert left >= RANDOM

@@ -6,11 +6,17 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
+from gradient_references import (
+    erf,
+    gelu_slope,
+    layer_norm,
+    layer_norm_backward,
+    layer_norm_weight_backward,
+    weight_backward,
+)
 from processes import unsharded_only
 from promotion import result_type, to_float
 from samples import CASES, OPERATIONS, apply, inputs, to_gt
-
-erf = np.vectorize(math.erf, otypes=[float])
 
 
 def axes(attributes, rank):
@@ -87,27 +93,6 @@ def spread(function):
 
 def logsumexp(x, keepdim, **attributes):
     return np.log(np.exp(x).sum(axis=axes(attributes, x.ndim), keepdims=keepdim))
-
-
-def standardized(x, axes, eps):
-    over = tuple(range(-axes, 0))
-    scale = 1 / np.sqrt(x.var(over, keepdims=True) + eps)
-    return (x - x.mean(over, keepdims=True)) * scale, scale
-
-
-def layer_norm(x, weight, bias, axes, eps):
-    return standardized(x, axes, eps)[0] * weight + bias
-
-
-def layer_norm_backward(grad, x, weight, axes, eps):
-    normal, scale = standardized(x, axes, eps)
-    scaled, over = grad * weight, tuple(range(-axes, 0))
-    share = (scaled * normal).mean(over, keepdims=True)
-    return scale * (scaled - scaled.mean(over, keepdims=True) - normal * share)
-
-
-def layer_norm_weight_backward(grad, x, axes, eps):
-    return (grad * standardized(x, axes, eps)[0]).sum(tuple(range(x.ndim - axes)))
 
 
 def linspace(start, end, length, dtype):
@@ -211,6 +196,10 @@ REFERENCE = {
     "layer_norm": layer_norm,
     "layer_norm_backward": layer_norm_backward,
     "layer_norm_weight_backward": layer_norm_weight_backward,
+    "weight_backward": weight_backward,
+    "softmax_backward": lambda grad, y, dim: y * (grad - (grad * y).sum(dim, keepdims=True)),
+    "log_softmax_backward": lambda grad, y, dim: grad - np.exp(y) * grad.sum(dim, keepdims=True),
+    "gelu_backward": lambda grad, x, approximate: grad * gelu_slope(x, approximate),
     "gelu": lambda x, approximate: (
         0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
         if approximate == "tanh"

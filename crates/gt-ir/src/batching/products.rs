@@ -18,6 +18,20 @@ pub fn matmul(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
     Some(g.matmul(left, batch.tensor(1)))
 }
 
+/// Each of the batch has rows of its own: they are folded into one axis.
+pub fn weight_backward(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+    let rows = |g: &mut dyn Graph, operand: usize| {
+        let shape = batch.shape(operand);
+        let (width, rest) = shape.dims().split_last().expect("two axes or more");
+        let count = rest.iter().product();
+        let given = batch.expanded(g, operand);
+        g.reshape(given, Shape::new(&[batch.size, count, *width]).expect("three axes"))
+    };
+    let (input, grad) = (rows(g, 0), rows(g, 1));
+    let turned = g.transpose(input);
+    Some(g.matmul(turned, grad))
+}
+
 /// A batch of inputs is a longer batch axis of the convolution's own. A batch of kernels gives
 /// further outputs; where both are batched, each is a group.
 pub fn convolution(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {

@@ -2,10 +2,12 @@
 
 use smallvec::SmallVec;
 
+use super::gradients::WEIGHT_BACKWARD;
 use super::sample::{sample, tensor};
 use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::instruction::Attributes;
 use crate::operation::Gradient::Each;
 use crate::operation::{Call, Complex, FIRST, Family, Meta, Operation, SECOND, takes};
 use crate::shape::Shape;
@@ -26,6 +28,15 @@ pub static MATMUL: Operation = Operation {
             g.matmul(s.grad, turned)
         },
         |g, s| {
+            let (input, shared) = (s.tensor(0), s.shape(1).rank() == 2 && s.shape(0).rank() > 2);
+            if shared && g.is_transposed(s.tensor(1)) {
+                let product =
+                    g.emit(&WEIGHT_BACKWARD, &[s.grad.into(), input.into()], Attributes::new());
+                return g.transpose(product);
+            }
+            if shared {
+                return g.emit(&WEIGHT_BACKWARD, &[input.into(), s.grad.into()], Attributes::new());
+            }
             if g.is_transposed(s.tensor(1)) {
                 let turned = g.transpose(s.grad);
                 let product = g.matmul(turned, s.tensor(0));

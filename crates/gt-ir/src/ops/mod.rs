@@ -15,6 +15,7 @@ pub mod create;
 pub mod cumulative;
 pub mod fourier;
 pub mod further;
+pub mod gradients;
 pub mod index;
 pub mod infer;
 pub mod linalg;
@@ -248,6 +249,11 @@ pub const ALL: &[&Operation] = &[
     &normalization::LAYER_NORM,
     &normalization::LAYER_NORM_BACKWARD,
     &normalization::LAYER_NORM_WEIGHT_BACKWARD,
+    // gradients
+    &gradients::WEIGHT_BACKWARD,
+    &gradients::SOFTMAX_BACKWARD,
+    &gradients::LOG_SOFTMAX_BACKWARD,
+    &gradients::GELU_BACKWARD,
 ];
 
 /// Ids are below this.

@@ -1,6 +1,7 @@
 //! Composite operations of neural networks: one instruction each, so that an engine may fuse them;
 //! expanded for engines that do not lower them.
 
+use super::gradients::{GELU_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_BACKWARD};
 use super::infer::{elementwise_float, to_float};
 use super::reduce::OVER;
 use super::sample::{sample, tensor, unary};
@@ -83,10 +84,8 @@ pub static SOFTMAX: Operation = Operation {
     name: "softmax",
     doc: "exp(x) over its sum along an axis",
     gradient: Each(&[|g, s| {
-        let product = g.mul(s.grad, s.output());
-        let total = g.sum(product, &[s.int(0)], true);
-        let centered = g.sub(s.grad, total);
-        g.mul(s.output(), centered)
+        let operands = [s.grad.into(), s.output().into()];
+        g.emit(&SOFTMAX_BACKWARD, &operands, s.attributes.clone())
     }]),
     saves: OUTPUT,
     body: Composite(|g, operands, attributes| {
@@ -105,10 +104,8 @@ pub static LOG_SOFTMAX: Operation = Operation {
     name: "log_softmax",
     doc: "the logarithm of softmax, exact where softmax is near 0",
     gradient: Each(&[|g, s| {
-        let total = g.sum(s.grad, &[s.int(0)], true);
-        let softmax = g.exp(s.output());
-        let product = g.mul(softmax, total);
-        g.sub(s.grad, product)
+        let operands = [s.grad.into(), s.output().into()];
+        g.emit(&LOG_SOFTMAX_BACKWARD, &operands, s.attributes.clone())
     }]),
     saves: OUTPUT,
     body: Composite(|g, operands, attributes| {
@@ -225,12 +222,8 @@ pub static GELU: Operation = Operation {
         takes::choice("approximate", &["none", "tanh"]).or(Default::Word("none")),
     ],
     gradient: Each(&[|g, s| {
-        let slope = if s.int(0) == 1 {
-            gelu_tanh_slope(g, s.tensor(0))
-        } else {
-            gelu_slope(g, s.tensor(0))
-        };
-        g.mul(s.grad, slope)
+        let operands = [s.grad.into(), s.tensor(0).into()];
+        g.emit(&GELU_BACKWARD, &operands, s.attributes.clone())
     }]),
     saves: FIRST,
     body: Composite(|g, operands, attributes| {
@@ -259,7 +252,7 @@ pub static GELU: Operation = Operation {
 };
 
 /// tanh(scale (x + cube x^3)), and the derivative of its argument.
-fn gelu_tanh(g: &mut dyn Graph, x: Var) -> (Var, Var) {
+pub(super) fn gelu_tanh(g: &mut dyn Graph, x: Var) -> (Var, Var) {
     let square = g.mul(x, x);
     let cubic = g.mul(square, GELU_CUBE);
     let factor = g.add(cubic, 1.0);
@@ -268,6 +261,16 @@ fn gelu_tanh(g: &mut dyn Graph, x: Var) -> (Var, Var) {
     let tanh = g.tanh(argument);
     let slope = g.mul(square, 3.0 * GELU_CUBE * GELU_SCALE);
     (tanh, g.add(slope, GELU_SCALE))
+}
+
+/// The second derivative of the argument of [`gelu_tanh`].
+pub(super) fn gelu_argument_bend(g: &mut dyn Graph, x: Var) -> Var {
+    g.mul(x, 6.0 * GELU_CUBE * GELU_SCALE)
+}
+
+/// The derivative of gelu in one of its forms.
+pub(super) fn gelu_slope(g: &mut dyn Graph, x: Var, form: i64) -> Var {
+    if form == 1 { gelu_tanh_slope(g, x) } else { gelu_exact_slope(g, x) }
 }
 
 fn gelu_tanh_slope(g: &mut dyn Graph, x: Var) -> Var {
@@ -283,7 +286,7 @@ fn gelu_tanh_slope(g: &mut dyn Graph, x: Var) -> Var {
 }
 
 /// The normal distribution function plus x times its density.
-fn gelu_slope(g: &mut dyn Graph, x: Var) -> Var {
+fn gelu_exact_slope(g: &mut dyn Graph, x: Var) -> Var {
     let scaled = g.mul(x, std::f64::consts::FRAC_1_SQRT_2);
     let erf = g.erf(scaled);
     let above = g.add(erf, 1.0);

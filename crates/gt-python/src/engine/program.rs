@@ -84,7 +84,8 @@ impl Tally {
 /// What a compilation in another thread comes to, and who is told.
 #[derive(Default)]
 struct Outcome {
-    made: Mutex<Option<Result<Option<Py<PyAny>>, String>>>,
+    /// The code, if there is any, or why there is none; and the time that it took.
+    made: Mutex<Option<(Result<Option<Py<PyAny>>, String>, Duration)>>,
     is_done: Condvar,
 }
 
@@ -160,13 +161,14 @@ impl Program {
         let begun = Arc::new(OnceLock::new());
         let begins = Arc::clone(&begun);
         let compile = move || {
-            let _ = begins.set(Instant::now());
+            let since = *begins.get_or_init(Instant::now);
             let made = Python::attach(|py| {
                 let compiled = engine.bind(py).call_method1("compile", (plan,));
                 let compiled = compiled.map_err(|error| explain(error).to_string())?;
                 Ok((!compiled.is_none()).then(|| compiled.unbind()))
             });
-            *result.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            *result.made.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((made, since.elapsed()));
             result.is_done.notify_all();
         };
         self.state = State::Compiling { outcome, queued: Instant::now(), begun };
@@ -196,13 +198,13 @@ impl Program {
                 self.warn(&format!("{how} than {limit:.0} s"));
                 State::Plain
             }
-            Some(Err(reason)) => {
+            Some((Err(reason), _)) => {
                 self.failed();
                 self.warn(&format!("failed: {reason}"));
                 State::Plain
             }
-            Some(Ok(None)) => State::Plain,
-            Some(Ok(Some(code))) => {
+            Some((Ok(None), _)) => State::Plain,
+            Some((Ok(Some(code)), taken)) => {
                 let nanoseconds = taken.as_nanos() as u64;
                 self.tally.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
                 self.report(&code, taken);

@@ -41,12 +41,15 @@ _KEEPS_NUMBER = frozenset("add sub mul div where".split())
 _TAKES_NUMBER = frozenset("add sub mul div eq ne lt le gt ge remainder floor_divide".split())
 #: These round 16-bit floats on the way: `rsqrt` where values do not lie one after another, the
 #: others where there are many.
-_ROUNDS_TWICE = frozenset(("rsqrt", "softmax", "log_softmax"))
+_ROUNDS_TWICE = frozenset(
+    "rsqrt softmax log_softmax softmax_backward log_softmax_backward gelu_backward".split()
+)
 #: Functions of operands in the dtype of the result, be it a 16-bit float.
 _SAME: dict[str, Function] = {
     name: LOWERINGS[name]
     for name in """place reshape permute expand flip cat tril triu
-    mean amax amin var std softmax log_softmax gelu silu softplus""".split()
+    mean amax amin var std softmax log_softmax gelu silu softplus
+    softmax_backward log_softmax_backward gelu_backward""".split()
 }
 
 
@@ -169,9 +172,14 @@ def assigned(
     return out
 
 
-def _matmul(output: str, operands: Operands) -> Function | None:
-    fits = is_float(output) and all(_is(operand, output) for operand in operands)
-    return torch.matmul if fits else None
+def _product(function: Function) -> Any:
+    """Let a product of floats of one dtype be PyTorch's."""
+
+    def chosen(output: str, operands: Operands) -> Function | None:
+        fits = is_float(output) and all(_is(operand, output) for operand in operands)
+        return function if fits else None
+
+    return chosen
 
 
 def _pow(output: str, operands: Operands) -> Function | None:
@@ -225,7 +233,8 @@ _CHOSEN: dict[str, Any] = {
     "sum": _sum,
     "slice": _slice,
     "slice_assign": _slice_assign,
-    "matmul": _matmul,
+    "matmul": _product(torch.matmul),
+    "weight_backward": _product(LOWERINGS["weight_backward"]),
     "pow": _pow,
     "clamp": _clamp,
     "mul_add": _mul_add,

@@ -27,6 +27,7 @@ from gt.engines.pytorch.draws import draw
 from gt.engines.pytorch.lowerings import LOWERINGS, namesake
 from gt.engines.pytorch.values import DTYPES, NAMES, converted, fitting, take_required
 
+_PRODUCTS = ("matmul", "weight_backward")
 #: Operations that fail for some values.
 _LOOKING = frozenset(
     """gather scatter_add index_select index_add index_copy wrap_index
@@ -120,7 +121,7 @@ class PyTorchEngine(Engine):
         name = signature.operation
         exact = (
             (name in _LOOKING and not self.finds_errors)
-            or (name == "matmul" and self.autocast is not None)
+            or (name in _PRODUCTS and self.autocast is not None)
             # A subclass has its own.
             or self.lowerings.get(name) is not LOWERINGS.get(name)
         )
@@ -144,7 +145,7 @@ class PyTorchEngine(Engine):
         if name == "eye":
             function = partial(function, device=self.device)
         taken = taken_as(signature)
-        if name in ("matmul", "conv_general"):
+        if name in (*_PRODUCTS, "conv_general"):
             # Products of 16-bit floats are summed in float32 as they are.
             taken = (output,) * 2
             if self.autocast and output == "float32":

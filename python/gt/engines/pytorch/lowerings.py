@@ -13,10 +13,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from gt.engines.arrays import over, region
-from gt.engines.attention import lowerings as attention
 from gt.engines.engine import Function, division_by_zero, negative_power
 from gt.engines.native import OPERANDS
+from gt.engines.pytorch.attention import ATTENTION
+from gt.engines.pytorch.gradients import GRADIENTS
 from gt.engines.pytorch.matrices import MATRICES
+from gt.engines.pytorch.normalization import NORMALIZATION
 from gt.engines.pytorch.sliding import conv_general, max_pool
 from gt.engines.pytorch.values import below, culprit, require
 
@@ -134,16 +136,6 @@ def spread(root: bool) -> Function:
 def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
     """Take the logarithm of the sum of exponentials."""
     return torch.logsumexp(x, over(dim, x), keepdim=keepdim) if x.ndim else x
-
-
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply matrices; GPUs have no products of integers, so these are sums there."""
-    if a.is_cuda and not (a.dtype.is_floating_point or a.dtype.is_complex):
-        # As many rows at a time as give some 2^26 products.
-        rows = max(1, (1 << 26) // max(1, a[..., :1, :].numel() * b.shape[-1]))
-        parts = [(part[..., None] * b[..., None, :, :]).sum(-2) for part in a.split(rows, -2)]
-        return torch.cat(parts, -2).to(a.dtype)
-    return torch.matmul(a, b)
 
 
 def cut(x: Tensor, *varying: Tensor, sizes: Sequence, steps: Sequence, starts: Sequence = ()):
@@ -269,14 +261,6 @@ def wrap_index(index: Tensor, length: int) -> Tensor:
     return torch.where(fine, torch.where(index < 0, index + length, index), 0)
 
 
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, axes: int, eps: float) -> Tensor:
-    """Normalize the last axes; weight and bias have these axes, or none."""
-    row = x.shape[x.ndim - axes :]
-    if weight.shape == bias.shape == row:
-        return torch.layer_norm(x, row, weight, bias, eps)
-    return torch.layer_norm(x, row, eps=eps) * weight + bias
-
-
 LOWERINGS: dict[str, Callable[..., Any]] = {
     "full": full,
     "arange": arange,
@@ -344,10 +328,9 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "any": reduction(torch.any),
     "all": reduction(torch.all),
     "cumsum": torch.cumsum,
-    "matmul": matmul,
     "conv_general": conv_general,
     "max_pool": max_pool,
-    **attention(torch, torch.matmul, Tensor.to),
+    **ATTENTION,
     "reshape": torch.reshape,
     "permute": torch.permute,
     "expand": Tensor.expand,
@@ -382,7 +365,8 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "min_along": lambda x, dim: torch.min(x, dim, keepdim=True),
     "scatter": scatter,
     "scatter_reduce": scatter_reduce,
-    "layer_norm": layer_norm,
+    **NORMALIZATION,
+    **GRADIENTS,
 }
 
 

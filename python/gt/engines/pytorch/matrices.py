@@ -1,4 +1,4 @@
-"""Factorizations and Fourier transforms with PyTorch: those that it has under other names."""
+"""Products, factorizations and Fourier transforms with PyTorch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,24 @@ def c2c(x: Tensor, dim: int, inverse: bool, scale: float) -> Tensor:
     return torch.fft.fft(x, dim=dim) * scale
 
 
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply matrices; GPUs have no products of integers, so these are sums there."""
+    if a.is_cuda and not (a.dtype.is_floating_point or a.dtype.is_complex):
+        # As many rows at a time as give some 2^26 products.
+        rows = max(1, (1 << 26) // max(1, a[..., :1, :].numel() * b.shape[-1]))
+        parts = [(part[..., None] * b[..., None, :, :]).sum(-2) for part in a.split(rows, -2)]
+        return torch.cat(parts, -2).to(a.dtype)
+    return torch.matmul(a, b)
+
+
+def weight_backward(x: Tensor, grad: Tensor) -> Tensor:
+    """Multiply the rows of all batches at once."""
+    return matmul(x.flatten(0, -2).mT, grad.flatten(0, -2))
+
+
 MATRICES: dict[str, Callable[..., Any]] = {
+    "matmul": matmul,
+    "weight_backward": weight_backward,
     "_linalg_cholesky": torch.linalg.cholesky_ex,
     "_linalg_lu": torch.linalg.lu_factor_ex,
     "_linalg_lu_order": lu_order,
