@@ -220,17 +220,8 @@ unsafe fn split(threads: &mut Threads, job: &Job, numel: usize, parallel: usize)
 
 /// Room for [`BLOCK`] elements of any dtype.
 #[repr(align(64))]
-struct Block([MaybeUninit<[u64; 2]>; BLOCK]);
-
-impl Block {
-    fn new() -> Block {
-        Block([MaybeUninit::uninit(); BLOCK])
-    }
-
-    fn room(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
-}
+#[expect(dead_code, reason = "it is used by its address")]
+struct Block([[u64; 2]; BLOCK]);
 
 /// How a kernel gets at an operand in the inner loop.
 #[derive(Clone, Copy, PartialEq)]
@@ -259,10 +250,13 @@ fn access(job: &Job, index: usize) -> Access {
 /// # Safety
 /// As for [`split`]; the rows and columns are within the loops, and nobody else is at the same.
 unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
-    // A block for each operand, one for what is to be cast and one for the result. From here on
-    // they are used by their addresses alone.
-    let mut blocks: [Block; 5] = std::array::from_fn(|_| Block::new());
-    let [first, second, third, raw, result] = blocks.each_mut().map(Block::room);
+    // A block for each operand, one for what is to be cast and one for the result. They are used by
+    // their addresses alone, and never moved: that would take longer than the work.
+    let mut blocks = MaybeUninit::<[Block; 5]>::uninit();
+    let start: *mut Block = blocks.as_mut_ptr().cast();
+    // SAFETY: each of the five is within `blocks`, which lives until the end.
+    let [first, second, third, raw, result] =
+        std::array::from_fn(|k| unsafe { start.add(k).cast::<u8>() });
     let blocks = [first, second, third];
     let accesses = [access(job, 0), access(job, 1), access(job, 2)];
     let arity = job.kernel.arity();

@@ -10,25 +10,21 @@ from gt.engines.attention import lowerings
 
 _PLAIN = lowerings(torch, torch.matmul, Tensor.to)
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+_DTYPES = (torch.float32, torch.float64)
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
     """Say whether a fused kernel does it: one with a mask has NaN where a query sees no key."""
-    return (
-        query.device.type == "cpu"
-        and query.dtype in (torch.float32, torch.float64)
-        and not isinstance(mask, Tensor)
-        and mask == 0
-        and query.shape[-1] == key.shape[-1] == value.shape[-1]
-        and 0 not in (*query.shape, *key.shape)
-    )
+    if mask.__class__ is not float or mask or not query.is_cpu:
+        return False
+    wide, long, deep = query.shape, key.shape, value.shape
+    fits = wide[-1] == long[-1] == deep[-1] and 0 not in wide and 0 not in long
+    return fits and query.dtype in _DTYPES
 
 
 def _folded(x: Tensor) -> Tensor:
     """Give a tensor with one batch axis and one of heads, as kernels want it."""
-    if x.ndim == 4:
-        return x
     return x.reshape(-1, 1, *x.shape[-2:])
 
 
@@ -38,6 +34,8 @@ def attention(
     """Give the weighted values, and the logarithm of the sum of exp(scores)."""
     if not _is_fused(query, key, value, mask):
         return _PLAIN["_attention"](query, key, value, mask, is_causal, scale)
+    if query.ndim == 4:
+        return _forward(query, key, value, 0.0, is_causal, scale=scale)
     operands = map(_folded, (query, key, value))
     output, logsumexp = _forward(*operands, 0.0, is_causal, scale=scale)
     return output.reshape(query.shape), logsumexp.reshape(query.shape[:-1])
@@ -58,9 +56,11 @@ def attention_backward(
     if not _is_fused(query, key, value, mask):
         given = grad, query, key, value, mask, output, logsumexp, is_causal, scale
         return _PLAIN["_attention_backward"](*given)
-    operands = map(_folded, (grad, query, key, value, output))
-    row = logsumexp.reshape(logsumexp.shape if query.ndim == 4 else (-1, 1, query.shape[-2]))
-    made = _backward(*operands, row, 0.0, is_causal, scale=scale)
+    operands = grad, query, key, value, output
+    if query.ndim == 4:
+        return _backward(*operands, logsumexp, 0.0, is_causal, scale=scale)
+    row = logsumexp.reshape(-1, 1, query.shape[-2])
+    made = _backward(*map(_folded, operands), row, 0.0, is_causal, scale=scale)
     return tuple(x.reshape(y.shape) for x, y in zip(made, (query, key, value), strict=True))
 
 

@@ -52,6 +52,9 @@ _SAME: dict[str, Function] = {
     softmax_backward log_softmax_backward gelu_backward""".split()
 }
 
+#: Functions of operands in the dtypes that they have.
+_AS_GIVEN = frozenset(("_attention", "_attention_backward"))
+
 
 def direct(signature: Signature) -> Function | None:
     """Give a function that takes the operands as they are, or None if there is none.
@@ -67,6 +70,8 @@ def direct(signature: Signature) -> Function | None:
         return _promoting(_OF_FLOATS[name], signature)
     if name in _SAME and all(_is(operand, output) for operand in operands):
         return _SAME[name]
+    if name in _AS_GIVEN:
+        return LOWERINGS[name]
     if name in _CHOSEN:
         return _CHOSEN[name](output, operands)
     return None

@@ -125,6 +125,8 @@ class PyTorchEngine(Engine):
             # A subclass has its own.
             or self.lowerings.get(name) is not LOWERINGS.get(name)
         )
+        if not exact and name == "full" and isinstance(signature.operands[0], type):
+            return self._full(signature.output)
         if not exact and (function := direct(signature)):
             return function
         function = self.exact(signature)
@@ -161,6 +163,11 @@ class PyTorchEngine(Engine):
             return converted(function(*given, **attributes), result)
 
         return compute
+
+    def _full(self, output: str) -> Function:
+        """Give what repeats a number."""
+        dtype, fit, device = DTYPES[output], fitting(output), self.device
+        return lambda value, size: torch.full(size, fit(value), dtype=dtype, device=device)
 
     def _into(self, name: str | None) -> Function:
         """Give what brings a tensor or a number into a dtype."""
