@@ -1,5 +1,6 @@
 //! A minimal engine: vectors of numbers, and a few operations on them.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,8 +14,18 @@ use gt_worker::{Engine, EngineError, Joining};
 /// Computes on vectors of float64. The logarithm of a negative number is an error, its square
 /// root a panic.
 pub struct Vectors {
-    /// The operations computed, in order.
+    /// The operations computed, in order; `compiled` before those of compiled code.
     computed: Arc<Mutex<Vec<&'static str>>>,
+    compiler: Arc<Compiler>,
+}
+
+/// The compiler of [`Vectors`]: by default there is none.
+#[derive(Default)]
+pub struct Compiler {
+    /// How often a lane runs a plan before it is compiled.
+    pub warmup: AtomicU32,
+    /// Whether it is still at work.
+    pub is_busy: AtomicBool,
 }
 
 /// A shared vector.
@@ -24,8 +35,8 @@ const LOWERED: [&str; 9] =
     ["add", "mul", "neg", "log", "sqrt", "full", "slice", "slice_assign", "cat"];
 
 impl Vectors {
-    pub fn new(computed: Arc<Mutex<Vec<&'static str>>>) -> Vectors {
-        Vectors { computed }
+    pub fn new(computed: Arc<Mutex<Vec<&'static str>>>, compiler: Arc<Compiler>) -> Vectors {
+        Vectors { computed, compiler }
     }
 }
 
@@ -103,7 +114,26 @@ impl Engine for Vectors {
         Ok((plan.clone(), plan.last_uses()))
     }
 
+    fn warmup(&self) -> u32 {
+        self.compiler.warmup.load(Ordering::Relaxed)
+    }
+
+    fn settle(&mut self, _program: &mut Self::Program, _at_most: Duration) -> bool {
+        !self.compiler.is_busy.load(Ordering::Relaxed)
+    }
+
     fn launch(
+        &mut self,
+        program: &mut Self::Program,
+        inputs: &mut [Given<Vector>],
+    ) -> Result<Vec<Vector>, EngineError> {
+        if self.warmup() > 0 {
+            self.computed.lock().unwrap().push("compiled");
+        }
+        self.launch_cold(program, inputs)
+    }
+
+    fn launch_cold(
         &mut self,
         (plan, last_uses): &mut Self::Program,
         inputs: &mut [Given<Vector>],

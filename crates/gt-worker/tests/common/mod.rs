@@ -14,12 +14,13 @@ use gt_ir::{
 use gt_worker::{Options, Out, Work, Worker};
 
 pub use commands::*;
-pub use engine::Vectors;
+pub use engine::{Compiler, Vectors};
 
 /// A worker, its messages, and its engine's operations.
 pub struct Bench {
     pub worker: Worker<Vectors>,
     pub out: Vec<Out>,
+    pub compiler: Arc<Compiler>,
     computed: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -37,9 +38,10 @@ impl Default for Bench {
 impl Bench {
     pub fn new(options: Options) -> Bench {
         let computed: Arc<Mutex<Vec<&'static str>>> = Arc::default();
-        let engine = Vectors::new(Arc::clone(&computed));
+        let compiler: Arc<Compiler> = Arc::default();
+        let engine = Vectors::new(Arc::clone(&computed), Arc::clone(&compiler));
         let worker = Worker::new("w".into(), engine).with_options(options);
-        Bench { worker, out: Vec::new(), computed }
+        Bench { worker, out: Vec::new(), compiler, computed }
     }
 
     /// Delivers a message; nothing is computed.

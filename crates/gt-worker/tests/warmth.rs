@@ -1,0 +1,70 @@
+//! Compiled code is taken after a number of runs, whenever the compiler is done.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+
+use common::*;
+use gt_worker::Work;
+
+/// A lane with `x` and a template that negates it, which is invoked `count` times.
+fn negations(bench: &mut Bench, to: gt_ir::LaneId, count: u64) {
+    let step = instruction(&gt_ir::ops::unary::NEG, 20, 2, &[tensor(1)]);
+    let definition = template(0, 20, 1, &[Of::Run(step)]);
+    let mut sender = Invoker::new(&definition);
+    let mut commands = vec![create(1, &[1.0, 2.0]), define(&definition)];
+    commands.extend((0..count).map(|index| invoke(sender.next(21 + index, &[], &[]))));
+    bench.queue(to, commands);
+}
+
+fn steps(bench: &mut Bench, count: usize) {
+    for _ in 0..count {
+        bench.worker.step(&mut bench.out);
+    }
+}
+
+#[test]
+fn a_lane_takes_compiled_code_after_its_own_runs() {
+    let mut bench = Bench::default();
+    bench.compiler.warmup.store(2, Ordering::Relaxed);
+    negations(&mut bench, lane(1, 0), 4);
+    bench.run();
+    assert_eq!(bench.computed(), ["neg", "neg", "compiled", "neg", "compiled", "neg"]);
+    // Another session has the same plan, and counts anew.
+    negations(&mut bench, lane(2, 0), 3);
+    bench.run();
+    assert_eq!(bench.computed(), ["neg", "neg", "compiled", "neg"]);
+    assert_eq!(bench.stats().compilation.cache_misses, 1);
+}
+
+#[test]
+fn a_lane_that_waits_for_its_compiler_holds_nobody_up() {
+    let mut bench = Bench::default();
+    bench.compiler.warmup.store(1, Ordering::Relaxed);
+    bench.compiler.is_busy.store(true, Ordering::Relaxed);
+    let (to, other) = (lane(1, 0), lane(2, 0));
+    negations(&mut bench, to, 3);
+    steps(&mut bench, 20);
+    assert_eq!(bench.computed(), ["neg"]);
+    bench.queue(other, vec![create(1, &[1.0, 2.0]), neg(2, 1), fetch(5, 2)]);
+    steps(&mut bench, 20);
+    assert_eq!(bench.values(), [(5, Ok(vec![-1.0, -2.0]))]);
+    assert_eq!(bench.done(to), 0);
+    bench.compiler.is_busy.store(false, Ordering::Relaxed);
+    bench.computed();
+    bench.run();
+    assert_eq!(bench.computed(), ["compiled", "neg", "compiled", "neg"]);
+    assert_eq!(bench.value(to, 23), Ok(vec![-1.0, -2.0]));
+}
+
+#[test]
+fn the_end_of_a_session_ends_its_wait() {
+    let mut bench = Bench::default();
+    bench.compiler.warmup.store(1, Ordering::Relaxed);
+    bench.compiler.is_busy.store(true, Ordering::Relaxed);
+    negations(&mut bench, lane(1, 0), 3);
+    steps(&mut bench, 5);
+    bench.hand(gt_ir::message::Message::EndSession { session: 1 });
+    bench.run();
+    assert_eq!(bench.stats().tensors, 0);
+}
