@@ -77,7 +77,8 @@ pub trait Engine: Send {
     /// Prepares (compiles) a plan; all of its steps are needed for its outputs.
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
-    /// How often a lane runs a plan by [`Engine::launch_cold`] before it uses [`Engine::launch`].
+    /// How often a lane runs a plan by [`Engine::launch_cold`] before it uses [`Engine::launch`],
+    /// unless the user asked for compiled code.
     /// It is a number of runs, so that the stream decides which run is which, and not the time that a
     /// compiler takes.
     fn warmup(&self) -> u32 {

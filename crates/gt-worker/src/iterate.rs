@@ -59,7 +59,8 @@ impl<E: Engine> Device<E> {
             return PartRun::Refused;
         }
         let Some(ready) = &part.ready else { return PartRun::Refused };
-        let is_warm = lane.warmth.of(ready.plan) >= self.engine.warmup();
+        let warmup = if at_hand.compile { 0 } else { self.engine.warmup() };
+        let is_warm = lane.warmth.of(ready.plan) >= warmup;
         if is_warm && !self.programs.settle(&mut self.engine, ready.program, patience) {
             return PartRun::Compiling;
         }
