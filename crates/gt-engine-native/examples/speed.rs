@@ -75,6 +75,10 @@ fn main() {
     };
     let (logits, tall) = (f32(&[64, 10]), f32(&[1000, 784]));
     let batch = f32(&[32, 64, 64]);
+    let squares = [("matmul 8", 8), ("matmul 16", 16), ("matmul 24", 24), ("matmul 32", 32)];
+    let squares = squares.map(|(name, n)| (name, f32(&[n, n])));
+    let odd = [f32(&[7, 13]), f32(&[13, 5]), f32(&[33, 65]), f32(&[1, 64]), f32(&[64, 64])];
+    let (f32_column, tall_column) = (f32(&[64, 1]), f32(&[65, 33]));
     let mask = Operand::Tensor(create(&mut engine, DType::Bool, &[64, 256]));
     let number = |value: f64| Operand::Scalar(Scalar::Float(value));
     let turned = |x: &Operand<Tensor>, engine: &mut NativeEngine| {
@@ -92,6 +96,14 @@ fn main() {
     run("add 8", &ops::binary::ADD, &[eight.clone(), eight], &[]);
     run("add 64", &ops::binary::ADD, &[small.clone(), small.clone()], &[]);
     run("add 64 number", &ops::binary::ADD, &[small, number(1.5)], &[]);
+    for (name, square) in squares {
+        run(name, &ops::matmul::MATMUL, &[square.clone(), square], &[]);
+    }
+    let [short, narrow, wide, line, matrix] = odd;
+    run("matmul 7x13x5", &ops::matmul::MATMUL, &[short, narrow], &[]);
+    run("matmul 1x64x64", &ops::matmul::MATMUL, &[line, matrix.clone()], &[]);
+    run("matmul 64x64x1", &ops::matmul::MATMUL, &[matrix, f32_column], &[]);
+    run("matmul 33x65x33", &ops::matmul::MATMUL, &[wide, tall_column], &[]);
     run("matmul 1000", &ops::matmul::MATMUL, &[square.clone(), square.clone()], &[]);
     run("matmul 64x784x256", &ops::matmul::MATMUL, &[image, weight], &[]);
     run("matmul 64x256x784 t", &ops::matmul::MATMUL, &[grad.clone(), weight_t], &[]);

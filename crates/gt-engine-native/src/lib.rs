@@ -53,6 +53,7 @@ mod samplers;
 mod scatter;
 mod shape;
 pub mod simd;
+mod small;
 mod softmax;
 mod special;
 mod table;

@@ -12,6 +12,7 @@ use crate::cast;
 use crate::copy::{self, Loops};
 use crate::element::{Number, compute_dtype, with_number};
 use crate::simd::vectorized;
+use crate::small::{self, Strided};
 use crate::table::tensor;
 use crate::tensor::{Tensor, broadcast_strides};
 use crate::threads::{Shared, Threads};
@@ -42,6 +43,10 @@ struct Matrix<T> {
 impl<T: Copy> Matrix<T> {
     fn data(&self) -> *const T {
         self.first.get().cast_const()
+    }
+
+    fn strided(&self) -> Strided<T> {
+        Strided { first: self.data(), row: self.row, column: self.column }
     }
 
     /// The matrix from another first element on.
@@ -221,6 +226,12 @@ unsafe fn product<T: Number>(
     pitch: usize,
 ) {
     let Lengths { rows, depth, columns } = lengths;
+    if !T::DTYPE.is_exact() && small::is_small(rows, depth, columns) {
+        // SAFETY: the caller's promise.
+        return unsafe {
+            small::multiply([rows, depth, columns], a.strided(), b.strided(), out, pitch);
+        };
+    }
     if !T::DTYPE.is_exact() && depth > 0 {
         if is_better_turned(lengths, a, b)
             && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>())
