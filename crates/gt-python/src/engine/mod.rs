@@ -3,7 +3,7 @@
 //! - [`functions`]: what computes single operations, found by one look-up.
 //! - [`values`]: tensors' values on their way in and out.
 //! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
-//!   [`convert`]: operations and plans as Python objects.
+//!   [`tally`]: its statistics; [`convert`]: operations and plans as Python objects.
 //! - [`collectives`]: what an engine does together with those of other workers.
 //! - [`reason`]: why an engine failed, in words for users.
 //! - [`watch`]: what happens when an engine hangs, or the process ends.
@@ -15,6 +15,7 @@ mod functions;
 pub mod native;
 mod program;
 mod reason;
+mod tally;
 mod values;
 mod watch;
 
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
+use gt::ir::message::Compilation;
 use gt::ir::operation::{Body, ints};
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{
@@ -39,8 +41,9 @@ use collectives::Collectives;
 use convert::Classes;
 use functions::{Call, Described, Functions};
 pub use program::Program;
-use program::{Settings, Tally};
+use program::Settings;
 pub use reason::explain;
+use tally::Tally;
 pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
@@ -297,6 +300,10 @@ impl Engine for PythonEngine {
 
     fn background(&self) -> (Duration, u64) {
         self.tally.get()
+    }
+
+    fn compilations(&self) -> Vec<Compilation> {
+        Python::attach(|py| self.tally.compilations(self.object.bind(py)))
     }
 
     fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
