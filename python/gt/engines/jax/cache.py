@@ -29,12 +29,12 @@ def keep_compiled_code() -> None:
                 stacklevel=2,
             )
         return
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = (Path(named) if named else Path(caches, "gt")) / "jax" / _processor()
     try:
+        caches = named or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gt")
+        folder = Path(caches, "jax", _processor())
         # Who writes there decides what runs here.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # the latter if the user has no home
         if named:
             warnings.warn(f"GT_COMPILE_CACHE: {error}", stacklevel=2)
         return
