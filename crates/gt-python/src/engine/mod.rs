@@ -1,5 +1,6 @@
 //! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
 //!
+//! - [`choice`]: which engines a session has that was not told.
 //! - [`functions`]: what computes single operations, found by one look-up.
 //! - [`values`]: tensors' values on their way in and out.
 //! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
@@ -8,6 +9,7 @@
 //! - [`reason`]: why an engine failed, in words for users.
 //! - [`watch`]: what happens when an engine hangs, or the process ends.
 
+mod choice;
 mod collectives;
 mod compiler;
 mod convert;
@@ -37,6 +39,7 @@ use gt::worker::{Engine, EngineError, Joining};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+pub use choice::{default_workers, embedded_engines};
 use collectives::Collectives;
 use convert::Classes;
 use functions::{Call, Described, Functions};
@@ -128,32 +131,9 @@ impl PythonEngine {
     }
 }
 
-/// The engine that GT_BACKEND names, or else PyTorch's where it sees a GPU.
-pub fn backend(py: Python<'_>) -> PyResult<String> {
-    py.import("gt.engines")?.call_method0("default")?.extract()
-}
-
-/// How many workers an embedded session has that was not told: one for each GPU, or one.
-pub fn default_workers(py: Python<'_>) -> PyResult<usize> {
-    if backend(py)? != "pytorch" {
-        return Ok(1);
-    }
-    let gpus: usize = py.import("gt.engines")?.call_method0("sees_gpu")?.extract()?;
-    Ok(gpus.max(1))
-}
-
 /// Refuses what GT_COLLECTIVES asks of GT's own engine, which joins no others.
 pub fn join_nobody(py: Python<'_>) -> PyResult<()> {
     Collectives::agreed(py, None, "native").map(drop)
-}
-
-/// The engines of embedded workers; `None` if they are native.
-pub fn embedded_engines(workers: usize) -> PyResult<Option<Vec<PythonEngine>>> {
-    Python::attach(|py| {
-        let name = backend(py)?;
-        let engine = |index| PythonEngine::load(py, &name, index);
-        (0..workers).map(engine).collect()
-    })
 }
 
 impl Engine for PythonEngine {
