@@ -13,6 +13,9 @@ import gt
 import pytest
 from processes import cluster, program, run_gt
 
+# Tests leave nothing in the user's caches, and find nothing there.
+os.environ.setdefault("GT_COMPILE_CACHE", "off")
+
 SERVER = os.environ.get("GT_TEST_SERVER")
 SHARDED = os.environ.get("GT_TEST_SHARDED")
 

@@ -86,6 +86,7 @@ def test_the_statistics_tell():
         "assert top['repetitions'] > 5 and top['length'] > 20, top\n"
         "assert compiled['cache_size'] >= 1 and compiled['cache_hits'] > 20\n"
         "assert compiled['failures'] == 0, compiled\n"
+        "assert stats['engine'] in ('jax', 'pytorch') or compiled['compiled'] == []\n"
         f"assert compiled['checked'] >= {int(compiles)}, compiled\n"
         "gt.debug.print_worker_stats()\n"
     )

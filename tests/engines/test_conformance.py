@@ -41,8 +41,7 @@ def test_what_an_engine_has_no_function_for(engine):
 def test_step_by_step(engine, operation):
     if not engine.lowers(operation):
         pytest.skip("expanded by the worker")
-    # JAX compiles each sample.
-    for index in indices(operation, once=engine.name == "jax"):
+    for index in indices(operation):
         given, attributes, meta, want = sample(operation, index)
         builder, plan = one_step(operation, *given, output=meta, **attributes)
         (out,) = engine.run(plan, builder.values(engine))
@@ -52,11 +51,13 @@ def test_step_by_step(engine, operation):
 
 def test_compiled(engine):
     """All operations in one plan, which is compiled once."""
+    # PyTorch compiles for long.
+    dtypes = DTYPES if engine.name == "jax" else ("bool", "int64", "float16", "float32")
     cases = [
         (operation, index)
         for operation in NAMES
         if engine.lowers(operation)
-        for index in indices(operation, ("bool", "int64", "float16", "float32"), once=True)
+        for index in indices(operation, dtypes, once=True)
     ]
     samples = [sample(operation, index) for operation, index in cases]
     builder, outputs, first = Builder(*[pair for given, *_ in samples for pair in given]), [], 0

@@ -7,7 +7,7 @@ use crate::element::Number;
 use crate::simd::vectorized;
 
 /// The most multiplications of a small product.
-const SMALL: usize = 8192;
+const SMALL: usize = 2048;
 
 /// The rows that are computed at once.
 const ROWS: usize = 4;

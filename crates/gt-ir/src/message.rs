@@ -279,6 +279,8 @@ pub struct WorkerStats {
     /// The programs that have run the most operations.
     pub top_sequences: Vec<Sequence>,
     pub compilation: CompilationStats,
+    /// What the engine has compiled most recently; of the native engine nothing.
+    pub compilations: Vec<Compilation>,
 }
 
 record!(struct WorkerStats {
@@ -296,6 +298,7 @@ record!(struct WorkerStats {
     hot_sequences,
     top_sequences,
     compilation,
+    compilations,
 });
 
 /// A repeated sequence of operations.
@@ -310,6 +313,18 @@ pub struct Sequence {
 }
 
 record!(struct Sequence { operations, length, repetitions, time });
+
+/// Code that an engine has compiled.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Compilation {
+    /// The operations that it computes.
+    pub operations: String,
+    pub reason: String,
+    /// How long the compilation took.
+    pub time: Duration,
+}
+
+record!(struct Compilation { operations, reason, time });
 
 /// Statistics of a worker's program cache.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

@@ -1,7 +1,7 @@
 //! What `gt.debug` shows, and the instruction set for the tests.
 
 use gt::ir::explain::PlacedTensor;
-use gt::ir::message::{CompilationStats, WorkerStats};
+use gt::ir::message::WorkerStats;
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
 use gt::ir::{Attribute, Operation, ops};
 use gt::tape;
@@ -59,7 +59,7 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
         stats.set_item("operations", operations)?;
         stats.set_item("memory", memory)?;
         stats.set_item("hotpath", hot_paths(py, &worker, threshold)?)?;
-        stats.set_item("compilation", compilation(py, &worker.compilation)?)?;
+        stats.set_item("compilation", compilation(py, &worker)?)?;
         all.set_item(worker.name, stats)?;
     }
     Ok(all.unbind())
@@ -89,8 +89,8 @@ fn hot_paths<'py>(
     Ok(dict)
 }
 
-fn compilation<'py>(py: Python<'py>, stats: &CompilationStats) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
+fn compilation<'py>(py: Python<'py>, worker: &WorkerStats) -> PyResult<Bound<'py, PyDict>> {
+    let (dict, stats) = (PyDict::new(py), &worker.compilation);
     let looked_for = stats.cache_hits + stats.cache_misses;
     let rate = if looked_for > 0 { stats.cache_hits as f64 / looked_for as f64 } else { 0.0 };
     dict.set_item("cache_size", stats.cache_size)?;
@@ -101,6 +101,15 @@ fn compilation<'py>(py: Python<'py>, stats: &CompilationStats) -> PyResult<Bound
     dict.set_item("failures", stats.failures)?;
     dict.set_item("compile_seconds", stats.compile_time.as_secs_f64())?;
     dict.set_item("seconds_saved", stats.time_saved.as_secs_f64())?;
+    let compiled = PyList::empty(py);
+    for compilation in &worker.compilations {
+        let entry = PyDict::new(py);
+        entry.set_item("operations", &compilation.operations)?;
+        entry.set_item("reason", &compilation.reason)?;
+        entry.set_item("seconds", compilation.time.as_secs_f64())?;
+        compiled.append(entry)?;
+    }
+    dict.set_item("compiled", compiled)?;
     Ok(dict)
 }
 

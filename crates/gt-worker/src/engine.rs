@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gt_ir::fabric::{Joint, Way};
 use gt_ir::instruction::{Attribute, Operands};
+use gt_ir::message::Compilation;
 use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 
@@ -121,6 +122,11 @@ pub trait Engine: Send {
     /// The time spent compiling in the background, and the number of failures.
     fn background(&self) -> (Duration, u64) {
         (Duration::ZERO, 0)
+    }
+
+    /// The most recent compilations, for statistics.
+    fn compilations(&self) -> Vec<Compilation> {
+        Vec::new()
     }
 
     /// Receives the result of that comparison. If something is wrong, the program must be run

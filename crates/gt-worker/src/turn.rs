@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::WorkerCommand;
-use gt_ir::message::Message;
+use gt_ir::message::{Message, WorkerStats};
 use gt_ir::template::Values;
 
 use crate::device::Device;
@@ -108,7 +108,8 @@ impl<E: Engine> Turn<'_, E> {
                 self.out.push(Out::Dispatcher(value));
             }
             WorkerCommand::Statistics { request } => {
-                let workers = vec![self.device.stats()];
+                let compilations = self.device.engine.compilations();
+                let workers = vec![WorkerStats { compilations, ..self.device.stats() }];
                 let statistics = Message::Statistics { request: *request, workers };
                 self.out.push(Out::Dispatcher(statistics));
             }

@@ -180,7 +180,7 @@ class Engine:
             if isinstance(value, bool | int | float):
                 return value
             meta = self.describe(value)
-            return meta.dtype, list(meta.shape), bytes(self.read(value))
+            return meta.dtype, list(meta.shape), self.read(value)
 
         return native.computes(operation, read, self.create)
 
@@ -252,6 +252,13 @@ class Engine:
         that gives one, GT_SAVE_COMPILED_CODE keeps it.
         """
         return None
+
+    def compiled(self) -> list[tuple[str, str, float]]:
+        """Say what was compiled most recently besides plans, for statistics.
+
+        Each is what, why, and how many seconds it took. Plans are counted by the worker.
+        """
+        return []
 
     def collectives(self, settings: "Settings") -> "Collectives | None":
         """Give how tensors move between this engine and those of other workers, if it knows.

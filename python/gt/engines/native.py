@@ -27,13 +27,13 @@ def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> 
 def computes(operation: str, read: Callable[[Any], Any], create: Callable[..., Any]) -> Callable:
     """Give a function of an operation's operands and attributes that computes it natively.
 
-    `read` gives a value as `(dtype, shape, bytes)`, or a number as it is; `create` makes an
-    engine's tensor of bytes, a dtype and a shape. Of several results it gives a tuple.
+    `read` gives a value as `(dtype, shape, values)`, the values as an engine's `read` does, or a
+    number as it is; `create` is an engine's. Of several results it gives a tuple.
     """
 
     def compute(*values: Any, **attributes: Any) -> Any:
         made = native.compute(operation, [read(value) for value in values], attributes)
-        tensors = [create(memoryview(data), dtype, tuple(shape)) for dtype, shape, data in made]
+        tensors = [create(data, dtype, tuple(shape)) for dtype, shape, data in made]
         return tuple(tensors) if len(tensors) > 1 else tensors[0]
 
     return compute

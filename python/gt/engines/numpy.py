@@ -21,10 +21,10 @@ def widened(x: np.ndarray) -> np.ndarray:
 
 
 def narrowed(x: np.ndarray) -> np.ndarray:
-    """Round float32 to the nearest bfloat16, halves to even; NaN stays NaN."""
+    """Round float32 to the bits of the nearest bfloat16, halves to even; NaN stays NaN."""
     bits = np.asarray(x, "f4").view("u4")
     nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    return np.where(np.isnan(x), bits >> 16 | 0x40, nearest).astype("u2").view(BFLOAT16)
+    return np.where(np.isnan(x), bits >> 16 | 0x40, nearest).astype("u2")
 
 
 def whole(x: np.ndarray) -> np.ndarray:
@@ -34,19 +34,19 @@ def whole(x: np.ndarray) -> np.ndarray:
     return np.where(x >= high, np.iinfo("i8").max, np.where(x < low, np.iinfo("i8").min, inside))
 
 
-def converted(value: Any, dtype: str) -> Any:
-    """Give an array or a number in a dtype, by the rules of the cast operation."""
+def converted(value: Any, dtype: str | None, bfloat16: np.dtype = BFLOAT16) -> Any:
+    """Give an array or a number in a dtype, or its own, by the rules of the cast operation."""
     if isinstance(value, tuple):
         return value  # its results are taken out of it, and converted, one by one
     x = np.asarray(value)
-    if x.dtype == (BFLOAT16 if dtype == "bfloat16" else dtype):
+    if dtype is None or x.dtype == (bfloat16 if dtype == "bfloat16" else dtype):
         return x
-    if x.dtype == BFLOAT16:
+    if x.dtype == bfloat16:
         x = widened(x)
     if x.dtype.kind == "c" and dtype not in ("bool", "complex64", "complex128"):
         x = x.real
     if dtype == "bfloat16":
-        return narrowed(x.astype("f4"))
+        return narrowed(x.astype("f4")).view(bfloat16)
     if x.dtype.kind == "f" and dtype.startswith(("int", "uint")):
         x = whole(x)
     return x.astype(dtype)
@@ -102,6 +102,8 @@ class NumPyEngine(Engine):
     """Keeps tensors as NumPy's arrays."""
 
     name = "numpy"
+    #: The dtype that stands for bfloat16.
+    bfloat16 = BFLOAT16
     lowerings = {
         **arrays.lowerings(np, require, whole_power=np.power),
         "erf": lambda x: np.vectorize(math.erf, otypes=[float])(x),
@@ -116,7 +118,7 @@ class NumPyEngine(Engine):
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Give an array of these values."""
-        kept = BFLOAT16 if dtype == "bfloat16" else dtype
+        kept = self.bfloat16 if dtype == "bfloat16" else dtype
         return np.frombuffer(data, kept).reshape(shape)
 
     def read(self, tensor: np.ndarray) -> np.ndarray:
@@ -125,7 +127,7 @@ class NumPyEngine(Engine):
 
     def describe(self, tensor: np.ndarray) -> Meta:
         """Say what an array is."""
-        dtype = "bfloat16" if tensor.dtype == BFLOAT16 else tensor.dtype.name
+        dtype = "bfloat16" if tensor.dtype == self.bfloat16 else tensor.dtype.name
         return Meta(dtype, tensor.shape)
 
     def lowering(self, signature: Signature) -> Function:
@@ -133,15 +135,15 @@ class NumPyEngine(Engine):
         if signature.operation not in self.lowerings:
             return self.natively(signature.operation)
         function = arrays.chosen(self.lowerings, signature)
-        dtypes, result = taken_as(signature), signature.output
+        dtypes, result, bfloat16 = taken_as(signature), signature.output, self.bfloat16
 
         # Division by zero and the like give inf and NaN, silently.
         @np.errstate(all="ignore")
         def compute(*values: Any, **attributes: Any) -> np.ndarray:
             taken = [
-                value if dtype is None else converted(value, dtype)
+                converted(value, dtype, bfloat16)
                 for value, dtype in zip(values, dtypes, strict=True)
             ]
-            return converted(function(*taken, **attributes), result)
+            return converted(function(*taken, **attributes), result, bfloat16)
 
         return compute

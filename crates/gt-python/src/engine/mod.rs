@@ -1,13 +1,15 @@
 //! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
 //!
+//! - [`choice`]: which engines a session has that was not told.
 //! - [`functions`]: what computes single operations, found by one look-up.
 //! - [`values`]: tensors' values on their way in and out.
 //! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
-//!   [`convert`]: operations and plans as Python objects.
+//!   [`tally`]: its statistics; [`convert`]: operations and plans as Python objects.
 //! - [`collectives`]: what an engine does together with those of other workers.
 //! - [`reason`]: why an engine failed, in words for users.
 //! - [`watch`]: what happens when an engine hangs, or the process ends.
 
+mod choice;
 mod collectives;
 mod compiler;
 mod convert;
@@ -15,6 +17,7 @@ mod functions;
 pub mod native;
 mod program;
 mod reason;
+mod tally;
 mod values;
 mod watch;
 
@@ -24,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
+use gt::ir::message::Compilation;
 use gt::ir::operation::{Body, ints};
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{
@@ -35,12 +39,14 @@ use gt::worker::{Engine, EngineError, Joining};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+pub use choice::{default_workers, embedded_engines};
 use collectives::Collectives;
 use convert::Classes;
 use functions::{Call, Described, Functions};
 pub use program::Program;
-use program::{Settings, Tally};
+use program::Settings;
 pub use reason::explain;
+use tally::Tally;
 pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
@@ -125,32 +131,9 @@ impl PythonEngine {
     }
 }
 
-/// The engine that GT_BACKEND names, or else PyTorch's where it sees a GPU.
-pub fn backend(py: Python<'_>) -> PyResult<String> {
-    py.import("gt.engines")?.call_method0("default")?.extract()
-}
-
-/// How many workers an embedded session has that was not told: one for each GPU, or one.
-pub fn default_workers(py: Python<'_>) -> PyResult<usize> {
-    if backend(py)? != "pytorch" {
-        return Ok(1);
-    }
-    let gpus: usize = py.import("gt.engines")?.call_method0("sees_gpu")?.extract()?;
-    Ok(gpus.max(1))
-}
-
 /// Refuses what GT_COLLECTIVES asks of GT's own engine, which joins no others.
 pub fn join_nobody(py: Python<'_>) -> PyResult<()> {
     Collectives::agreed(py, None, "native").map(drop)
-}
-
-/// The engines of embedded workers; `None` if they are native.
-pub fn embedded_engines(workers: usize) -> PyResult<Option<Vec<PythonEngine>>> {
-    Python::attach(|py| {
-        let name = backend(py)?;
-        let engine = |index| PythonEngine::load(py, &name, index);
-        (0..workers).map(engine).collect()
-    })
 }
 
 impl Engine for PythonEngine {
@@ -297,6 +280,10 @@ impl Engine for PythonEngine {
 
     fn background(&self) -> (Duration, u64) {
         self.tally.get()
+    }
+
+    fn compilations(&self) -> Vec<Compilation> {
+        Python::attach(|py| self.tally.compilations(self.object.bind(py)))
     }
 
     fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {

@@ -2,15 +2,16 @@
 
 use std::cell::RefCell;
 
-use bytes::Bytes;
 use gt::NativeEngine;
 use gt::ir::instruction::{Operands, Results};
-use gt::ir::{Attributes, Meta, Operand, Operation, TensorData, ops};
+use gt::ir::{Attributes, Meta, Operand, Operation, ops};
 use gt::worker::Engine;
+use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 
+use super::values;
 use crate::operation::attributes;
 use crate::{convert, dtype};
 
@@ -18,8 +19,8 @@ thread_local! {
     static NATIVE: RefCell<NativeEngine> = RefCell::new(NativeEngine::new(1));
 }
 
-/// A tensor outside of engines: its dtype, shape and bytes.
-type Plain<'py> = (String, Vec<i64>, Bound<'py, PyBytes>);
+/// A tensor outside of engines: its dtype, shape and values.
+type Plain<'py> = (String, Vec<i64>, Bound<'py, PyMemoryView>);
 
 fn operation(name: &str) -> PyResult<&'static Operation> {
     Operation::from_name(name)
@@ -62,7 +63,8 @@ fn results(
     operation.results(metas, attributes).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Computes an operation on the native engine; operands are `(dtype, shape, bytes)` or numbers.
+/// Computes an operation on the native engine; operands are `(dtype, shape, values)` or numbers;
+/// the values are an object with the buffer protocol.
 #[pyfunction]
 fn compute<'py>(
     py: Python<'py>,
@@ -84,9 +86,7 @@ fn compute<'py>(
             }
             let parts = operand.cast::<PyTuple>()?;
             let meta = meta(parts.get_slice(0, 2).as_any())?;
-            let bytes = parts.get_item(2)?.extract::<Vec<u8>>()?;
-            let data = TensorData::new(meta.dtype, meta.shape, Bytes::from(bytes));
-            let data = data.ok_or_else(|| PyValueError::new_err("bytes that do not fit"))?;
+            let data = values::shared(meta, &parts.get_item(2)?)?;
             metas.push(Operand::Tensor(meta));
             tensors.push(Operand::Tensor(native.create(data).map_err(failed)?));
         }
@@ -101,7 +101,8 @@ fn compute<'py>(
             .map(|tensor| {
                 let data = native.read(tensor).map_err(failed)?;
                 let dims = data.shape.iter().map(|&dim| dim as i64).collect();
-                Ok((data.dtype.name().to_string(), dims, PyBytes::new(py, &data.bytes)))
+                let values = PyArray1::from_vec(py, data.bytes.into());
+                Ok((data.dtype.name().to_string(), dims, PyMemoryView::from(&values)?))
             })
             .collect()
     })

@@ -1,11 +1,11 @@
 //! A plan made ready for a Python engine: run plainly, or compiled once that is done.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use gt::compiled::Reports;
 use gt::environment;
+use gt::ir::message::Compilation;
 use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
 use gt::worker::plan::{Given, Plan, Step};
@@ -14,6 +14,7 @@ use pyo3::types::PyList;
 
 use super::compiler;
 use super::convert::{Classes, Translation, number};
+use super::tally::Tally;
 use super::{Held, Object, PythonEngine, explain};
 
 /// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
@@ -64,20 +65,6 @@ impl Settings {
             Mode::First => 0,
             _ => WARMUP,
         }
-    }
-}
-
-/// What compilations have taken, and how often they came to nothing.
-#[derive(Default)]
-pub struct Tally {
-    nanoseconds: AtomicU64,
-    failures: AtomicU64,
-}
-
-impl Tally {
-    pub fn get(&self) -> (Duration, u64) {
-        let time = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
-        (time, self.failures.load(Ordering::Relaxed))
     }
 }
 
@@ -205,8 +192,11 @@ impl Program {
             }
             Some((Ok(None), _)) => State::Plain,
             Some((Ok(Some(code)), taken)) => {
-                let nanoseconds = taken.as_nanos() as u64;
-                self.tally.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+                self.tally.add(Compilation {
+                    operations: self.plan.summary(),
+                    reason: self.reason(),
+                    time: taken,
+                });
                 self.report(&code, taken);
                 State::Fresh(Arc::new(code))
             }
@@ -214,8 +204,17 @@ impl Program {
         true
     }
 
+    /// Why it is compiled.
+    fn reason(&self) -> String {
+        match self.settings.mode {
+            Mode::First => "GT_COMPILE=1".to_string(),
+            _ if self.plan.compile => "asked for by a scope".to_string(),
+            _ => format!("came {WARMUP} times"),
+        }
+    }
+
     fn failed(&self) {
-        self.tally.failures.fetch_add(1, Ordering::Relaxed);
+        self.tally.add_failure();
     }
 
     /// Whether compiled code is run.

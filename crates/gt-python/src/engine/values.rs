@@ -1,7 +1,7 @@
 //! Tensors' values on their way into a Python engine and out of it.
 
 use bytes::Bytes;
-use gt::ir::TensorData;
+use gt::ir::{Meta, TensorData};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,10 +20,12 @@ pub fn create(engine: &Bound<'_, PyAny>, data: TensorData) -> PyResult<Py<PyAny>
 
 /// A tensor's values, where the engine has put them: nothing is copied here.
 pub fn read(engine: &Bound<'_, PyAny>, tensor: &Held) -> PyResult<TensorData> {
-    let py = engine.py();
-    let meta = tensor.meta;
-    let values = engine.call_method1("read", (&*tensor.object,))?;
-    let flat = py.import("numpy")?.call_method1("frombuffer", (values, "u1"));
+    shared(tensor.meta, &engine.call_method1("read", (&*tensor.object,))?)
+}
+
+/// The values that an object with the buffer protocol holds: they are not copied.
+pub fn shared(meta: Meta, values: &Bound<'_, PyAny>) -> PyResult<TensorData> {
+    let flat = values.py().import("numpy")?.call_method1("frombuffer", (values, "u1"));
     // NumPy makes nothing of an empty buffer.
     let bytes =
         if meta.bytes() == 0 { Bytes::new() } else { Bytes::from_owner(Values::new(flat?)?) };

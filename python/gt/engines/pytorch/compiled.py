@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 # In this process alone: workers do not fork, and the machine's other cores have work.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-if cache := os.environ.get("GT_COMPILE_CACHE"):
+if (cache := os.environ.get("GT_COMPILE_CACHE")) and cache != "off":
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(cache, "inductor"))
 
 import torch

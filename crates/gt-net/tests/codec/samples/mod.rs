@@ -8,7 +8,7 @@ mod templates;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::message::{Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
+use gt_ir::message::{Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData,
     TransferId, WorkerId,
@@ -51,7 +51,7 @@ pub fn messages() -> Vec<Message> {
         Message::Value { request, result: Ok(data(10)) },
         Message::Value { request, result: Err(failure.clone()) },
         Message::Release { token: u128::MAX },
-        Message::Statistics { request, workers: vec![WorkerStats::default()] },
+        Message::Statistics { request, workers: vec![statistics()] },
         Message::Cancel { lane, request },
         Message::Explained { request, explanation: explanation() },
         Message::Located { request, result: Err(failure.clone()) },
@@ -80,6 +80,12 @@ pub fn messages() -> Vec<Message> {
             (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
         ]),
     ]
+}
+
+fn statistics() -> WorkerStats {
+    let time = Duration::from_millis(1500);
+    let compilation = Compilation { operations: "add".into(), reason: "asked for".into(), time };
+    WorkerStats { compilations: vec![compilation], ..WorkerStats::default() }
 }
 
 pub fn meta() -> Meta {
