@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gt._gt import native
-from gt.engines.engine import Meta, Operand
+from gt.engines.engine import Meta, Operand, Signature
 
 #: The names of an operation's operands, by its own name.
 OPERANDS: dict[str, tuple[str, ...]] = native.operand_names()
+#: Operations that are told the dtype of their result, by an attribute.
+_TOLD = frozenset("full arange linspace eye rand randn randint cast".split())
 
 
 def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> list[Meta]:
@@ -24,14 +26,20 @@ def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> 
     return [Meta(dtype, tuple(shape)) for dtype, shape in found]
 
 
-def computes(operation: str, read: Callable[[Any], Any], create: Callable[..., Any]) -> Callable:
+def computes(
+    signature: Signature, read: Callable[[Any], Any], create: Callable[..., Any]
+) -> Callable:
     """Give a function of an operation's operands and attributes that computes it natively.
 
     `read` gives a value as `(dtype, shape, bytes)`, or a number as it is; `create` makes an
     engine's tensor of bytes, a dtype and a shape. Of several results it gives a tuple.
     """
 
+    operation = signature.operation
+    told = {"dtype": signature.output} if operation in _TOLD else {}
+
     def compute(*values: Any, **attributes: Any) -> Any:
+        attributes.update(told)
         made = native.compute(operation, [read(value) for value in values], attributes)
         tensors = [create(memoryview(data), dtype, tuple(shape)) for dtype, shape, data in made]
         return tuple(tensors) if len(tensors) > 1 else tensors[0]
