@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 # A worker shares its GPU with other programs.
@@ -295,10 +295,7 @@ class JAXEngine(Engine):
                 jax.ShapeDtypeStruct(meta.shape, jnp.dtype(meta.dtype))
                 for meta in native.results(operation, operands, attributes)
             ]
-            # XLA's code flushes small numbers to zero, and so does what it calls in its thread:
-            # the native engine needs one that was started elsewhere.
-            thread = ThreadPoolExecutor(1)
-            thread.submit(int).result()
+            thread = self._thread
 
             def call(*values: Any) -> Any:
                 given = [
@@ -311,6 +308,16 @@ class JAXEngine(Engine):
             return jax.pure_callback(call, wanted, *values)
 
         return compute
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        """A thread for the native engine within compiled code.
+
+        XLA's own flush small numbers to zero, and so does whatever is called in them.
+        """
+        thread = ThreadPoolExecutor(1)
+        thread.submit(int).result()  # it starts now, from a thread that is none of XLA's
+        return thread
 
     def compile(self, plan: Plan) -> Callable[[list], list]:
         """Compile a plan as a whole; numbers are arguments."""

@@ -34,12 +34,16 @@ def computes(
     `read` gives a value as `(dtype, shape, bytes)`, or a number as it is; `create` makes an
     engine's tensor of bytes, a dtype and a shape. Of several results it gives a tuple.
     """
-
     operation = signature.operation
+    if operation == "further":
+        return lambda results, index: results[index]
     told = {"dtype": signature.output} if operation in _TOLD else {}
+    count = len(OPERANDS[operation])
 
     def compute(*values: Any, **attributes: Any) -> Any:
         attributes.update(told)
+        if operation in ("slice", "slice_assign") and len(values) > count:
+            values, attributes["starts"] = values[:count], list(values[count:])
         made = native.compute(operation, [read(value) for value in values], attributes)
         tensors = [create(memoryview(data), dtype, tuple(shape)) for dtype, shape, data in made]
         return tuple(tensors) if len(tensors) > 1 else tensors[0]

@@ -79,9 +79,7 @@ class Examiner:
     def _say(self, kind: str, case: Case, text: str) -> None:
         self.found(Finding(kind, case.operation, text, case.text))
 
-    def _try(
-        self, case: Case, metas: list[Meta], wanted: list[np.ndarray], words: str
-    ) -> None:
+    def _try(self, case: Case, metas: list[Meta], wanted: list[np.ndarray], words: str) -> None:
         function = self._function(case.signature(metas[0].dtype))
         call = _Call(case, self._operands(case))
         before = [_read(self.engine, value) for value in call.values]

@@ -41,9 +41,7 @@ class Builder:
         return [put(engine, values, dtype) for values, dtype in self.given]
 
 
-def one_step(
-    operation: str, *given: Any, output: Meta, **attributes: Any
-) -> tuple[Builder, Plan]:
+def one_step(operation: str, *given: Any, output: Meta, **attributes: Any) -> tuple[Builder, Plan]:
     """Plan a single step on all inputs."""
     builder = Builder(*given)
     last = builder.first(operation, *range(len(given)), output=output, **attributes)

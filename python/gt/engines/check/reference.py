@@ -73,10 +73,6 @@ class Reference(Engine):
 
     def lowering(self, signature: Signature) -> Function:
         """Give what has an operation computed."""
-        if signature.operation == "further":
-            return lambda results, index: results[index]
-        if signature.operation in ("slice", "slice_assign"):
-            return self._region(signature)
         if signature.operation not in _BY_NUMPY:
             return self.natively(signature)
         function, dtype = _BY_NUMPY[signature.operation], signature.output
@@ -89,17 +85,6 @@ class Reference(Engine):
                     given = given.astype(wide)
                 made = function(given, **attributes)
                 return Held(Meta(dtype, made.shape), to_bytes(made, dtype))
-
-        return compute
-
-    def _region(self, signature: Signature) -> Function:
-        """Give what takes a region, whose starts are an attribute or the last operands."""
-        tensors = 1 if signature.operation == "slice" else 2
-        natively = self.natively(Signature(signature.operation, (), signature.output))
-
-        def compute(*values: Any, sizes: Any, steps: Any, starts: Any = ()) -> Any:
-            starts = values[tensors:] or starts
-            return natively(*values[:tensors], starts=starts, sizes=sizes, steps=steps)
 
         return compute
 
