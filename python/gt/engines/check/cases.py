@@ -10,8 +10,8 @@ import numpy as np
 
 from gt.engines.check import special, wrong
 from gt.engines.check.samples import OPERATIONS, drawn, inputs, of_odd_lengths
-from gt.engines.engine import Meta, Signature
 from gt.engines.check.values import kind_of, meta_of
+from gt.engines.engine import Meta, Signature
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,5 @@
 """The process that an engine is checked in: one that hangs or dies takes nothing else along."""
 
-import importlib
 import sys
 from multiprocessing.connection import Connection
 
