@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 
 import numpy as np
 from gt.engines.numpy import NumPyEngine
@@ -69,3 +70,112 @@ class SlowCompiler(NumPyEngine):
     def compile(self, plan):
         """Sleep."""
         time.sleep(1000)
+
+
+class NotMade(NumPyEngine):
+    """Cannot be made."""
+
+    def __init__(self, device=0):
+        raise RuntimeError("not to be made")
+
+
+class Slow(NumPyEngine):
+    """Takes its time for one operation."""
+
+    name = "slow"
+
+    def lowering(self, signature):
+        """Give what sleeps first."""
+        function = super().lowering(signature)
+        return (
+            function
+            if signature.operation != "exp"
+            else lambda x: (time.sleep(0.02), function(x))[1]
+        )
+
+
+def _slowly(function, x):
+    time.sleep(0.02)
+    return function(x)
+
+
+_kept, _places = [], {}
+
+
+def _kept_operand(function, x):
+    _kept.append(x)
+    return function(x)
+
+
+def _kept_result(function, x):
+    _kept.append(function(x))
+    return _kept[-1]
+
+
+def _in_place(function, x):
+    x.setflags(write=True)
+    x[...] = function(x)
+    return x
+
+
+def _same_place(function, x):
+    made = function(x)
+    place = _places.setdefault((made.shape, made.dtype), made)
+    place[...] = made
+    return place
+
+
+def _printed(function, x):
+    print("hello")
+    return function(x)
+
+
+def _forked(function, x):
+    os.fork()
+    return function(x)
+
+
+def _raise(error):
+    raise error
+
+
+def _not_nan(function, a, b):
+    made = function(a, b)
+    return np.nan_to_num(made) if made.dtype.kind == "f" else made
+
+
+#: Functions that take the right function, and then the operands.
+FAULTS = {
+    "tanh": _kept_operand,
+    "exp": _kept_result,
+    "neg": _in_place,
+    "abs": _same_place,
+    "log1p": lambda function, x: time.sleep(1000),
+    "asin": lambda function, x: os._exit(9),
+    "acos": lambda function, x: os.abort(),
+    "atan": lambda function, x: _raise(SystemExit(1)),
+    "sin": _printed,
+    "sqrt": _forked,
+    "relu": lambda function, x: None,
+    "floor": lambda function, x: function(x)[..., :-1] if x.shape[-1:] == (7,) else function(x),
+    "expm1": lambda function, x: function(x).astype("float64"),
+    "sort": lambda function, x, **attributes: function(x, **attributes)[:1],
+    "topk": lambda function, x, **attributes: function(x, **attributes)[0],
+    "add": lambda function, a, b: function(a, b) * 2,
+    "index_select": lambda function, x, index, dim: np.take(x, index, dim),
+    "maximum": _not_nan,
+}
+
+
+class Faulty(NumPyEngine):
+    """Has something wrong with many operations."""
+
+    name = "faulty"
+
+    def lowering(self, signature):
+        """Give a function that is wrong, where there is one."""
+        if signature.operation == "ceil":
+            raise NotImplementedError("there is none")
+        function = super().lowering(signature)
+        fault = FAULTS.get(signature.operation)
+        return function if fault is None else partial(fault, function)

@@ -6,9 +6,10 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
+from gt.engines.check.samples import CASES, OPERATIONS, inputs
+from primitives import apply, to_gt
 from processes import unsharded_only
 from promotion import result_type, to_float
-from samples import CASES, OPERATIONS, apply, inputs, to_gt
 
 erf = np.vectorize(math.erf, otypes=[float])
 
