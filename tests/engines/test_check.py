@@ -48,10 +48,11 @@ def test_exact_form_of_pytorch():
     engine.lowering = engine.exact
     examiner = Examiner(engine, found.append, lambda text: None)
     for operation in sorted(set(OPERATIONS) - RANDOM - {"further"}):
-        for case in cases_of(operation):
+        for case in cases_of(operation, 20):
             if case.plain and engine.lowers(operation):
                 examiner.examine(case)
-    assert found == []
+    # What it requires of values is kept for who calls it.
+    assert [fault for fault in found if fault.kind == "wrong"] == []
 
 
 #: What is told of each operation that tests/engines/bad_engines.py has another function for.
@@ -97,7 +98,7 @@ def test_what_is_fine_is_not_told(faulty):
 
 
 def test_an_engine_that_cannot_be_made():
-    for name, words in [("bad_engines:NotMade", "not to be made"), ("nmpy", "did you mean")]:
+    for name, words in [("bad_engines:NotMade", "not at home"), ("nmpy", "did you mean")]:
         (found,) = check(name).findings
         assert (found.kind, found.name) == ("wrong", "load") and words in found.text
 

@@ -2,6 +2,7 @@
 
 import sys
 from multiprocessing.connection import Connection
+from typing import Any
 
 
 def main(file: int) -> None:
@@ -10,25 +11,29 @@ def main(file: int) -> None:
     name, device, path, options = pipe.recv()
     sys.path[:] = path
     from gt.engines import load
-    from gt.engines.check.aside import Output
+    from gt.engines.check.aside import Output, leave_copy
     from gt.engines.check.report import Finding
     from gt.engines.check.tasks import perform
+
+    def send(kind: str, what: Any) -> None:
+        leave_copy()
+        pipe.send((kind, what))
 
     output = Output(sys.stdout.fileno())
     engine = None
     try:
         engine = load(name, device)
-        pipe.send(("loaded", None))
+        send("loaded", None)
     except BaseException as error:
-        pipe.send(("finding", Finding("wrong", "load", f"{type(error).__name__}: {error}")))
-    pipe.send(("done", None))
+        send("finding", Finding("wrong", "load", f"{type(error).__name__}: {error}"))
+    send("done", None)
     while engine is not None:
         try:
             task = pipe.recv()
         except EOFError:
             break
-        perform(engine, task, options, lambda kind, what: pipe.send((kind, what)), output)
-        pipe.send(("done", None))
+        perform(engine, task, options, send, output)
+        send("done", None)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,10 @@ def training() -> Program:
     def weights(*shape: int) -> np.ndarray:
         return random.uniform(-0.5, 0.5, shape).astype("float32")
 
-    y = random.integers(0, 3, 8)
+    classes = random.integers(0, 3, 8)
     b = Builder(
         *(weights(5, 7), weights(7), weights(7, 3), weights(3)),
-        *(weights(8, 5), y, np.eye(3, dtype="float32"), -0.1, -1 / 8, 0),
+        *(weights(8, 5), classes, np.eye(3, dtype="float32"), -0.1, -1 / 8, 0),
     )
     w1, b1, w2, b2, x, y, eye, rate, share, zero = range(10)
     hidden = b.step("matmul", x, w1, output=f32(8, 7))
