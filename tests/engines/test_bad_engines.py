@@ -107,7 +107,7 @@ def test_a_worker_whose_engine_is_lost_is_lost_alone(engine):
         ("NoCreate", "create: not at home"),
         ("NoRead", "fetch: not at home"),
         ("ShortRead", "fetch: read gave 3 bytes for float32 (2,), which has 8"),
-        ("NoDescribe", "not at home"),
+        ("NoDescribe", "not described: not at home"),
         ("NoLowering", "add of float32 (2,) and 1: not at home"),
     ],
 )
@@ -161,7 +161,8 @@ def test_what_leaves_while_it_compiles_runs_all_the_same():
 
 
 def test_an_engine_that_cannot_release_memory_goes_on():
-    program = "import gt\nprint(gt.ones(2).tolist())\ngt.disconnect()\nprint(gt.ones(2).tolist())\n"
+    use = "print(gt.ones(2).tolist())\n"
+    program = f"import gt\n{use}gt.disconnect()\ngt.gpu_workers(1)\n{use}"
     done = run_python(program, **backend("NoRelease"))
     assert (done.returncode, done.stdout) == (0, "[1.0, 1.0]\n" * 2), done.stderr
 

@@ -174,7 +174,8 @@ impl Described {
         }
         let given = engine.call_method1("describe", (tensor,));
         let given = given.and_then(|given| classes.meta(&given)).map_err(|error| {
-            let kind = tensor.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+            let kind =
+                tensor.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
             let why = explain(error);
             EngineError::Other(format!("the engine gave a {kind} for {of}, not described: {why}"))
         })?;

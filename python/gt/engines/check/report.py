@@ -24,17 +24,17 @@ class Finding:
 
 @dataclass
 class Timing:
-    """How long something takes, in seconds: on the engine, in NumPy, and natively."""
+    """How long something takes, in seconds: on the engine, in NumPy if it has it, and natively."""
 
     name: str
     engine: float
-    numpy: float
+    numpy: float | None
     natively: float
 
     @property
     def is_slow(self) -> bool:
-        """Say whether both others are at least twice as fast."""
-        return self.engine > 2 * max(self.numpy, self.natively)
+        """Say whether all others are at least twice as fast."""
+        return self.engine > 2 * max(self.numpy or 0, self.natively)
 
 
 @dataclass
@@ -140,7 +140,9 @@ def _row(timing: Timing) -> str:
     return f"{timing.name:28}{times}{'  slow' if timing.is_slow else ''}"
 
 
-def _time(seconds: float) -> str:
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
     unit, scale = ("ms", 1e3) if seconds >= 1e-3 else ("us", 1e6)
     return f"{seconds * scale:.1f} {unit}"
 

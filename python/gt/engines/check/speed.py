@@ -37,7 +37,7 @@ def timings(engine: Engine, tell: Callable[[str], None]) -> Iterator[Timing]:
             yield Timing(
                 name,
                 _measured(engine, operation, shapes, attributes),
-                _measured(numpy, operation, shapes, attributes) if of_numpy else float("nan"),
+                _measured(numpy, operation, shapes, attributes) if of_numpy else None,
                 _measured(numpy, operation, shapes, attributes, natively=True),
             )
 

@@ -34,6 +34,7 @@ pub struct InEngine {
 
 impl InEngine {
     pub fn enter() -> InEngine {
+        register();
         DEPTH.set(DEPTH.get() + 1);
         InEngine { _thread: PhantomData }
     }
@@ -54,8 +55,7 @@ pub fn is_in_engine() -> bool {
     DEPTH.get() > 0
 }
 
-/// Registers a runtime for the hooks.
-pub fn watch(runtime: &Arc<Runtime>) {
+fn register() {
     HOOKS.call_once(|| {
         // SAFETY: the three functions are `extern "C"`, live as long as the program, and do not
         // unwind: they touch only atomics and locks that no thread holds at that moment.
@@ -63,6 +63,11 @@ pub fn watch(runtime: &Arc<Runtime>) {
             libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
         }
     });
+}
+
+/// Registers a runtime for the hooks.
+pub fn watch(runtime: &Arc<Runtime>) {
+    register();
     let mut runtimes = lock();
     runtimes.retain(|runtime| runtime.strong_count() > 0);
     runtimes.push(Arc::downgrade(runtime));
