@@ -5,7 +5,7 @@ from __future__ import annotations
 import gt
 from gt import _gt
 from gt._gt import Tensor, dtype, parse_dtype
-from gt.engines.engine import Meta
+from gt.engines.engine import Kind
 from gt.engines.promotion import promote
 from gt.ops.annotations import DType, Number
 from gt.ops.precision import common_dtype
@@ -38,7 +38,7 @@ def promote_types(type1: DType, type2: DType) -> dtype:
     >>> gt.promote_types(gt.int64, gt.float16)
     gt.float16
     """
-    both = (Meta(parse_dtype(of).name, (1,)) for of in (type1, type2))
+    both = (Kind(parse_dtype(of).name) for of in (type1, type2))
     return parse_dtype(promote(tuple(both)))
 
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor, dtype, parse_dtype
-from gt.engines.engine import Meta
+from gt.engines.engine import Kind
 from gt.engines.promotion import promote
 
 
-def meta(operand: Any) -> Meta | type:
-    """Give what counts of an operand for promotion: dtype and shape, or the type of a number."""
+def kind(operand: Any) -> Kind | type:
+    """Give what counts of an operand for promotion: a tensor's kind, or the type of a number."""
     if isinstance(operand, Tensor):
-        return Meta(operand.dtype.name, operand.shape)
+        return Kind(operand.dtype.name, operand.ndim > 0)
     return type(operand)
 
 
 def common_dtype(*operands: Any) -> dtype:
     """Give the dtype that tensors and numbers are promoted to; other things do not count."""
     counting = tuple(one for one in operands if isinstance(one, Tensor | int | float))
-    found = parse_dtype(promote(tuple(meta(one) for one in counting)))
+    found = parse_dtype(promote(tuple(kind(one) for one in counting)))
     tensors = (one for one in counting if isinstance(one, Tensor))
     # Only a tensor makes it float32; a number makes it the default dtype.
     if found is gt.float32 and not any(one.dtype.is_floating_point for one in tensors):
