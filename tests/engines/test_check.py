@@ -138,3 +138,10 @@ def test_the_command(tmp_path):
     assert done.returncode == 2 and "there is nothing named 'ad'" in done.stderr
     done = subprocess.run([*COMMAND, "--list"], capture_output=True, text=True)
     assert [line.split("  ")[0] for line in done.stdout.splitlines()] == names()
+
+
+def test_an_engine_itself_is_checked_in_this_process():
+    report = check(Reference(), only=["values", "add", "plan: numbers"])
+    assert report.ok and report.cases == {"add": len(cases_of("add"))}, str(report)
+    with pytest.raises(ValueError, match="there is nothing named 'ad' to check"):
+        check(Reference(), only=["ad"])
