@@ -65,7 +65,7 @@ class Page:
         self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(folder),
+            "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', folder)}",
         }
 
     def with_ports(self, text: str) -> str:

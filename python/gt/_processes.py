@@ -4,14 +4,29 @@ import argparse
 import signal
 
 
-def stop_at_sigterm() -> None:
-    """Make a SIGTERM a KeyboardInterrupt, for an end as polite as at Ctrl-C; the first one only."""
+class Stopped(KeyboardInterrupt):
+    """A signal asks for the end."""
 
-    def stop(*_) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
+
+#: What a signal that asks for the end raises in this process. In `gt server` and `gt worker` it is
+#: `Stopped`: there an engine's own KeyboardInterrupt is an error like others.
+interrupt: type[KeyboardInterrupt] = KeyboardInterrupt
+
+
+def stop_at_signals() -> None:
+    """Raise `Stopped` at Ctrl-C, and at a SIGTERM, for an end as polite; at the first one only."""
+    global interrupt
+    interrupt = Stopped
+
+    def stop(number: int, _: object) -> None:
+        if number == signal.SIGTERM:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Stopped
 
     signal.signal(signal.SIGTERM, stop)
+    # Who was started in the background ignores Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop)
 
 
 def at_least(least: int):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from gt.engines import load
+from gt.engines.check.plans import one_step
+from gt.engines.check.values import get
 from gt.engines.engine import Meta, Plan
 from gt.engines.numpy import NumPyEngine
-from plans import get, one_step
 
 
 def leaky_relu(x: np.ndarray) -> np.ndarray:

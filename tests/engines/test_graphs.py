@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gt.engines.check.plans import one_step
 from gt.engines.engine import Meta
-from plans import one_step
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import gc
 
 import numpy as np
 import pytest
+from gt.engines.check.plans import Builder
+from gt.engines.check.values import get, put
 from gt.engines.engine import Kind, Meta, Signature
-from plans import Builder, get, put
 from processes import run_python
 
 pytest.importorskip("jax", reason="jax: make test-all")

@@ -65,9 +65,10 @@ def test_as_many_gpus_as_pytorch_sees():
 def test_autocast(monkeypatch):
     pytest.importorskip("torch", reason="pytorch: make test-all")
     import numpy as np
+    from gt.engines.check.plans import one_step
+    from gt.engines.check.values import get
     from gt.engines.engine import Meta
     from gt.engines.pytorch import PyTorchEngine
-    from plans import get, one_step
 
     x = np.random.default_rng(0).uniform(-1, 1, (4, 4)).astype("float32")
     builder, plan = one_step("matmul", x, x, output=Meta("float32", (4, 4)))

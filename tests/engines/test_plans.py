@@ -4,58 +4,17 @@ import weakref
 
 import numpy as np
 import pytest
+from gt.engines.check import programs
+from gt.engines.check.plans import Builder
+from gt.engines.check.programs import f32
+from gt.engines.check.values import get, put
 from gt.engines.engine import Meta, Plan, Step, StepError
 from gt.engines.numpy import NumPyEngine
-from plans import Builder, get, put
-
-RATE = 0.1
-
-
-def f32(*shape: int) -> Meta:
-    return Meta("float32", shape)
 
 
 def training() -> tuple[Builder, Plan]:
-    """Plan a step of training: two layers, cross entropy, its gradient by hand, and SGD."""
-    random = np.random.default_rng(0)
-
-    def weights(*shape):
-        return random.uniform(-0.5, 0.5, shape).astype("float32")
-
-    y = random.integers(0, 3, 8)
-    b = Builder(
-        *(weights(5, 7), weights(7), weights(7, 3), weights(3)),
-        *(weights(8, 5), y, np.eye(3, dtype="float32"), -RATE, -1 / 8, 0),
-    )
-    w1, b1, w2, b2, x, y, eye, rate, share, zero = range(10)
-    hidden = b.step("matmul", x, w1, output=f32(8, 7))
-    hidden = b.step("relu", b.step("add", hidden, b1, output=f32(8, 7)), output=f32(8, 7))
-    logits = b.step("matmul", hidden, w2, output=f32(8, 3))
-    logits = b.step("add", logits, b2, output=f32(8, 3))
-    top = b.step("amax", logits, dim=[1], keepdim=True, output=f32(8, 1))
-    exp = b.step("exp", b.step("sub", logits, top, output=f32(8, 3)), output=f32(8, 3))
-    total = b.step("sum", exp, dim=[1], keepdim=True, output=f32(8, 1))
-    softmax = b.step("div", exp, total, output=f32(8, 3))
-    wanted = b.step("index_select", eye, y, dim=0, output=f32(8, 3))
-    log = b.step("mul", b.step("log", softmax, output=f32(8, 3)), wanted, output=f32(8, 3))
-    loss = b.step("sum", log, dim=[], keepdim=False, output=f32())
-    loss = b.step("mul", loss, share, output=f32())
-    # The gradient, from the end.
-    grad = b.step("sub", wanted, softmax, output=f32(8, 3))
-    grad = b.step("mul", grad, share, output=f32(8, 3))
-    turned = b.step("permute", hidden, dims=[1, 0], output=f32(7, 8))
-    grads = {w2: b.step("matmul", turned, grad, output=f32(7, 3))}
-    grads[b2] = b.step("sum", grad, dim=[0], keepdim=False, output=f32(3))
-    turned = b.step("permute", w2, dims=[1, 0], output=f32(3, 7))
-    grad = b.step("matmul", grad, turned, output=f32(8, 7))
-    alive = b.step("gt", hidden, zero, output=Meta("bool", (8, 7)))
-    grad = b.step("mul", grad, alive, output=f32(8, 7))
-    turned = b.step("permute", x, dims=[1, 0], output=f32(5, 8))
-    grads[w1] = b.step("matmul", turned, grad, output=f32(5, 7))
-    grads[b1] = b.step("sum", grad, dim=[0], keepdim=False, output=f32(7))
-    shapes = {w1: (5, 7), b1: (7,), w2: (7, 3), b2: (3,)}
-    new = [b.step("mul_add", w, grads[w], rate, output=f32(*shapes[w])) for w in shapes]
-    return b, b.plan(*new, loss)
+    program = programs.training()
+    return program.builder, program.plan
 
 
 def trained(values: list) -> list[np.ndarray]:
@@ -87,7 +46,7 @@ def test_training(engine, compiled, way):
     wanted = [value for value, _ in builder.given]
     losses = []
     for round in range(6):
-        values[7] = wanted[7] = -RATE / (1 + round)
+        values[7] = wanted[7] = -0.1 / (1 + round)
         constants = values[4:]
         run = compiled if way == "compiled" else lambda values: engine.run(plan, values)
         *weights, loss = run(values)
@@ -122,20 +81,10 @@ def compilations(engine, monkeypatch) -> list:
     return seen
 
 
-def numbers() -> tuple[Builder, Plan]:
-    """Plan steps with a number of each type."""
-    x, whole = np.array([1.0, 2.0], "float32"), np.array([1, 2], "int32")
-    b = Builder(x, whole, 1.5, 2, True)
-    outputs = [b.step("mul", 0, number, output=f32(2)) for number in (2, 3, 4)]
-    outputs.append(b.step("add", 1, 3, output=Meta("int32", (2,))))
-    outputs.append(b.step("add", 1, 2, output=f32(2)))
-    outputs.append(b.step("pow", 0, 3, output=f32(2)))
-    return b, b.plan(*outputs)
-
-
 def test_new_numbers_compile_nothing(engine, monkeypatch):
     seen = compilations(engine, monkeypatch)
-    builder, plan = numbers()
+    numbers = programs.numbers()
+    builder, plan = numbers.builder, numbers.plan
     run = engine.compile(plan)
     if run is None:
         pytest.skip("does not compile")
@@ -155,28 +104,6 @@ def test_new_numbers_compile_nothing(engine, monkeypatch):
             [0.5, 1.5],
         ]
         assert len(seen) == before
-
-
-def test_numbers_that_never_change(engine):
-    """They are part of what is compiled."""
-    x, whole = np.array([1.5, -2.0], "float32"), np.array([-7, 2], "int32")
-    b = Builder(x, whole, 2, 0.5, True)
-    outputs = [b.step("pow", 0, 2, output=f32(2)), b.step("pow", 1, 3, output=f32(2))]
-    outputs.append(b.step("pow", 1, 2, output=Meta("int32", (2,))))
-    outputs.append(b.step("floor_divide", 1, 2, output=Meta("int32", (2,))))
-    outputs.append(b.step("mul_add", 0, 3, 0, output=f32(2)))
-    outputs.append(b.step("sub", 4, 0, output=f32(2)))
-    for run in ways(engine, b.plan(*outputs, 3, constants=True)):
-        *got, number = run(b.values(engine))
-        assert [get(engine, out).tolist() for out in got] == [
-            [2.25, 4],
-            [pytest.approx(np.nan, nan_ok=True), pytest.approx(2**0.5)],
-            [49, 4],
-            [-4, 1],
-            [2.25, -3],
-            [-0.5, 3],
-        ]
-        assert number == 0.5
 
 
 #: Sizes and steps, of a tensor of (6, 5), with starts.

@@ -7,9 +7,9 @@ import os
 import gt
 import pytest
 from gt import _gt
+from gt.engines.check.samples import OPERATIONS
 from gt.ops.registry import COMPOSITES
 from processes import embedded_only
-from samples import OPERATIONS
 
 #: Bits of an operation's face: a function, a method.
 FUNCTION, METHOD = 1, 2

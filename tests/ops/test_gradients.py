@@ -3,7 +3,8 @@
 import gt
 import numpy as np
 import pytest
-from samples import CASES, OPERATIONS, apply, inputs, to_gt
+from gt.engines.check.samples import CASES, OPERATIONS, inputs
+from primitives import apply, to_gt
 
 #: Complex numbers alone, whose gradients are in test_complex.py and test_linalg.py.
 COMPLEX = {"_fft_c2c", "_fft_c2r", "view_as_real", "_linalg_eig"}

@@ -5,8 +5,9 @@ import functools
 import gt
 import numpy as np
 import pytest
+from gt.engines.check.samples import CASES, OPERATIONS, inputs
+from primitives import apply, to_gt
 from processes import unsharded_only
-from samples import CASES, OPERATIONS, apply, inputs, to_gt
 
 SIZE = 3
 #: Each of a batch would have to pick as many values; the count is an attribute.

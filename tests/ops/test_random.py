@@ -3,8 +3,8 @@
 import gt
 import numpy as np
 import pytest
+from primitives import apply
 from processes import run_on_four_workers, run_python, unsharded_only
-from samples import apply
 
 PINNED = {
     ("rand", "float32"): "d04fcc3ec569613fac573c3fdb001b3f",

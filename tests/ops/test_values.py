@@ -14,9 +14,10 @@ from gradient_references import (
     layer_norm_weight_backward,
     weight_backward,
 )
+from gt.engines.check.samples import CASES, OPERATIONS, inputs
+from primitives import apply, to_gt
 from processes import unsharded_only
 from promotion import result_type, to_float
-from samples import CASES, OPERATIONS, apply, inputs, to_gt
 
 
 def axes(attributes, rank):

@@ -9,13 +9,24 @@ import os
 import warnings
 from importlib.util import find_spec
 
-from gt.engines.engine import Engine, Meta, OutOfMemory, Plan, Step, StepError
+from gt.engines.engine import (
+    Engine,
+    Kind,
+    Meta,
+    OutOfMemory,
+    Plan,
+    Signature,
+    Step,
+    StepError,
+)
 
 __all__ = [
     "Engine",
+    "Kind",
     "Meta",
     "OutOfMemory",
     "Plan",
+    "Signature",
     "Step",
     "StepError",
     "default",

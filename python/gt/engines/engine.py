@@ -172,7 +172,7 @@ class Engine:
         """
         return operation in self.lowerings
 
-    def natively(self, operation: str) -> Function:
+    def natively(self, signature: Signature) -> Function:
         """Give what computes an operation on the native engine, by way of the host's memory."""
         from gt.engines import native
 
@@ -182,7 +182,7 @@ class Engine:
             meta = self.describe(value)
             return meta.dtype, list(meta.shape), self.read(value)
 
-        return native.computes(operation, read, self.create)
+        return native.computes(signature, read, self.create)
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
         """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.

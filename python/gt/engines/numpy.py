@@ -133,7 +133,7 @@ class NumPyEngine(Engine):
     def lowering(self, signature: Signature) -> Function:
         """Give what converts the operands, computes, and converts the result."""
         if signature.operation not in self.lowerings:
-            return self.natively(signature.operation)
+            return self.natively(signature)
         function = arrays.chosen(self.lowerings, signature)
         dtypes, result, bfloat16 = taken_as(signature), signature.output, self.bfloat16
 

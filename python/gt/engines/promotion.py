@@ -28,7 +28,7 @@ _MOVES = frozenset(
     gather index_select index_copy sort topk max_pool max_along min_along cummax cummin""".split()
 )
 #: These take operands in the dtypes that they have, as attention, factorizations and transforms do.
-_AS_THEY_ARE = ("cast", "further", "view_as_real", "view_as_complex")
+_AS_THEY_ARE = ("cast", "further", "frexp", "view_as_real", "view_as_complex")
 #: Here the second operand is an index.
 _INDEXED = frozenset(
     "gather scatter_add index_select index_add index_copy scatter scatter_reduce".split()

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from gt import _gt
-from gt._processes import stop_at_sigterm
+from gt._processes import stop_at_signals
 from gt.scripts._target import add_options, read_options
 
 
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     add_options(parser)
     args = parser.parse_args(argv)
     target = read_options(parser, args)
-    stop_at_sigterm()
+    stop_at_signals()
     try:
         print(_gt.top(args.ema_alpha, args.once, args.json, **target), end="")
     except KeyboardInterrupt:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gt import _gt
-from gt._processes import stop_at_sigterm
+from gt._processes import stop_at_signals
 from gt.scripts._target import add_options, between, read_options
 
 
@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     target = read_options(parser, args)
     name = args.output or f"trace_{datetime.now():%Y%m%d_%H%M%S}.log"
     path = Path(args.dir) / name
-    stop_at_sigterm()
+    stop_at_signals()
     try:
         traced = _gt.trace(path, args.seconds, args.max_events, **target)
     except KeyboardInterrupt:

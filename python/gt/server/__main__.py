@@ -8,7 +8,7 @@ import sys
 import threading
 
 from gt import _gt
-from gt._processes import at_least, stop_at_sigterm
+from gt._processes import at_least, stop_at_signals
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
             )
             watch.start()
 
-    stop_at_sigterm()
+    stop_at_signals()
     try:
         _gt.run_server(
             address, ready, args.key_file, args.insecure, args.log_file, args.worker_wait

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from gt import _gt, engines
-from gt._processes import at_least, stop_at_sigterm
+from gt._processes import at_least, stop_at_signals
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     def ready() -> None:
         print(f"gt worker: {name} serves {address}", flush=True)
 
-    stop_at_sigterm()
+    stop_at_signals()
     try:
         return serve(address, name, ready, args)
     except KeyboardInterrupt:

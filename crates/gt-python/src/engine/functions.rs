@@ -173,7 +173,12 @@ impl Described {
             return Ok(());
         }
         let given = engine.call_method1("describe", (tensor,));
-        let given = given.and_then(|given| classes.meta(&given)).map_err(explain)?;
+        let given = given.and_then(|given| classes.meta(&given)).map_err(|error| {
+            let kind =
+                tensor.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+            let why = explain(error);
+            EngineError::Other(format!("the engine gave a {kind} for {of}, not described: {why}"))
+        })?;
         if given != *meta {
             return Err(EngineError::Other(format!(
                 "the engine gave {} {} for {of}, expected {} {}",

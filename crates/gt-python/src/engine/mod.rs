@@ -36,6 +36,7 @@ use gt::ir::{
 use gt::worker::engine::launch_plainly;
 use gt::worker::plan::{Given, Plan};
 use gt::worker::{Engine, EngineError, Joining};
+use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -86,6 +87,17 @@ impl PythonEngine {
         if name == "native" {
             return Ok(None);
         }
+        PythonEngine::made(py, name, index).map(Some).map_err(|error| {
+            // It is meant for whoever waits, not for the process.
+            if error.is_instance_of::<PySystemExit>(py) {
+                PyRuntimeError::new_err(format!("the engine '{name}' raises SystemExit: {error}"))
+            } else {
+                error
+            }
+        })
+    }
+
+    fn made(py: Python<'_>, name: &str, index: usize) -> PyResult<PythonEngine> {
         let engines = py.import("gt.engines")?;
         let object = engines.call_method1("load", (name, index))?;
         let called: String = object.getattr("name")?.extract()?;
@@ -97,7 +109,7 @@ impl PythonEngine {
             lowers[operation.id as usize] = takes.extract()?;
         }
         let settings = Settings::new(&object)?;
-        Ok(Some(PythonEngine {
+        Ok(PythonEngine {
             object: Arc::new(object.unbind()),
             name: called,
             lowers,
@@ -112,7 +124,7 @@ impl PythonEngine {
             started: Instant::now(),
             rate,
             watch: Watch::new(),
-        }))
+        })
     }
 
     /// Lets it join the engines of other workers, if GT_COLLECTIVES wants that; gives where.
@@ -195,15 +207,16 @@ impl Engine for PythonEngine {
         Python::attach(|py| {
             let call = Call { operation, operands: &operands, attributes, output: outputs[0] };
             let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
-            let made: Vec<Bound<'_, PyAny>> =
-                made.try_iter().and_then(Iterator::collect).map_err(explain)?;
+            let expected = |given: String| {
+                let (name, count) = (operation.name, outputs.len());
+                EngineError::Other(format!(
+                    "the engine gave {given} for {name}, expected a tuple of {count} results"
+                ))
+            };
+            let kind = || made.get_type().name().map_or_else(|_| "?".into(), |it| it.to_string());
+            let made = made.cast::<PyTuple>().map_err(|_| expected(format!("a {}", kind())))?;
             if made.len() != outputs.len() {
-                let (given, name) = (made.len(), operation.name);
-                let text = format!(
-                    "the engine gave {given} results for {name}, expected {}",
-                    outputs.len()
-                );
-                return Err(EngineError::Other(text));
+                return Err(expected(format!("{} results", made.len())));
             }
             made.into_iter()
                 .zip(outputs)

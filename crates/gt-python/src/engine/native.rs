@@ -7,7 +7,7 @@ use gt::ir::instruction::{Operands, Results};
 use gt::ir::{Attributes, Meta, Operand, Operation, ops};
 use gt::worker::Engine;
 use numpy::PyArray1;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyArithmeticError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 
@@ -74,7 +74,8 @@ fn compute<'py>(
 ) -> PyResult<Vec<Plain<'py>>> {
     let operation = operation(name)?;
     let attributes = attributes(operation, given)?;
-    let failed = |error: gt::worker::EngineError| PyRuntimeError::new_err(error.to_string());
+    // Operands without a result: in these words users are told, without a traceback.
+    let failed = |error: gt::worker::EngineError| PyArithmeticError::new_err(error.to_string());
     NATIVE.with_borrow_mut(|native| {
         let mut metas = Vec::new();
         let mut tensors = Operands::new();

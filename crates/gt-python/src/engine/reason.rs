@@ -5,6 +5,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::session::exit;
+
 /// What a Python exception says, in words for users: an engine's own words where it knows what is
 /// wrong with the values, and else its traceback.
 pub fn explain(error: PyErr) -> EngineError {
@@ -15,7 +17,7 @@ pub fn explain(error: PyErr) -> EngineError {
         {
             return EngineError::OutOfMemory { bytes };
         }
-        if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+        if is_interrupt(&cause) {
             // It is the user's, who waits: it comes again where that is noticed.
             let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
             return EngineError::Other("interrupted by Ctrl-C".into());
@@ -43,6 +45,16 @@ pub fn explain(error: PyErr) -> EngineError {
             text = format!("{text}\n  the engine's traceback:\n  {}", indent(&lines.concat()));
         }
         EngineError::Other(text)
+    })
+}
+
+/// Whether a signal has raised an exception: that happens in the main thread alone.
+fn is_interrupt(error: &PyErr) -> bool {
+    Python::attach(|py| {
+        let class = py.import("gt._processes").and_then(|module| module.getattr("interrupt"));
+        error.is_instance_of::<PyKeyboardInterrupt>(py)
+            && exit::is_main_thread(py)
+            && class.is_ok_and(|class| error.is_instance(py, &class))
     })
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use gt::drivers::embedded::fork::InEngine;
 use gt::environment;
 
 use super::compiler;
@@ -73,7 +74,7 @@ pub struct Watch {
 }
 
 /// While this lives, the engine is at work.
-pub struct AtWork(Arc<AtomicU64>, Inside);
+pub struct AtWork(Arc<AtomicU64>, Inside, InEngine);
 
 impl Watch {
     pub fn new() -> Watch {
@@ -83,7 +84,7 @@ impl Watch {
     pub fn begin(&self) -> AtWork {
         let inside = Inside::enter();
         self.busy.store(self.started.elapsed().as_millis() as u64 + 1, Ordering::Relaxed);
-        AtWork(Arc::clone(&self.busy), inside)
+        AtWork(Arc::clone(&self.busy), inside, InEngine::enter())
     }
 
     /// Ends the process when one call takes longer than GT_ENGINE_TIMEOUT says.

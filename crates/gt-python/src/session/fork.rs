@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gt::drivers::embedded::fork::is_in_engine;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -80,6 +81,10 @@ pub fn wait_for_changes(limit: Duration) {
 /// it, which the forking thread holds when the runtimes' own hook comes.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
+    // An engine that forks within an operation is in the midst of what others wait for.
+    if is_in_engine() {
+        return;
+    }
     FORKING.fetch_add(1, Ordering::SeqCst);
     let own = usize::from(DEPTH.get() > 0);
     py.detach(|| {
@@ -92,6 +97,9 @@ fn before_fork(py: Python<'_>) {
 
 #[pyfunction]
 fn after_fork_in_parent(py: Python<'_>) {
+    if is_in_engine() {
+        return;
+    }
     py.detach(gt::drivers::embedded::fork::release_all);
     FORKING.fetch_sub(1, Ordering::SeqCst);
 }

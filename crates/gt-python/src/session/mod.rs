@@ -9,7 +9,7 @@
 
 mod current;
 mod default;
-mod exit;
+pub mod exit;
 pub mod fork;
 mod handle;
 mod object;

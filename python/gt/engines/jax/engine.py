@@ -4,7 +4,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any
 
 # A worker shares its GPU with other programs.
@@ -125,7 +126,7 @@ class JAXEngine(Engine):
         """Give what computes an operation on the native engine, also within compiled code."""
         operation, kinds = signature.operation, signature.operands
 
-        natively = Host().natively(operation)
+        natively, thread = Host().natively(signature), self._thread
 
         def compute(*values: Any, **attributes: Any) -> Any:
             operands = tuple(
@@ -142,12 +143,22 @@ class JAXEngine(Engine):
                     kind(value) if isinstance(kind, type) else np.asarray(value)
                     for value, kind in zip(values, kinds, strict=True)
                 ]
-                return natively(*given, **attributes)
+                return thread.submit(natively, *given, **attributes).result()
 
             wanted = results[0] if len(results) == 1 else tuple(results)
             return jax.pure_callback(call, wanted, *values)
 
         return compute
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        """A thread for the native engine within compiled code.
+
+        XLA's own flush small numbers to zero, and so does whatever is called in them.
+        """
+        thread = ThreadPoolExecutor(1)
+        thread.submit(int).result()  # it starts now, from a thread that is none of XLA's
+        return thread
 
     def compile(self, plan: Plan) -> Callable[[list], list]:
         """Compile a plan as a whole; numbers are arguments."""

@@ -143,7 +143,7 @@ class PyTorchEngine(Engine):
         elif (found := namesake(name)) is not None:
             function = found
         else:
-            return self.natively(name)
+            return self.natively(signature)
         if name == "eye":
             function = partial(function, device=self.device)
         taken = taken_as(signature)

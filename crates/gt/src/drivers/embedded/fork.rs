@@ -3,7 +3,13 @@
 //! Only the forking thread exists in the child. So before a fork all threads of a runtime are
 //! kept from work, so that none of their locks is held; afterwards the parent goes on, and the
 //! child starts new threads on demand.
+//!
+//! A fork by an engine itself, from within an operation, waits for nobody: the runtime is in the
+//! midst of its work. Its copy in the child ends once it leaves the engine ([`InEngine`]).
 
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, Weak};
 
 use super::runtime::Runtime;
@@ -11,8 +17,45 @@ use super::runtime::Runtime;
 static RUNTIMES: Mutex<Vec<Weak<Runtime>>> = Mutex::new(Vec::new());
 static HOOKS: Once = Once::new();
 
-/// Registers a runtime for the hooks.
-pub fn watch(runtime: &Arc<Runtime>) {
+/// Whether this process is a copy that an engine has made by forking.
+static IS_COPY: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// How many of [`InEngine`] this thread has.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this lives, its thread runs an engine's code, and a fork is that one's own. In the child
+/// such a fork has made, the process ends with it: there is no runtime to go back to.
+pub struct InEngine {
+    /// It stays with its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl InEngine {
+    pub fn enter() -> InEngine {
+        register();
+        DEPTH.set(DEPTH.get() + 1);
+        InEngine { _thread: PhantomData }
+    }
+}
+
+impl Drop for InEngine {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+        if DEPTH.get() == 0 && IS_COPY.load(Ordering::Relaxed) {
+            // SAFETY: it may be called anywhere, and does not come back.
+            unsafe { libc::_exit(0) };
+        }
+    }
+}
+
+/// Whether this thread runs an engine's code.
+pub fn is_in_engine() -> bool {
+    DEPTH.get() > 0
+}
+
+fn register() {
     HOOKS.call_once(|| {
         // SAFETY: the three functions are `extern "C"`, live as long as the program, and do not
         // unwind: they touch only atomics and locks that no thread holds at that moment.
@@ -20,6 +63,11 @@ pub fn watch(runtime: &Arc<Runtime>) {
             libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
         }
     });
+}
+
+/// Registers a runtime for the hooks.
+pub fn watch(runtime: &Arc<Runtime>) {
+    register();
     let mut runtimes = lock();
     runtimes.retain(|runtime| runtime.strong_count() > 0);
     runtimes.push(Arc::downgrade(runtime));
@@ -37,23 +85,33 @@ fn each(act: impl Fn(&Runtime)) {
 /// Stops work in all runtimes, as before a fork. For callers that will hold a lock which the
 /// runtimes' engines need, and must not hold it yet.
 pub fn hold_all() {
-    each(Runtime::hold);
+    if !is_in_engine() {
+        each(Runtime::hold);
+    }
 }
 
 /// Ends [`hold_all`].
 pub fn release_all() {
-    each(Runtime::release);
+    if !is_in_engine() {
+        each(Runtime::release);
+    }
 }
 
 extern "C" fn before() {
-    each(Runtime::hold);
-    each(Runtime::settle);
+    if !is_in_engine() {
+        each(Runtime::hold);
+        each(Runtime::settle);
+    }
 }
 
 extern "C" fn in_parent() {
-    each(Runtime::release);
+    release_all();
 }
 
 extern "C" fn in_child() {
-    each(Runtime::after_fork);
+    if is_in_engine() {
+        IS_COPY.store(true, Ordering::Relaxed);
+    } else {
+        each(Runtime::after_fork);
+    }
 }
