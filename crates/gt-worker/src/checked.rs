@@ -21,7 +21,7 @@ const TELLING: u64 = 2;
 const KEPT: usize = 256 << 20;
 
 /// The comparisons of a program so far.
-pub(crate) struct Checks<T> {
+pub struct Checks<T> {
     count: u64,
     telling: u64,
     /// The outputs of the last comparison.
@@ -43,7 +43,7 @@ impl<T> Default for Checks<T> {
 }
 
 /// What a comparison has come to.
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// No difference, but the next run is to be compared, too.
     Open,
     Right,
@@ -53,7 +53,7 @@ pub(crate) enum Verdict {
 }
 
 /// A run that was compared.
-pub(crate) struct Checked<T> {
+pub struct Checked<T> {
     /// What the compiled code has given; none if it failed, or may be wrong.
     pub outputs: Option<Vec<T>>,
     pub verdict: Verdict,
@@ -65,7 +65,7 @@ pub(crate) struct Checked<T> {
 }
 
 /// Calls an engine; a panic is an error.
-pub(crate) fn guarded<T>(call: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+pub fn guarded<T>(call: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(call))
         .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
 }
@@ -74,7 +74,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> Result<T, EngineError>) -> Resul
 ///
 /// # Errors
 /// The operations fail, or memory is short for the compiled code.
-pub(crate) fn launch<E: Engine>(
+pub fn launch<E: Engine>(
     engine: &mut E,
     plan: &Plan,
     last_uses: &[Option<u32>],

@@ -16,7 +16,7 @@
 //! A worker knows neither clients nor sharding, only lanes, tensors and operations.
 
 pub mod check;
-mod checked;
+pub mod checked;
 mod composite;
 mod device;
 pub mod engine;

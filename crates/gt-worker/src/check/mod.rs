@@ -39,5 +39,5 @@ mod rules;
 mod terms;
 
 pub use analysis::allowed;
-pub use compare::{Difference, difference};
+pub use compare::{Allowed, Difference, difference};
 pub use mismatch::{Mismatch, Wrong};

@@ -196,15 +196,19 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
         "sign" | "relu" | "floor" | "ceil" | "round" | "trunc" | "signbit" | "maximum"
         | "minimum" | "fmax" | "fmin" | "clamp" | "copysign" | "eq" | "ne" | "lt" | "le" | "gt"
         | "ge" | "logical_not" | "logical_and" | "logical_or" | "logical_xor" | "floor_divide"
-        | "remainder" | "fmod"
+        | "fmod"
             if is_exact =>
         {
             None
         }
-        "amax" | "amin" | "any" | "all" | "max_pool" | "relu" | "clamp" | "maximum" | "minimum" => {
+        "amax" | "amin" | "any" | "all" | "relu" | "clamp" | "maximum" | "minimum" => {
             (!is_exact).then(|| corners(g, of, 0, true))
         }
-        "sort" | "topk" | "max_along" | "min_along" | "cummax" | "cummin" => {
+        // The signs of vectors are anybody's choice, and so is the order.
+        "_linalg_svd" if index != 1 => Some(unknown(g, result)),
+        "_linalg_eigh" if index == 1 => Some(unknown(g, result)),
+        "_linalg_eig" => Some(unknown(g, result)),
+        "sort" | "topk" | "max_pool" | "max_along" | "min_along" | "cummax" | "cummin" => {
             (!is_exact).then(|| match index {
                 0 => corners(g, of, 0, true),
                 _ => unknown(g, result),
@@ -244,7 +248,13 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
             if own == 0.0 {
                 return grown;
             }
-            let lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
+            let mut lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
+            if name == "remainder" {
+                // It is a difference, of which both sides are about as large as the divisor.
+                let divisor = of.magnitude(g, 1);
+                let divisor = times(g, divisor, 2.0 * own);
+                lost = g.add(lost, divisor);
+            }
             Some(grown.map_or(lost, |grown| g.add(grown, lost)))
         }
     }
