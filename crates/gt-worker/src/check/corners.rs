@@ -71,7 +71,7 @@ fn ends(g: &mut dyn Graph, of: &Use, operand: usize) -> Vec<Value> {
 
 /// A quotient is unknown where the divisor may be zero.
 fn poles(g: &mut dyn Graph, of: &Use, bound: Var) -> Var {
-    if !["div", "floor_divide", "remainder", "fmod"].contains(&of.operation.name) {
+    if !["div", "floor_divide"].contains(&of.operation.name) {
         return bound;
     }
     let Some(doubt) = of.bound(g, 1) else { return bound };
@@ -114,7 +114,7 @@ pub fn uncertain(g: &mut dyn Graph, of: &Use, result: Var) -> Option<Var> {
 /// stable algorithm may be taken to have done.
 const BACKWARD: f64 = 64.0;
 /// How much larger the estimate is than the distances that were seen.
-const MARGIN: f64 = 16.0;
+const MARGIN: f64 = 8.0;
 
 /// An estimate for what has no rule of its own, as factorizations: the operation is computed in
 /// float64 for two operands that differ from these by random signs times what they may be apart,

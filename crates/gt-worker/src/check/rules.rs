@@ -102,6 +102,9 @@ impl Use<'_> {
 
 /// A bound for each result; the operation's own rounding is part of it.
 pub fn bounds(g: &mut dyn Graph, of: &Use, results: usize) -> Vec<Option<Var>> {
+    let operands: Vec<Operand<Pair>> =
+        of.operands.iter().map(|operand| narrowed(g, of, *operand)).collect();
+    let of = &Use { operands: &operands, ..*of };
     (0..results as u32)
         .map(|index| {
             let result = of.result.result(index);
@@ -110,6 +113,23 @@ pub fn bounds(g: &mut dyn Graph, of: &Use, results: usize) -> Vec<Option<Var>> {
             Some(sealed(g, bound, result, dtype))
         })
         .collect()
+}
+
+/// An operand of more digits than the result, as a tensor without axes may have: it may be rounded
+/// before the operation or not.
+fn narrowed(g: &mut dyn Graph, of: &Use, operand: Operand<Pair>) -> Operand<Pair> {
+    use gt_ir::operation::Family::{Binary, Ternary};
+    let own = unit(of.dtype(g, of.result));
+    let Operand::Tensor(Pair { value, bound }) = operand else { return operand };
+    let dtype = g.meta(value).dtype;
+    let given = of.loses.nominal.filter(|_| !dtype.is_exact()).map_or(unit(dtype), unit);
+    let is_wider = given < own && (dtype.is_float() || g.shape(value).rank() == 0);
+    if !matches!(of.operation.family, Binary | Ternary) || !is_wider || dtype == DType::Bool {
+        return operand;
+    }
+    let lost = rounding(g, value, own, 0.0);
+    let bound = bound.map_or(lost, |bound| g.add(bound, lost));
+    Operand::Tensor(Pair { value, bound: Some(bound) })
 }
 
 fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> Option<Var> {
@@ -223,6 +243,7 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
         | "lcm"
         | "bitwise_left_shift"
         | "bitwise_right_shift" => uncertain(g, of, result),
+        "remainder" | "fmod" => remainder(g, of, result, own),
         "wrap_index" => (!is_exact).then(|| unknown(g, result)),
         "logcumsumexp" => {
             let grown = corners(g, of, 0, true);
@@ -238,7 +259,7 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
             }
             let grown = (!is_exact).then(|| corners(g, of, 0, false));
             let relative = match name {
-                "sqrt" | "div" | "floor_divide" | "remainder" | "fmod" => 0.0,
+                "sqrt" | "div" | "floor_divide" => 0.0,
                 "pow" => 4.0 * FUNCTION * computed,
                 name if COMMON.contains(&name) => FUNCTION * computed,
                 _ => SPECIAL * computed,
@@ -248,13 +269,7 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
             if own == 0.0 {
                 return grown;
             }
-            let mut lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
-            if name == "remainder" {
-                // It is a difference, of which both sides are about as large as the divisor.
-                let divisor = of.magnitude(g, 1);
-                let divisor = times(g, divisor, 2.0 * own);
-                lost = g.add(lost, divisor);
-            }
+            let lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
             Some(grown.map_or(lost, |grown| g.add(grown, lost)))
         }
     }
@@ -458,6 +473,36 @@ fn grown_product(
     let overflows = g.gt(grown, largest(dtype));
     let apart = g.select(overflows, f64::INFINITY, apart);
     Some(g.add(apart, lost))
+}
+
+/// `a - n b` with a whole n: what b may be apart counts n times, and where the result is near one
+/// of its ends it may be at the other.
+fn remainder(g: &mut dyn Graph, of: &Use, result: Var, own: f64) -> Option<Var> {
+    let is_exact = of.is_exact(g);
+    if is_exact && own == 0.0 {
+        return None;
+    }
+    let [a, b] = [0, 1].map(|index| of.magnitude(g, index));
+    let lost = times(g, b, 2.0 * own);
+    let mut apart = spread(g, lost, result);
+    if let Some(doubt) = of.bound(g, 0) {
+        apart = g.add(apart, doubt);
+    }
+    if let Some(doubt) = of.bound(g, 1) {
+        let whole = g.div(a, b);
+        let whole = g.add(whole, 1.0);
+        let grown = g.mul(whole, doubt);
+        apart = g.add(apart, grown);
+    }
+    if is_exact {
+        return Some(apart);
+    }
+    let length = magnitude(g, result.into());
+    let (from_end, reach) = (g.sub(b, length), g.mul(apart, 2.0));
+    let (low, high) = (g.le(length, reach), g.le(from_end, reach));
+    let near = g.logical_or(low, high);
+    let whole = g.add(apart, b);
+    Some(g.select(near, whole, apart))
 }
 
 /// argmax, argmin: certain where no other element may be as large.
