@@ -22,13 +22,14 @@ AFTER = (
 LOOP = (
     "import gt\n"
     "x = gt.ones(4)\n"
-    "for step in range(40): x = (x * 0.5).exp() - 1\n"
+    "for step in range(40): x = (x * 0.5).exp() - 0.8\n"
     "print([round(value, 4) for value in x.tolist()])\n"
 )
 
 
 def backend(name: str) -> dict[str, str]:
-    return {"GT_BACKEND": f"bad_engines:{name}", "PYTHONPATH": HERE}
+    paths = [HERE, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"GT_BACKEND": f"bad_engines:{name}", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_a_worker_whose_engine_is_lost_is_lost_alone(engine):
         port = address.rpartition(":")[2]
         command = [sys.executable, "-m", "gt.worker", "-p", port, "--id", "bad"]
         command += ["--backend", f"bad_engines:{engine}"]
-        env = {**os.environ, "PYTHONPATH": HERE, "GT_ENGINE_TIMEOUT": "1"}
+        env = {**os.environ, **backend(engine), "GT_ENGINE_TIMEOUT": "1"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         bad = subprocess.Popen(command, env=env, **pipes)
         assert bad.stdout.readline().startswith("gt worker: bad")

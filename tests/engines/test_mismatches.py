@@ -15,11 +15,12 @@ from test_bad_engines import backend
 #: Values that change from step to step, of an odd length.
 LOOP = (
     "import gt\n"
+    "gt.manual_seed(0)\n"
     "x = gt.arange({length}).float() / {length} - 0.3\n"
     "b = gt.arange({length}).float()\n"
     "total = gt.zeros({length}, dtype=gt.bfloat16)\n"
-    "for step in range(12):\n"
-    "    x = (x * 0.5).exp() - 1 + b * 0.01\n"
+    "for step in range(40):\n"
+    "    x = (x * 0.5).exp() * 0.4 + b * 0.01\n"
     "    total = total + x.to(gt.bfloat16)\n"
     "    order = x.sort().indices\n"
     "    noise = gt.rand({length})\n"
