@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from gt.engines.engine import Engine, Meta, Plan, Step
 
 _RANDOM = frozenset(["rand", "randn", "randint"])
@@ -200,8 +201,8 @@ def replay(path: str | os.PathLike, engine: Engine) -> list[Difference]:
     """Run a file's plan on an engine, step by step and compiled, and say what differs from what was
     expected.
 
-    The ways are `"step by step"`, `"compiled"`, and `"compiled, again"`: the same once more, as some
-    mistakes show only then. Integers and bools are compared exactly; floats up to a tolerance that
+    The ways are `"step by step"`, `"compiled"`, and `"compiled, again"`: the same once more, as
+    some mistakes show only then. Integers and bools are compared exactly; floats up to a tolerance that
     is coarser than the worker's bounds.
 
     Raises:

@@ -4,9 +4,10 @@ use gt_ir::operation::{Graph, Var, int, ints};
 use gt_ir::shape::axis;
 use gt_ir::{Attributes, Operand, TensorData};
 
+use super::carried::unknown;
 use super::compare::{Allowed, Ties};
 use super::eager::Eager;
-use super::rules::{Loses, Use, bounds, unknown};
+use super::rules::{Loses, Use, bounds};
 use super::terms::{Pair, wide};
 use crate::engine::{Engine, EngineError, attributes};
 use crate::plan::{Given, Plan};

@@ -6,7 +6,8 @@ use gt_ir::ops::{binary, random, reduce, ternary};
 use gt_ir::{DType, Operand, Scalar};
 use smallvec::smallvec;
 
-use super::rules::{Use, spread, unknown};
+use super::carried::{spread, unknown};
+use super::rules::Use;
 use super::terms::{Value, computing, constant, distance, held, magnitude, tiny, unit, wide};
 
 /// The largest distance of the result from what the operation gives, in float64, for operands at

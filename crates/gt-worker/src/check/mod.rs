@@ -26,10 +26,12 @@
 //! sign of a zero may be another. Where an engine says that it is exact, bits are compared.
 //!
 //! - [`analysis`]: the plan walked through; [`eager`]: operations run as they are emitted.
-//! - [`terms`]: what bounds consist of; [`rules`]: a rule for each operation.
+//! - [`terms`]: what bounds consist of; [`rules`]: a rule for each operation,
+//!   from [`carried`], [`corners`] and, of composites, [`composite`].
 //! - [`compare`]: the comparison itself; [`mismatch`]: what is told of a difference.
 
 mod analysis;
+mod carried;
 mod compare;
 mod composite;
 mod corners;
