@@ -72,34 +72,12 @@ def test_a_file_replays_it(tmp_path):
             assert "instead of" in str(found[0])
 
 
-#: A step of training on odd lengths, with products, sums, functions, 16-bit floats and choices.
-TRAINING = """
-import gt
-gt.manual_seed(0)
-x, y = gt.rand(17, 33), gt.randint(0, 7, (17,))
-w = [(gt.rand(33, 15) - 0.5), (gt.rand(15, 7) - 0.5)]
-for each in w: each.requires_grad_()
-for step in range(30):
-    hidden = gt.nn.functional.layer_norm((x @ w[0]).tanh(), (15,))
-    logits = gt.nn.functional.gelu(hidden).to(gt.bfloat16).float() @ w[1]
-    loss = gt.nn.functional.cross_entropy(logits, y)
-    loss.backward()
-    hits = (logits.argmax(1) == y).float().mean()
-    top = logits.topk(3).indices.sum()
-    with gt.no_grad():
-        for each in w:
-            each -= 0.1 * each.grad / (each.grad.norm() + 1e-6)
-            each.grad = None
-print(loss.item() < 2, hits.item() >= 0, top.item() >= 0)
-"""
-
-
 @pytest.mark.parametrize("engine", ["jax", "pytorch"])
 def test_honest_compilers_raise_no_alarm(engine, tmp_path):
     pytest.importorskip({"jax": "jax", "pytorch": "torch"}[engine], reason="make test-all")
     environment = {"GT_BACKEND": engine, "GT_COMPILE": "1", "GT_MISMATCH_DIR": str(tmp_path)}
-    done = run_python(TRAINING, timeout=300, **environment)
-    assert done.stdout == "True True True\n", done.stderr
+    done = run_python(LOOP.format(length=17), timeout=100, **environment)
+    assert done.returncode == 0, done.stderr
     assert "gave" not in done.stderr and not list(tmp_path.iterdir()), done.stderr
 
 

@@ -202,8 +202,8 @@ def replay(path: str | os.PathLike, engine: Engine) -> list[Difference]:
     expected.
 
     The ways are `"step by step"`, `"compiled"`, and `"compiled, again"`: the same once more, as
-    some mistakes show only then. Integers and bools are compared exactly; floats up to a tolerance that
-    is coarser than the worker's bounds.
+    some mistakes show only then. Integers and bools are compared exactly; floats up to a tolerance
+    that is coarser than the worker's bounds.
 
     Raises:
         ValueError: The file is not of a format that is known.
