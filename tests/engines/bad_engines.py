@@ -279,3 +279,55 @@ class Faulty(NumPyEngine):
         function = super().lowering(signature)
         fault = FAULTS.get(signature.operation)
         return function if fault is None else partial(fault, function)
+
+
+class Tampering(NumPyEngine):
+    """Compiles everything, with a mistake: `spoil` changes the outputs, `values` are the inputs."""
+
+    def compile(self, plan):
+        """Give what spoils the outputs."""
+        last: list = []
+
+        def code(values):
+            given = list(values)
+            outputs = [np.copy(output) for output in self.run(plan, values)]
+            self.spoil(outputs, given, last)
+            last[:] = outputs
+            return outputs
+
+        return code
+
+
+class Tail(Tampering):
+    """Computes the last element otherwise."""
+
+    name = "tail"
+
+    def spoil(self, outputs, given, last):
+        """Change the last element."""
+        for output in outputs:
+            if output.dtype == np.float32:
+                output.reshape(-1)[-1:] *= np.float32(1.001)
+
+
+class Stale(Tampering):
+    """Gives the values of the run before."""
+
+    name = "stale"
+
+    def spoil(self, outputs, given, last):
+        """Put the last values in."""
+        for output, before in zip(outputs, last, strict=bool(last)):
+            output[...] = before
+
+
+class Overwriting(Tampering):
+    """Writes to its inputs."""
+
+    name = "overwriting"
+
+    def spoil(self, outputs, given, last):
+        """Negate the first tensor."""
+        tensor = next(value for value in given if isinstance(value, np.ndarray) and value.ndim)
+        tensor.setflags(write=True)
+        np.negative(tensor, out=tensor)

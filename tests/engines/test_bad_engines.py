@@ -23,7 +23,7 @@ AFTER = (
 LOOP = (
     "import gt\n"
     "x = gt.ones(4)\n"
-    "for step in range(40): x = (x * 0.5).exp() - 1\n"
+    "for step in range(40): x = (x * 0.5).exp() - 0.8\n"
     "print([round(value, 4) for value in x.tolist()])\n"
 )
 

@@ -68,6 +68,7 @@ use std::time::{Duration, Instant};
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
+use gt_worker::check::Mismatch;
 use gt_worker::plan::Given;
 use gt_worker::{Engine, EngineError};
 
@@ -82,11 +83,15 @@ use crate::threads::Threads;
 /// Told of a plan made ready: the plan, what came of it, and how long that took.
 type Listener = Box<dyn Fn(&gt_worker::plan::Plan, &Program, Duration) + Send>;
 
+/// Keeps what replays a difference, and says where it is.
+type Keeper = Box<dyn Fn(&Mismatch) -> Option<String> + Send>;
+
 /// The native engine.
 pub struct NativeEngine {
     threads: Threads,
     started: Instant,
     listener: Option<Listener>,
+    keeper: Option<Keeper>,
 }
 
 impl NativeEngine {
@@ -96,7 +101,8 @@ impl NativeEngine {
         // A setting of gemm's for the whole process, which nobody else uses: small batches
         // multiply some 5 % faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
-        NativeEngine { threads: Threads::new(threads), started: Instant::now(), listener: None }
+        let (threads, started) = (Threads::new(threads), Instant::now());
+        NativeEngine { threads, started, listener: None, keeper: None }
     }
 
     /// Tells a listener of every plan that is made ready.
@@ -105,6 +111,14 @@ impl NativeEngine {
         listener: impl Fn(&gt_worker::plan::Plan, &Program, Duration) + Send + 'static,
     ) -> NativeEngine {
         NativeEngine { listener: Some(Box::new(listener)), ..self }
+    }
+
+    /// Gives what replays it to a keeper, where a program differs from its operations.
+    pub fn when_different(
+        self,
+        keeper: impl Fn(&Mismatch) -> Option<String> + Send + 'static,
+    ) -> NativeEngine {
+        NativeEngine { keeper: Some(Box::new(keeper)), ..self }
     }
 }
 
@@ -199,6 +213,10 @@ impl Engine for NativeEngine {
             tracing::warn!("a fused sequence gave {text}; it is run operation by operation");
         }
         program.judge(wrong.is_none());
+    }
+
+    fn report(&mut self, mismatch: &Mismatch) -> Option<String> {
+        self.keeper.as_ref()?(mismatch)
     }
 
     fn now(&self) -> Duration {

@@ -22,7 +22,7 @@ pub(crate) struct Device<E: Engine> {
     pub options: Options,
     pub stats: WorkerStats,
     pub held: Held,
-    pub programs: Programs<E::Program>,
+    pub programs: Programs<E::Program, E::Tensor>,
     pub events: Emitter,
 }
 

@@ -8,6 +8,7 @@ use gt_ir::message::Compilation;
 use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 
+use crate::check::Mismatch;
 use crate::plan::{Given, Input, Plan, Step};
 
 /// An engine's error, in words for the user.
@@ -132,6 +133,24 @@ pub trait Engine: Send {
     /// Receives the result of that comparison. If something is wrong, the program must be run
     /// operation by operation from now on.
     fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>);
+
+    /// Whether compiled plans give the very bits that their operations give one by one.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    /// The dtype that float32 factors of matrix products and convolutions are rounded to, if they
+    /// are.
+    fn factors(&self) -> Option<DType> {
+        None
+    }
+
+    /// Keeps what is needed to replay a difference, before [`Engine::judge`] is told of it, and says
+    /// where it is.
+    fn report(&mut self, mismatch: &Mismatch) -> Option<String> {
+        let _ = mismatch;
+        None
+    }
 
     /// The estimated work per second: the bytes that elementwise operations read and write. Long
     /// sequences are cut into parts of a hundredth of it.

@@ -6,7 +6,8 @@
 //! - [`lane`]: the state of one session slot, with [`store`], its tensors; [`queue`], its commands;
 //!   [`iteration`], its templates; [`exchange`], tensors assembled from other slots' pieces.
 //! - [`device`]: the state that lanes share. [`iterate`] runs parts of iterations on it as plans;
-//!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`check`]ed;
+//!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`checked`] within
+//!   the bounds of [`check`];
 //!   [`events`] records how the time is spent.
 //! - [`joint`]: exchanges carried out by the engines' collectives.
 //! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
@@ -14,7 +15,8 @@
 //!
 //! A worker knows neither clients nor sharding, only lanes, tensors and operations.
 
-mod check;
+pub mod check;
+pub mod checked;
 mod composite;
 mod device;
 pub mod engine;

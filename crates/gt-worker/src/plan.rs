@@ -55,7 +55,7 @@ impl Step {
 }
 
 /// An input in one run.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Given<T> {
     Tensor(T),
     Number(Scalar),

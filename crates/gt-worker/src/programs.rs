@@ -1,20 +1,19 @@
 //! The cache of prepared plans (programs), shared by all lanes.
 //!
-//! A compiled program is compared once with its operations run one by one; if it differs, the
-//! engine no longer uses the compiled code.
+//! A compiled program's first runs are compared with its operations run one by one ([`checked`]); if
+//! they differ, the engine no longer uses the compiled code.
 
 use std::hash::BuildHasher;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::event::Mix;
 use gt_ir::message::{CompilationStats, Failure, Sequence};
-use gt_ir::{Meta, Scalar, SourceId, TensorData, TensorId};
+use gt_ir::{Meta, Scalar, SourceId, TensorId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::check::difference;
-use crate::device::{Device, panic_text};
+use crate::checked::{self, Checks, Verdict, guarded};
+use crate::device::Device;
 use crate::engine::{Engine, EngineError, launch_plainly};
 use crate::lane::Lane;
 use crate::plan::{Given, Plan};
@@ -22,22 +21,22 @@ use crate::simplify::simplify;
 
 /// The capacity of the cache; the least recently used program is evicted.
 const MOST: usize = 256;
-/// The most comparisons of a program while its outputs are uniform, and so prove little.
-const CHECKS: u64 = 4;
 /// How many programs statistics list.
 const SHOWN: usize = 5;
 
 /// The programs of a worker.
-pub(crate) struct Programs<P> {
+pub(crate) struct Programs<P, T> {
     /// Program numbers by the plan's key.
     numbers: FxHashMap<Vec<u8>, u64>,
-    entries: FxHashMap<u64, CachedProgram<P>>,
+    entries: FxHashMap<u64, CachedProgram<P, T>>,
     next: u64,
     clock: u64,
     stats: CompilationStats,
+    /// The inputs of the last launch that compiled code had written to, and that were made anew.
+    restored: Vec<usize>,
 }
 
-struct CachedProgram<P> {
+struct CachedProgram<P, T> {
     key: Vec<u8>,
     plan: Plan,
     mix: Mix,
@@ -47,15 +46,14 @@ struct CachedProgram<P> {
     program: P,
     used: u64,
     launches: u64,
-    /// How often it was compared with its operations run one by one.
-    checks: u64,
+    checks: Checks<T>,
     /// The time saved per launch, measured at the comparison.
     saved: Duration,
     /// The total time of all launches.
     taken: Duration,
 }
 
-impl<P> Default for Programs<P> {
+impl<P, T> Default for Programs<P, T> {
     fn default() -> Self {
         Programs {
             numbers: FxHashMap::default(),
@@ -63,14 +61,15 @@ impl<P> Default for Programs<P> {
             next: 0,
             clock: 0,
             stats: CompilationStats::default(),
+            restored: Vec::new(),
         }
     }
 }
 
-impl<P: Send> Programs<P> {
+impl<P: Send, T: Clone + Send> Programs<P, T> {
     /// The number of a plan's program, prepared if it is not cached, and a hash of the plan. `None`
     /// if the engine fails to prepare it.
-    pub fn prepare<E: Engine<Program = P>>(
+    pub fn prepare<E: Engine<Program = P, Tensor = T>>(
         &mut self,
         engine: &mut E,
         plan: Plan,
@@ -83,8 +82,7 @@ impl<P: Send> Programs<P> {
         }
         self.stats.cache_misses += 1;
         let (start, last_uses) = (engine.now(), plan.last_uses());
-        let prepared = catch_unwind(AssertUnwindSafe(|| engine.prepare(&simplify(&plan))));
-        let prepared = prepared.unwrap_or_else(|panic| Err(other(&*panic)));
+        let prepared = guarded(|| engine.prepare(&simplify(&plan)));
         self.stats.compile_time += engine.now().saturating_sub(start);
         let Ok(program) = prepared else {
             self.stats.failures += 1;
@@ -101,7 +99,8 @@ impl<P: Send> Programs<P> {
         let number = self.next;
         self.next += 1;
         self.numbers.insert(key.clone(), number);
-        let (launches, checks, saved, taken) = (0, 0, Duration::ZERO, Duration::ZERO);
+        let (launches, checks) = (0, Checks::default());
+        let (saved, taken) = (Duration::ZERO, Duration::ZERO);
         let used = self.clock;
         let varies = plan.steps.iter().any(|step| !step.varying.is_empty());
         let mix = plan.mix();
@@ -140,15 +139,15 @@ impl<P: Send> Programs<P> {
         self.entries.contains_key(&number)
     }
 
-    /// Runs a cached program. Code that the engine has compiled is compared once with the
-    /// operations run one by one.
-    pub fn launch<E: Engine<Program = P>>(
+    /// Runs a cached program. The first runs of code that the engine has compiled are compared with
+    /// the operations run one by one.
+    pub fn launch<E: Engine<Program = P, Tensor = T>>(
         &mut self,
         engine: &mut E,
         number: u64,
         is_warm: bool,
-        inputs: &mut [Given<E::Tensor>],
-    ) -> Result<Vec<E::Tensor>, EngineError> {
+        inputs: &mut [Given<T>],
+    ) -> Result<Vec<T>, EngineError> {
         self.clock += 1;
         let entry = self.entries.get_mut(&number).expect("the caller has asked whether it is");
         entry.used = self.clock;
@@ -159,54 +158,56 @@ impl<P: Send> Programs<P> {
         }
         self.stats.cache_hits += u64::from(entry.launches > 0);
         entry.launches += 1;
-        let run = |engine: &mut E, program: &mut P, inputs: &mut [Given<E::Tensor>]| {
-            let result = catch_unwind(AssertUnwindSafe(|| match is_warm {
-                true => engine.launch(program, inputs),
-                false => engine.launch_cold(program, inputs),
-            }));
-            result.unwrap_or_else(|panic| Err(other(&*panic)))
-        };
-        if !is_warm || !engine.is_unchecked(&mut entry.program) {
+        if !is_warm {
             let start = engine.now();
-            let result = run(engine, &mut entry.program, inputs);
+            let result = guarded(|| engine.launch_cold(&mut entry.program, inputs));
             entry.taken += engine.now().saturating_sub(start);
             return result;
         }
-        let start = engine.now();
-        let plain = catch_unwind(AssertUnwindSafe(|| {
-            let plain = launch_plainly(engine, &entry.plan, &entry.last_uses, inputs)?;
-            plain.iter().map(|tensor| engine.read(tensor)).collect::<Result<Vec<_>, _>>()
-        }));
-        let plain = plain.unwrap_or_else(|panic| Err(other(&*panic)))?;
-        let plainly = engine.now().saturating_sub(start);
-        // If the program turns out wrong it is run again, so the inputs are kept.
-        let mut given = inputs.to_vec();
-        let start = engine.now();
-        let made = run(engine, &mut entry.program, &mut given);
-        let taken = engine.now().saturating_sub(start);
-        entry.taken += taken;
-        let wrong = match &made {
-            // Out of memory says nothing about the program.
-            Err(EngineError::OutOfMemory { .. }) => return made,
-            Err(error) => Some(error.to_string()),
-            Ok(made) => compare(engine, &entry.plan, made, &plain),
-        };
-        entry.checks += 1;
-        if wrong.is_none() && entry.checks < CHECKS && plain.iter().any(is_uniform) {
-            return made;
+        if !engine.is_unchecked(&mut entry.program) {
+            let start = engine.now();
+            let result = guarded(|| engine.launch(&mut entry.program, inputs));
+            entry.taken += engine.now().saturating_sub(start);
+            return result;
         }
-        engine.judge(&mut entry.program, wrong.as_deref());
-        match (wrong, made) {
-            (None, Ok(made)) => {
-                entry.saved = plainly.saturating_sub(taken);
+        self.launch_checked(engine, number, inputs)
+    }
+
+    /// Runs a program and compares it with its operations run one by one.
+    fn launch_checked<E: Engine<Program = P, Tensor = T>>(
+        &mut self,
+        engine: &mut E,
+        number: u64,
+        inputs: &mut [Given<T>],
+    ) -> Result<Vec<T>, EngineError> {
+        let entry = self.entries.get_mut(&number).expect("it was there");
+        let CachedProgram { plan, last_uses, program, checks, .. } = entry;
+        let checked = checked::launch(engine, plan, last_uses, program, checks, inputs)?;
+        entry.taken += checked.taken;
+        self.restored = checked.restored;
+        match checked.verdict {
+            Verdict::Open => {}
+            Verdict::Right => {
+                engine.judge(&mut entry.program, None);
+                entry.saved = checked.plainly.saturating_sub(checked.taken);
                 self.stats.checked += 1;
-                Ok(made)
             }
-            _ => {
+            Verdict::Wrong(mismatch) => {
+                let place = engine.report(&mismatch);
+                let place = place.map_or(String::new(), |place| format!("; {place} replays it"));
+                engine.judge(&mut entry.program, Some(&format!("{mismatch}{place}")));
                 self.stats.failures += 1;
-                run(engine, &mut entry.program, inputs)
+            }
+            Verdict::Unknown(why) => {
+                engine.judge(&mut entry.program, Some(&why));
+                self.stats.failures += 1;
             }
         }
+        if let Some(outputs) = checked.outputs {
+            return Ok(outputs);
+        }
+        let CachedProgram { plan, last_uses, .. } = entry;
+        guarded(|| launch_plainly(engine, plan, last_uses, inputs))
     }
 
     /// The mix of a program's activities.
@@ -215,7 +216,7 @@ impl<P: Send> Programs<P> {
     }
 
     /// Whether a program is compiled, rather than run operation by operation.
-    fn is_compiled<E: Engine<Program = P>>(&self, engine: &E, number: u64) -> bool {
+    fn is_compiled<E: Engine<Program = P, Tensor = T>>(&self, engine: &E, number: u64) -> bool {
         self.entries.get(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
     }
 
@@ -240,7 +241,7 @@ impl<P: Send> Programs<P> {
         entries.sort_unstable_by_key(|(number, entry)| {
             (std::cmp::Reverse(entry.launches * entry.plan.steps.len() as u64), **number)
         });
-        let sequence = |(_, entry): &(&u64, &CachedProgram<P>)| {
+        let sequence = |(_, entry): &(&u64, &CachedProgram<P, T>)| {
             let names = entry.plan.steps.iter().map(|step| step.operation.name);
             let mut operations: Vec<&str> = names.take(9).collect();
             if entry.plan.steps.len() > 8 {
@@ -318,6 +319,13 @@ impl<E: Engine> Device<E> {
                 return false;
             }
         };
+        for index in std::mem::take(&mut self.programs.restored) {
+            if let (Some(of), Given::Tensor(tensor)) = (given.get(index), &inputs[index])
+                && !of.dies
+            {
+                lane.store.put_back(of.id, tensor.clone(), of.meta);
+            }
+        }
         drop(inputs);
         if self.events.is_on {
             self.events.spans(operations, self.programs.mix(program));
@@ -365,37 +373,4 @@ impl<E: Engine> Device<E> {
             }
         }
     }
-}
-
-/// Whether all elements of a tensor are equal: then a comparison cannot detect misplaced ones.
-fn is_uniform(data: &TensorData) -> bool {
-    let size = data.dtype.size();
-    let mut elements = data.bytes.chunks_exact(size);
-    let first = elements.next();
-    data.shape.numel() > 1 && elements.all(|element| Some(element) == first)
-}
-
-fn other(panic: &(dyn std::any::Any + Send)) -> EngineError {
-    EngineError::Other(panic_text(panic))
-}
-
-/// Describes the first output that differs from the expected one.
-fn compare<E: Engine>(
-    engine: &mut E,
-    plan: &Plan,
-    made: &[E::Tensor],
-    expected: &[TensorData],
-) -> Option<String> {
-    if made.len() != expected.len() {
-        return Some(format!("{} outputs instead of {}", made.len(), expected.len()));
-    }
-    plan.outputs.iter().zip(made.iter().zip(expected)).find_map(|(&value, (made, expected))| {
-        let text = match engine.read(made) {
-            Ok(made) => difference(&made, expected)?,
-            Err(error) => error.to_string(),
-        };
-        let step = (value as usize).checked_sub(plan.inputs.len());
-        let name = step.map_or("an input", |step| plan.steps[step].operation.name);
-        Some(format!("the result of {name}: {text}"))
-    })
 }

@@ -13,9 +13,11 @@
 //! - [`compiled`]: reports of compiled plans.
 //! - Programs use the client's API, re-exported here: [`Tensor`], [`Session`], [`nn`], [`optim`].
 
+mod archive;
 pub mod compiled;
 pub mod drivers;
 pub mod logging;
+pub mod mismatch;
 
 pub use drivers::network::client::connect;
 pub use gt_client::{

@@ -155,6 +155,8 @@ class Engine:
     #: How much work it does in a second, as an estimate: the bytes that elementwise operations read
     #: and write. Long sequences are cut into parts of a hundredth of it.
     rate = 10_000_000_000
+    #: The dtype that float32 factors of products and convolutions are rounded to, if they are.
+    factors: str | None = None
     #: Whether it makes random numbers where its tensors are, by `draw`. Those of other engines are
     #: made by the native one, and come in by `create`.
     draws = False

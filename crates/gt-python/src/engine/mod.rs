@@ -33,6 +33,7 @@ use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{
     Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId, ops,
 };
+use gt::worker::check::Mismatch;
 use gt::worker::engine::launch_plainly;
 use gt::worker::plan::{Given, Plan};
 use gt::worker::{Engine, EngineError, Joining};
@@ -78,6 +79,8 @@ pub struct PythonEngine {
     native: NativeEngine,
     started: Instant,
     rate: u64,
+    /// The dtype that it rounds float32 factors of products to.
+    factors: Option<DType>,
     watch: Watch,
 }
 
@@ -102,6 +105,9 @@ impl PythonEngine {
         let object = engines.call_method1("load", (name, index))?;
         let called: String = object.getattr("name")?.extract()?;
         let rate: u64 = object.getattr("rate")?.extract()?;
+        let factors: Option<String> = object.getattr("factors")?.extract()?;
+        let named = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
+        let factors = factors.as_ref().and_then(named);
         let draws: bool = object.getattr("draws")?.extract()?;
         let mut lowers = vec![false; 1 + ops::ALL.iter().map(|o| o.id as usize).max().unwrap_or(0)];
         for operation in ops::ALL {
@@ -117,6 +123,7 @@ impl PythonEngine {
             functions: Functions::default(),
             described: Described::default(),
             settings,
+            factors,
             tally: Arc::default(),
             collectives: None,
             draws,
@@ -301,6 +308,14 @@ impl Engine for PythonEngine {
 
     fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
         program.judge(wrong);
+    }
+
+    fn factors(&self) -> Option<DType> {
+        self.factors
+    }
+
+    fn report(&mut self, mismatch: &Mismatch) -> Option<String> {
+        gt::mismatch::keep(mismatch)
     }
 
     fn release_memory(&mut self) {

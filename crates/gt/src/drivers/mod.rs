@@ -15,7 +15,7 @@ use gt_engine_native::NativeEngine;
 use gt_worker::{Engine, Options, Work, Worker};
 
 use crate::compiled::Reports;
-use crate::environment;
+use crate::{environment, mismatch};
 
 /// Makes a worker, given its name and the number of threads for one large operation.
 pub type MakeWorker<'a> = &'a dyn Fn(String, usize) -> Box<dyn Work>;
@@ -34,5 +34,6 @@ where
 
 /// A worker on the native engine.
 pub fn native_worker(name: String, threads: usize) -> Box<dyn Work> {
-    worker_on(name, Reports::from_env().listen(NativeEngine::new(threads)))
+    let engine = NativeEngine::new(threads).when_different(mismatch::keep);
+    worker_on(name, Reports::from_env().listen(engine))
 }

@@ -54,6 +54,8 @@ class PyTorchEngine(Engine):
         if autocast not in (None, "bfloat16", "float16"):
             raise ValueError(f"autocast is {autocast!r}, expected 'bfloat16' or 'float16'")
         self.autocast = DTYPES[autocast] if autocast else None
+        # On a GPU convolutions round to TF32, which has as many digits as float16.
+        self.factors = autocast or ("float16" if self.device.type == "cuda" else None)
         # Compiling is slow, and mends what a GPU suffers from: many small operations.
         self.compiles_by_default = self.device.type == "cuda"
         #: What a processor has to draw, the native engine draws faster.

@@ -1,0 +1,73 @@
+//! What is told of compiled code that differs from its operations.
+
+use std::fmt;
+
+use gt_ir::TensorData;
+
+use super::Difference;
+use crate::plan::{Given, Plan};
+
+/// A run of compiled code that differs from its operations run one by one, with all that it takes
+/// to run both again.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// The engine's name.
+    pub engine: String,
+    /// The plan as it came; engines are given it simplified.
+    pub plan: Plan,
+    /// The values of its inputs before the run.
+    pub inputs: Vec<Given<TensorData>>,
+    /// What the operations gave.
+    pub expected: Vec<TensorData>,
+    /// What the compiled code gave; empty if it failed.
+    pub given: Vec<TensorData>,
+    pub wrong: Wrong,
+}
+
+/// What is wrong with compiled code.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Wrong {
+    /// It failed, where the operations did not.
+    Failed(String),
+    /// An output, by its place among them, is not what the operations gave.
+    Output(usize, Difference),
+    /// An output has another dtype or shape, or there are more or fewer: in words.
+    Form(String),
+    /// An input was written to, by its place among them.
+    Input(usize),
+    /// A result of the run before was written to, by its place among the outputs.
+    Earlier(usize),
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.wrong {
+            Wrong::Failed(error) => f.write_str(error),
+            Wrong::Output(output, difference) => {
+                write!(f, "{}: {difference}", self.plan.origin(*output))
+            }
+            Wrong::Form(text) => f.write_str(text),
+            Wrong::Input(input) => write!(f, "other values to its input %{input}"),
+            Wrong::Earlier(output) => {
+                write!(f, "other values to what it had given: {}", self.plan.origin(*output))
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// What an output is, by its place among them: `the result of sum, float32 (3,)`.
+    fn origin(&self, output: usize) -> String {
+        let value = self.outputs[output];
+        let step = (value as usize).checked_sub(self.inputs.len());
+        let name = step.map_or("an input".to_string(), |step| {
+            // A further result is named by the operation that gives it.
+            let first = (0..=step).rev().find(|&step| !self.steps[step].is_further());
+            format!("the result of {}", self.steps[first.unwrap_or(step)].operation.name)
+        });
+        match self.meta(value) {
+            gt_ir::Operand::Tensor(meta) => format!("{name}, {} {}", meta.dtype, meta.shape),
+            gt_ir::Operand::Scalar(_) => name,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! How far two honest evaluations of one operation may be apart: a rule for each operation.
+//!
+//! A rule is given how far the operands may be apart, and adds what the operation itself loses.
+
+use gt_ir::operation::{Body, Graph, Var, float, int};
+use gt_ir::ops::binary;
+use gt_ir::{Attributes, DType, Operand, Operation, Scalar};
+
+use super::carried::{
+    candidates, cast, chosen, gamma, grown_product, joined, moved, parts, product, remainder,
+    spread, terms_of, unknown,
+};
+use super::composite::Walk;
+use super::corners::{corners, nearly_equal, perturbed, uncertain};
+use super::terms::{
+    Pair, Value, computing, magnitude, plus, rounding, sealed, times, tiny, total, unit,
+};
+
+/// What a function of one number may lose in units of the dtype that it is computed in.
+const FUNCTION: f64 = 16.0;
+/// The same of the rarer functions, whose approximations are coarser.
+const SPECIAL: f64 = 512.0;
+
+/// How values are rounded, other than by their dtypes.
+#[derive(Clone, Copy, Default)]
+pub struct Loses {
+    /// The dtype that counts for rounding, if it is another than the results'.
+    pub nominal: Option<DType>,
+    /// The dtype that float32 factors of products are rounded to, if they are.
+    pub factors: Option<DType>,
+}
+
+impl Loses {
+    /// What a product of two such factors loses in two evaluations.
+    pub fn of_factors(self, dtype: DType) -> f64 {
+        let is_single = matches!(dtype, DType::F32 | DType::C64);
+        self.factors.filter(|_| is_single).map_or(0.0, |factors| 4.0 * unit(factors))
+    }
+}
+
+/// One use of an operation.
+pub struct Use<'a> {
+    pub operation: &'static Operation,
+    pub operands: &'a [Operand<Pair>],
+    pub attributes: &'a Attributes,
+    /// The first result; others have the numbers that follow.
+    pub result: Var,
+    pub loses: Loses,
+}
+
+impl Use<'_> {
+    /// The dtype that a result is rounded to.
+    pub fn dtype(&self, g: &dyn Graph, result: Var) -> DType {
+        let dtype = g.meta(result).dtype;
+        match self.loses.nominal {
+            Some(nominal) if dtype.is_complex() => nominal.to_complex(),
+            Some(nominal) if dtype.is_float() => nominal,
+            _ => dtype,
+        }
+    }
+
+    /// An operand's value.
+    pub fn value(&self, index: usize) -> Value {
+        self.operands[index].map(|pair| pair.value)
+    }
+
+    /// An operand's bound. A number that 16 bits do not hold may be rounded or not.
+    pub fn bound(&self, g: &dyn Graph, index: usize) -> Option<Value> {
+        match self.operands[index] {
+            Operand::Tensor(pair) => pair.bound.map(Operand::Tensor),
+            Operand::Scalar(scalar) => {
+                let dtype = self.dtype(g, self.result);
+                let loses = matches!(dtype, DType::F16 | DType::BF16)
+                    && f64::from(scalar.as_f64() as f32).to_bits() & ((1 << 45) - 1) != 0;
+                let lost = unit(dtype) * scalar.as_f64().abs();
+                loses.then_some(Operand::Scalar(Scalar::Float(lost)))
+            }
+        }
+    }
+
+    /// Whether all operands are the same in every evaluation.
+    pub fn is_exact(&self, g: &dyn Graph) -> bool {
+        (0..self.operands.len()).all(|index| self.bound(g, index).is_none())
+    }
+
+    /// |operand| in float64.
+    pub fn magnitude(&self, g: &mut dyn Graph, index: usize) -> Value {
+        magnitude(g, self.value(index))
+    }
+
+    /// The bound of an operand, grown by `relative` of the operand itself.
+    pub fn grown(&self, g: &mut dyn Graph, index: usize, relative: f64) -> Option<Value> {
+        let bound = self.bound(g, index);
+        if relative == 0.0 {
+            return bound;
+        }
+        let length = self.magnitude(g, index);
+        let own = times(g, length, relative);
+        Some(bound.map_or(own, |bound| plus(g, bound, own)))
+    }
+}
+
+/// A bound for each result; the operation's own rounding is part of it.
+pub fn bounds(g: &mut dyn Graph, of: &Use, results: usize) -> Vec<Option<Var>> {
+    let operands: Vec<Operand<Pair>> =
+        of.operands.iter().map(|operand| narrowed(g, of, *operand)).collect();
+    let of = &Use { operands: &operands, ..*of };
+    (0..results as u32)
+        .map(|index| {
+            let result = of.result.result(index);
+            let dtype = of.dtype(g, result);
+            let bound = bound(g, of, index, result, dtype)?;
+            Some(sealed(g, bound, result, dtype))
+        })
+        .collect()
+}
+
+/// An operand of more digits than the result, as a tensor without axes may have: it may be rounded
+/// before the operation or not.
+fn narrowed(g: &mut dyn Graph, of: &Use, operand: Operand<Pair>) -> Operand<Pair> {
+    use gt_ir::operation::Family::{Binary, Ternary};
+    let own = unit(of.dtype(g, of.result));
+    let Operand::Tensor(Pair { value, bound }) = operand else { return operand };
+    let dtype = g.meta(value).dtype;
+    let given = of.loses.nominal.filter(|_| !dtype.is_exact()).map_or(unit(dtype), unit);
+    let is_wider = given < own && (dtype.is_float() || g.shape(value).rank() == 0);
+    if !matches!(of.operation.family, Binary | Ternary) || !is_wider || dtype == DType::Bool {
+        return operand;
+    }
+    let lost = rounding(g, value, own, 0.0);
+    let bound = bound.map_or(lost, |bound| g.add(bound, lost));
+    Operand::Tensor(Pair { value, bound: Some(bound) })
+}
+
+fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> Option<Var> {
+    if let Body::Composite(body) = of.operation.body {
+        let mut walk = Walk::new(g, Loses { nominal: Some(computing(dtype)), ..of.loses });
+        let bound = walk.bound(body, of);
+        return joined(g, bound, 2.0 * unit(dtype), result, dtype);
+    }
+    let (own, computed) = (unit(dtype), unit(computing(dtype)));
+    let is_exact = of.is_exact(g);
+    match of.operation.name {
+        "rand" | "randn" | "randint" | "eye" | "nonzero" => None,
+        "full" => (own > 0.0).then(|| rounding(g, result, own, 0.0)),
+        "arange" | "linspace" => {
+            let ends: f64 =
+                of.operands.iter().filter_map(|of| Some(of.scalar()?.as_f64().abs())).sum();
+            (own > 0.0).then(|| rounding(g, result, 8.0 * own, 8.0 * own * ends))
+        }
+        "reshape" | "permute" | "expand" | "flip" | "slice" | "tril" | "triu" | "gather"
+        | "index_select" | "masked_rows" => moved(g, of, &[0]),
+        "slice_assign" => moved(g, of, &[0, 1]),
+        "cat" => moved(g, of, &(0..of.operands.len()).collect::<Vec<_>>()),
+        "index_copy" | "scatter" | "masked_rows_scatter" => moved(g, of, &[0, 2]),
+        "where" => chosen(g, of),
+        "neg" | "abs" | "conj" => of.bound(g, 0).map(|bound| *bound.tensor().expect("of a tensor")),
+        "view_as_real" | "view_as_complex" => parts(g, of, result),
+        "cast" => cast(g, of, result, dtype, own),
+        "add" | "sub" => {
+            let bounds = [of.bound(g, 0), of.bound(g, 1)];
+            let sum = bounds.into_iter().flatten().reduce(|a, b| plus(g, a, b));
+            let sum = sum.map(|sum| spread(g, sum, result));
+            joined(g, sum, 2.0 * own, result, dtype)
+        }
+        "mul" => {
+            let product = product(g, of, 0, 1, &binary::MUL, 0.0);
+            joined(g, product, 2.0 * own, result, dtype)
+        }
+        "mul_add" => {
+            let product = product(g, of, 1, 2, &binary::MUL, 2.0 * own);
+            let bound = of.bound(g, 0).map(|bound| spread(g, bound, result));
+            let sum = total(g, &[product, bound]).map(|sum| spread(g, sum.into(), result));
+            joined(g, sum, 2.0 * own, result, dtype)
+        }
+        "matmul" | "conv_general" => {
+            let terms = terms_of(g, of, result);
+            let lost = gamma(terms, computed) + of.loses.of_factors(computing(dtype));
+            let product = product(g, of, 0, 1, of.operation, lost);
+            joined(g, product, 2.0 * own, result, dtype)
+        }
+        "sum" | "mean" | "cumsum" => {
+            let lost = gamma(terms_of(g, of, result), computed);
+            let sum = of.grown(g, 0, lost).filter(|_| own > 0.0 || !is_exact);
+            let sum = sum.map(|sum| g.emit(of.operation, &[sum], of.attributes.clone()));
+            joined(g, sum, 2.0 * own, result, dtype)
+        }
+        "index_add" | "scatter_add" => {
+            // Each is added to what is there, in the result's dtype.
+            let lost = gamma(terms_of(g, of, result), own);
+            let [Some(a), Some(b)] = [of.grown(g, 0, lost), of.grown(g, 2, lost)] else {
+                return (!is_exact).then(|| unknown(g, result));
+            };
+            Some(g.emit(of.operation, &[a, of.value(1), b], of.attributes.clone()))
+        }
+        "prod" | "cumprod" => {
+            let factors = terms_of(g, of, result);
+            grown_product(g, of, result, dtype, 2.0 * own, factors)
+                .filter(|_| own > 0.0 || !is_exact)
+        }
+        name @ ("_fft_c2c" | "_fft_r2c" | "_fft_c2r") => {
+            let scale = float(of.attributes, if name == "_fft_r2c" { 1 } else { 2 }).abs();
+            let at = [int(of.attributes, 0)];
+            let lost = gamma(terms_of(g, of, result).max(2.0).log2() * 4.0 + 4.0, computed);
+            let grown = of.grown(g, 0, lost)?;
+            let sum = g.sum(*grown.tensor()?, &at, true);
+            let sum = g.mul(sum, 2.0 * scale);
+            Some(spread(g, sum.into(), result))
+        }
+        "eq" | "ne" if !is_exact => nearly_equal(g, of, result),
+        "isnan" => {
+            let bound = *of.bound(g, 0)?.tensor()?;
+            let known = g.lt(bound, f64::INFINITY);
+            Some(g.select(known, 0.0, 1.0))
+        }
+        "sign" | "relu" | "floor" | "ceil" | "round" | "trunc" | "signbit" | "maximum"
+        | "minimum" | "fmax" | "fmin" | "clamp" | "copysign" | "eq" | "ne" | "lt" | "le" | "gt"
+        | "ge" | "logical_not" | "logical_and" | "logical_or" | "logical_xor" | "floor_divide"
+        | "fmod"
+            if is_exact =>
+        {
+            None
+        }
+        "amax" | "amin" | "any" | "all" | "relu" | "clamp" | "maximum" | "minimum" => {
+            (!is_exact).then(|| corners(g, of, 0, true))
+        }
+        // The signs of vectors are anybody's choice, and so is the order.
+        "_linalg_svd" if index != 1 => Some(unknown(g, result)),
+        "_linalg_eigh" if index == 1 => Some(unknown(g, result)),
+        "_linalg_eig" => Some(unknown(g, result)),
+        "sort" | "topk" | "max_pool" | "max_along" | "min_along" | "cummax" | "cummin" => {
+            (!is_exact).then(|| match index {
+                0 => corners(g, of, 0, true),
+                _ => unknown(g, result),
+            })
+        }
+        "argmax" | "argmin" => (!is_exact).then(|| candidates(g, of, result)),
+        "bitwise_and"
+        | "bitwise_or"
+        | "bitwise_xor"
+        | "bitwise_not"
+        | "gcd"
+        | "lcm"
+        | "bitwise_left_shift"
+        | "bitwise_right_shift" => uncertain(g, of, result),
+        "remainder" | "fmod" => remainder(g, of, result, own),
+        "wrap_index" => (!is_exact).then(|| unknown(g, result)),
+        "logcumsumexp" => {
+            let grown = corners(g, of, 0, true);
+            let lost = gamma(terms_of(g, of, result), computed) + FUNCTION * computed + 2.0 * own;
+            let lost = rounding(g, result, lost, lost);
+            Some(g.add(grown, lost))
+        }
+        name => {
+            use gt_ir::operation::Family::{Binary, Ternary, Unary};
+            let family = of.operation.family;
+            if !matches!(family, Unary | Binary | Ternary) || of.operation.further.is_some() {
+                return perturbed(g, of, index, result, dtype);
+            }
+            let grown = (!is_exact).then(|| corners(g, of, 0, false));
+            let relative = match name {
+                "sqrt" | "div" | "floor_divide" => 0.0,
+                "pow" => 4.0 * FUNCTION * computed,
+                name if COMMON.contains(&name) => FUNCTION * computed,
+                _ => SPECIAL * computed,
+            };
+            let special = SPECIAL * computed;
+            let absolute = if relative == special { special } else { 0.0 };
+            if own == 0.0 {
+                return grown;
+            }
+            let lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
+            Some(grown.map_or(lost, |grown| g.add(grown, lost)))
+        }
+    }
+}
+
+/// Functions that every library has to a few units.
+const COMMON: [&str; 24] = [
+    "exp", "log", "log1p", "expm1", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "asin",
+    "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log2", "log10", "exp2", "atan2",
+    "hypot", "erfc",
+];

@@ -1,0 +1,151 @@
+//! Plans computed with more precision than their dtypes have, and by fused programs: no alarm.
+
+use gt_engine_native::{NativeEngine, Tensor};
+use gt_ir::{DType, Meta, Scalar, TensorData};
+use gt_worker::Engine;
+use gt_worker::check::{allowed, difference};
+use gt_worker::engine::launch_plainly;
+use gt_worker::plan::{Given, Input, Plan};
+
+use crate::random::{Dice, random_plan};
+
+/// The dtype that a value is widened to.
+fn wider(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => DType::F64,
+        DType::C64 => DType::C128,
+        other => other,
+    }
+}
+
+/// Values in another dtype.
+pub fn cast(data: &TensorData, dtype: DType) -> TensorData {
+    let mut bytes = Vec::new();
+    for index in 0..data.shape.numel() {
+        match data.complex(index) {
+            (real, imaginary) if dtype.is_complex() => {
+                TensorData::encode_complex(dtype, real, imaginary, &mut bytes);
+            }
+            _ => TensorData::encode(dtype, data.element(index), &mut bytes),
+        }
+    }
+    TensorData::new(dtype, data.shape, bytes.into()).unwrap()
+}
+
+/// The same plan on float64, as code that never rounds in between.
+pub fn widened(plan: &Plan) -> Option<Plan> {
+    let inputs = plan.inputs.iter().map(|input| match *input {
+        Input::Tensor { meta, dies } => {
+            Input::Tensor { meta: Meta::new(wider(meta.dtype), meta.shape), dies }
+        }
+        number => number,
+    });
+    let mut wide = Plan::new(inputs.collect());
+    for step in plan.steps.iter().filter(|step| !step.is_further()) {
+        let lowers = |_| true;
+        let mut attributes = step.attributes.clone();
+        for attribute in &mut attributes {
+            if let gt_ir::Attribute::DType(dtype) = attribute {
+                *dtype = wider(*dtype);
+            }
+        }
+        let (operands, varying) = (step.operands.clone(), step.varying.clone());
+        wide.push(&lowers, step.operation, operands, attributes, varying).ok()?;
+    }
+    wide.outputs.clone_from(&plan.outputs);
+    (wide.steps.len() == plan.steps.len()).then_some(wide)
+}
+
+pub fn given(engine: &mut NativeEngine, inputs: &[Given<TensorData>]) -> Vec<Given<Tensor>> {
+    let make = |input: &Given<TensorData>| match input {
+        Given::Tensor(data) => Given::Tensor(engine.create(data.clone()).unwrap()),
+        Given::Number(number) => Given::Number(*number),
+        Given::Taken => Given::Taken,
+    };
+    inputs.iter().map(make).collect()
+}
+
+pub fn run(
+    engine: &mut NativeEngine,
+    plan: &Plan,
+    inputs: &[Given<TensorData>],
+) -> Option<Vec<TensorData>> {
+    let inputs = given(engine, inputs);
+    let made = launch_plainly(engine, plan, &plan.last_uses(), &inputs).ok()?;
+    Some(made.iter().map(|tensor| engine.read(tensor).unwrap()).collect())
+}
+
+/// Random values of a plan's inputs, from -2 to 2.
+pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<Given<TensorData>> {
+    let value = |input: &Input| match input {
+        Input::Tensor { meta, .. } => {
+            let mut bytes = Vec::new();
+            for _ in 0..meta.shape.numel() {
+                let value = dice.fraction() * 4.0 - 2.0;
+                let value = if meta.dtype.is_float() { value } else { value.round() };
+                TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
+            }
+            Given::Tensor(TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap())
+        }
+        Input::Number(number) => Given::Number(*number),
+    };
+    plan.inputs.iter().map(value).collect()
+}
+
+/// Compares what other code gave with a plan's operations.
+pub fn found(
+    engine: &mut NativeEngine,
+    plan: &Plan,
+    inputs: &[Given<TensorData>],
+    others: &[TensorData],
+) -> Option<String> {
+    let expected = run(engine, plan, inputs)?;
+    let tensors = given(engine, inputs);
+    let allowed = allowed(engine, plan, &plan.last_uses(), &tensors).unwrap();
+    let both = others.iter().zip(&expected).zip(&allowed);
+    both.enumerate().find_map(|(output, ((other, expected), allowed))| {
+        let other = cast(other, expected.dtype);
+        Some(format!("output {output}: {}", difference(&other, expected, Some(allowed))?))
+    })
+}
+
+#[test]
+fn more_precision_is_no_difference() {
+    let mut engine = NativeEngine::new(1);
+    let mut compared = 0;
+    for seed in 0..400 {
+        let mut dice = Dice::new(seed);
+        let plan = random_plan(&mut dice);
+        let Some(wide) = widened(&plan) else { continue };
+        let inputs = values(&plan, &mut dice);
+        let wide_inputs: Vec<_> = (inputs.iter())
+            .map(|input| match input {
+                Given::Tensor(data) => Given::Tensor(cast(data, wider(data.dtype))),
+                other => other.clone(),
+            })
+            .collect();
+        let Some(others) = run(&mut engine, &wide, &wide_inputs) else { continue };
+        if let Some(text) = found(&mut engine, &plan, &inputs, &others) {
+            panic!("seed {seed}: {text}\n{plan}");
+        }
+        compared += 1;
+    }
+    assert!(compared > 200, "{compared}");
+}
+
+#[test]
+fn fused_programs_are_no_difference() {
+    let mut engine = NativeEngine::new(1);
+    for seed in 1000..1300 {
+        let mut dice = Dice::new(seed);
+        let plan = random_plan(&mut dice);
+        let inputs = values(&plan, &mut dice);
+        let mut program = engine.prepare(&gt_worker::simplify::simplify(&plan)).unwrap();
+        let mut tensors = given(&mut engine, &inputs);
+        let Ok(made) = engine.launch(&mut program, &mut tensors) else { continue };
+        let others: Vec<_> = made.iter().map(|tensor| engine.read(tensor).unwrap()).collect();
+        if let Some(text) = found(&mut engine, &plan, &inputs, &others) {
+            panic!("seed {seed}: {text}\n{plan}");
+        }
+    }
+}
