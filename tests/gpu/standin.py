@@ -62,8 +62,10 @@ class FakeCUDA:
     @contextmanager
     def stream(self, stream):
         before, self._current = self._current, stream
-        yield
-        self._current = before
+        try:
+            yield
+        finally:
+            self._current = before
 
     def device(self, device):
         return nullcontext()
