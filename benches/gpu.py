@@ -36,10 +36,14 @@ WORKS = {
         ("eager", "again", "graph", "compile", "gt"),
         (0.8, "eager"),
     ),
-    "copy": ("10 GB to the device", ("eager", "again", "bus", "gt"), (1 / 0.9, "bus")),
+    "copy": (
+        "10 GB to the device, as ten tensors",
+        ("eager", "again", "bus", "gt"),
+        (1 / 0.9, "bus"),
+    ),
     "decode": (
-        "attention with a cache of keys and values: 8 layers, 16 heads of 64, batch 8, cache 4,096, "
-        "per token",
+        "attention with a cache of keys and values: 8 layers, 16 heads of 64, batch 8, "
+        "cache 4,096, per token",
         ("eager", "again", "graph", "compile", "gt"),
         (1.0, "compile"),
     ),
@@ -117,7 +121,7 @@ def measure(work: str, rounds: int, tiny: bool) -> tuple[list[str], bool]:
             for base in ("eager", of)
         ]
         goal = f"at most {most:.2f} x {of}" if side == "gt" else ""
-        if side == "gt" and of in median:
+        if side == "gt" and of in median and not tiny:
             goal += ": met" if median[side] <= most * median[of] else ": **missed**"
         lines.append(
             f"| {text} | {side} | {median[side] * 1e6:,.2f} us | {ratios[0]} | {ratios[1]} | "
@@ -154,7 +158,9 @@ def write(path: Path, part: str) -> None:
     """Put the part into the page, in the place of the one before."""
     before, _, after = path.read_text().partition(HEADING)
     rest = re.search(r"\n## .*", after, re.DOTALL)
-    path.write_text(before.rstrip() + "\n\n" + part.rstrip() + "\n" + (rest.group() if rest else ""))
+    path.write_text(
+        before.rstrip() + "\n\n" + part.rstrip() + "\n" + (rest.group() if rest else "")
+    )
 
 
 def main() -> int:
@@ -179,11 +185,11 @@ def main() -> int:
     part = f"""{HEADING}
 Machine: {machine(args.tiny)}.
 
-Made by `make gpu`, or `python tests/gpu/run.py --write docs/benchmarks.md`: {rounds} rounds in turn,
-medians. "again" is PyTorch eager against itself: the noise. "graph" is all of a step as one CUDA
-graph of PyTorch's, "compile" torch.compile of the step and the optimizer, "bus" copies of pinned
-memory. "of goal" is beside the side that the goal names. "first" is the time to the end of the first
-use, with compilation.
+Made by `make gpu`, or `python tests/gpu/run.py --write docs/benchmarks.md`: {rounds} rounds in
+turn, medians. "again" is PyTorch eager against itself: the noise. "graph" is all of a step as one
+CUDA graph of PyTorch's, "compile" torch.compile of the step and the optimizer, "bus" copies of
+pinned memory. "of goal" is beside the side that the goal names. "first" is the time to the end of
+the first use, with compilation.
 
 | work | side | time | of eager | of goal | goal | first |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -103,7 +103,10 @@ class Transformer(Training):
             return side.draw(*shape, scale=scale, dtype="bfloat16")
 
         width = self.width
-        self.parameters = [drawn(self.words, width, scale=0.02), drawn(self.length, width, scale=0.02)]
+        self.parameters = [
+            drawn(self.words, width, scale=0.02),
+            drawn(self.length, width, scale=0.02),
+        ]
         for _ in range(layers):
             for outputs, inputs in ((3, 1), (1, 1), (4, 1), (1, 4)):
                 shape = outputs * width, inputs * width
@@ -165,39 +168,38 @@ class Add:
 
 
 class Copy:
-    """Values of the host's come to the device: 10 GB in each step, and the last one is looked at."""
+    """10 GB of the host's come to the device, as ten tensors; one value of each is looked at."""
 
-    uses = 1
+    uses, tensors = 1, 10
 
     def __init__(self, side: Side, wrap):
-        self.values = np.zeros(2_000_000 if side.tiny else 2_500_000_000, "float32")
+        self.values = np.zeros(200_000 if side.tiny else 250_000_000, "float32")
         self.values[-1], self.side = 3, side
 
     def step(self):
         """Copy."""
-        return self.side.tensor(self.values)
+        return [self.side.tensor(self.values) for _ in range(self.tensors)]
 
     def result(self, made) -> None:
-        """Wait for the last one."""
-        assert made[-1].item() == 3
+        """Wait for the last value of each."""
+        assert sum(tensor[-1].item() for tensor in made) == 30
 
 
 class Bus:
-    """The same bytes from pinned memory, again and again from one GB: what the bus can do."""
+    """As many bytes from pinned memory, again and again the same: what the bus can do."""
 
     uses = 1
 
     def __init__(self, side: Side, wrap):
         import torch
 
-        self.count = 1 if side.tiny else 10
-        length = 2_000_000 if side.tiny else 250_000_000
+        length = 200_000 if side.tiny else 250_000_000
         self.pinned = torch.zeros(length, pin_memory=side.device == "cuda")
         self.there = torch.zeros(length, device=side.device)
 
     def step(self):
         """Copy."""
-        for _ in range(self.count):
+        for _ in range(Copy.tensors):
             self.there.copy_(self.pinned, non_blocking=True)
         return self.there
 
@@ -209,7 +211,7 @@ class Bus:
 class Decode:
     """Tokens of a transformer's attention, one after another, with a cache of keys and values."""
 
-    uses, graph_is_whole = 64, True
+    uses = 64
 
     def __init__(self, side: Side, wrap):
         self.side, lib = side, side.lib

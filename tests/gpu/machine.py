@@ -28,6 +28,8 @@ ENVIRONMENT = {
         [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     ),
 }
+#: The whole environment of such a program, once these are added.
+HERE_FIRST = {**os.environ, **ENVIRONMENT}
 
 
 def make_engine(**options):

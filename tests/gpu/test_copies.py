@@ -113,3 +113,11 @@ def test_reading_waits_for_no_other_stream(engine):
     engine.read(tensor)
     assert not other.query(), "it was not waited for"
     other.synchronize()
+
+
+def test_values_that_others_have_too(engine):
+    """They come as memory that may only be read, and no copy of it is made on the host."""
+    values = some_bytes(3000)
+    shared = memoryview(values).toreadonly()
+    tensor = engine.create(shared, "float32", (750,))
+    assert engine.read(tensor).tobytes() == values.tobytes()

@@ -9,7 +9,6 @@ from machine import ON_GPU, make_engine
 from plans import Builder, get, one_step, put
 
 
-
 def f32(*shape: int) -> Meta:
     return Meta("float32", shape)
 

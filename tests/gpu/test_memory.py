@@ -24,9 +24,7 @@ def inverted(length: int) -> tuple[Builder, Plan]:
     """Plan a step whose output has so many bytes, of an input that has one."""
     builder = Builder(np.ones(1, "uint8"))
     wide = builder.step("expand", 0, size=[length], output=Meta("uint8", (length,)))
-    return builder, builder.plan(
-        builder.step("bitwise_not", wide, output=Meta("uint8", (length,)))
-    )
+    return builder, builder.plan(builder.step("bitwise_not", wide, output=Meta("uint8", (length,))))
 
 
 def test_one_byte_may_stand_for_many(engine):

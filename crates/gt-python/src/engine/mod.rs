@@ -24,14 +24,14 @@ use gt::ir::instruction::Operands;
 use gt::ir::operation::{Body, ints};
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{
-    Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId, ops,
+    Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, Shape, TensorData, WorkerId, ops,
 };
 use gt::worker::plan::{Given, Input, Plan, Step};
 use gt::worker::{Engine, EngineError, Joining};
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
+use pyo3::types::{PyMemoryView, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -41,6 +41,9 @@ pub use program::Program;
 use program::{Settings, Tally};
 pub use reason::explain;
 pub use watch::{Inside, Watch, close_engines};
+
+use crate::array::copied;
+use crate::export::to_shared_array;
 
 /// A Python object; it may be held and dropped without Python's lock.
 pub type Object = Arc<Py<PyAny>>;
@@ -174,12 +177,12 @@ impl Engine for PythonEngine {
     fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
         let _at_work = self.watch.begin();
         Python::attach(|py| {
+            let (dtype, meta) = (data.dtype.name(), Meta::new(data.dtype, data.shape));
             let shape = PyTuple::new(py, data.shape.dims())?;
-            // Without a copy, if nobody else has the values.
-            let values = PyArray1::from_vec(py, data.bytes.into());
-            let given = (PyMemoryView::from(&values)?, data.dtype.name(), shape);
+            let values = PyMemoryView::from(&values_of(py, data.bytes)?)?;
+            let given = (values, dtype, shape);
             let object = Arc::new(self.object.bind(py).call_method1("create", given)?.unbind());
-            Ok(Held { object, meta: Meta::new(data.dtype, data.shape) })
+            Ok(Held { object, meta })
         })
         .map_err(explain)
     }
@@ -190,8 +193,7 @@ impl Engine for PythonEngine {
             let object = self.object.bind(py);
             let meta = tensor.meta;
             let values = object.call_method1("read", (&*tensor.object,))?;
-            let values = py.get_type::<PyBytes>().call1((values,))?;
-            let bytes = Bytes::copy_from_slice(values.cast::<PyBytes>()?.as_bytes());
+            let bytes = bytes_of(&values)?;
             let length = bytes.len();
             TensorData::new(meta.dtype, meta.shape, bytes).ok_or_else(|| {
                 PyValueError::new_err(format!(
@@ -320,6 +322,25 @@ impl Engine for PythonEngine {
             Python::attach(|py| collectives.leave(py, worker));
         }
     }
+}
+
+/// Bytes as NumPy's array: without a copy, and read-only if others have them, too.
+fn values_of(py: Python<'_>, bytes: Bytes) -> PyResult<Bound<'_, PyAny>> {
+    if bytes.is_empty() || bytes.is_unique() {
+        return Ok(PyArray1::from_vec(py, bytes.into()).into_any());
+    }
+    let length = bytes.len();
+    let shape = Shape::new(&[length]).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    to_shared_array(py, TensorData { dtype: DType::U8, shape, bytes })
+}
+
+/// What an object with the buffer protocol has, copied once.
+fn bytes_of(values: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if values.len()? == 0 {
+        return Ok(Bytes::new());
+    }
+    let flat = values.py().import("numpy")?.call_method1("frombuffer", (values, "uint8"))?;
+    Ok(Bytes::from(copied(flat.cast::<PyArray1<u8>>()?.readonly().as_slice()?)))
 }
 
 impl PythonEngine {

@@ -87,7 +87,8 @@ class GPU(Processor):
 
         What is computed from now on waits for the copy, and what was asked for before does not.
         """
-        source, under_way = as_bytes(values), deque()
+        source = as_bytes(values)
+        under_way: deque[Any] = deque()
         with self.cuda.stream(self._incoming):
             # Of the copies' own memory: no kernel may still use what is written to.
             made = torch.empty(values.shape, dtype=values.dtype, device=self.torch)
@@ -106,7 +107,8 @@ class GPU(Processor):
 
     def to_host(self, flat: torch.Tensor) -> torch.Tensor:
         """Copy to pinned memory, which is kept if it is one piece; waits for this copy alone."""
-        source, under_way = as_bytes(flat), deque()
+        source = as_bytes(flat)
+        under_way: deque[tuple[int, int, torch.Tensor, Any]] = deque()
         self._outgoing.wait_event(self.cuda.current_stream(self.torch).record_event())
         whole = None if len(source) <= PIECE else torch.empty(len(source), dtype=torch.uint8)
 

@@ -1,6 +1,7 @@
 """The engine: tensors in and out, and what computes a step."""
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -75,9 +76,9 @@ class PyTorchEngine(Engine):
         """Give a tensor of these values, on the engine's device."""
         if not len(data):
             return torch.empty(shape, dtype=DTYPES[dtype], device=self.device)
-        # PyTorch warns of memory that cannot be written.
-        own = bytearray(data) if data.readonly else data
-        values = torch.frombuffer(own, dtype=DTYPES[dtype]).reshape(shape)
+        if data.readonly and not self.hardware.is_gpu:
+            data = memoryview(bytearray(data))  # others have it, and it becomes the tensor's own
+        values = _viewed(data, DTYPES[dtype]).reshape(shape)
         return self._trying_twice(lambda: self.hardware.to_device(values), Meta(dtype, shape))
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
@@ -243,6 +244,16 @@ class PyTorchEngine(Engine):
                 if not requirement.fine:
                     return requirement.error()
         return super().cause(error, step, operands)
+
+
+def _viewed(data: memoryview, dtype: torch.dtype) -> torch.Tensor:
+    """View bytes as a flat tensor, which nobody writes to if they are read-only."""
+    if not data.readonly:
+        return torch.frombuffer(data, dtype=dtype)
+    with warnings.catch_warnings():
+        # PyTorch warns of memory that cannot be written.
+        warnings.simplefilter("ignore")
+        return torch.frombuffer(data, dtype=dtype)
 
 
 def _has_collectives(backend: str) -> bool:
