@@ -94,10 +94,12 @@ def test_the_driver_goes_while_it_is_asked(machine, capsys):
 
 
 @pytest.fixture
-def cuda():
+def cuda(monkeypatch):
     """Give what stands for `torch.cuda` of one GPU, and what opens it."""
     torch = pytest.importorskip("torch", reason="pytorch: make test-all")
-    from gt.engines.pytorch.devices import GPU
+    from gt.engines.pytorch.devices import GPU, time
+
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
     made = SimpleNamespace(
         mem_get_info=lambda device: (100 << 20, 80 << 30),
@@ -117,6 +119,14 @@ def test_a_gpu_that_others_have_taken(cuda):
     text = str(raised.value)
     assert text.startswith("the GPU cuda:1 (H200) is taken: 104,857,600 of its 85,899,345,920")
     assert "CUDA_VISIBLE_DEVICES" in text and "\n" not in text
+
+
+def test_a_gpu_that_was_taken_a_moment_ago(cuda):
+    made, opened = cuda
+    free = [100 << 20, 200 << 20, 70 << 30]
+    made.mem_get_info = lambda device: (free.pop(0), 80 << 30)
+    opened()
+    assert free == []
 
 
 def test_a_gpu_without_room_to_begin(cuda):

@@ -48,13 +48,16 @@ class FakeCUDA:
     def __init__(self):
         self.counts = Counter()
         self.free = TOTAL
-        self._computing = self._current = Stream(self.counts)
+        self.computing = self._current = Stream(self.counts)
 
     def Stream(self, device):  # noqa: N802
         return Stream(self.counts)
 
     def CUDAGraph(self):  # noqa: N802
         return SimpleNamespace(replay=None)
+
+    def graph_pool_handle(self):
+        return "pool"
 
     def current_stream(self, device):
         return self._current
@@ -71,8 +74,8 @@ class FakeCUDA:
         return nullcontext()
 
     @contextmanager
-    def graph(self, graph, capture_error_mode):
-        assert capture_error_mode == "thread_local"
+    def graph(self, graph, pool, capture_error_mode):
+        assert (pool, capture_error_mode) == ("pool", "thread_local")
         self.counts["captures"] += 1
         yield
 
@@ -98,7 +101,10 @@ class StandIn(GPU):
         return torch.empty(length, dtype=torch.uint8)
 
     def used_in(self, tensor, stream):
-        assert stream is self.cuda._computing
+        assert stream is self.cuda.computing
+
+    def end_capture(self, pool):
+        self.cuda.counts["failed captures"] += 1
 
     def capture(self, code, inputs):
         _, outputs = super().capture(code, inputs)

@@ -150,3 +150,24 @@ def test_more_than_the_card_has(engine):
     with pytest.raises(StepError, match=f"^out of memory: {length} bytes asked for$"):
         engine.run(plan, builder.values(engine))
     assert get(engine, put(engine, np.arange(3.0))).tolist() == [0, 1, 2]
+
+
+@gpu_only
+def test_memory_is_free_after_a_capture_that_failed():
+    """What two streams share is given back then, too."""
+    from gt.engines.pytorch.graphs import captured
+
+    engine = make_engine()
+
+    def waits(inputs):
+        return [inputs[0] * inputs[0].sum().item()]
+
+    captured(engine.hardware, waits, [torch.ones(3, device=engine.device)])
+    values = np.ones(64 << 20, "uint8")
+    for _ in range(3):
+        tensor = engine.create(memoryview(values), "uint8", values.shape)
+        engine.read(tensor)
+        del tensor
+    torch.cuda.synchronize()
+    engine.release_memory()
+    assert torch.cuda.memory_reserved() < torch.cuda.memory_allocated() + (64 << 20)

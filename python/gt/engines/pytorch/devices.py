@@ -6,8 +6,10 @@ goes through `GPU.cuda`, which is `torch.cuda`, so that tests can give it anothe
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -20,6 +22,8 @@ PIECE = 32 << 20
 _AHEAD = 3
 #: A GPU with less memory free than this is taken: CUDA itself takes about half of it.
 _LEAST_FREE = 1 << 30
+#: How often it is asked again, twice a second.
+_PATIENCE = 10
 _NO_MEMORY = ("out of memory", "can't allocate memory", "STATUS_ALLOC_FAILED")
 
 #: Takes tensors that lie anywhere and gives new ones.
@@ -64,13 +68,24 @@ class GPU(Processor):
         self._incoming, self._outgoing = self._open()
         set_precision(os.environ.get("GT_TF32", "") not in ("", "0"))
 
+    @property
+    def _computing(self) -> Any:
+        """The stream of kernels."""
+        return self.cuda.current_stream(self.torch)
+
     def _open(self) -> tuple[Any, Any]:
         """Begin to use the GPU; raises `DeviceError` if that cannot be."""
         try:
             free, total = self.cuda.mem_get_info(self.torch)
+            for _ in range(_PATIENCE):
+                if free >= min(_LEAST_FREE, total // 4):
+                    break
+                # A worker that was just killed has its memory for a moment longer.
+                time.sleep(0.5)
+                free, total = self.cuda.mem_get_info(self.torch)
             name = self.cuda.get_device_name(self.torch)
             streams = self.cuda.Stream(self.torch), self.cuda.Stream(self.torch)
-        except RuntimeError as error:
+        except (RuntimeError, AssertionError) as error:
             raise DeviceError(
                 f"the GPU {self.torch} cannot be used: {first_line(error)}; "
                 "hint: `nvidia-smi` shows its driver and who uses it"
@@ -100,16 +115,15 @@ class GPU(Processor):
                 pinned.copy_(source[start:end])
                 target[start:end].copy_(pinned, non_blocking=True)
                 under_way.append(self._incoming.record_event())
-        computing = self.cuda.current_stream(self.torch)
-        computing.wait_event(under_way[-1])
-        self.used_in(made, computing)
+        self._computing.wait_event(under_way[-1])
+        self.used_in(made, self._computing)
         return made
 
     def to_host(self, flat: torch.Tensor) -> torch.Tensor:
         """Copy to pinned memory, which is kept if it is one piece; waits for this copy alone."""
         source = as_bytes(flat)
         under_way: deque[tuple[int, int, torch.Tensor, Any]] = deque()
-        self._outgoing.wait_event(self.cuda.current_stream(self.torch).record_event())
+        self._outgoing.wait_event(self._computing.record_event())
         whole = None if len(source) <= PIECE else torch.empty(len(source), dtype=torch.uint8)
 
         def finish() -> torch.Tensor:
@@ -154,8 +168,9 @@ class GPU(Processor):
         Raises what PyTorch does if the code has something that no graph can have.
         """
         cuda = self.cuda
-        with cuda.device(self.torch):
-            graph, computing = cuda.CUDAGraph(), cuda.current_stream(self.torch)
+        computing, graph, pool = self._computing, cuda.CUDAGraph(), cuda.graph_pool_handle()
+        # A capture that fails may leave another stream as the current one.
+        with cuda.device(self.torch), cuda.stream(computing):
             # First runs load kernels and make room to work in, which a graph cannot.
             side = cuda.Stream(self.torch)
             side.wait_stream(computing)
@@ -163,10 +178,22 @@ class GPU(Processor):
                 for _ in range(2):
                     code(list(inputs))
             computing.wait_stream(side)
-            # Other threads may go on with what they do on this GPU.
-            with cuda.graph(graph, capture_error_mode="thread_local"):
-                outputs = code(list(inputs))
+            try:
+                # Other threads may go on with what they do on this GPU.
+                with cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                    outputs = code(list(inputs))
+            except RuntimeError:
+                self.end_capture(pool)
+                raise
         return graph.replay, outputs
+
+    def end_capture(self, pool: Any) -> None:
+        """Have memory managed as usual after a capture that failed.
+
+        Until then PyTorch takes it for one that goes on, and frees nothing that streams share.
+        """
+        with suppress(RuntimeError, AttributeError):  # it has ended by itself
+            torch._C._cuda_endAllocateToPool(self.torch.index, pool)
 
 
 def open_device(device: int | str | None) -> Processor:
