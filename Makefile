@@ -56,10 +56,10 @@ $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet 'torch==2.15.*' jax expecttest scipy
 	@touch $@
 
-test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests that compare with them
+test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
 	GT_TEST_ALL=1 $(BIN)/python -m pytest tests
-	GT_BACKEND=numpy $(BIN)/python -m pytest tests --ignore tests/engines
-	GT_BACKEND=pytorch $(BIN)/python -m pytest tests --ignore tests/engines
+	GT_BACKEND=numpy $(BIN)/python -m pytest tests --ignore tests/engines --ignore tests/gpu
+	GT_BACKEND=pytorch $(BIN)/python -m pytest tests --ignore tests/engines --ignore tests/gpu
 
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
@@ -70,6 +70,18 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 	$(BIN)/python benches/hot.py --write docs/benchmarks.md
 	$(BIN)/python benches/ground.py --write docs/benchmarks.md
 	$(BIN)/python benches/watching.py --write docs/benchmarks.md
+
+wheel: $(VENV)/.tools $(RUST_SOURCES) ## Build a wheel into dist/, which GPU machines take as it is
+	. $(BIN)/activate && maturin build --release --quiet --out dist
+
+gpu-tools: ## Install into PYTHON what the tests and benchmarks for GPUs need
+	$(PYTHON) -m pip install --quiet torch 'numpy>=1.24' 'pytest>=8'
+
+test-gpu: ## Run the tests for GPUs, with PYTHON and the wheel in dist/
+	$(PYTHON) tests/gpu/run.py --no-benches
+
+gpu: ## Run the tests for GPUs, measure beside PyTorch and write docs/benchmarks.md
+	$(PYTHON) tests/gpu/run.py --write docs/benchmarks.md
 
 lint: build ## Check formatting, warnings and types
 	cargo fmt --all --check
@@ -106,4 +118,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage soak chaos bench lint site docs pictures fuzz clean
+.PHONY: help build demo test test-all coverage soak chaos bench wheel gpu-tools test-gpu gpu lint site docs pictures \
+	fuzz clean

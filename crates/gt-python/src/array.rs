@@ -1,5 +1,7 @@
 //! NumPy arrays as tensors' values.
 
+use std::thread;
+
 use bytes::Bytes;
 use gt::{DType, Shape, TensorData};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -31,7 +33,7 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
     let flat = flat.cast::<PyArray1<u8>>()?;
     // The one copy: the array may change after this call, a tensor's value never does.
-    let bytes = Bytes::from(flat.readonly().as_slice()?.to_vec());
+    let bytes = Bytes::from(copied(flat.readonly().as_slice()?));
     let data = TensorData::new(own, convert::shape(&dims)?, bytes);
     let data = data.ok_or_else(|| PyValueError::new_err("the array changed while it was read"))?;
     Ok(if dtype == Some(DType::BF16) && own != DType::BF16 {
@@ -73,7 +75,28 @@ fn plain(given: &Bound<'_, PyAny>, wanted: Option<DType>) -> Option<TensorData> 
         std::slice::from_raw_parts(data, array.len() * dtype.size())
     };
     // The one copy: the array may change after this call, a tensor's value never does.
-    Some(TensorData { dtype, shape, bytes: Bytes::copy_from_slice(bytes) })
+    Some(TensorData { dtype, shape, bytes: Bytes::from(copied(bytes)) })
+}
+
+/// From this many bytes on, several threads copy: one cannot fill what a GPU's bus takes, since the
+/// system gives it the new memory page by page.
+const LARGE: usize = 64 << 20;
+const THREADS: usize = 8;
+
+/// The same bytes in memory of their own.
+pub fn copied(values: &[u8]) -> Vec<u8> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    if values.len() < LARGE || threads == 1 {
+        return values.to_vec();
+    }
+    let mut copy = vec![0; values.len()];
+    let part = values.len().div_ceil(threads);
+    thread::scope(|scope| {
+        for (to, from) in copy.chunks_mut(part).zip(values.chunks(part)) {
+            scope.spawn(move || to.copy_from_slice(from));
+        }
+    });
+    copy
 }
 
 /// The same values in another dtype.

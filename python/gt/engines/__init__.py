@@ -9,6 +9,7 @@ import os
 import warnings
 from importlib.util import find_spec
 
+from gt.engines import gpus
 from gt.engines.engine import (
     Engine,
     Kind,
@@ -41,15 +42,13 @@ _ENGINES = {
     "jax": ("gt.engines.jax:JAXEngine", "jax"),
 }
 
-#: Where other GPUs than those at /dev/nvidia* leave their traces: in containers, WSL, and AMD's.
-_DRIVERS = ("/proc/driver/nvidia", "/dev/dxg", "/dev/kfd")
-
 
 def load(name: str, index: int = 0) -> Engine:
     """Make an engine by its name, or one of your own by `module:Class`.
 
     `index` is the number of the GPU to compute on, where there are any. Raises `ValueError` if
-    there is no such engine, and `ImportError` if a package is missing.
+    there is no such engine, `ImportError` if a package is missing or too old, and
+    `gt.engines.gpus.DeviceError` if a GPU is there but cannot be used.
     """
     if ":" in name:
         return _made(name, index)
@@ -68,6 +67,10 @@ def load(name: str, index: int = 0) -> Engine:
     place, package = _ENGINES[name]
     if find_spec(package) is None:
         raise ImportError(f"the engine '{name}' needs the package {package}: pip install {package}")
+    if name == "pytorch":
+        if old := gpus.too_old():
+            raise ImportError(f"the engine 'pytorch': {old}")
+        sees_gpu()  # or else says why not
     return _made(place, index)
 
 
@@ -93,13 +96,9 @@ def default() -> str:
 def sees_gpu() -> int:
     """Count the GPUs that PyTorch sees; 0 where it is not installed.
 
-    Where there plainly is no GPU, PyTorch is not imported to find out.
+    Where there plainly is no GPU, PyTorch is not imported to find out. If there is one that PyTorch
+    does not see, a line on stderr says why, once.
     """
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
-    devices = any(name.startswith("nvidia") for name in os.listdir("/dev"))
-    driver = devices or any(map(os.path.exists, _DRIVERS))
-    if hidden or not driver or find_spec("torch") is None:
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
+    count, why = gpus.look()
+    gpus.tell(why)
+    return count

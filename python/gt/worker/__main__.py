@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from gt import _gt, engines
 from gt._processes import at_least, stop_at_signals
+from gt.engines.gpus import DeviceError
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -64,7 +65,7 @@ def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Nam
             args.peer_host,
             args.backend or engines.default(),
         )
-    except (ConnectionError, ValueError, ImportError) as error:
+    except (ConnectionError, ValueError, ImportError, DeviceError) as error:
         print(f"gt worker: {error}", file=sys.stderr)
         return 1
     return 0

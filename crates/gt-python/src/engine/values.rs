@@ -1,20 +1,29 @@
 //! Tensors' values on their way into a Python engine and out of it.
 
 use bytes::Bytes;
-use gt::ir::{Meta, TensorData};
+use gt::ir::{DType, Meta, Shape, TensorData};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyTuple};
 
 use super::Held;
+use crate::export::to_shared_array;
 
-/// An engine's tensor of these values. They are not copied, if nobody else has them.
+/// An engine's tensor of these values. They are not copied; if others have them, too, the engine
+/// gets them to read only.
 pub fn create(engine: &Bound<'_, PyAny>, data: TensorData) -> PyResult<Py<PyAny>> {
     let py = engine.py();
     let shape = PyTuple::new(py, data.shape.dims())?;
-    let values = PyArray1::from_vec(py, data.bytes.into());
-    let given = (PyMemoryView::from(&values)?, data.dtype.name(), shape);
+    let dtype = data.dtype.name();
+    let values = if data.bytes.is_empty() || data.bytes.is_unique() {
+        PyArray1::from_vec(py, data.bytes.into()).into_any()
+    } else {
+        let flat = Shape::new(&[data.bytes.len()]);
+        let shape = flat.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        to_shared_array(py, TensorData { dtype: DType::U8, shape, bytes: data.bytes })?
+    };
+    let given = (PyMemoryView::from(&values)?, dtype, shape);
     Ok(engine.call_method1("create", given)?.unbind())
 }
 

@@ -25,7 +25,8 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from gt.engines.engine import Meta, Plan, bound
-from gt.engines.pytorch.graphs import Captured, is_worth
+from gt.engines.pytorch.devices import GPU
+from gt.engines.pytorch.graphs import captured, is_worth
 from gt.engines.pytorch.values import DTYPES, take_required
 
 if TYPE_CHECKING:
@@ -58,7 +59,16 @@ class CompiledPlan:
 
     def __call__(self, values: list) -> list:
         """Run the plan."""
-        results = self._code(self._inputs(values))
+        try:
+            results = self._code(self._inputs(values))
+        except RuntimeError as error:
+            if not self._engine.hardware.is_out_of_memory(error):
+                raise
+            results = None
+        if results is None:
+            # Step by step it takes less, and it is said which step has no room.
+            self._engine.release_memory()
+            return self._engine.run(self._plan, values)
         if self._looks and not results[-1]:
             # Step by step it is said what is wrong.
             return self._engine.run(self._plan, values)
@@ -98,9 +108,11 @@ class CompiledPlan:
             warnings.simplefilter("ignore")
             code = compile_fx_inner(graph, examples)
         self.code = getattr(code, "source_code", "")
-        if self._engine.device.type != "cuda" or not is_worth(self._plan):
+        hardware = self._engine.hardware
+        if not isinstance(hardware, GPU) or not is_worth(self._plan):
             return code
-        return Captured(
+        return captured(
+            hardware,
             code,
             [torch.zeros(x.shape, dtype=x.dtype, device=self._engine.device) for x in examples],
         )

@@ -1,6 +1,7 @@
 """The engine: tensors in and out, and what computes a step."""
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from gt.engines.engine import (
     out_of_memory,
 )
 from gt.engines.promotion import is_float, taken_as
+from gt.engines.pytorch.devices import open_device
 from gt.engines.pytorch.direct import direct
 from gt.engines.pytorch.draws import draw
 from gt.engines.pytorch.lowerings import LOWERINGS, namesake
@@ -40,51 +42,72 @@ class PyTorchEngine(Engine):
 
     `device` is a number among the GPUs that PyTorch sees, or a device's name. With `autocast`,
     or GT_AUTOCAST, `bfloat16` or `float16`, products of float32 matrices are computed in that
-    dtype and given as float32.
+    dtype and given as float32. `GT_TF32=1` has GPUs round factors of such products to TF32.
     """
 
     name = "pytorch"
     lowerings = LOWERINGS
+    open_device = staticmethod(open_device)
 
     def __init__(self, device: int | str | None = None, autocast: str | None = None):
-        if device is None or isinstance(device, int):
-            device = f"cuda:{device or 0}" if torch.cuda.is_available() else "cpu"
-        self.device = torch.device(device)
         autocast = autocast or os.environ.get("GT_AUTOCAST") or None
         if autocast not in (None, "bfloat16", "float16"):
             raise ValueError(f"autocast is {autocast!r}, expected 'bfloat16' or 'float16'")
         self.autocast = DTYPES[autocast] if autocast else None
-        # On a GPU convolutions round to TF32, which has as many digits as float16.
-        self.factors = autocast or ("float16" if self.device.type == "cuda" else None)
+        #: What copies, keeps memory and captures graphs.
+        self.hardware = self.open_device(device)
+        self.device = self.hardware.torch
+        is_gpu = self.hardware.is_gpu
+        # With GT_TF32 factors have as many digits as float16.
+        self.factors = autocast or ("float16" if is_gpu else None)
         # Compiling is slow, and mends what a GPU suffers from: many small operations.
-        self.compiles_by_default = self.device.type == "cuda"
+        self.compiles_by_default = is_gpu
         #: What a processor has to draw, the native engine draws faster.
-        self.draws = self.device.type != "cpu"
-        if self.device.type == "cuda":
+        self.draws = self.device.type != "cpu" or is_gpu
+        if is_gpu:
             self.rate = 1_000_000_000_000
         #: Whether an operation itself finds values that it fails for, and says so at once.
-        self.finds_errors = self.device.type == "cpu"
+        self.finds_errors = self.device.type == "cpu" and not is_gpu
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
         """Give a tensor of these values, on the engine's device."""
         if not len(data):
             return torch.empty(shape, dtype=DTYPES[dtype], device=self.device)
-        # PyTorch warns of memory that cannot be written.
-        own = bytearray(data) if data.readonly else data
-        return torch.frombuffer(own, dtype=DTYPES[dtype]).reshape(shape).to(self.device)
+        if data.readonly and not self.hardware.is_gpu:
+            data = memoryview(bytearray(data))  # others have it, and it becomes the tensor's own
+        values = _viewed(data, DTYPES[dtype]).reshape(shape)
+        return self._trying_twice(lambda: self.hardware.to_device(values), Meta(dtype, shape))
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
         """Give a tensor's values; waits for them."""
-        flat = tensor.detach().cpu().reshape(-1)
-        if len(flat) and flat.stride(0) != 1:
+        if not tensor.numel():
+            return np.empty(0, "u1")
+        flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        if flat.stride(0) != 1:  # which a single element may have
             flat = flat.clone(memory_format=torch.contiguous_format)
-        return flat.view(torch.uint8).numpy() if len(flat) else np.empty(0, "u1")
+        return self.hardware.to_host(flat).view(torch.uint8).numpy()
+
+    def _trying_twice(self, make: Callable[[], torch.Tensor], asked: Meta) -> torch.Tensor:
+        """Make a tensor; if there is no room, give back what is kept, and try once more."""
+        for is_last in (False, True):
+            try:
+                return make()
+            except RuntimeError as error:
+                if not self.hardware.is_out_of_memory(error):
+                    raise
+                if is_last:
+                    raise out_of_memory(asked) from None
+            # The error is gone by now, and with it what it held on to.
+            self.hardware.release_memory()
+        raise AssertionError("the second try returns or raises")
 
     def draw(
         self, operation: str, numbers: tuple[int, ...], output: Meta, part: tuple[int, ...]
     ) -> torch.Tensor:
         """Give random numbers, made on the engine's device."""
-        return draw(operation, numbers, output, part, self.device)
+        return self._trying_twice(
+            lambda: draw(operation, numbers, output, part, self.device), output
+        )
 
     def collectives(self, settings: Settings) -> Collectives | None:
         """Give NCCL between GPUs, or Gloo between processors, where it is asked for."""
@@ -111,8 +134,7 @@ class PyTorchEngine(Engine):
 
     def release_memory(self) -> None:
         """Give the GPU's memory back that PyTorch keeps."""
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+        self.hardware.release_memory()
 
     def describe(self, tensor: torch.Tensor) -> Meta:
         """Say what a tensor is."""
@@ -195,7 +217,8 @@ class PyTorchEngine(Engine):
 
     def cause(self, error: Exception, step: Step, operands: list) -> Exception:
         """Say in GT's words why a step failed, not in PyTorch's."""
-        if isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error):
+        if self.hardware.is_out_of_memory(error):
+            self.hardware.release_memory()
             return out_of_memory(step.output)
         if step.operation in _LOOKING:
             # The exact form knows what it was.
@@ -225,6 +248,16 @@ def _looking(function: Function) -> Function:
         return result
 
     return compute
+
+
+def _viewed(data: memoryview, dtype: torch.dtype) -> torch.Tensor:
+    """View bytes as a flat tensor, which nobody writes to if they are read-only."""
+    if not data.readonly:
+        return torch.frombuffer(data, dtype=dtype)
+    with warnings.catch_warnings():
+        # PyTorch warns of memory that cannot be written.
+        warnings.simplefilter("ignore")
+        return torch.frombuffer(data, dtype=dtype)
 
 
 def _has_collectives(backend: str) -> bool:

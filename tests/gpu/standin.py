@@ -1,0 +1,128 @@
+"""A device that stands in for a GPU where there is none: the same code, on the processor.
+
+Its streams run at once, its memory is the host's, and its graphs run what they captured anew, on
+inputs that lie where they lay. It counts what it is asked for.
+"""
+
+from collections import Counter
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+
+import torch
+from gt.engines.pytorch import PyTorchEngine
+from gt.engines.pytorch.devices import GPU
+
+#: So much memory the stand-in says it has.
+TOTAL = 16 << 30
+
+
+class Event:
+    def __init__(self, counts: Counter):
+        self._counts = counts
+
+    def synchronize(self):
+        self._counts["waits"] += 1
+
+
+class Stream:
+    def __init__(self, counts: Counter):
+        self._counts = counts
+
+    def record_event(self) -> Event:
+        self._counts["events"] += 1
+        return Event(self._counts)
+
+    def wait_event(self, event: Event):
+        assert isinstance(event, Event)
+
+    def wait_stream(self, other: "Stream"):
+        assert isinstance(other, Stream)
+
+    def synchronize(self):
+        raise AssertionError("nobody waits for all of a stream")
+
+
+class FakeCUDA:
+    """What of `torch.cuda` the engine uses."""
+
+    def __init__(self):
+        self.counts = Counter()
+        self.free = TOTAL
+        self.computing = self._current = Stream(self.counts)
+
+    def Stream(self, device):  # noqa: N802
+        return Stream(self.counts)
+
+    def CUDAGraph(self):  # noqa: N802
+        return SimpleNamespace(replay=None)
+
+    def graph_pool_handle(self):
+        return "pool"
+
+    def current_stream(self, device):
+        return self._current
+
+    @contextmanager
+    def stream(self, stream):
+        before, self._current = self._current, stream
+        try:
+            yield
+        finally:
+            self._current = before
+
+    def device(self, device):
+        return nullcontext()
+
+    @contextmanager
+    def graph(self, graph, pool, capture_error_mode):
+        assert (pool, capture_error_mode) == ("pool", "thread_local")
+        self.counts["captures"] += 1
+        yield
+
+    def mem_get_info(self, device):
+        return self.free, TOTAL
+
+    def get_device_name(self, device):
+        return "stand-in"
+
+    def empty_cache(self):
+        self.counts["releases"] += 1
+
+
+class StandIn(GPU):
+    """A GPU's code on the processor."""
+
+    def __init__(self, device: torch.device | None = None, cuda: FakeCUDA | None = None):
+        self.cuda = cuda or FakeCUDA()
+        super().__init__(device or torch.device("cpu"))
+
+    def pinned(self, length):
+        self.cuda.counts["pinned"] += length
+        return torch.empty(length, dtype=torch.uint8)
+
+    def used_in(self, tensor, stream):
+        assert stream is self.cuda.computing
+
+    def end_capture(self, pool):
+        self.cuda.counts["failed captures"] += 1
+
+    def capture(self, code, inputs):
+        _, outputs = super().capture(code, inputs)
+
+        def replay():
+            self.cuda.counts["replays"] += 1
+            for output, new in zip(outputs, code(list(inputs)), strict=True):
+                output.copy_(new)
+
+        return replay, outputs
+
+
+class StandInEngine(PyTorchEngine):
+    """The engine with the stand-in: `--backend standin:StandInEngine`."""
+
+    def __init__(self, device: int = 0, autocast: str | None = None):
+        super().__init__(device, autocast)
+
+    @staticmethod
+    def open_device(device):
+        return StandIn()
