@@ -16,7 +16,6 @@ from test_plans import (  # noqa: F401
     test_an_input_may_be_an_output_and_be_given_twice,
     test_assigning_leaves_the_operand_as_it_was,
     test_new_numbers_compile_nothing,
-    test_numbers_that_never_change,
     test_starts_that_vary,
     test_the_step_that_fails_is_named,
     test_training,

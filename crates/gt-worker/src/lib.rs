@@ -17,7 +17,7 @@
 
 pub mod check;
 pub mod checked;
-mod composite;
+pub mod composite;
 mod device;
 pub mod engine;
 mod events;

@@ -189,8 +189,8 @@ class Engine:
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
         """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.
 
-        The data is the tensor's own from now on: it may share the memory, which others have, too, if
-        it may only be read.
+        The data is the tensor's own from now on: it may share the memory, which others have, too,
+        if it may only be read.
         """
         raise NotImplementedError
 

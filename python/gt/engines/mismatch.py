@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from gt.engines.engine import Engine, Meta, Plan, Step
+from gt.engines.engine import Engine, Meta, Plan, Signature, Step
 
 _RANDOM = frozenset(["rand", "randn", "randint"])
 #: How much values may differ by that are not compared bit for bit, relative to the largest.
@@ -149,7 +149,7 @@ class _Reader:
                 continue
             output, name = _meta(step["output"]), step["operation"]
             known = tuples if name == "further" else self.numbers
-            places = [known[old] if old is not None else new for old, new in given]
+            places = [known[old] if old is not None else new or 0 for old, new in given]
             attributes = {key: _tuple(value) for key, value in step["attributes"].items()}
             made.append(Step(name, tuple(places), attributes, output))
             number = len(self.inputs) + len(made) - 1
@@ -178,12 +178,12 @@ class _Reader:
             self.values[operand["value"]] if "value" in operand else operand["constant"]
             for operand in step["operands"]
         ]
-        attributes = {key: _tuple(value) for key, value in step["attributes"].items()}
+        given = step["attributes"].items()
+        attributes = {key: _tuple(value) for key, value in given if key != "dtype"}
+        signature = Signature(step["operation"], tuple(map(type, numbers)), meta.dtype)
         drawn = native.computes(
-            Step(step["operation"], tuple(range(len(numbers))), attributes, meta),
-            lambda value: value,
-            lambda data, dtype, shape: bytes(data),
-        )(*numbers)
+            signature, lambda value: value, lambda data, dtype, shape: bytes(data)
+        )(*numbers, **attributes)
         dtype = "uint16" if meta.dtype == "bfloat16" else meta.dtype
         return Array(meta, np.frombuffer(drawn, dtype).reshape(meta.shape))
 

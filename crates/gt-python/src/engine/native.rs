@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use gt::NativeEngine;
 use gt::ir::instruction::{Operands, Results};
 use gt::ir::{Attributes, Meta, Operand, Operation, ops};
-use gt::worker::Engine;
+use gt::worker::{Engine, composite};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyArithmeticError, PyValueError};
 use pyo3::prelude::*;
@@ -95,7 +95,8 @@ fn compute<'py>(
         let made = if operation.further.is_some() {
             native.run_several(operation, tensors, &attributes, &results)
         } else {
-            native.run(operation, tensors, &attributes, results[0]).map(|made| vec![made])
+            composite::run(native, operation, tensors, &metas, &attributes, results[0])
+                .map(|made| vec![made])
         };
         let made = made.map_err(failed)?;
         made.iter()
