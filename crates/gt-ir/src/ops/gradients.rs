@@ -98,7 +98,15 @@ const OF_OUTPUT: Operation = Operation {
         Ok(meta)
     },
     saves: FIRST | SECOND,
-    sharding: sharding::along_other_axes,
+    sharding: |call, output| {
+        let mut rule = Rule::whole(call, output);
+        let rank = output.shape.rank();
+        let summed = axis(call.int(0), rank, call.operation).unwrap_or(rank);
+        for along in (0..rank).filter(|&along| along != summed && output.shape[along] > 1) {
+            rule.share(&[(0, along), (1, along)], Some(along));
+        }
+        rule.linear_in(&[0b01])
+    },
     samples: || {
         let mut samples: Vec<Sample> = Vec::new();
         for &dtype in FLOATS {
