@@ -39,6 +39,7 @@ from gt import (  # noqa: E402
     special,
     testing,
 )
+from gt._custom import custom_op  # noqa: E402
 from gt._device import device  # noqa: E402
 from gt._formats import (  # noqa: E402
     channels_last,
@@ -175,6 +176,7 @@ __all__ = [
     "contiguous_format",
     "cuda",
     "current_session",
+    "custom_op",
     "debug",
     "default_generator",
     "device",

@@ -67,6 +67,7 @@ mod wide;
 use std::time::{Duration, Instant};
 
 use gt_ir::instruction::Operands;
+use gt_ir::ops::custom::{self, CUSTOM};
 use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
 use gt_worker::check::Mismatch;
 use gt_worker::plan::Given;
@@ -183,6 +184,10 @@ impl Engine for NativeEngine {
     ) -> Result<Vec<Tensor>, EngineError> {
         match table::lowering(operation) {
             Some(Lowering::Several(run)) => run(&mut self.threads, operands, attributes, outputs),
+            None if *operation == CUSTOM => Err(EngineError::Other(format!(
+                "the engine 'native' has no custom operations, as {}\n  hint: use one in Python: GT_BACKEND=numpy, pytorch, jax or module:Class",
+                custom::title(operation, attributes)
+            ))),
             _ => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
         }
     }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::operation::{Meta, Operation};
+use crate::ops::custom::{self, CUSTOM};
 use crate::record;
 use crate::scalar::Scalar;
 use crate::wire::{Decoded, Made, Record, Sink, Source};
@@ -225,7 +226,12 @@ impl Record for Instruction {
 /// As the log and `explain` write it: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TENSOR[{}] := {}", self.output, self.operation.name.to_uppercase())?;
+        if *self.operation == CUSTOM {
+            let name = custom::title(self.operation, &self.attributes);
+            write!(f, "TENSOR[{}] := {name}", self.output)?;
+        } else {
+            write!(f, "TENSOR[{}] := {}", self.output, self.operation.name.to_uppercase())?;
+        }
         for operand in &self.operands {
             match operand {
                 Operand::Tensor(id) => write!(f, " TENSOR[{id}]")?,
@@ -233,7 +239,8 @@ impl fmt::Display for Instruction {
             }
         }
         for (of, attribute) in self.operation.named(&self.attributes) {
-            if *attribute != Attribute::None {
+            let is_shown = *self.operation == CUSTOM && of.name == "name";
+            if *attribute != Attribute::None && !is_shown {
                 write!(f, " {}={}", of.name, of.shown(attribute))?;
             }
         }

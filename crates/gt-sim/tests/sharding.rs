@@ -5,6 +5,7 @@ use bytes::Bytes;
 use gt_dispatcher::{Limits, PeerId};
 use gt_ir::message::Message;
 use gt_ir::operation::{Sample, SampleOperand};
+use gt_ir::ops::custom::CUSTOM;
 use gt_ir::philox::Stream;
 use gt_ir::signal::Shard;
 use gt_ir::{
@@ -169,7 +170,8 @@ fn every_operation_gives_the_same_on_any_placement() {
     for workers in [2, 3] {
         let mut client = Client::new(workers);
         explain_signals(&mut client);
-        for operation in ops::ALL {
+        // What custom operations compute is known to engines in Python alone.
+        for operation in ops::ALL.iter().filter(|operation| ***operation != CUSTOM) {
             for (number, sample) in (operation.samples)().iter().enumerate() {
                 let stream = Stream::new(u64::from(operation.id), number as u64);
                 let values = values(sample, &stream);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, WorkerStats};
+use gt_ir::ops::custom;
 use gt_ir::{Content, Create, Instruction, Meta, Operand, SourceId, TensorId, WorkerCommand};
 use smallvec::SmallVec;
 
@@ -313,10 +314,11 @@ fn describe(instruction: &Instruction, metas: &[Operand<Meta>]) -> String {
             Operand::Scalar(scalar) => scalar.to_string(),
         })
         .collect();
+    let name = custom::title(instruction.operation, &instruction.attributes);
     if operands.is_empty() {
-        return instruction.operation.name.to_string();
+        return name.into_owned();
     }
-    format!("{} of {}", instruction.operation.name, operands.join(" and "))
+    format!("{name} of {}", operands.join(" and "))
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

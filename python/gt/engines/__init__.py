@@ -46,9 +46,10 @@ _ENGINES = {
 def load(name: str, index: int = 0) -> Engine:
     """Make an engine by its name, or one of your own by `module:Class`.
 
-    `index` is the number of the GPU to compute on, where there are any. Raises `ValueError` if
-    there is no such engine, `ImportError` if a package is missing or too old, and
-    `gt.engines.gpus.DeviceError` if a GPU is there but cannot be used.
+    `index` is the number of the GPU to compute on, where there are any. Modules named in
+    GT_KERNELS, with commas between, register their custom operations: `register(engine)` of each.
+    Raises `ValueError` if there is no such engine, `ImportError` if a package is missing or too
+    old, and `gt.engines.gpus.DeviceError` if a GPU is there but cannot be used.
     """
     if ":" in name:
         return _made(name, index)
@@ -79,7 +80,13 @@ def _made(place: str, index: int) -> Engine:
     made = getattr(importlib.import_module(module), name, None)
     if not isinstance(made, type) or not issubclass(made, Engine):
         raise ValueError(f"'{place}' is not an engine: expected a subclass of gt.engines.Engine")
-    return made(index)
+    engine = made(index)
+    for kernels in filter(None, os.environ.get("GT_KERNELS", "").split(",")):
+        register = getattr(importlib.import_module(kernels.strip()), "register", None)
+        if not callable(register):
+            raise ValueError(f"GT_KERNELS: the module '{kernels}' has no function register(engine)")
+        register(engine)
+    return engine
 
 
 def default() -> str:

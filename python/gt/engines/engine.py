@@ -5,6 +5,7 @@ whole plans: steps on tensors, whose operations, shapes and dtypes it has checke
 engine of one's own, subclass `Engine`, or one of the engines here, and name it `module:Class`.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -186,6 +187,37 @@ class Engine:
 
         return native.computes(signature, read, self.create)
 
+    def register(self, name: str, function: Function) -> None:
+        """Have a function compute the custom operation of this name: see `gt.custom_op`.
+
+        It is called with the operands, and the attributes by their names. It gives a tensor, or a
+        tuple of as many as are declared.
+        """
+        if not isinstance(name, str) or not callable(function):
+            raise TypeError(f"register: {name!r}, {function!r} given, expected a name, a function")
+        # An engine of one's own may not call Engine.__init__.
+        vars(self).setdefault("_custom", {})[name] = function
+
+    def custom(self, name: str) -> Function:
+        """Give what computes a custom operation: it takes the operands and encoded attributes.
+
+        Raises `LookupError` if nobody has registered it.
+        """
+        known = vars(self).get("_custom", {})
+        function = known.get(name)
+        if function is None:
+            names = ", ".join(sorted(known)) or "none"
+            raise LookupError(
+                f"the engine '{self.name}' has no custom operation '{name}', registered: {names}\n"
+                f"  hint: engine.register('{name}', function), in a module named in GT_KERNELS"
+            )
+
+        def call(*operands: Tensor, arguments: tuple[int, ...]) -> tuple:
+            made = function(*operands, **decoded(arguments))
+            return tuple(made) if isinstance(made, tuple | list) else (made,)
+
+        return call
+
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
         """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.
 
@@ -289,6 +321,14 @@ class Engine:
         These are an `IndexError`, `ArithmeticError` or `MemoryError`, made below.
         """
         return out_of_memory(step.output) if isinstance(error, MemoryError) else error
+
+
+def decoded(arguments: tuple[int, ...]) -> dict[str, Any]:
+    """Give the attributes of a custom operation by name; each call has lists of its own."""
+    attributes = json.loads(bytes(arguments))
+    if not isinstance(attributes, dict):
+        raise ValueError("a custom operation's attributes are not an object of JSON")
+    return attributes
 
 
 def bound(function: Function, step: Step) -> Function:

@@ -13,6 +13,7 @@ pub mod convolution;
 pub mod counted;
 pub mod create;
 pub mod cumulative;
+pub mod custom;
 pub mod fourier;
 pub mod further;
 pub mod gradients;
@@ -254,6 +255,8 @@ pub const ALL: &[&Operation] = &[
     &gradients::SOFTMAX_BACKWARD,
     &gradients::LOG_SOFTMAX_BACKWARD,
     &gradients::GELU_BACKWARD,
+    // custom
+    &custom::CUSTOM,
 ];
 
 /// Ids are below this.

@@ -2,6 +2,7 @@
 //! and the kinds of its operands finds what to call.
 
 use gt::ir::instruction::Operands;
+use gt::ir::ops::custom::{self, CUSTOM};
 use gt::ir::{Attributes, DType, Meta, Operand, Operation, Scalar};
 use gt::worker::EngineError;
 use pyo3::prelude::*;
@@ -16,7 +17,7 @@ use super::{Held, explain};
 const MOST: usize = 4096;
 
 /// An operation on operands of some kinds, as bytes: its id, the dtype of its (first) result, and
-/// a byte for each operand.
+/// a byte for each operand; of a custom operation its id and its name.
 type Key = SmallVec<[u8; 16]>;
 
 /// The functions of an engine, each worked out when it is first needed.
@@ -75,6 +76,9 @@ impl Function {
         classes: &Classes,
         call: &Call,
     ) -> PyResult<Function> {
+        if *call.operation == CUSTOM {
+            return Function::custom(engine, call.attributes);
+        }
         let kinds = call.operands.iter().map(|operand| match operand {
             Operand::Tensor(tensor) => classes.kind(py, &tensor.meta),
             Operand::Scalar(scalar) => Ok(number_type(py, scalar)),
@@ -87,6 +91,17 @@ impl Function {
             (of.name != "dtype").then(|| PyString::intern(py, of.name).unbind())
         };
         let names = call.operation.named(call.attributes).map(name).collect();
+        Ok(Function { call: function, names })
+    }
+
+    /// A custom operation: its function takes what the user gave besides tensors as one text.
+    fn custom(engine: &Bound<'_, PyAny>, attributes: &Attributes) -> PyResult<Function> {
+        let function = engine.call_method1("custom", (custom::name(attributes),))?.unbind();
+        let name = |(of, _): (&gt::ir::operation::Parameter, _)| {
+            let is_taken = of.name == "arguments";
+            is_taken.then(|| PyString::intern(engine.py(), of.name).unbind())
+        };
+        let names = CUSTOM.named(attributes).map(name).collect();
         Ok(Function { call: function, names })
     }
 
@@ -109,6 +124,10 @@ impl Function {
 
 fn key(call: &Call) -> Key {
     let id = call.operation.id.to_le_bytes();
+    if *call.operation == CUSTOM {
+        let name = custom::name(call.attributes).unwrap_or_default();
+        return id.into_iter().chain(name.into_bytes()).collect();
+    }
     let mut key: Key = SmallVec::from_slice(&[id[0], id[1], call.output.dtype as u8]);
     key.extend(call.operands.iter().map(|operand| match operand {
         Operand::Tensor(Held { meta, .. }) => {

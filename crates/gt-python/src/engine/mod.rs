@@ -29,6 +29,7 @@ use gt::NativeEngine;
 use gt::ir::instruction::Operands;
 use gt::ir::message::Compilation;
 use gt::ir::operation::{Body, ints};
+use gt::ir::ops::custom;
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{
     Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId, ops,
@@ -215,7 +216,7 @@ impl Engine for PythonEngine {
             let call = Call { operation, operands: &operands, attributes, output: outputs[0] };
             let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
             let expected = |given: String| {
-                let (name, count) = (operation.name, outputs.len());
+                let (name, count) = (custom::title(operation, attributes), outputs.len());
                 EngineError::Other(format!(
                     "the engine gave {given} for {name}, expected a tuple of {count} results"
                 ))
@@ -227,7 +228,7 @@ impl Engine for PythonEngine {
             }
             made.into_iter()
                 .zip(outputs)
-                .map(|(made, output)| self.held(made, *output, operation.name))
+                .map(|(made, output)| self.held(made, *output, &name))
                 .collect()
         })
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use gt::compiled::Reports;
 use gt::environment;
 use gt::ir::message::Compilation;
+use gt::ir::ops::custom::CUSTOM;
 use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
 use gt::worker::plan::{Given, Plan, Step};
@@ -123,7 +124,8 @@ impl Program {
         (&self.plan, &self.last_uses)
     }
 
-    /// Begins to compile, if the settings say so.
+    /// Begins to compile, if the settings say so. A plan with a custom operation is not compiled:
+    /// a compiler does not see what its function does.
     ///
     /// # Errors
     /// The plan cannot be given to the engine.
@@ -133,7 +135,7 @@ impl Program {
             Mode::Asked => self.plan.compile,
             Mode::Background | Mode::First => true,
         };
-        if !wanted {
+        if !wanted || self.plan.steps.iter().any(|step| *step.operation == CUSTOM) {
             return Ok(());
         }
         let is_random = |step: &Step| PythonEngine::is_random(step.operation);

@@ -9,7 +9,11 @@ import numpy as np
 from gt import _gt
 
 #: The declarations of all operations, by their names.
-OPERATIONS: dict[str, dict] = {operation["name"]: operation for operation in _gt.operations()}
+OPERATIONS: dict[str, dict] = {
+    operation["name"]: operation
+    for operation in _gt.operations()
+    if operation["name"] != "custom"  # what these compute is known to their engines alone
+}
 #: Each sample, by its operation and its number among that one's samples.
 CASES = [
     (name, index)
