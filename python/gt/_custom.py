@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from gt import _gt
@@ -62,12 +63,57 @@ def custom_op(
     return _CustomOp(name, results, gradient)
 
 
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a use of an operation has besides its tensors."""
+
+    attributes: dict[str, Any]
+    declared: list[int]
+    text: list[int]
+    inputs: int
+    is_single: bool
+
+
+def _function(operation: _CustomOp) -> type[Function]:
+    """Give what stands on the tape for an operation."""
+    title, name, gradient = f"custom:{operation.name}", _bytes(operation.name), operation.gradient
+
+    class Custom(Function):
+        @staticmethod
+        def forward(context, use, *tensors):
+            made = _gt.primitives.custom(tensors, name, use.declared, use.text)
+            context.use = use
+            if gradient is not None:
+                context.save_for_backward(*tensors, *made)
+            return made[0] if use.is_single else tuple(made)
+
+        @staticmethod
+        def backward(context, *grads):
+            if gradient is None:
+                raise RuntimeError(
+                    f"{title}: there is no gradient rule\n"
+                    "  hint: give one by gt.custom_op(..., gradient=function)"
+                )
+            saved, count = context.saved_tensors, context.use.inputs
+            given = gradient(grads, saved[:count], saved[count:], **context.use.attributes)
+            given = (given,) if isinstance(given, Tensor) else tuple(given)
+            if len(given) != count:
+                raise RuntimeError(
+                    f"{title}: the gradient rule gave {len(given)} gradients, expected {count}"
+                )
+            return None, *given
+
+    Custom.__name__ = title
+    return Custom
+
+
 class _CustomOp:
     """What `custom_op` gives."""
 
     def __init__(self, name: str, results: Callable, gradient: Callable | None):
         self.name, self.results, self.gradient = name, results, gradient
         self.signature = inspect.signature(results)
+        self.function = _function(self)
 
     def __repr__(self) -> str:
         return f"custom_op({self.name!r})"
@@ -87,40 +133,14 @@ class _CustomOp:
         except TypeError as error:
             raise TypeError(f"{title}: {error}") from None
         bound.apply_defaults()
-        attributes = self._attributes(bound, len(inputs))
+        attributes = self._attributes(bound)
         described = self.results(*inputs, **attributes)
         declared = self._declared(described)
-        count, text = len(inputs), _bytes(json.dumps(attributes))
-        is_single = isinstance(described, tuple)
+        text = _bytes(json.dumps(attributes))
+        use = _Use(attributes, declared, text, len(inputs), isinstance(described, tuple))
+        return self.function.apply(use, *inputs)
 
-        class Custom(Function):
-            @staticmethod
-            def forward(context, *tensors):
-                made = _gt.primitives.custom(tensors, _bytes(self.name), declared, text)
-                if self.gradient is not None:
-                    context.save_for_backward(*tensors, *made)
-                return made[0] if is_single else tuple(made)
-
-            @staticmethod
-            def backward(context, *grads):
-                if self.gradient is None:
-                    raise RuntimeError(
-                        f"{title}: there is no gradient rule\n"
-                        "  hint: give one by gt.custom_op(..., gradient=function)"
-                    )
-                saved = context.saved_tensors
-                given = self.gradient(grads, saved[:count], saved[count:], **attributes)
-                given = (given,) if isinstance(given, Tensor) else tuple(given)
-                if len(given) != count:
-                    raise RuntimeError(
-                        f"{title}: the gradient rule gave {len(given)} gradients, expected {count}"
-                    )
-                return given
-
-        Custom.__name__ = title
-        return Custom.apply(*inputs)
-
-    def _attributes(self, bound: inspect.BoundArguments, count: int) -> dict[str, Any]:
+    def _attributes(self, bound: inspect.BoundArguments) -> dict[str, Any]:
         """Give what is not a tensor, with the defaults, in the order of the signature."""
         variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
         named: dict[str, Any] = {}
@@ -158,5 +178,5 @@ class _CustomOp:
         return numbers
 
 
-def _bytes(text: str) -> Sequence[int]:
+def _bytes(text: str) -> list[int]:
     return list(text.encode())
