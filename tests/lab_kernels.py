@@ -21,6 +21,7 @@ def register(engine):
     engine.register("lab:scaled", scaled)
     engine.register("described", described)
     engine.register("both", lambda x: (x + 1, x.argmax(axis=-1).astype(np.int64)))
+    engine.register("rows", lambda x: (x * 2, np.full(len(x), len(x))))
     engine.register("short", lambda x: x[:-1])
     engine.register("wide", lambda x: x.astype(np.float64))
     engine.register("one", lambda x: x)

@@ -88,7 +88,11 @@ def test_without_a_gradient_rule():
     [
         ("short", "same", ["gave float32 (2,) for custom:short", "expected float32 (3,)"]),
         ("wide", "same", ["gave float64 (3,) for custom:wide"]),
-        ("one", "lambda x: [same(x), same(x)]", ["gave 1 results for custom:one", "expected 2"]),
+        (
+            "one",
+            "lambda x: [same(x), same(x)]",
+            ["gave 1 results for custom:one", "expected a tuple of 2"],
+        ),
         ("nobody", "same", ["no custom operation 'nobody'", "'numpy'", "lab:scaled"]),
     ],
 )
@@ -122,6 +126,35 @@ def test_with_workers(monkeypatch):
     assert done.stdout == "[4.0, 8.0, 12.0]\n"
 
 
+SHARDED = """
+gt.Session(workers=2).__enter__()
+gt.register_config("cut", gt.SignalConfig(gt.ShardConfig(axis=0)))
+with gt.signal.context("cut"):
+    x = gt.ones(6, 2)
+rule = "b _ -> b _, b" if RULE else None
+most = gt.custom_op("rows", lambda x: [(x.dtype, x.shape), (gt.int64, x.shape[:1])], sharding=rule)
+with gt.signal.context("cut"):
+    doubled, rows = most(x)
+print(doubled.sum().item(), rows.tolist())
+"""
+
+
+def test_cut_by_its_rule():
+    """Each part is computed where it lies: the function tells how many rows it was given."""
+    code = SHARDED.replace("RULE", "True")
+    assert run(code) == "24.0 [3, 3, 3, 3, 3, 3]\n"
+    assert run(SHARDED.replace("RULE", "False")) == "24.0 [6, 6, 6, 6, 6, 6]\n"
+
+
+def test_it_is_named_where_programs_are_shown(tmp_path):
+    log = tmp_path / "log"
+    code = "with gt.debug.explain() as plan:\n    scaled(x, factor=2.0)\nprint(plan)\n"
+    out = run(code, GT_INSTRUCTION_LOG=str(log))
+    assert "custom:lab:scaled" in out
+    lines = [line for line in log.read_text().splitlines() if "op=custom:lab:scaled" in line]
+    assert lines and 'arguments={"factor": 2.0}' in lines[0]
+
+
 def test_bad_arguments():
     same = lambda x, **attributes: (x.dtype, x.shape)  # noqa: E731
     with pytest.raises(ValueError, match="name is 'two words'"):
@@ -136,5 +169,16 @@ def test_bad_arguments():
         operation(x, a=None)
     with pytest.raises(TypeError, match="no operands"):
         operation()
+    for rule in ["b d", 3]:
+        with pytest.raises(ValueError, match="custom:name: sharding is .*expected names of axes"):
+            gt.custom_op("name", same, sharding=rule)
+    with pytest.raises(ValueError, match="names an axis of a tensor twice"):
+        gt.custom_op("name", same, sharding="b b -> b")
+    with pytest.raises(ValueError, match="not those of another"):
+        gt.custom_op("name", same, sharding="b d -> b d, d")
+    with pytest.raises(ValueError, match=r"the tensors have \[1\] axes"):
+        gt.custom_op("name", same, sharding="b d -> b d")(x)
+    with pytest.raises(ValueError, match="axis of 2 and of 3 elements"):
+        gt.custom_op("name", lambda x: (x.dtype, (3,)), sharding="b -> b")(x)
     with pytest.raises(TypeError, match="custom:name: results gave 7"):
         gt.custom_op("name", lambda x: 7)(x)

@@ -68,6 +68,9 @@ fn attribute(
         let place = format!("word({:?}, {name:?}, {name}, &{words:?})?", operation.name);
         return ("&str", format!("Attribute::Int({place})"));
     }
+    if parameter.kind == Kind::Text {
+        return ("&str", format!("Attribute::text({name})"));
+    }
     match kind {
         AttributeKind::Int => ("i64", format!("Attribute::Int({name})")),
         AttributeKind::Float => ("f64", format!("Attribute::Float({name})")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +36,14 @@ def custom_op(
     name: str,
     results: Callable[..., Any],
     gradient: Callable[..., Any] | None = None,
+    sharding: str | None = None,
 ) -> Callable[..., Any]:
     """Give a function that has the workers' engine compute an operation of your own.
 
     The engine has a function under this name: `gt.engines.Engine.register`. Tensors are given by
-    position; attributes by name are ints, floats, bools, strings or lists of ints. The operation
-    is computed whole, in one place: operands that are cut over workers are gathered.
+    position; attributes by name are ints, floats, bools, strings or lists of ints. Without a
+    rule for sharding, the operation is computed whole, in one place: operands that are cut over
+    workers are gathered.
 
     Args:
         name: up to 128 letters, digits and characters of `_.:-`.
@@ -50,6 +52,11 @@ def custom_op(
         gradient: called with the gradients of the results, the inputs and the results, each a
             tuple, and the attributes by name; gives a gradient for each input, None where there
             is none. Without it, a backward pass through the operation is an error.
+        sharding: names the axes of the inputs and of the results, as in `"b t d, b s d -> b t d"`.
+            What is computed for a part of an axis that the result has, too, must be that part of
+            the result: then the operation may be cut along it, and its function gets a part of
+            each input that has the axis. `_` is an axis that is never cut. An axis has the same
+            place in all results.
 
     >>> scale = gt.custom_op("scale", lambda x, factor=1.0: (x.dtype, x.shape))
     >>> scale
@@ -60,7 +67,7 @@ def custom_op(
     for given, value in (("results", results), ("gradient", gradient)):
         if not callable(value) and (given == "results" or value is not None):
             raise TypeError(f"custom_op: {given} is {value!r}, expected a function")
-    return _CustomOp(name, results, gradient)
+    return _CustomOp(name, results, gradient, sharding and _Axes(name, sharding))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +76,20 @@ class _Use:
 
     attributes: dict[str, Any]
     declared: list[int]
-    text: list[int]
+    text: str
+    sharding: list[int]
     inputs: int
     is_single: bool
 
 
 def _function(operation: _CustomOp) -> type[Function]:
     """Give what stands on the tape for an operation."""
-    title, name, gradient = f"custom:{operation.name}", _bytes(operation.name), operation.gradient
+    title, name, gradient = f"custom:{operation.name}", operation.name, operation.gradient
 
     class Custom(Function):
         @staticmethod
         def forward(context, use, *tensors):
-            made = _gt.primitives.custom(tensors, name, use.declared, use.text)
+            made = _gt.primitives.custom(tensors, name, use.declared, use.text, use.sharding)
             context.use = use
             if gradient is not None:
                 context.save_for_backward(*tensors, *made)
@@ -110,8 +118,8 @@ def _function(operation: _CustomOp) -> type[Function]:
 class _CustomOp:
     """What `custom_op` gives."""
 
-    def __init__(self, name: str, results: Callable, gradient: Callable | None):
-        self.name, self.results, self.gradient = name, results, gradient
+    def __init__(self, name: str, results: Callable, gradient: Callable | None, axes: _Axes | None):
+        self.name, self.results, self.gradient, self.axes = name, results, gradient, axes
         self.signature = inspect.signature(results)
         self.function = _function(self)
 
@@ -136,8 +144,9 @@ class _CustomOp:
         attributes = self._attributes(bound)
         described = self.results(*inputs, **attributes)
         declared = self._declared(described)
-        text = _bytes(json.dumps(attributes))
-        use = _Use(attributes, declared, text, len(inputs), isinstance(described, tuple))
+        sharding = self.axes.numbers(inputs, declared) if self.axes else []
+        text, is_single = json.dumps(attributes), isinstance(described, tuple)
+        use = _Use(attributes, declared, text, sharding, len(inputs), is_single)
         return self.function.apply(use, *inputs)
 
     def _attributes(self, bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -178,5 +187,50 @@ class _CustomOp:
         return numbers
 
 
-def _bytes(text: str) -> list[int]:
-    return list(text.encode())
+class _Axes:
+    """The names of the axes of inputs and results: which of them the operation may be cut along."""
+
+    def __init__(self, operation: str, rule: str):
+        self.title, self.rule = f"custom:{operation}", rule
+        inputs, arrow, results = rule.partition("->") if isinstance(rule, str) else ("", "", "")
+        if not arrow:
+            raise ValueError(
+                f"{self.title}: sharding is {rule!r}, expected names of axes, as in 'b d, d -> b d'"
+            )
+        self.inputs = [names.split() for names in inputs.split(",")]
+        self.results = [names.split() for names in results.split(",")]
+        for names in self.inputs + self.results:
+            named = [name for name in names if name != "_"]
+            if len(set(named)) != len(named):
+                raise ValueError(f"{self.title}: sharding {rule!r} names an axis of a tensor twice")
+        first = self.results[0]
+        for names in self.results[1:]:
+            if any(name != "_" and names[at : at + 1] != [name] for at, name in enumerate(first)):
+                raise ValueError(
+                    f"{self.title}: sharding {rule!r}: the axes {first} of the first result are "
+                    f"not those of another, {names}; an axis that not all of them have is '_'"
+                )
+
+    def numbers(self, inputs: Sequence[Tensor], declared: list[int]) -> list[int]:
+        """Give the rule as numbers: for each input and the first result, its axes' factors."""
+        first = self.results[0]
+        ranks = [tensor.ndim for tensor in inputs]
+        named = [len(names) for names in self.inputs]
+        if ranks != named or declared[1] != len(first):
+            raise ValueError(
+                f"{self.title}: the tensors have {ranks} axes, and the first result {declared[1]}; "
+                f"sharding {self.rule!r} names {named} and {len(first)}"
+            )
+        shapes = [*(tensor.shape for tensor in inputs), declared[2 : 2 + len(first)]]
+        lengths: dict[str, int] = {}
+        numbers: list[int] = []
+        for names, shape in zip([*self.inputs, first], shapes, strict=True):
+            for name, length in zip(names, shape, strict=True):
+                if name != "_" and lengths.setdefault(name, length) != length:
+                    raise ValueError(
+                        f"{self.title}: '{name}' in sharding {self.rule!r} is an axis of "
+                        f"{lengths[name]} and of {length} elements, expected one length"
+                    )
+            cut = [first.index(name) if name in first and name != "_" else -1 for name in names]
+            numbers += [len(names), *cut]
+        return numbers

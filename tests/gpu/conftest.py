@@ -32,7 +32,7 @@ def pytest_report_header():
     return f"device: {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}"
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def reference():
     """Compute what is right with GT's own engine."""
     before = os.environ.get("GT_BACKEND")

@@ -1,5 +1,6 @@
 //! Instructions, their operands and attributes, and the ids that they use.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use smallvec::SmallVec;
@@ -98,6 +99,18 @@ impl Attribute {
         Attribute::Ints(values.iter().map(|&value| value.into()).collect())
     }
 
+    /// A text, by its bytes.
+    pub fn text(text: &str) -> Attribute {
+        Attribute::ints(text.as_bytes())
+    }
+
+    /// The text that ints are the bytes of; `None` if they are not one in UTF-8.
+    pub fn as_text(&self) -> Option<String> {
+        let Attribute::Ints(bytes) = self else { return None };
+        let bytes: Option<Vec<u8>> = bytes.iter().map(|&byte| u8::try_from(byte).ok()).collect();
+        String::from_utf8(bytes?).ok()
+    }
+
     pub fn dims(values: &[usize]) -> Attribute {
         Attribute::Ints(values.iter().map(|&value| value as i64).collect())
     }
@@ -185,6 +198,11 @@ impl Instruction {
         ))
     }
 
+    /// What it is called in errors and in the log.
+    pub fn title(&self) -> Cow<'static, str> {
+        custom::title(self.operation, &self.attributes)
+    }
+
     /// Shape and dtype of the first tensor it makes.
     pub fn meta(&self) -> Meta {
         self.results[0]
@@ -226,12 +244,10 @@ impl Record for Instruction {
 /// As the log and `explain` write it: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self.operation == CUSTOM {
-            let name = custom::title(self.operation, &self.attributes);
-            write!(f, "TENSOR[{}] := {name}", self.output)?;
-        } else {
-            write!(f, "TENSOR[{}] := {}", self.output, self.operation.name.to_uppercase())?;
-        }
+        let is_custom = *self.operation == CUSTOM;
+        let title = self.title();
+        let title = if is_custom { title } else { title.to_uppercase().into() };
+        write!(f, "TENSOR[{}] := {title}", self.output)?;
         for operand in &self.operands {
             match operand {
                 Operand::Tensor(id) => write!(f, " TENSOR[{id}]")?,
@@ -239,8 +255,7 @@ impl fmt::Display for Instruction {
             }
         }
         for (of, attribute) in self.operation.named(&self.attributes) {
-            let is_shown = *self.operation == CUSTOM && of.name == "name";
-            if *attribute != Attribute::None && !is_shown {
+            if *attribute != Attribute::None && !(is_custom && of.name == "name") {
                 write!(f, " {}={}", of.name, of.shown(attribute))?;
             }
         }

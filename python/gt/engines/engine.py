@@ -212,7 +212,7 @@ class Engine:
                 f"  hint: engine.register('{name}', function), in a module named in GT_KERNELS"
             )
 
-        def call(*operands: Tensor, arguments: tuple[int, ...]) -> tuple:
+        def call(*operands: Tensor, arguments: str) -> tuple:
             made = function(*operands, **decoded(arguments))
             return tuple(made) if isinstance(made, tuple | list) else (made,)
 
@@ -323,9 +323,9 @@ class Engine:
         return out_of_memory(step.output) if isinstance(error, MemoryError) else error
 
 
-def decoded(arguments: tuple[int, ...]) -> dict[str, Any]:
+def decoded(arguments: str) -> dict[str, Any]:
     """Give the attributes of a custom operation by name; each call has lists of its own."""
-    attributes = json.loads(bytes(arguments))
+    attributes = json.loads(arguments)
     if not isinstance(attributes, dict):
         raise ValueError("a custom operation's attributes are not an object of JSON")
     return attributes

@@ -63,7 +63,7 @@ impl Recorder {
     ) {
         let moves = std::mem::take(&mut self.moves);
         if self.steps.len() < LIMIT {
-            let operation = instruction.operation.name.to_string();
+            let operation = instruction.title().into_owned();
             let (line, counted) = (instruction.source, instruction.operation.counted);
             self.steps.push(PlannedStep { operation, line, operands, output, moves, counted });
         }

@@ -359,7 +359,7 @@ fn operand_metas(catalogue: &Catalogue, instruction: &Instruction) -> Result<Met
 
 fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {
     Arc::new(Failure {
-        operation: instruction.operation.name.to_string(),
+        operation: instruction.title().into_owned(),
         reason,
         worker: String::new(),
         line: instruction.source,

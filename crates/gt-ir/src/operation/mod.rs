@@ -18,7 +18,7 @@ pub use parameter::{Default, Kind, Parameter, face};
 pub mod takes {
     pub use super::parameter::{
         choice, dim, dims, dtype, flag, float, int, ints, optional_dtype, size, tensor, tensors,
-        value,
+        text, value,
     };
 }
 

@@ -35,6 +35,8 @@ pub enum Kind {
     OptionalDType,
     /// A list of ints.
     Ints,
+    /// A text; the instruction carries its bytes in UTF-8, one in an int.
+    Text,
     /// An axis.
     Dim,
     /// Axes: one, several, or none given for all.
@@ -73,6 +75,11 @@ impl Parameter {
         Parameter { varies: true, ..self }
     }
 
+    /// The text that an attribute stands for, if this is one.
+    pub fn text(&self, attribute: &Attribute) -> Option<String> {
+        if self.kind == Kind::Text { attribute.as_text() } else { None }
+    }
+
     /// The word that an attribute stands for, if this is a choice.
     pub fn word(&self, attribute: &Attribute) -> Option<&'static str> {
         match (self.kind, attribute) {
@@ -83,7 +90,7 @@ impl Parameter {
 
     /// An attribute as the log shows it.
     pub fn shown<'a>(&self, attribute: &'a Attribute) -> Shown<'a> {
-        Shown { word: self.word(attribute), attribute }
+        Shown { word: self.word(attribute), text: self.text(attribute), attribute }
     }
 
     /// The kind of attribute that it becomes; `None` for an operand.
@@ -95,7 +102,7 @@ impl Parameter {
             Kind::Bool => AttributeKind::Bool,
             Kind::DType => AttributeKind::DType,
             Kind::OptionalDType => AttributeKind::OptionalDType,
-            Kind::Ints | Kind::Dims | Kind::Size => AttributeKind::Ints,
+            Kind::Ints | Kind::Text | Kind::Dims | Kind::Size => AttributeKind::Ints,
         })
     }
 }
@@ -103,14 +110,16 @@ impl Parameter {
 /// An attribute to be written out.
 pub struct Shown<'a> {
     word: Option<&'static str>,
+    text: Option<String>,
     attribute: &'a Attribute,
 }
 
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.word {
-            Some(word) => f.write_str(word),
-            None => self.attribute.fmt(f),
+        match (self.word, &self.text) {
+            (Some(word), _) => f.write_str(word),
+            (None, Some(text)) => f.write_str(text),
+            (None, None) => self.attribute.fmt(f),
         }
     }
 }
@@ -134,6 +143,7 @@ constructors! {
     dtype => DType, "A parameter that takes a dtype.";
     optional_dtype => OptionalDType, "A parameter that takes a dtype or none.";
     ints => Ints, "A parameter that takes a list of ints.";
+    text => Text, "A parameter that takes a text.";
     dim => Dim, "A parameter that takes an axis.";
     dims => Dims, "A parameter that takes one axis or several.";
     size => Size, "A parameter that takes lengths, in a list or one by one.";

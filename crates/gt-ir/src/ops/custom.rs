@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::instruction::{Attribute, Attributes, Results};
 use crate::operation::{Call, Complex, Family, Meta, Operation, ints, takes};
 use crate::shape::Shape;
+use crate::sharding::{Rule, shape_of};
 
 /// The most characters of a name.
 const NAME: usize = 128;
@@ -21,8 +22,10 @@ const ARGUMENTS: usize = 1 << 16;
 /// Computes what the engine's function of this name does. The client declares what it gives, so
 /// that shapes are known before values; the worker compares.
 ///
-/// Attributes are lists of numbers: `name` is ASCII text; `declared` has for each result its dtype's
-/// code, its number of axes, and their lengths; `arguments` is JSON text in UTF-8, which engines read.
+/// `declared` has for each result its dtype's code, its number of axes, and their lengths;
+/// `arguments` is JSON, which engines read; `sharding` is empty for an operation that is computed
+/// whole, or has for each operand, and for the first result, its number of axes and for each of them
+/// the number of its factor, -1 for none. Further results have the same factors along the same axes.
 pub static CUSTOM: Operation = Operation {
     id: 300,
     name: "custom",
@@ -31,9 +34,10 @@ pub static CUSTOM: Operation = Operation {
     complex: Complex::OwnRule,
     parameters: &[
         takes::tensors("tensors"),
-        takes::ints("name"),
+        takes::text("name"),
         takes::ints("declared"),
-        takes::ints("arguments"),
+        takes::text("arguments"),
+        takes::ints("sharding"),
     ],
     infer: |call| {
         for index in 0..call.operands.len() {
@@ -48,24 +52,55 @@ pub static CUSTOM: Operation = Operation {
         name(call.attributes).ok_or_else(|| {
             wrong(0, "name", "1 to 128 characters, each a letter, a digit or one of _.:-")
         })?;
-        let arguments = call.ints(2);
-        if arguments.len() > ARGUMENTS || arguments.iter().any(|&one| u8::try_from(one).is_err()) {
-            return Err(wrong(2, "arguments", "at most 65536 bytes"));
+        if call.ints(2).len() > ARGUMENTS || call.attributes[2].as_text().is_none() {
+            return Err(wrong(2, "arguments", "at most 65536 bytes of UTF-8"));
         }
-        let results = declared(call.ints(1));
-        results.map(|results| results[0]).ok_or_else(|| {
+        let results = declared(call.ints(1)).ok_or_else(|| {
             wrong(1, "declared", "1 to 64 results, each a dtype, its number of axes, and lengths")
-        })
+        })?;
+        factors(call, &results).ok_or_else(|| {
+            let expected = "for each operand, then for the result, its number of axes and their \
+                            factors, which have one length each and are axes of all results";
+            wrong(3, "sharding", expected)
+        })?;
+        Ok(results[0])
     },
     further: Some(|call: &Call, _| {
         let mut results = declared(call.ints(1)).expect("checked by infer");
         results.remove(0);
         results
     }),
+    sharding: |call, output| {
+        let mut rule = Rule::whole(call, output);
+        let results = declared(call.ints(1)).expect("checked by infer");
+        for (axis, uses) in factors(call, &results).expect("checked by infer") {
+            if output.shape[axis] > 1 {
+                rule.share(&uses, Some(axis));
+            }
+        }
+        rule
+    },
+    localize: Some(|attributes, part| {
+        let mut results = declared(ints(attributes, 1)).expect("checked by infer");
+        for result in &mut results {
+            let shared = part.whole.rank().min(result.shape.rank());
+            for axis in (0..shared).filter(|&axis| part.output.shape[axis] != part.whole[axis]) {
+                result.shape = result.shape.with(axis, part.output.shape[axis]);
+            }
+        }
+        let mut attributes = attributes.clone();
+        attributes[1] = Attribute::ints(&numbers(&results));
+        attributes
+    }),
     samples: || {
-        let text = |text: &str| Attribute::ints(text.as_bytes());
-        let declared = [DType::F32 as i64, 2, 2, 3, DType::I64 as i64, 0];
-        let attributes = [text("sample"), Attribute::ints(&declared), text("{}")];
+        let declared = [DType::F32 as i64, 2, 2, 3, DType::I64 as i64, 1, 2];
+        let sharding = Attribute::ints(&[2i64, 0, -1, 2, 0, -1]);
+        let attributes = [
+            Attribute::text("sample"),
+            Attribute::ints(&declared),
+            Attribute::text("{}"),
+            sharding,
+        ];
         vec![sample(&[tensor(DType::F32, &[2, 3], 0.0, 1.0)], &attributes)]
     },
     ..Operation::base()
@@ -73,15 +108,9 @@ pub static CUSTOM: Operation = Operation {
 
 /// The name under which engines have the function; `None` if it is not a name.
 pub fn name(attributes: &Attributes) -> Option<String> {
-    let letters = ints(attributes, 0);
-    if letters.is_empty() || letters.len() > NAME {
-        return None;
-    }
-    let letter = |&code: &i64| {
-        let letter = char::from(u8::try_from(code).ok()?);
-        (letter.is_ascii_alphanumeric() || "_.:-".contains(letter)).then_some(letter)
-    };
-    letters.iter().map(letter).collect()
+    let name = attributes.first()?.as_text()?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_.:-".contains(letter);
+    ((1..=NAME).contains(&name.len()) && name.chars().all(is_plain)).then_some(name)
 }
 
 /// What an operation is called in errors and in the log: a custom one by its own name.
@@ -108,6 +137,58 @@ fn declared(numbers: &[i64]) -> Option<Results> {
         }
     }
     (rest.is_empty() && !results.is_empty()).then_some(results)
+}
+
+/// Results as the numbers that declare them.
+fn numbers(results: &Results) -> Vec<i64> {
+    let mut numbers = Vec::new();
+    for result in results {
+        numbers.extend([result.dtype as i64, result.shape.rank() as i64]);
+        numbers.extend(result.shape.iter().map(|&length| length as i64));
+    }
+    numbers
+}
+
+/// An axis of the results, and the axes of operands (operand, axis) that run over its factor.
+type Factor = (usize, SmallVec<[(usize, usize); 3]>);
+
+/// The factors along which it may be sharded; `None` where the attribute does not describe any.
+fn factors(call: &Call, results: &Results) -> Option<Vec<Factor>> {
+    let mut rest = call.ints(3);
+    if rest.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut take = |shape: Shape| {
+        let [rank, following @ ..] = rest else { return None };
+        let (factors, others) = following.split_at_checked(usize::try_from(*rank).ok()?)?;
+        rest = others;
+        (factors.len() == shape.rank()).then_some(factors)
+    };
+    let shapes: Vec<Shape> = (0..call.operands.len()).map(|index| shape_of(call, index)).collect();
+    let operands = shapes.iter().map(|&shape| take(shape)).collect::<Option<Vec<_>>>()?;
+    let output = take(results[0].shape)?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let mut made: Vec<Factor> = Vec::new();
+    for (axis, &factor) in output.iter().enumerate().filter(|(_, factor)| **factor >= 0) {
+        let length = results[0].shape[axis];
+        let is_shared = |meta: &Meta| meta.shape.get(axis) == Some(&length);
+        if output[..axis].contains(&factor) || !results.iter().all(is_shared) {
+            return None;
+        }
+        let mut uses = SmallVec::new();
+        for (operand, factors) in operands.iter().enumerate() {
+            let mut along = (0..factors.len()).filter(|&along| factors[along] == factor);
+            let Some(one) = along.next() else { continue };
+            if shapes[operand][one] != length || along.next().is_some() {
+                return None;
+            }
+            uses.push((operand, one));
+        }
+        made.push((axis, uses));
+    }
+    Some(made)
 }
 
 #[cfg(test)]
@@ -137,7 +218,7 @@ mod tests {
 
     #[test]
     fn names_are_short_and_plain() {
-        let named = |text: &str| name(&Attributes::from_iter([Attribute::ints(text.as_bytes())]));
+        let named = |text: &str| name(&Attributes::from_iter([Attribute::text(text)]));
         assert_eq!(named("lab:flash_attn-2.0").as_deref(), Some("lab:flash_attn-2.0"));
         for text in ["", "two words", "é", &"x".repeat(NAME + 1)] {
             assert!(named(text).is_none(), "{text}");

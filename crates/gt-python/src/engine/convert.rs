@@ -192,6 +192,9 @@ pub fn attribute<'py>(
     if let Some(word) = of.word(value) {
         return Ok(PyString::intern(py, word).into_any());
     }
+    if let Some(text) = of.text(value) {
+        return Ok(PyString::new(py, &text).into_any());
+    }
     Ok(match value {
         Attribute::None => py.None().into_bound(py),
         Attribute::Int(value) => value.into_pyobject(py)?.into_any(),

@@ -215,8 +215,9 @@ impl Engine for PythonEngine {
         Python::attach(|py| {
             let call = Call { operation, operands: &operands, attributes, output: outputs[0] };
             let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
+            let name = custom::title(operation, attributes);
             let expected = |given: String| {
-                let (name, count) = (custom::title(operation, attributes), outputs.len());
+                let count = outputs.len();
                 EngineError::Other(format!(
                     "the engine gave {given} for {name}, expected a tuple of {count} results"
                 ))

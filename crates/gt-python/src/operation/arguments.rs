@@ -171,6 +171,7 @@ pub fn attribute(
             let ints = convert::ints(given, "").map_err(|_| wrong())?;
             Attribute::ints(&ints)
         }
+        Kind::Text => Attribute::text(given.cast::<PyString>().map_err(|_| wrong())?.to_str()?),
         Kind::Choice(words) => {
             let word = given.cast::<PyString>().map_err(|_| wrong())?.to_string();
             let place = words.iter().position(|known| *known == word).ok_or_else(wrong)?;

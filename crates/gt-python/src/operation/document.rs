@@ -17,6 +17,7 @@ pub fn takes(of: &Parameter) -> String {
         Kind::DType => "a dtype",
         Kind::OptionalDType => "a dtype or None",
         Kind::Ints => "a list of ints",
+        Kind::Text => "a string",
         Kind::Dim => "an axis (an int)",
         Kind::Dims => "an axis or a tuple of axes",
         Kind::Size => "a tuple of ints, or ints one by one",

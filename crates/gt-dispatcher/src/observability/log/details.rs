@@ -44,7 +44,7 @@ pub(super) fn worker_name(command: &WorkerCommand) -> &'static str {
 }
 
 fn instruction_details(f: &mut Formatter, instruction: &Instruction) -> Result {
-    write!(f, "result={} op={}", instruction.output, instruction.operation.name)?;
+    write!(f, "result={} op={}", instruction.output, instruction.title())?;
     const NAMES: [&str; 3] = ["left", "right", "third"];
     let single = instruction.operands.len() == 1;
     for (index, operand) in instruction.operands.iter().enumerate() {
