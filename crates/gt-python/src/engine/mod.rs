@@ -1,6 +1,7 @@
 //! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
 //!
 //! - [`choice`]: which engines a session has that was not told.
+//! - [`load`]: an engine made by its name.
 //! - [`functions`]: what computes single operations, found by one look-up.
 //! - [`values`]: tensors' values on their way in and out.
 //! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
@@ -14,6 +15,7 @@ mod collectives;
 mod compiler;
 mod convert;
 mod functions;
+mod load;
 pub mod native;
 mod program;
 mod reason;
@@ -22,7 +24,6 @@ mod values;
 mod watch;
 
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
@@ -31,14 +32,11 @@ use gt::ir::message::Compilation;
 use gt::ir::operation::{Body, ints};
 use gt::ir::ops::custom;
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
-use gt::ir::{
-    Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId, ops,
-};
+use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId};
 use gt::worker::check::Mismatch;
 use gt::worker::engine::launch_plainly;
 use gt::worker::plan::{Given, Plan};
 use gt::worker::{Engine, EngineError, Joining};
-use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -86,55 +84,6 @@ pub struct PythonEngine {
 }
 
 impl PythonEngine {
-    /// The engine of a name, on the GPU of a number; `None` for the native one.
-    pub fn load(py: Python<'_>, name: &str, index: usize) -> PyResult<Option<PythonEngine>> {
-        if name == "native" {
-            return Ok(None);
-        }
-        PythonEngine::made(py, name, index).map(Some).map_err(|error| {
-            // It is meant for whoever waits, not for the process.
-            if error.is_instance_of::<PySystemExit>(py) {
-                PyRuntimeError::new_err(format!("the engine '{name}' raises SystemExit: {error}"))
-            } else {
-                error
-            }
-        })
-    }
-
-    fn made(py: Python<'_>, name: &str, index: usize) -> PyResult<PythonEngine> {
-        let engines = py.import("gt.engines")?;
-        let object = engines.call_method1("load", (name, index))?;
-        let called: String = object.getattr("name")?.extract()?;
-        let rate: u64 = object.getattr("rate")?.extract()?;
-        let factors: Option<String> = object.getattr("factors")?.extract()?;
-        let named = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
-        let factors = factors.as_ref().and_then(named);
-        let draws: bool = object.getattr("draws")?.extract()?;
-        let mut lowers = vec![false; 1 + ops::ALL.iter().map(|o| o.id as usize).max().unwrap_or(0)];
-        for operation in ops::ALL {
-            let takes = object.call_method1("lowers", (operation.name,))?;
-            lowers[operation.id as usize] = takes.extract()?;
-        }
-        let settings = Settings::new(&object)?;
-        Ok(PythonEngine {
-            object: Arc::new(object.unbind()),
-            name: called,
-            lowers,
-            classes: Arc::new(Classes::new(py)?),
-            functions: Functions::default(),
-            described: Described::default(),
-            settings,
-            factors,
-            tally: Arc::default(),
-            collectives: None,
-            draws,
-            native: NativeEngine::new(thread::available_parallelism().map_or(1, usize::from)),
-            started: Instant::now(),
-            rate,
-            watch: Watch::new(),
-        })
-    }
-
     /// Lets it join the engines of other workers, if GT_COLLECTIVES wants that; gives where.
     pub fn join_others(&mut self, py: Python<'_>) -> PyResult<Option<Fabric>> {
         self.collectives = Collectives::agreed(py, Some(&self.object), &self.name)?;

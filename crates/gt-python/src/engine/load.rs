@@ -1,0 +1,66 @@
+//! An engine made by its name.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use gt::NativeEngine;
+use gt::ir::{DType, ops};
+use pyo3::exceptions::{PyRuntimeError, PySystemExit};
+use pyo3::prelude::*;
+
+use super::convert::Classes;
+use super::functions::{Described, Functions};
+use super::program::Settings;
+use super::{PythonEngine, Watch};
+
+impl PythonEngine {
+    /// The engine of a name, on the GPU of a number; `None` for the native one.
+    pub fn load(py: Python<'_>, name: &str, index: usize) -> PyResult<Option<PythonEngine>> {
+        if name == "native" {
+            return Ok(None);
+        }
+        PythonEngine::made(py, name, index).map(Some).map_err(|error| {
+            // It is meant for whoever waits, not for the process.
+            if error.is_instance_of::<PySystemExit>(py) {
+                PyRuntimeError::new_err(format!("the engine '{name}' raises SystemExit: {error}"))
+            } else {
+                error
+            }
+        })
+    }
+
+    fn made(py: Python<'_>, name: &str, index: usize) -> PyResult<PythonEngine> {
+        let engines = py.import("gt.engines")?;
+        let object = engines.call_method1("load", (name, index))?;
+        let called: String = object.getattr("name")?.extract()?;
+        let rate: u64 = object.getattr("rate")?.extract()?;
+        let factors: Option<String> = object.getattr("factors")?.extract()?;
+        let named = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
+        let factors = factors.as_ref().and_then(named);
+        let draws: bool = object.getattr("draws")?.extract()?;
+        let mut lowers = vec![false; 1 + ops::ALL.iter().map(|o| o.id as usize).max().unwrap_or(0)];
+        for operation in ops::ALL {
+            let takes = object.call_method1("lowers", (operation.name,))?;
+            lowers[operation.id as usize] = takes.extract()?;
+        }
+        let settings = Settings::new(&object)?;
+        Ok(PythonEngine {
+            object: Arc::new(object.unbind()),
+            name: called,
+            lowers,
+            classes: Arc::new(Classes::new(py)?),
+            functions: Functions::default(),
+            described: Described::default(),
+            settings,
+            factors,
+            tally: Arc::default(),
+            collectives: None,
+            draws,
+            native: NativeEngine::new(thread::available_parallelism().map_or(1, usize::from)),
+            started: Instant::now(),
+            rate,
+            watch: Watch::new(),
+        })
+    }
+}
