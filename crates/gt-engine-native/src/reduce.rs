@@ -1,7 +1,7 @@
 //! Reductions over axes.
 //!
 //! Whatever the axes, the tensor is brought into the form outer x reduced x inner, without a copy
-//! where its memory is already so.
+//! where its memory is already so. The order of folding follows from that form ([`fold`]).
 
 use std::mem::MaybeUninit;
 
@@ -23,9 +23,6 @@ use crate::uninit::Uninit;
 
 /// Reductions of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 17;
-/// Elements that one thread folds at a time, whatever the number of threads, so that the result
-/// does not depend on it.
-const PIECE: usize = 1 << 16;
 
 /// A contiguous tensor as outer x reduced x inner.
 struct Arranged {
@@ -37,21 +34,19 @@ struct Arranged {
 
 type Order = SmallVec<[usize; 8]>;
 
-fn arrange(tensor: Tensor, gone: &[usize]) -> Result<Arranged, EngineError> {
+/// Brings a tensor into a form that follows from its shape alone, as the order of a sum does.
+fn arrange(threads: &mut Threads, tensor: Tensor, gone: &[usize]) -> Result<Arranged, EngineError> {
     let rank = tensor.shape().rank();
-    let by_stride = memory_order(&tensor);
-    for order in [(0..rank).collect(), by_stride] {
-        if let Some(range) = run_of(&order, gone) {
-            let turned = tensor.permute(&order);
-            if turned.is_contiguous() {
-                return arranged(turned, range);
-            }
-        }
+    if let (Some(&first), Some(&last)) = (gone.iter().min(), gone.iter().max())
+        && last - first < gone.len()
+    {
+        return arranged(tensor.contiguous_with(threads)?, first..last + 1);
     }
-    // What remains is copied, with the reduced axes at the end.
+    // Axes that do not follow one another are copied to the end.
     let kept = (0..rank).filter(|axis| !gone.contains(axis));
     let order: Order = kept.chain(gone.iter().copied()).collect();
-    arranged(tensor.permute(&order).contiguous()?, rank - gone.len()..rank)
+    let turned = tensor.permute(&order).contiguous_with(threads)?;
+    arranged(turned, rank - gone.len()..rank)
 }
 
 fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, EngineError> {
@@ -60,24 +55,6 @@ fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, E
     let outer = product(0..range.start);
     let (reduced, inner) = (product(range.clone()), product(range.end..rank));
     Ok(Arranged { tensor, outer, reduced, inner })
-}
-
-/// The axes from the largest stride to the smallest: the order they have in memory.
-fn memory_order(tensor: &Tensor) -> Order {
-    let mut order: Order = (0..tensor.shape().rank()).collect();
-    let strides = tensor.strides();
-    order.sort_by_key(|&axis| -strides[axis]);
-    order
-}
-
-/// Where in `order` the axes of `gone` stand, if side by side and with the others in their own
-/// order, so that the result is too.
-fn run_of(order: &[usize], gone: &[usize]) -> Option<std::ops::Range<usize>> {
-    let start = order.iter().position(|axis| gone.contains(axis)).unwrap_or(0);
-    let end = start + gone.len();
-    let together = order[start..end].iter().all(|axis| gone.contains(axis));
-    let kept = || order[..start].iter().chain(&order[end..]);
-    (together && kept().zip(kept().skip(1)).all(|(a, b)| a < b)).then_some(start..end)
 }
 
 /// Reduces the axes in attribute 0, computing in `dtype`.
@@ -90,7 +67,8 @@ fn reduce(
     fold: FoldFn,
 ) -> Result<Tensor, EngineError> {
     let gone = checked_axes(ints(attributes, 0), tensor.shape())?;
-    let x = arrange(cast::to(threads, tensor, dtype)?, &gone)?;
+    let x = cast::to(threads, tensor, dtype)?;
+    let x = arrange(threads, x, &gone)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     fold(threads, &x, &mut out);
     // SAFETY: the fold has written every element.
@@ -113,9 +91,9 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &m
         return fold_rows::<T, F>(values, out, reduced, inner);
     }
     if outer * inner == 1 {
-        out[0].write(F::finish(total::<T, F>(threads, values), reduced));
+        out[0].write(F::finish(fold::row_with::<T, F>(threads, values), reduced));
     } else if outer > 1 {
-        let step = (PIECE / (reduced * inner)).clamp(1, outer);
+        let step = (fold::PIECE / (reduced * inner)).clamp(1, outer);
         threads.for_each_part(out, step * inner, |piece, out| {
             let values = &values[piece * step * reduced * inner..][..out.len() * reduced];
             fold_rows::<T, F>(values, out, reduced, inner);
@@ -150,17 +128,6 @@ fn fold_rows<T: Number, F: Fold<T>>(
             }
         }
     }
-}
-
-/// Folds everything, in pieces of a fixed size.
-fn total<T: Number, F: Fold<T>>(threads: &mut Threads, values: &[T]) -> F::Total {
-    let pieces = values.len().div_ceil(PIECE);
-    let mut totals = vec![F::START_TOTAL; pieces];
-    threads.for_each_part(&mut totals, 1, |piece, total| {
-        let part = &values[piece * PIECE..values.len().min((piece + 1) * PIECE)];
-        total[0] = fold::row::<T, F>(part);
-    });
-    totals.into_iter().fold(F::START_TOTAL, F::merge)
 }
 
 /// Where a reduction is computed in a float, a complex dtype or int64, by the result's dtype.
@@ -291,7 +258,7 @@ pub fn cumsum(
         0 => Vec::new(),
         _ => checked_axes(&[gt_ir::operation::int(attributes, 0)], x.shape())?,
     };
-    let x = arrange(x, &gone)?;
+    let x = arrange(threads, x, &gone)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     match dtype {
         DType::F64 => scan::<f64, Sum>(&x, &mut out),

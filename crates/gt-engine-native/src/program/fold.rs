@@ -1,13 +1,16 @@
-//! Reductions of tiles, by dtype: what [`crate::fold`] does, behind pointers.
+//! Reductions of tiles, by dtype: what [`crate::fold`] does, behind pointers. Those of rows here,
+//! those of a whole group in [`super::ends`].
 
 use gt_ir::ops::reduce as r;
 use gt_ir::{DType, Meta};
 use gt_worker::EngineError;
 use gt_worker::plan::Step;
 
+use super::access::Tile;
+use super::ends::{self, Folded, Part};
+use super::group::EndKind;
 use crate::element::Number;
 use crate::fold::{self, Fold, Largest, Mean, Smallest, Sum};
-use crate::simd::vectorized;
 use crate::tensor::Tensor;
 use crate::uninit::Uninit;
 
@@ -18,7 +21,8 @@ pub struct Folding {
     run: unsafe fn(x: *const u8, n: usize) -> f64,
     merge: fn(f64, f64) -> f64,
     finish: unsafe fn(total: f64, count: usize, out: *mut u8),
-    columns: unsafe fn(x: *const u8, rows: usize, width: usize, totals: &mut [f64]),
+    part: fn(kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn Part>,
+    total: fn(parts: &[Folded]) -> f64,
     start: f64,
 }
 
@@ -27,13 +31,24 @@ impl Folding {
         self.dtype
     }
 
-    /// The total of nothing.
-    pub fn start(&self) -> f64 {
-        self.start
+    /// What folds a piece of a frame.
+    pub fn part(&self, kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn Part> {
+        (self.part)(kind, piece, frame)
     }
 
-    pub fn merge(&self, total: f64, other: f64) -> f64 {
-        (self.merge)(total, other)
+    /// The totals of a frame from those of its pieces, in their order.
+    pub fn totals(&self, kind: EndKind, parts: &[Folded], frame: &Tile) -> Vec<f64> {
+        if kind == EndKind::Total {
+            return vec![(self.total)(parts)];
+        }
+        let mut totals = vec![self.start; frame.columns];
+        for part in parts {
+            let (column, part) = part.columns();
+            for (total, part) in totals[column..].iter_mut().zip(part) {
+                *total = (self.merge)(*total, *part);
+            }
+        }
+        totals
     }
 
     /// Folds `n` elements.
@@ -43,15 +58,6 @@ impl Folding {
     pub unsafe fn run(&self, x: *const u8, n: usize) -> f64 {
         // SAFETY: the caller's promise.
         unsafe { (self.run)(x, n) }
-    }
-
-    /// Folds rows of as many elements as there are totals into these.
-    ///
-    /// # Safety
-    /// `rows` times as many elements of the dtype as there are totals can be read at `x`, aligned.
-    pub unsafe fn columns(&self, x: *const u8, rows: usize, totals: &mut [f64]) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.columns)(x, rows, totals.len(), totals) }
     }
 
     /// Writes the result of folding `count` elements.
@@ -94,7 +100,7 @@ pub fn folding(step: &Step, operand: DType) -> Option<Folding> {
 
 fn of_dtype<F>(dtype: DType) -> Option<Folding>
 where
-    F: Fold<f32> + Fold<f64>,
+    F: Fold<f32> + Fold<f64> + 'static,
     <F as Fold<f32>>::Total: Wide,
     <F as Fold<f64>>::Total: Wide,
 {
@@ -105,7 +111,7 @@ where
     }
 }
 
-fn of<T: Number, F: Fold<T>>(dtype: DType) -> Folding
+fn of<T: Number, F: Fold<T> + 'static>(dtype: DType) -> Folding
 where
     F::Total: Wide,
 {
@@ -114,7 +120,11 @@ where
         run: run::<T, F>,
         merge: |a, b| F::merge(F::Total::narrow(a), F::Total::narrow(b)).wide(),
         finish: finish::<T, F>,
-        columns: columns::<T, F>,
+        part: |kind, piece, frame| match kind {
+            EndKind::Total => Box::new(ends::Run::<T, F>::new(piece, frame)),
+            EndKind::Columns => Box::new(ends::Columns::<T, F>::new(piece)),
+        },
+        total: ends::total::<T, F>,
         start: F::START_TOTAL.wide(),
     }
 }
@@ -163,37 +173,4 @@ where
 {
     // SAFETY: the caller's promise.
     unsafe { out.cast::<T>().write(F::finish(F::Total::narrow(total), count)) }
-}
-
-/// # Safety
-/// As for [`Folding::columns`], of type T; there are `width` totals.
-unsafe fn columns<T: Number, F: Fold<T>>(
-    x: *const u8,
-    rows: usize,
-    width: usize,
-    totals: &mut [f64],
-) where
-    F::Total: Wide,
-{
-    // SAFETY: the caller's promise.
-    let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), rows * width) };
-    vectorized(
-        #[inline(always)]
-        || {
-            let mut folded = [F::START; fold::COLUMNS];
-            for (strip, totals) in totals.chunks_mut(fold::COLUMNS).enumerate() {
-                let folded = &mut folded[..totals.len()];
-                folded.fill(F::START);
-                for row in x.chunks_exact(width) {
-                    let row = &row[strip * fold::COLUMNS..][..folded.len()];
-                    for (folded, x) in folded.iter_mut().zip(row) {
-                        *folded = F::push(*folded, *x);
-                    }
-                }
-                for (total, folded) in totals.iter_mut().zip(&*folded) {
-                    *total = F::total(F::Total::narrow(*total), *folded).wide();
-                }
-            }
-        },
-    );
 }

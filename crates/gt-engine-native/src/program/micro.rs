@@ -55,7 +55,8 @@ pub fn micro(plan: &Plan, step: &Step) -> Option<Micro> {
         }
         Lowering::Own(_) if id == u::CAST.id => {
             let from = plan.meta(*step.operands[0].tensor()?).tensor()?.dtype;
-            Some(Micro::cast(from, output))
+            // A cast to the same dtype is the tensor itself, however it lies in memory.
+            (from != output).then(|| Micro::cast(from, output))
         }
         Lowering::Own(_) if id == t::WHERE.id => Some(Micro::new(ternary::choosing(output), 1)),
         Lowering::Own(_) if id == nn::GELU.id => {

@@ -3,16 +3,19 @@
 //! Operations that work element by element, and the reductions among them, are put into groups. A
 //! group goes once over its elements, a tile at a time: what one operation makes of a tile the next
 //! finds in the cache, and only what is needed elsewhere is written to memory. All else is run
-//! operation by operation, as without a plan.
+//! operation by operation, as without a plan. Results have the bits that the operations give one by
+//! one, and lie in memory as theirs do.
 //!
-//! - [`micro`]: what an operation does to a tile; [`fold`]: the same of reductions.
+//! - [`micro`]: what an operation does to a tile; [`fold`] and [`ends`]: the same of reductions.
 //! - [`build`]: from a plan to its units; [`group`]: what a group is; [`sound`]: which ones can be
 //!   run.
-//! - [`access`]: how a tile of a tensor is read; [`tiles`]: a group run tile by tile.
+//! - [`access`]: how a tile of a tensor is read; [`cut`] and [`tiles`]: a group run tile by tile.
 //! - [`launch`]: a program run; [`listing`]: one as text.
 
 mod access;
 mod build;
+mod cut;
+mod ends;
 mod fold;
 mod group;
 mod launch;

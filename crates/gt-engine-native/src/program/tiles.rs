@@ -6,8 +6,10 @@ use gt_ir::Operand;
 use gt_worker::EngineError;
 
 use super::access::{Access, Frame, TensorAccess, Tile, fill_number, fill_run, natural_split};
+use super::cut::Cut;
+use super::ends::{Folded, Part};
 use super::fold::Folding;
-use super::group::{End, EndKind, From, Group, Kind, Node, Output, Space};
+use super::group::{End, From, Kind, Node, Output, Space};
 use super::micro::power;
 use super::sound::Sound;
 use crate::element::with_bits;
@@ -16,12 +18,8 @@ use crate::tensor::Tensor;
 use crate::threads::{Shared, Threads};
 use crate::uninit::Uninit;
 
-/// Elements in a tile, if rows allow it: the few tiles in use fit into the fastest cache.
-const TILE: usize = 1024;
-/// A group with more work than this many additions is split over threads,
+/// A group with more work than this many additions is split over threads.
 const PARALLEL: usize = 1 << 17;
-/// into pieces of about this many elements, whatever the number of threads.
-const PIECE: usize = 1 << 16;
 
 /// A group bound to the memory that it is run over.
 pub struct Run<'a> {
@@ -44,41 +42,6 @@ pub struct Made {
     pub results: Vec<Tensor>,
     /// In the order of its ends.
     pub totals: Vec<Vec<f64>>,
-}
-
-/// How a frame is cut: into tiles, and these into pieces.
-struct Cut {
-    rows: usize,
-    columns: usize,
-    /// Tiles side by side in a row.
-    across: usize,
-    tiles: usize,
-    /// Tiles in a piece.
-    step: usize,
-}
-
-impl Cut {
-    fn new(group: &Group, frame: &Frame) -> Cut {
-        let Frame { rows, columns, .. } = *frame;
-        // What there is one of for each row is made in one tile, and may need all of the row.
-        let by_rows = group.nodes.iter().any(|node| node.space == Space::Rows);
-        let width = if by_rows { columns } else { columns.min(TILE) };
-        let height = if width < columns { 1 } else { (TILE / columns).clamp(1, rows) };
-        let across = columns.div_ceil(width);
-        let tiles = rows.div_ceil(height) * across;
-        let step = (PIECE / (width * height)).max(1);
-        Cut { rows: height, columns: width, across, tiles, step }
-    }
-
-    fn tile(&self, index: usize, frame: &Frame) -> Tile {
-        let (row, column) = (index / self.across * self.rows, index % self.across * self.columns);
-        Tile {
-            row,
-            rows: self.rows.min(frame.rows - row),
-            column,
-            columns: self.columns.min(frame.columns - column),
-        }
-    }
 }
 
 impl<'a> Run<'a> {
@@ -139,35 +102,29 @@ impl<'a> Run<'a> {
 
     /// Runs all tiles; gives the totals of the ends.
     fn tiles(&mut self, threads: &mut Threads) -> Vec<Vec<f64>> {
-        let Run { group, cut, .. } = &*self;
-        let length = |kind| if kind == EndKind::Total { 1 } else { self.frame.columns };
-        let start = || -> Vec<Vec<f64>> {
-            let start = |end: &End| vec![end.folding.start(); length(end.kind)];
-            group.ends.iter().map(start).collect()
+        let Run { group, cut, frame, .. } = &*self;
+        let whole = Tile { row: 0, rows: frame.rows, column: 0, columns: frame.columns };
+        let mut made: Vec<Vec<Folded>> = Vec::new();
+        made.resize_with(cut.pieces(), Vec::new);
+        let piece = |index: usize, made: &mut [Vec<Folded>]| {
+            let piece = cut.piece(index);
+            let part = |end: &End| end.folding.part(end.kind, &piece, &whole);
+            let mut parts: Vec<Box<dyn Part>> = group.ends.iter().map(part).collect();
+            // SAFETY: no two pieces have a tile in common, and each is run once.
+            unsafe { self.piece(piece, &mut parts) };
+            made[0] = parts.into_iter().map(Part::finish).collect();
         };
-        let work = self.frame.rows * self.frame.columns * group.cost.max(1);
-        let mut totals = start();
-        if work < PARALLEL || cut.tiles <= cut.step {
-            // SAFETY: these are all tiles, on one thread.
-            unsafe { self.piece(0..cut.tiles, &mut totals) };
-            return totals;
+        if whole.len() * group.cost.max(1) < PARALLEL {
+            made.chunks_mut(1).enumerate().for_each(|(index, made)| piece(index, made));
+        } else {
+            threads.for_each_part(&mut made, 1, piece);
         }
-        let mut parts: Vec<Vec<Vec<f64>>> = vec![Vec::new(); cut.tiles.div_ceil(cut.step)];
-        threads.for_each_part(&mut parts, 1, |index, part| {
-            let tiles = index * cut.step..cut.tiles.min((index + 1) * cut.step);
-            let mut totals = start();
-            // SAFETY: no two pieces have a tile in common.
-            unsafe { self.piece(tiles, &mut totals) };
-            part[0] = totals;
-        });
-        for part in parts {
-            for ((totals, part), end) in totals.iter_mut().zip(part).zip(&group.ends) {
-                for (total, part) in totals.iter_mut().zip(part) {
-                    *total = end.folding.merge(*total, part);
-                }
-            }
-        }
-        totals
+        let totals = |(index, end): (usize, &End)| {
+            let parts: Vec<Folded> =
+                made.iter_mut().map(|made| std::mem::take(&mut made[index])).collect();
+            end.folding.totals(end.kind, &parts, &whole)
+        };
+        group.ends.iter().enumerate().map(totals).collect()
     }
 }
 
@@ -204,14 +161,15 @@ thread_local! {
 }
 
 impl Run<'_> {
-    /// Runs some tiles.
+    /// Runs the tiles of a piece.
     ///
     /// # Safety
     /// Nobody else runs the same tiles.
-    unsafe fn piece(&self, tiles: std::ops::Range<usize>, totals: &mut [Vec<f64>]) {
+    unsafe fn piece(&self, piece: Tile, parts: &mut [Box<dyn Part>]) {
         let Run { group, frame, cut, kernels, .. } = self;
         // A block for each input and node, of elements of up to 8 bytes.
-        let block = (cut.rows * cut.columns).div_ceil(8);
+        let largest = cut.largest();
+        let block = largest.len().div_ceil(8);
         let blocks = group.inputs.len() + group.nodes.len();
         SCRATCH.with_borrow_mut(|scratch| {
             if scratch.len() < blocks * block {
@@ -222,7 +180,6 @@ impl Run<'_> {
             let at = |index: usize| unsafe { memory.add(index * block).cast::<u8>() };
             let mut inputs: Vec<*const u8> = vec![std::ptr::null(); group.inputs.len()];
             // What is the same in every tile is brought in once, for the largest.
-            let largest = Tile { row: 0, rows: cut.rows, column: 0, columns: cut.columns };
             for (index, access) in self.inputs.iter().enumerate() {
                 let fixed = match access {
                     Access::Number(number, dtype) => {
@@ -232,7 +189,8 @@ impl Run<'_> {
                         true
                     }
                     Access::Tensor(tensor)
-                        if tensor.is_constant() || tensor.repeats() && cut.across == 1 =>
+                        if tensor.is_constant()
+                            || tensor.repeats() && cut.is_by_whole_rows() =>
                     {
                         // SAFETY: as above; rows are whole, and all the same.
                         unsafe { tensor.fill(&largest, at(index)) };
@@ -246,8 +204,7 @@ impl Run<'_> {
             }
             let fixed: Vec<bool> = inputs.iter().map(|input| !input.is_null()).collect();
             let mut nodes: Vec<*mut u8> = vec![std::ptr::null_mut(); group.nodes.len()];
-            for index in tiles {
-                let tile = cut.tile(index, frame);
+            for tile in cut.tiles(piece) {
                 for (index, access) in self.inputs.iter().enumerate() {
                     let Access::Tensor(tensor) = access else { continue };
                     if fixed[index] {
@@ -294,25 +251,13 @@ impl Run<'_> {
                         }
                     }
                 }
-                for (end, totals) in group.ends.iter().zip(totals.iter_mut()) {
+                for (end, part) in group.ends.iter().zip(parts.iter_mut()) {
                     let from = match end.from {
                         From::Input(input) => inputs[input as usize],
                         From::Node(node) => nodes[node as usize].cast_const(),
                     };
-                    let folding = &end.folding;
                     // SAFETY: as above, an end reads the tile's elements in the folding's dtype.
-                    unsafe {
-                        match end.kind {
-                            EndKind::Total => {
-                                let part = folding.run(from, tile.len());
-                                totals[0] = folding.merge(totals[0], part);
-                            }
-                            EndKind::Columns => {
-                                let totals = &mut totals[tile.column..][..tile.columns];
-                                folding.columns(from, tile.rows, totals);
-                            }
-                        }
-                    }
+                    unsafe { part.push(&tile, from) };
                 }
             }
         });

@@ -42,7 +42,8 @@ impl Builder<'_> {
             Draft::Group(draft) => Some(&draft.group),
             Draft::Single(_) | Draft::Gone => None,
         });
-        if is_last && split == 0 {
+        // Columns of one element are one run, too.
+        if is_last && split == 0 || is_first && row == 1 {
             return joined.is_some_and(|unit| {
                 self.end(unit, index, value, step, operand, folding, EndKind::Total)
             });

@@ -1,9 +1,9 @@
-//! Folding runs of elements into one: the loops under every reduction.
+//! Folding elements into one: the ways to fold, and in [`order`] the loops under every reduction.
 
-use std::mem::MaybeUninit;
+mod order;
 
 use crate::element::{Bool, Complex, Element, Number};
-use crate::simd::vectorized;
+pub use order::*;
 
 /// A way to fold elements. A block of them is folded in their own type, which is fast; blocks
 /// are folded in `Total`, which loses no digits.
@@ -166,97 +166,6 @@ complex! {
 
 fn share(total: Complex<f64>, count: usize) -> Complex<f64> {
     Complex { re: total.re / count as f64, im: total.im / count as f64 }
-}
-
-/// Independent folds side by side: as many as fill the vector units.
-const LANES: usize = 64;
-/// Elements in a block.
-const BLOCK: usize = 4096;
-/// Columns that are folded side by side, and rows in a block of them.
-pub const COLUMNS: usize = 512;
-const ROWS: usize = 64;
-
-/// Folds one run.
-pub fn row<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
-    vectorized(
-        #[inline(always)]
-        || {
-            let mut total = F::START_TOTAL;
-            for block in x.chunks(BLOCK) {
-                total = F::total(total, block_of_row::<T, F>(block));
-            }
-            total
-        },
-    )
-}
-
-#[inline(always)]
-fn block_of_row<T: Number, F: Fold<T>>(block: &[T]) -> T {
-    if F::LOOKS_FOR_NAN && !block.iter().fold(false, |any, x| any | x.is_nan()) {
-        return block_by::<T, F>(block, F::push_number);
-    }
-    block_by::<T, F>(block, F::push)
-}
-
-#[inline(always)]
-fn block_by<T: Number, F: Fold<T>>(block: &[T], push: impl Fn(T, T) -> T + Copy) -> T {
-    let mut folded = F::START;
-    let chunks = block.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    if block.len() >= LANES {
-        let mut lanes = [F::START; LANES];
-        for chunk in chunks {
-            for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = push(*lane, *x);
-            }
-        }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                lanes[i] = push(lanes[i], lanes[i + width]);
-            }
-            width /= 2;
-        }
-        folded = lanes[0];
-    }
-    for x in rest {
-        folded = push(folded, *x);
-    }
-    folded
-}
-
-/// Folds `out.len()` columns, at most [`COLUMNS`], of `rows` rows: element (r, c) is at
-/// `x[r * stride + c]`.
-pub fn columns<T: Number, F: Fold<T>>(
-    x: &[T],
-    stride: usize,
-    rows: usize,
-    out: &mut [MaybeUninit<T>],
-) {
-    let width = out.len();
-    vectorized(
-        #[inline(always)]
-        || {
-            let mut totals = [F::START_TOTAL; COLUMNS];
-            let mut folded = [F::START; COLUMNS];
-            let (totals, folded) = (&mut totals[..width], &mut folded[..width]);
-            for start in (0..rows).step_by(ROWS) {
-                folded.fill(F::START);
-                for row in start..rows.min(start + ROWS) {
-                    let row = &x[row * stride..][..width];
-                    for (folded, x) in folded.iter_mut().zip(row) {
-                        *folded = F::push(*folded, *x);
-                    }
-                }
-                for (total, folded) in totals.iter_mut().zip(&*folded) {
-                    *total = F::total(*total, *folded);
-                }
-            }
-            for (out, total) in out.iter_mut().zip(totals) {
-                out.write(F::finish(*total, rows));
-            }
-        },
-    );
 }
 
 #[cfg(test)]

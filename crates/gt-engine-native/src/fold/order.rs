@@ -1,0 +1,283 @@
+//! The order in which elements are folded. It depends on how many there are, and on nothing else: not
+//! on threads, nor on what is computed together. Whoever folds does it in this order, so that all
+//! get the same bits.
+//!
+//! - A run is cut into blocks of [`BLOCK`]. In a block each [`LANES`]th element goes into the same
+//!   lane, the lanes are folded half by half, and what does not fill all lanes comes last. Blocks
+//!   are added up to pieces of [`PIECE`] elements, and these to the whole.
+//! - Columns are folded row by row in blocks of [`ROWS`]. Blocks are added up to pieces of
+//!   [`piece_rows`], and these to the whole.
+
+use std::mem::MaybeUninit;
+
+use super::Fold;
+use crate::element::Number;
+use crate::simd::vectorized;
+use crate::threads::Threads;
+
+/// Independent folds side by side: as many as fill the vector units.
+pub const LANES: usize = 64;
+/// Elements in a block.
+pub const BLOCK: usize = 4096;
+/// Elements in a piece, which one thread folds.
+pub const PIECE: usize = 1 << 16;
+/// Columns that are folded side by side, and rows in a block of them.
+pub const COLUMNS: usize = 512;
+pub const ROWS: usize = 64;
+
+/// Rows in a piece of so many columns: whole blocks.
+pub fn piece_rows(columns: usize) -> usize {
+    (PIECE / columns.max(1) / ROWS).max(1) * ROWS
+}
+
+/// Folds one run.
+pub fn row<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
+    x.chunks(PIECE).fold(F::START_TOTAL, |total, x| F::merge(total, piece::<T, F>(x)))
+}
+
+/// Folds one run, over threads.
+pub fn row_with<T: Number, F: Fold<T>>(threads: &mut Threads, x: &[T]) -> F::Total {
+    let mut totals = vec![F::START_TOTAL; x.len().div_ceil(PIECE)];
+    threads.for_each_part(&mut totals, 1, |index, total| {
+        total[0] = piece::<T, F>(&x[index * PIECE..x.len().min((index + 1) * PIECE)]);
+    });
+    totals.into_iter().fold(F::START_TOTAL, F::merge)
+}
+
+/// Folds one run whose blocks have been folded.
+pub fn row_of_blocks<T: Number, F: Fold<T>>(blocks: &[T]) -> F::Total {
+    blocks.chunks(PIECE / BLOCK).fold(F::START_TOTAL, |total, blocks| {
+        let piece = blocks.iter().fold(F::START_TOTAL, |piece, x| F::total(piece, *x));
+        F::merge(total, piece)
+    })
+}
+
+/// Folds at most [`PIECE`] elements.
+fn piece<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut total = F::START_TOTAL;
+            for block in x.chunks(BLOCK) {
+                total = F::total(total, block_of_row::<T, F>(block));
+            }
+            total
+        },
+    )
+}
+
+/// Folds at most [`BLOCK`] elements.
+#[inline(always)]
+pub fn block_of_row<T: Number, F: Fold<T>>(block: &[T]) -> T {
+    if F::LOOKS_FOR_NAN && !has_nan(block) {
+        return block_by::<T, F>(block, F::push_number);
+    }
+    block_by::<T, F>(block, F::push)
+}
+
+#[inline(always)]
+fn has_nan<T: Number>(x: &[T]) -> bool {
+    x.iter().fold(false, |any, x| any | x.is_nan())
+}
+
+#[inline(always)]
+fn block_by<T: Number, F: Fold<T>>(block: &[T], push: impl Fn(T, T) -> T + Copy) -> T {
+    let (chunks, rest) = block.as_chunks::<LANES>();
+    let mut folded = F::START;
+    if !chunks.is_empty() {
+        let mut lanes = [F::START; LANES];
+        push_chunks(&mut lanes, chunks, push);
+        folded = fold_lanes(lanes, push);
+    }
+    rest.iter().fold(folded, |folded, x| push(folded, *x))
+}
+
+#[inline(always)]
+fn push_chunks<T: Number>(lanes: &mut [T; LANES], x: &[[T; LANES]], push: impl Fn(T, T) -> T) {
+    // On the stack they stay in registers.
+    let mut own = *lanes;
+    for chunk in x {
+        for (lane, x) in own.iter_mut().zip(chunk) {
+            *lane = push(*lane, *x);
+        }
+    }
+    *lanes = own;
+}
+
+#[inline(always)]
+fn fold_lanes<T: Number>(mut lanes: [T; LANES], push: impl Fn(T, T) -> T) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = push(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// A block that is folded as its elements come: as [`block_of_row`] folds all of them.
+pub struct Block<T> {
+    lanes: [T; LANES],
+    /// The last elements, too few for the lanes.
+    rest: [T; LANES],
+    count: usize,
+    has_nan: bool,
+}
+
+impl<T: Number> Block<T> {
+    pub fn new<F: Fold<T>>() -> Block<T> {
+        Block { lanes: [F::START; LANES], rest: [F::START; LANES], count: 0, has_nan: false }
+    }
+
+    /// How many elements have come.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Folds further elements.
+    #[inline(always)]
+    pub fn push<F: Fold<T>>(&mut self, mut x: &[T]) {
+        self.has_nan |= F::LOOKS_FOR_NAN && has_nan(x);
+        let held = self.count % LANES;
+        self.count += x.len();
+        if held > 0 {
+            let (first, others) = x.split_at(x.len().min(LANES - held));
+            self.rest[held..held + first.len()].copy_from_slice(first);
+            if held + first.len() < LANES {
+                return;
+            }
+            let rest = self.rest;
+            self.push_chunks::<F>(&[rest]);
+            x = others;
+        }
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        self.push_chunks::<F>(chunks);
+        self.rest[..rest.len()].copy_from_slice(rest);
+    }
+
+    #[inline(always)]
+    fn push_chunks<F: Fold<T>>(&mut self, x: &[[T; LANES]]) {
+        if F::LOOKS_FOR_NAN && !self.has_nan {
+            push_chunks(&mut self.lanes, x, F::push_number);
+        } else {
+            push_chunks(&mut self.lanes, x, F::push);
+        }
+    }
+
+    /// What they are folded into; the block is empty again.
+    #[inline(always)]
+    pub fn finish<F: Fold<T>>(&mut self) -> T {
+        let is_filled = self.count >= LANES;
+        let folded = if is_filled { fold_lanes(self.lanes, F::push) } else { F::START };
+        let rest = &self.rest[..self.count % LANES];
+        let folded = rest.iter().fold(folded, |folded, x| F::push(folded, *x));
+        *self = Block::new::<F>();
+        folded
+    }
+}
+
+/// Folds `out.len()` columns, at most [`COLUMNS`], of `rows` rows: element (r, c) is at
+/// `x[r * stride + c]`. Pieces are as long as those of `stride` columns.
+pub fn columns<T: Number, F: Fold<T>>(
+    x: &[T],
+    stride: usize,
+    rows: usize,
+    out: &mut [MaybeUninit<T>],
+) {
+    let width = out.len();
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut totals = [F::START_TOTAL; COLUMNS];
+            let mut pieces = [F::START_TOTAL; COLUMNS];
+            let mut folded = [F::START; COLUMNS];
+            let (totals, pieces) = (&mut totals[..width], &mut pieces[..width]);
+            let folded = &mut folded[..width];
+            for start in (0..rows).step_by(ROWS) {
+                if start > 0 && start % piece_rows(stride) == 0 {
+                    merge_piece::<T, F>(totals, pieces);
+                }
+                folded.fill(F::START);
+                for row in start..rows.min(start + ROWS) {
+                    push_row::<T, F>(folded, &x[row * stride..][..width]);
+                }
+                finish_block::<T, F>(pieces, folded);
+            }
+            merge_piece::<T, F>(totals, pieces);
+            for (out, total) in out.iter_mut().zip(totals) {
+                out.write(F::finish(*total, rows));
+            }
+        },
+    );
+}
+
+/// Folds one more row into the columns of a block.
+#[inline(always)]
+pub fn push_row<T: Number, F: Fold<T>>(folded: &mut [T], row: &[T]) {
+    for (folded, x) in folded.iter_mut().zip(row) {
+        *folded = F::push(*folded, *x);
+    }
+}
+
+/// Adds a block of columns to its piece.
+#[inline(always)]
+pub fn finish_block<T: Number, F: Fold<T>>(piece: &mut [F::Total], folded: &[T]) {
+    for (total, folded) in piece.iter_mut().zip(folded) {
+        *total = F::total(*total, *folded);
+    }
+}
+
+/// Adds a piece of columns to the whole, and begins the next.
+#[inline(always)]
+fn merge_piece<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &mut [F::Total]) {
+    for (total, piece) in totals.iter_mut().zip(piece) {
+        *total = F::merge(*total, *piece);
+        *piece = F::START_TOTAL;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::{Largest, Sum};
+
+    fn numbers(count: usize) -> Vec<f32> {
+        (0..count).map(|index| ((index * 7919) % 1013) as f32 / 97.0 - 5.0).collect()
+    }
+
+    #[test]
+    fn a_block_is_the_same_however_its_elements_come() {
+        for count in [0, 1, 63, 64, 65, 1000, 4095, 4096] {
+            let mut x = numbers(count);
+            for with_nan in [false, true] {
+                if with_nan && count > 7 {
+                    x[7] = f32::NAN;
+                }
+                for step in [1, 7, 64, 100, 1024, 4096] {
+                    let (mut sum, mut largest) = (Block::new::<Sum>(), Block::new::<Largest>());
+                    for part in x.chunks(step) {
+                        sum.push::<Sum>(part);
+                        largest.push::<Largest>(part);
+                    }
+                    let expected = [block_of_row::<f32, Sum>(&x), block_of_row::<f32, Largest>(&x)];
+                    let found = [sum.finish::<Sum>(), largest.finish::<Largest>()];
+                    assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_the_same_in_pieces_and_in_blocks() {
+        for count in [1, 4096, 65_536, 200_000] {
+            let x = numbers(count);
+            let blocks: Vec<f32> = x.chunks(BLOCK).map(block_of_row::<f32, Sum>).collect();
+            let sum = row::<f32, Sum>(&x).to_bits();
+            assert_eq!(sum, row_of_blocks::<f32, Sum>(&blocks).to_bits());
+            for threads in [1, 3] {
+                assert_eq!(sum, row_with::<f32, Sum>(&mut Threads::new(threads), &x).to_bits());
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Reductions of a whole group, folded tile by tile in the order of [`crate::fold`].
+
+use std::marker::PhantomData;
+
+use super::access::Tile;
+use super::fold::Wide;
+use crate::element::Number;
+use crate::fold::{BLOCK, Block, Fold, ROWS, block_of_row, finish_block, push_row, row_of_blocks};
+use crate::simd::vectorized;
+
+/// What an end folds in one piece. Numbers are held as float64, which holds each of them.
+pub trait Part: Send {
+    /// Folds the tiles of the piece, in their order.
+    ///
+    /// # Safety
+    /// As many elements of the folding's dtype as the tile has can be read at `x`, aligned.
+    unsafe fn push(&mut self, tile: &Tile, x: *const u8);
+
+    fn finish(self: Box<Self>) -> Folded;
+}
+
+/// What a piece was folded into.
+#[derive(Default)]
+pub struct Folded {
+    /// The elements before the first whole block, and after the last one: of blocks that other
+    /// pieces have a part of.
+    edges: [Vec<f64>; 2],
+    /// Blocks, or of columns their totals.
+    totals: Vec<f64>,
+    /// The column of the first total.
+    column: usize,
+}
+
+impl Folded {
+    /// The first column, and the total of each from there on.
+    pub fn columns(&self) -> (usize, &[f64]) {
+        (self.column, &self.totals)
+    }
+}
+
+/// A part of one run over all elements.
+pub struct Run<T, F> {
+    /// The number of the next element among all.
+    at: usize,
+    /// From where on the blocks are of this piece alone, and up to where.
+    blocks: std::ops::Range<usize>,
+    block: Block<T>,
+    made: Folded,
+    fold: PhantomData<fn() -> F>,
+}
+
+impl<T: Number, F: Fold<T>> Run<T, F> {
+    /// A piece of whole rows, or of one row, in a frame.
+    pub fn new(piece: &Tile, frame: &Tile) -> Run<T, F> {
+        let start = piece.row * frame.columns + piece.column;
+        let end = start + piece.len();
+        let first = start.next_multiple_of(BLOCK).min(end);
+        // The last block may be shorter.
+        let last = if end == frame.len() { end } else { end / BLOCK * BLOCK };
+        let (block, made) = (Block::new::<F>(), Folded::default());
+        Run { at: start, blocks: first..last.max(first), block, made, fold: PhantomData }
+    }
+}
+
+impl<T: Number, F: Fold<T> + 'static> Part for Run<T, F>
+where
+    F::Total: Wide,
+{
+    unsafe fn push(&mut self, tile: &Tile, x: *const u8) {
+        // SAFETY: the caller's promise.
+        let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), tile.len()) };
+        let before = self.blocks.start.saturating_sub(self.at).min(x.len());
+        let inside = self.blocks.end.saturating_sub(self.at).min(x.len());
+        self.at += x.len();
+        let wide = |x: &T| x.to_f64();
+        self.made.edges[0].extend(x[..before].iter().map(wide));
+        self.made.edges[1].extend(x[inside.max(before)..].iter().map(wide));
+        let mut x = &x[before..inside.max(before)];
+        vectorized(
+            #[inline(always)]
+            || {
+                while !x.is_empty() {
+                    let (part, others) = x.split_at(x.len().min(BLOCK - self.block.count()));
+                    self.block.push::<F>(part);
+                    if self.block.count() == BLOCK {
+                        self.made.totals.push(self.block.finish::<F>().to_f64());
+                    }
+                    x = others;
+                }
+            },
+        );
+    }
+
+    fn finish(mut self: Box<Self>) -> Folded {
+        if self.block.count() > 0 {
+            self.made.totals.push(self.block.finish::<F>().to_f64());
+        }
+        self.made
+    }
+}
+
+/// The total of one run from its parts, in their order.
+pub fn total<T: Number, F: Fold<T>>(parts: &[Folded]) -> f64
+where
+    F::Total: Wide,
+{
+    let mut blocks: Vec<T> = Vec::new();
+    // A block that pieces have parts of.
+    let mut shared: Vec<T> = Vec::new();
+    for part in parts {
+        let [before, after] = &part.edges;
+        shared.extend(before.iter().map(|x| T::from_f64(*x)));
+        if shared.len() == BLOCK {
+            blocks.push(block_of_row::<T, F>(&shared));
+            shared.clear();
+        }
+        blocks.extend(part.totals.iter().map(|x| T::from_f64(*x)));
+        shared.extend(after.iter().map(|x| T::from_f64(*x)));
+    }
+    if !shared.is_empty() {
+        blocks.push(block_of_row::<T, F>(&shared));
+    }
+    row_of_blocks::<T, F>(&blocks).wide()
+}
+
+/// Columns of a piece.
+pub struct Columns<T, F: Fold<T>> {
+    piece: Tile,
+    /// The block so far.
+    folded: Vec<T>,
+    totals: Vec<F::Total>,
+}
+
+impl<T: Number, F: Fold<T>> Columns<T, F> {
+    pub fn new(piece: &Tile) -> Columns<T, F> {
+        let (folded, totals) = (vec![F::START; piece.columns], vec![F::START_TOTAL; piece.columns]);
+        Columns { piece: *piece, folded, totals }
+    }
+}
+
+impl<T: Number, F: Fold<T> + 'static> Part for Columns<T, F>
+where
+    F::Total: Wide,
+{
+    unsafe fn push(&mut self, tile: &Tile, x: *const u8) {
+        // SAFETY: the caller's promise.
+        let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), tile.len()) };
+        let columns = tile.column - self.piece.column..;
+        let folded = &mut self.folded[columns.clone()][..tile.columns];
+        let totals = &mut self.totals[columns][..tile.columns];
+        let first = tile.row - self.piece.row;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (index, row) in x.chunks_exact(tile.columns).enumerate() {
+                    push_row::<T, F>(folded, row);
+                    let rows = first + index + 1;
+                    if rows.is_multiple_of(ROWS) || rows == self.piece.rows {
+                        finish_block::<T, F>(totals, folded);
+                        folded.fill(F::START);
+                    }
+                }
+            },
+        );
+    }
+
+    fn finish(self: Box<Self>) -> Folded {
+        let totals = self.totals.into_iter().map(Wide::wide).collect();
+        Folded { totals, column: self.piece.column, ..Folded::default() }
+    }
+}
