@@ -209,6 +209,12 @@ impl Engine for NativeEngine {
         program.launch(self, inputs)
     }
 
+    /// See [`fold::order`] and [`program`]: each element is computed by the same arithmetic in the
+    /// same order.
+    fn is_exact(&self) -> bool {
+        true
+    }
+
     fn is_unchecked(&mut self, program: &mut Program) -> bool {
         program.is_unchecked()
     }

@@ -10,7 +10,7 @@ use gt_worker::EngineError;
 
 use crate::cast;
 use crate::element::compute_dtype;
-use crate::fold::{self, COLUMNS, Fold, Sum};
+use crate::fold::{self, Fold, Sum};
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;
@@ -237,10 +237,7 @@ where
         }
     });
     let pieces = sums.len() / length;
-    for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
-        let start = (index * COLUMNS).min(sums.len());
-        fold::columns::<T, Sum>(&sums[start..], length, pieces, out);
-    }
+    fold::columns::<T, Sum>(&sums, pieces, out);
 }
 
 /// Calls `body` with the number of each row, its place, and room for its statistics.

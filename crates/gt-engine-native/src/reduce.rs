@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::cast;
 use crate::element::{Complex, Number, compute_dtype, with_real};
-use crate::fold::{self, All, Any, COLUMNS, Fold, Largest, Mean, Product, Smallest, Sum};
+use crate::fold::{self, All, Any, Fold, Largest, Mean, Product, Smallest, Sum};
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -34,19 +34,22 @@ struct Arranged {
 
 type Order = SmallVec<[usize; 8]>;
 
-/// Brings a tensor into a form that follows from its shape alone, as the order of a sum does.
+/// Brings a tensor into that form: as it lies in memory, if that is one.
 fn arrange(threads: &mut Threads, tensor: Tensor, gone: &[usize]) -> Result<Arranged, EngineError> {
     let rank = tensor.shape().rank();
-    if let (Some(&first), Some(&last)) = (gone.iter().min(), gone.iter().max())
-        && last - first < gone.len()
-    {
-        return arranged(tensor.contiguous_with(threads)?, first..last + 1);
+    let by_stride = memory_order(&tensor);
+    for order in [(0..rank).collect(), by_stride] {
+        if let Some(range) = run_of(&order, gone) {
+            let turned = tensor.permute(&order);
+            if turned.is_contiguous() {
+                return arranged(turned, range);
+            }
+        }
     }
-    // Axes that do not follow one another are copied to the end.
+    // What remains is copied, with the reduced axes at the end.
     let kept = (0..rank).filter(|axis| !gone.contains(axis));
     let order: Order = kept.chain(gone.iter().copied()).collect();
-    let turned = tensor.permute(&order).contiguous_with(threads)?;
-    arranged(turned, rank - gone.len()..rank)
+    arranged(tensor.permute(&order).contiguous_with(threads)?, rank - gone.len()..rank)
 }
 
 fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, EngineError> {
@@ -55,6 +58,24 @@ fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, E
     let outer = product(0..range.start);
     let (reduced, inner) = (product(range.clone()), product(range.end..rank));
     Ok(Arranged { tensor, outer, reduced, inner })
+}
+
+/// The axes from the largest stride to the smallest: the order they have in memory.
+fn memory_order(tensor: &Tensor) -> Order {
+    let mut order: Order = (0..tensor.shape().rank()).collect();
+    let strides = tensor.strides();
+    order.sort_by_key(|&axis| -strides[axis]);
+    order
+}
+
+/// Where in `order` the axes of `gone` stand, if side by side and with the others in their own
+/// order, so that the result is too.
+fn run_of(order: &[usize], gone: &[usize]) -> Option<std::ops::Range<usize>> {
+    let start = order.iter().position(|axis| gone.contains(axis)).unwrap_or(0);
+    let end = start + gone.len();
+    let together = order[start..end].iter().all(|axis| gone.contains(axis));
+    let kept = || order[..start].iter().chain(&order[end..]);
+    (together && kept().zip(kept().skip(1)).all(|(a, b)| a < b)).then_some(start..end)
 }
 
 /// Reduces the axes in attribute 0, computing in `dtype`.
@@ -99,9 +120,7 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &m
             fold_rows::<T, F>(values, out, reduced, inner);
         });
     } else {
-        threads.for_each_part(out, COLUMNS, |piece, out| {
-            fold::columns::<T, F>(&values[piece * COLUMNS..], inner, reduced, out);
-        });
+        fold::columns_with::<T, F>(threads, values, reduced, out);
     }
 }
 
@@ -123,9 +142,7 @@ fn fold_rows<T: Number, F: Fold<T>>(
     } else if inner > 0 {
         let slices = values.chunks_exact(reduced * inner);
         for (out, slice) in out.chunks_exact_mut(inner).zip(slices) {
-            for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
-                fold::columns::<T, F>(&slice[index * COLUMNS..], inner, reduced, out);
-            }
+            fold::columns::<T, F>(slice, reduced, out);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Folding elements into one: the ways to fold, and in [`order`] the loops under every reduction.
 
-mod order;
+pub mod order;
 
 use crate::element::{Bool, Complex, Element, Number};
 pub use order::*;

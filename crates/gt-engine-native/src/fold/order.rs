@@ -177,39 +177,120 @@ impl<T: Number> Block<T> {
     }
 }
 
-/// Folds `out.len()` columns, at most [`COLUMNS`], of `rows` rows: element (r, c) is at
-/// `x[r * stride + c]`. Pieces are as long as those of `stride` columns.
-pub fn columns<T: Number, F: Fold<T>>(
+/// Folds columns: each result is that of one of them, from so many rows.
+pub fn columns<T: Number, F: Fold<T>>(x: &[T], rows: usize, out: &mut [MaybeUninit<T>]) {
+    let width = out.len();
+    for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
+        let x = x.get(index * COLUMNS..).unwrap_or_default();
+        strip_of_columns::<T, F>(x, width, rows, out);
+    }
+}
+
+/// The same over threads: by rows if there are many, or else by columns.
+pub fn columns_with<T: Number, F: Fold<T>>(
+    threads: &mut Threads,
+    x: &[T],
+    rows: usize,
+    out: &mut [MaybeUninit<T>],
+) {
+    let width = out.len();
+    let piece = piece_rows(width);
+    if rows < 4 * piece {
+        return threads.for_each_part(out, COLUMNS, |index, out| {
+            strip_of_columns::<T, F>(&x[index * COLUMNS..], width, rows, out);
+        });
+    }
+    let mut parts = vec![F::START_TOTAL; rows.div_ceil(piece) * width];
+    threads.for_each_part(&mut parts, width, |index, part| {
+        let first = index * piece;
+        piece_of_columns::<T, F>(&x[first * width..], width, piece.min(rows - first), part);
+    });
+    let mut totals = vec![F::START_TOTAL; width];
+    for part in parts.chunks(width) {
+        merge_columns::<T, F>(&mut totals, part);
+    }
+    finish_columns::<T, F>(&totals, rows, out);
+}
+
+/// Folds at most [`COLUMNS`] columns of rows that are `stride` elements apart.
+fn strip_of_columns<T: Number, F: Fold<T>>(
     x: &[T],
     stride: usize,
     rows: usize,
     out: &mut [MaybeUninit<T>],
 ) {
-    let width = out.len();
+    let piece = piece_rows(stride);
+    let mut totals = [F::START_TOTAL; COLUMNS];
+    let totals = &mut totals[..out.len()];
+    for first in (0..rows).step_by(piece) {
+        let mut part = [F::START_TOTAL; COLUMNS];
+        let part = &mut part[..out.len()];
+        piece_of_columns::<T, F>(&x[first * stride..], stride, piece.min(rows - first), part);
+        merge_columns::<T, F>(totals, part);
+    }
+    finish_columns::<T, F>(totals, rows, out);
+}
+
+/// Folds as many columns as there are totals, of the rows of one piece: element (r, c) is at
+/// `x[r * stride + c]`.
+fn piece_of_columns<T: Number, F: Fold<T>>(
+    x: &[T],
+    stride: usize,
+    rows: usize,
+    totals: &mut [F::Total],
+) {
     vectorized(
         #[inline(always)]
         || {
-            let mut totals = [F::START_TOTAL; COLUMNS];
-            let mut pieces = [F::START_TOTAL; COLUMNS];
-            let mut folded = [F::START; COLUMNS];
-            let (totals, pieces) = (&mut totals[..width], &mut pieces[..width]);
-            let folded = &mut folded[..width];
             for start in (0..rows).step_by(ROWS) {
-                if start > 0 && start % piece_rows(stride) == 0 {
-                    merge_piece::<T, F>(totals, pieces);
+                let (x, rows) = (&x[start * stride..], ROWS.min(rows - start));
+                let mut column = 0;
+                let (wide, rest) = totals.as_chunks_mut::<128>();
+                for totals in wide {
+                    block_of_columns::<T, F, 128>(&x[column..], stride, rows, totals);
+                    column += 128;
                 }
-                folded.fill(F::START);
-                for row in start..rows.min(start + ROWS) {
-                    push_row::<T, F>(folded, &x[row * stride..][..width]);
+                let (narrow, rest) = rest.as_chunks_mut::<16>();
+                for totals in narrow {
+                    block_of_columns::<T, F, 16>(&x[column..], stride, rows, totals);
+                    column += 16;
                 }
-                finish_block::<T, F>(pieces, folded);
-            }
-            merge_piece::<T, F>(totals, pieces);
-            for (out, total) in out.iter_mut().zip(totals) {
-                out.write(F::finish(*total, rows));
+                for total in rest {
+                    let totals = std::array::from_mut(total);
+                    block_of_columns::<T, F, 1>(&x[column..], stride, rows, totals);
+                    column += 1;
+                }
             }
         },
     );
+}
+
+/// Adds a block of N columns, which stay in registers, to their totals.
+#[inline(always)]
+fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
+    x: &[T],
+    stride: usize,
+    rows: usize,
+    totals: &mut [F::Total; N],
+) {
+    let mut folded = [F::START; N];
+    for row in 0..rows {
+        let row: &[T; N] = x[row * stride..].first_chunk().expect("a row of all columns");
+        for (folded, x) in folded.iter_mut().zip(row) {
+            *folded = F::push(*folded, *x);
+        }
+    }
+    finish_block::<T, F>(totals, &folded);
+}
+
+fn finish_columns<T: Number, F: Fold<T>>(
+    totals: &[F::Total],
+    rows: usize,
+    out: &mut [MaybeUninit<T>],
+) {
+    for (out, total) in out.iter_mut().zip(totals) {
+        out.write(F::finish(*total, rows));
+    }
 }
 
 /// Folds one more row into the columns of a block.
@@ -228,12 +309,10 @@ pub fn finish_block<T: Number, F: Fold<T>>(piece: &mut [F::Total], folded: &[T])
     }
 }
 
-/// Adds a piece of columns to the whole, and begins the next.
-#[inline(always)]
-fn merge_piece<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &mut [F::Total]) {
+/// Adds a piece of columns to the whole.
+fn merge_columns<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &[F::Total]) {
     for (total, piece) in totals.iter_mut().zip(piece) {
         *total = F::merge(*total, *piece);
-        *piece = F::START_TOTAL;
     }
 }
 

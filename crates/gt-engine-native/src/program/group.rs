@@ -103,6 +103,16 @@ impl Group {
         (dims[..split].iter().product(), dims[split..].iter().product())
     }
 
+    /// The inputs that are folded as they come.
+    pub fn folded_inputs(&self) -> impl Iterator<Item = &Source> {
+        let folds = self.nodes.iter().filter(|node| matches!(node.kind, Kind::Fold(_)));
+        let folded = folds.map(|node| node.inputs[0]).chain(self.ends.iter().map(|end| end.from));
+        folded.filter_map(|from| match from {
+            From::Input(input) => Some(&self.inputs[input as usize].source),
+            From::Node(_) => None,
+        })
+    }
+
     /// Whether it may take in another group.
     pub fn takes(&self, other: &Group) -> bool {
         let fits = self.split.is_none() || other.split.is_none() || self.split == other.split;

@@ -3,7 +3,7 @@
 use gt_ir::instruction::Operands;
 use gt_ir::{Operand, Scalar};
 use gt_worker::engine::attributes;
-use gt_worker::plan::{Given, Input, Step};
+use gt_worker::plan::{Given, Input, Source, Step};
 use gt_worker::{Engine, EngineError};
 
 use super::access::readable;
@@ -135,12 +135,55 @@ impl Values<'_> {
         self.made[made] = Some(tensor);
     }
 
+    /// Whether what a group folds lies in the order in which the group goes over it. A reduction on
+    /// its own takes its operand as it lies in memory.
+    fn folds_in_order(&self, group: &Sound) -> bool {
+        group.folded_inputs().all(|source| match source {
+            Operand::Tensor(value) if self.number(*value).is_none() => {
+                self.tensor(*value).is_contiguous()
+            }
+            _ => true,
+        })
+    }
+
+    /// Runs a group operation by operation.
+    fn run_steps(&mut self, engine: &mut NativeEngine, group: &Sound) -> Result<(), EngineError> {
+        let mut steps = group.steps.clone();
+        steps.sort_unstable();
+        for &step in &steps {
+            let of = &self.program.plan.steps[step as usize];
+            let operand = |source: &Source| match source {
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+                Operand::Tensor(value) => match self.number(*value) {
+                    Some(number) => Operand::Scalar(number),
+                    None => Operand::Tensor(self.tensor(*value).clone()),
+                },
+            };
+            let operands = of.operands.iter().map(operand).collect();
+            let attributes = attributes(of, self.inputs);
+            let made = engine.run(of.operation, operands, &attributes, of.output)?;
+            self.keep_step(step, made);
+        }
+        let count = self.program.plan.inputs.len() as u32;
+        let is_kept = |value: u32| {
+            group.outputs.iter().any(|output| output.value == value)
+                || group.ends.iter().any(|end| end.value == value)
+        };
+        for step in steps.into_iter().filter(|step| !is_kept(step + count)) {
+            self.made[step as usize] = None;
+        }
+        Ok(())
+    }
+
     fn run_group(
         &mut self,
         engine: &mut NativeEngine,
         group: &Sound,
         unit: usize,
     ) -> Result<(), EngineError> {
+        if !self.folds_in_order(group) {
+            return self.run_steps(engine, group);
+        }
         let mut given = Vec::with_capacity(group.inputs.len());
         for input in &group.inputs {
             given.push(match input.source {

@@ -189,8 +189,7 @@ impl Run<'_> {
                         true
                     }
                     Access::Tensor(tensor)
-                        if tensor.is_constant()
-                            || tensor.repeats() && cut.is_by_whole_rows() =>
+                        if tensor.is_constant() || tensor.repeats() && cut.is_by_whole_rows() =>
                     {
                         // SAFETY: as above; rows are whole, and all the same.
                         unsafe { tensor.fill(&largest, at(index)) };

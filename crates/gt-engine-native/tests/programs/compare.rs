@@ -1,7 +1,7 @@
 //! A plan run as a program and operation by operation, compared.
 
 use gt_engine_native::NativeEngine;
-use gt_ir::{DType, Meta, Scalar, TensorData};
+use gt_ir::{Meta, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{Given, Input, Plan};
@@ -9,7 +9,7 @@ use gt_worker::simplify::simplify;
 
 use crate::random::Dice;
 
-/// Runs a plan step by step and as workers do, twice as a program with other numbers.
+/// Runs a plan step by step and as workers do, twice as a program with other numbers: the same bits.
 pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Result<(), String> {
     let mut program = engine.prepare(&simplify(plan)).unwrap();
     let last_uses = plan.last_uses();
@@ -41,7 +41,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
             (Ok(plain), Ok(fused)) => {
                 for (number, (a, b)) in fused.iter().zip(&plain).enumerate() {
                     let (a, b) = (engine.read(a).unwrap(), engine.read(b).unwrap());
-                    near(&a, &b).map_err(|text| format!("output {number}: {text}"))?;
+                    same(&a, &b).map_err(|text| format!("output {number}: {text}"))?;
                 }
                 // Inputs that do not die are as they were.
                 let tensors = plan.inputs.iter().zip(&again).zip(&kept);
@@ -51,7 +51,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                         && let Given::Tensor(kept) = kept
                     {
                         let (a, b) = (engine.read(given).unwrap(), engine.read(kept).unwrap());
-                        near(&a, &b).map_err(|text| format!("an input changed: {text}"))?;
+                        same(&a, &b).map_err(|text| format!("an input changed: {text}"))?;
                     }
                 }
             }
@@ -68,7 +68,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
 }
 
 /// A tensor of random values from -2 to 2; whole ones for the exact dtypes.
-fn data(meta: Meta, dice: &mut Dice) -> TensorData {
+pub fn data(meta: Meta, dice: &mut Dice) -> TensorData {
     let mut bytes = Vec::new();
     for _ in 0..meta.shape.numel() {
         let value = dice.fraction() * 4.0 - 2.0;
@@ -78,22 +78,16 @@ fn data(meta: Meta, dice: &mut Dice) -> TensorData {
     TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap()
 }
 
-/// An error unless two tensors are equal up to rounding.
-fn near(a: &TensorData, b: &TensorData) -> Result<(), String> {
+/// An error unless two tensors are equal to the last bit; a NaN has any sign and payload.
+pub fn same(a: &TensorData, b: &TensorData) -> Result<(), String> {
     assert_eq!((a.dtype, a.shape), (b.dtype, b.shape));
-    let off = match a.dtype {
-        DType::F16 => 4e-3,
-        DType::BF16 => 3e-2,
-        DType::F32 => 2e-5,
-        // What was summed in float32 may have been cast.
-        DType::F64 => 1e-6,
-        _ => 0.0,
-    };
-    for index in 0..a.shape.numel() {
+    let size = a.dtype.size();
+    let pairs = a.bytes.chunks(size).zip(b.bytes.chunks(size));
+    for (index, _) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
         let (x, y) = (a.element(index).as_f64(), b.element(index).as_f64());
-        let same = x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= off * y.abs().max(1.0);
-        if !same {
-            return Err(format!("element {index} of {} {}: {x} instead of {y}", a.dtype, a.shape));
+        if !(x.is_nan() && y.is_nan()) {
+            let (dtype, shape) = (a.dtype, a.shape);
+            return Err(format!("element {index} of {dtype} {shape}: {x:e} instead of {y:e}"));
         }
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! Plans, run as programs and operation by operation: the same numbers, the same errors.
+//! Plans, run as programs and operation by operation: the same bits, the same errors.
 //!
 //! `GT_PLANS=10000` runs more random ones.
 
 mod compare;
+mod cuts;
 mod failures;
 mod patterns;
 mod random;
@@ -12,12 +13,16 @@ use gt_engine_native::NativeEngine;
 use crate::compare::compare;
 use crate::random::{Dice, random_plan};
 
+/// How many plans are tried.
+fn count() -> u64 {
+    std::env::var("GT_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
+}
+
 #[test]
 fn programs_give_the_same_numbers() {
-    let count = std::env::var("GT_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
     for threads in [1, 2] {
         let mut engine = NativeEngine::new(threads);
-        for seed in 0..count {
+        for seed in 0..count() {
             let mut dice = Dice::new(seed);
             let plan = random_plan(&mut dice);
             if plan.steps.is_empty() {

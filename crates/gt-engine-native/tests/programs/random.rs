@@ -22,7 +22,7 @@ impl Dice {
         Dice { stream: Stream::new(77, seed), thrown: 0 }
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         (self.fraction() * bound as f64) as usize
     }
 
@@ -74,6 +74,9 @@ const BINARY: &[&Operation] = &[
 const REDUCE: &[&Operation] =
     &[&r::SUM, &r::MEAN, &r::AMAX, &r::AMIN, &r::SUM, &r::ARGMAX, &r::ANY];
 
+/// The most elements of a tensor.
+const MOST: usize = 1 << 21;
+
 /// A plan of up to 25 steps over inputs of few, related shapes.
 pub fn random_plan(dice: &mut Dice) -> Plan {
     let (rows, columns) = dice.pick(&[
@@ -85,6 +88,7 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
         (130, 1100),
         (2, 9000),
         (6, 6),
+        (15, 17),
         (40, 40),
     ]);
     let shapes: [&[usize]; 8] = [
@@ -105,6 +109,7 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
             2 => DType::F64,
             3 => DType::F16,
             4 => DType::I32,
+            5 => DType::BF16,
             _ => DType::F32,
         };
         let meta = Meta::new(dtype, Shape::new(dice.pick(&shapes)).unwrap());
@@ -128,8 +133,8 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
     plan
 }
 
-/// Adds a random step; false if what was drawn is no valid operation.
-fn grow(plan: &mut Plan, dice: &mut Dice) -> bool {
+/// Adds a random step, if what is drawn is a valid operation.
+fn grow(plan: &mut Plan, dice: &mut Dice) {
     let tensors: Vec<u32> =
         (0..plan.values() as u32).filter(|&value| plan.meta(value).tensor().is_some()).collect();
     let numbers: Vec<u32> =
@@ -214,5 +219,8 @@ fn grow(plan: &mut Plan, dice: &mut Dice) -> bool {
             _ => (&nn::GELU, smallvec![first], smallvec![Attribute::Bool(dice.below(2) == 0)]),
         };
     let lowers = |operation: &'static Operation| NativeEngine::new(1).lowers(operation);
-    plan.push(&lowers, operation, operands, attributes, smallvec![]).is_ok()
+    let is_made = plan.push(&lowers, operation, operands, attributes, smallvec![]).is_ok();
+    if is_made && plan.steps.last().is_some_and(|step| step.output.shape.numel() > MOST) {
+        plan.steps.pop();
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! The gradient of `x[a]` and `x[b]` is `0 with ga at a` plus `0 with gb at b`. If the slices do
 //! not overlap, that is `0 with ga at a and gb at b`; if they cover everything along one axis, it
-//! is the concatenation of `ga` and `gb`.
+//! is the concatenation of `ga` and `gb`. Zero is added to that as it was before, as it makes 0 of
+//! a negative zero.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::operation::ints;
@@ -16,7 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
 use super::{Links, PlanWriter};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Source, Step};
 
 /// The most parts that are joined, as each is compared with all others.
 const MOST: usize = 64;
@@ -95,14 +96,20 @@ pub fn write(writer: &mut PlanWriter, joined: &Joined, output: Meta) -> u32 {
     let mut parts = joined.parts.clone();
     parts.sort_unstable_by_key(|(block, _)| block.starts);
     let blocks: Vec<Block> = parts.iter().map(|(block, _)| *block).collect();
-    let values = parts.iter().map(|(_, value)| writer.values[*value as usize]);
-    let values: Vec<u32> = values.collect();
-    if let Some(axis) = Block::stacked_axis(&blocks, output.shape) {
-        return writer.push(&CAT, &values, smallvec![Attribute::Int(axis as i64)]);
+    let part = |value: u32| Operand::Tensor(writer.values[value as usize]);
+    let values: Vec<Source> = parts.iter().map(|(_, value)| part(*value)).collect();
+    let whole = if let Some(axis) = Block::stacked_axis(&blocks, output.shape) {
+        writer.push(&CAT, &values, smallvec![Attribute::Int(axis as i64)])
+    } else {
+        let zeros = writer.values[joined.zeros as usize];
+        blocks.into_iter().zip(values).fold(zeros, |whole, (block, value)| {
+            let operands = [Operand::Tensor(whole), value];
+            writer.push(&SLICE_ASSIGN, &operands, block.region())
+        })
+    };
+    if !output.dtype.is_float() && !output.dtype.is_complex() {
+        return whole;
     }
-    let mut whole = writer.values[joined.zeros as usize];
-    for (block, value) in blocks.into_iter().zip(values) {
-        whole = writer.push(&SLICE_ASSIGN, &[whole, value], block.region());
-    }
-    whole
+    let zero = Operand::Scalar(Scalar::Float(0.0));
+    writer.push(&ADD, &[Operand::Tensor(whole), zero], smallvec![])
 }

@@ -1,0 +1,125 @@
+//! Random plans cut into programs anywhere, on other numbers of threads: the same bits.
+
+use gt_engine_native::NativeEngine;
+use gt_ir::{Operand, TensorData};
+use gt_worker::Engine;
+use gt_worker::engine::launch_plainly;
+use gt_worker::plan::{Given, Input, Plan, Step};
+use gt_worker::simplify::simplify;
+
+use crate::compare::{data, same};
+use crate::count;
+use crate::random::{Dice, random_plan};
+
+type Tensor = <NativeEngine as Engine>::Tensor;
+
+#[test]
+fn cuts_and_threads_do_not_change_a_bit() {
+    let mut engines = [1, 2, 3].map(NativeEngine::new);
+    for seed in 0..count() {
+        let mut dice = Dice::new(1_000_000 + seed);
+        let plan = random_plan(&mut dice);
+        let values: Vec<Option<TensorData>> = plan
+            .inputs
+            .iter()
+            .map(|input| match input {
+                Input::Tensor { meta, .. } => Some(data(*meta, &mut dice)),
+                Input::Number(_) => None,
+            })
+            .collect();
+        let mut expected: Option<Vec<TensorData>> = None;
+        for engine in &mut engines {
+            let given = given(engine, &plan, &values);
+            if expected.is_none() {
+                let plain = launch_plainly(engine, &plan, &plan.last_uses(), &given);
+                let Ok(plain) = plain else { break };
+                expected = Some(plain.iter().map(|tensor| engine.read(tensor).unwrap()).collect());
+            }
+            let ends = ends(&plan, &mut dice);
+            let made = run_in_parts(engine, &plan, &ends, given);
+            for (number, (made, expected)) in made.iter().zip(expected.iter().flatten()).enumerate()
+            {
+                let made = engine.read(made).unwrap();
+                if let Err(text) = same(&made, expected) {
+                    panic!("seed {seed}, programs end at {ends:?}: output {number}: {text}");
+                }
+            }
+        }
+    }
+}
+
+fn given(
+    engine: &mut NativeEngine,
+    plan: &Plan,
+    values: &[Option<TensorData>],
+) -> Vec<Given<Tensor>> {
+    let inputs = plan.inputs.iter().zip(values);
+    let given = inputs.map(|(input, value)| match (input, value) {
+        (Input::Number(number), _) => Given::Number(*number),
+        (_, value) => Given::Tensor(engine.create(value.clone().unwrap()).unwrap()),
+    });
+    given.collect()
+}
+
+/// Where programs end: after up to four steps, and the last one.
+fn ends(plan: &Plan, dice: &mut Dice) -> Vec<usize> {
+    let steps = plan.steps.len();
+    let mut ends: Vec<usize> = (0..dice.below(5)).map(|_| dice.below(steps + 1)).collect();
+    ends.push(steps);
+    ends.sort_unstable();
+    ends.dedup();
+    ends
+}
+
+/// Runs the steps up to each end as a program of their own.
+fn run_in_parts(
+    engine: &mut NativeEngine,
+    plan: &Plan,
+    ends: &[usize],
+    inputs: Vec<Given<Tensor>>,
+) -> Vec<Tensor> {
+    let count = inputs.len();
+    let mut values: Vec<Option<Given<Tensor>>> = inputs.into_iter().map(Some).collect();
+    values.resize(plan.values(), None);
+    let mut start = 0;
+    for &end in ends {
+        let (steps, later) = (&plan.steps[start..end], &plan.steps[end..]);
+        let (first, last) = ((count + start) as u32, (count + end) as u32);
+        let mut taken: Vec<u32> = steps.iter().flat_map(Step::reads).collect();
+        taken.retain(|&value| value < first);
+        taken.sort_unstable();
+        taken.dedup();
+        let input = |&value: &u32| match plan.meta(value) {
+            Operand::Tensor(meta) => Input::Tensor { meta, dies: false },
+            Operand::Scalar(number) => Input::Number(number),
+        };
+        let mut part = Plan::new(taken.iter().map(input).collect());
+        let place = |value: &u32| match taken.binary_search(value) {
+            Ok(place) => place as u32,
+            Err(_) => value - first + taken.len() as u32,
+        };
+        part.steps = steps.to_vec();
+        for step in &mut part.steps {
+            step.operands = step.operands.iter().map(|source| source.map(place)).collect();
+            step.varying = step.varying.iter().map(place).collect();
+        }
+        let is_needed = |value: &u32| {
+            plan.outputs.contains(value)
+                || later.iter().any(|step| step.reads().any(|v| v == *value))
+        };
+        let needed: Vec<u32> = (first..last).filter(is_needed).collect();
+        part.outputs = needed.iter().map(place).collect();
+        let mut program = engine.prepare(&simplify(&part)).unwrap();
+        let given = taken.iter().map(|&value| values[value as usize].clone().unwrap());
+        let made = engine.launch(&mut program, &mut given.collect::<Vec<_>>()).unwrap();
+        for (value, made) in needed.into_iter().zip(made) {
+            values[value as usize] = Some(Given::Tensor(made));
+        }
+        start = end;
+    }
+    let output = |&value: &u32| match &values[value as usize] {
+        Some(Given::Tensor(tensor)) => tensor.clone(),
+        _ => unreachable!("outputs are made"),
+    };
+    plan.outputs.iter().map(output).collect()
+}
