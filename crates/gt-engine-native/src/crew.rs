@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
 use crate::processor;
@@ -15,6 +15,9 @@ use crate::processor;
 /// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
 /// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
 const LOOKS: u32 = 6000;
+
+/// How often the caller looks whether helpers have left before it sleeps: some 20 microseconds.
+const SHORT: u32 = 400;
 
 /// The helpers.
 pub struct Crew {
@@ -39,6 +42,9 @@ struct Board {
     caller: AtomicI32,
     /// The first panic of a helper at the job.
     panic: Mutex<Option<Panic>>,
+    /// Whether the caller sleeps until the last helper has left the job.
+    waits: Mutex<bool>,
+    left: Condvar,
 }
 
 /// What a panic carries.
@@ -124,7 +130,11 @@ struct Leaving<'a>(&'a Board);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        self.0.state.fetch_sub(ONE_HELPER, Ordering::AcqRel);
+        let before = self.0.state.fetch_sub(ONE_HELPER, Ordering::AcqRel);
+        let is_last_of_closed = before & (OPEN | HELPERS) == ONE_HELPER;
+        if is_last_of_closed && *self.0.waits.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.0.left.notify_one();
+        }
     }
 }
 
@@ -134,15 +144,20 @@ struct Closing<'a>(&'a Board);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.state.fetch_and(!OPEN, Ordering::AcqRel);
-        let mut looks = 0u32;
-        while self.0.state.load(Ordering::Acquire) & HELPERS != 0 {
+        let are_there = || self.0.state.load(Ordering::Acquire) & HELPERS != 0;
+        let mut looks = 0;
+        while looks < SHORT && are_there() {
             looks += 1;
+            std::hint::spin_loop();
+        }
+        if are_there() {
             // A helper may need this very processor.
-            if looks.is_multiple_of(256) {
-                std::thread::yield_now()
-            } else {
-                std::hint::spin_loop()
+            let mut waits = self.0.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            *waits = true;
+            while are_there() {
+                waits = self.0.left.wait(waits).unwrap_or_else(PoisonError::into_inner);
             }
+            *waits = false;
         }
     }
 }

@@ -20,6 +20,11 @@ use crate::uninit::Uninit;
 
 /// Products of fewer multiplications stay on one thread.
 const PARALLEL: usize = 1 << 20;
+/// A piece that a thread takes has about so many, and there are at most so many pieces for each
+/// thread: where other programs use the processors, too, a thread that has to wait for one
+/// holds up little.
+const PIECE: usize = 1 << 22;
+const PIECES: usize = 8;
 
 /// A matrix is copied into rows if it is multiplied with so many rows or columns.
 const TURNED: usize = 128;
@@ -192,7 +197,9 @@ unsafe fn split<T: Number>(
     let by_rows = rows > columns;
     let length = if by_rows { rows } else { columns };
     // Whole registers of gemm's kernels.
-    let step = length.div_ceil(threads.count()).next_multiple_of(16);
+    let most = threads.count() * PIECES;
+    let pieces = (rows * columns * depth / PIECE).clamp(threads.count(), most);
+    let step = length.div_ceil(pieces).next_multiple_of(16);
     let out = Shared::new(out);
     threads.for_each(length.div_ceil(step), |piece| {
         let start = piece * step;
