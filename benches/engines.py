@@ -16,9 +16,9 @@ import sys
 import time
 from pathlib import Path
 
-from sides import Side
+from sides import Side, write_part
 
-HEADING = "## Shapes that vary\n"
+HEADING = "## Shapes that vary"
 STEPS = 128
 #: Heads, and the width of each.
 HEADS, WIDTH = 8, 64
@@ -133,14 +133,11 @@ def main() -> None:
     for process in sides.values():
         process.stop()
     if args.write:
-        before, _, after = args.write.read_text().partition(HEADING)
-        rest = after[after.find("\n### ") :] if "\n### " in after else ""
         made = (
             f"Made by `python benches/engines.py --write docs/benchmarks.md`: {args.rounds} rounds "
             f"in turn, medians; {os.cpu_count()} cores."
         )
-        part = "\n".join([HEADING, made, "", *lines])
-        args.write.write_text(f"{before.rstrip()}\n\n{part}\n{rest}")
+        write_part(args.write, HEADING, [made, "", *lines])
 
 
 if __name__ == "__main__":

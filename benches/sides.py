@@ -32,3 +32,11 @@ class Side:
         """End the process."""
         self.process.stdin.close()
         self.process.wait(timeout=30)
+
+
+def write_part(page: Path, heading: str, lines: list[str]) -> None:
+    """Put lines under a heading of a page, in place of what stands there up to the next one."""
+    before, _, after = page.read_text().partition(heading + "\n")
+    places = [at for mark in ("\n## ", "\n### ") if (at := after.find(mark)) >= 0]
+    rest = after[min(places) :] if places else ""
+    page.write_text("\n".join([f"{before.rstrip()}\n", heading, "", *lines, rest]))
