@@ -126,23 +126,24 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     let lengths = |x: &Tensor| (x.shape()[x.shape().rank() - 2], x.shape()[x.shape().rank() - 1]);
     let ((rows, depth), (inner, columns)) = (lengths(left), lengths(right));
     let lengths = Lengths { rows, depth, columns };
-    let batch = batch_shape(left, right);
-    let count = batch.numel();
     let out = out.slots::<T>();
-    assert!(depth == inner && out.len() == count * rows * columns, "the shapes of a product");
     assert!(left.dtype() == T::DTYPE && right.dtype() == T::DTYPE);
-    let strides = |x: &Tensor| broadcast_strides(&matrices(x), &x.strides(), &batch);
     let matrix = |x: &Tensor| {
         let rank = x.shape().rank();
         let (row, column) = (x.strides()[rank - 2], x.strides()[rank - 1]);
         Matrix { first: Shared::new(x.read().cast::<T>().cast_mut()), row, column }
     };
-    let loops = Loops::new(&batch, &[strides(left), strides(right)]);
     let (a, b) = (matrix(left), matrix(right));
-    if count == 1 {
+    assert!(depth == inner, "the shapes of a product");
+    if out.len() == rows * columns {
         // SAFETY: the tensors' own lengths and strides; the output has so many elements.
         return unsafe { split(threads, lengths, a, b, out.as_mut_ptr().cast()) };
     }
+    let batch = batch_shape(left, right);
+    let count = batch.numel();
+    assert!(out.len() == count * rows * columns, "the shapes of a product");
+    let strides = |x: &Tensor| broadcast_strides(&matrices(x), &x.strides(), &batch);
+    let loops = Loops::new(&batch, &[strides(left), strides(right)]);
     let at = |index: usize| {
         let (row, column) = (index / loops.inner(), (index % loops.inner()) as isize);
         let mut offsets = [0, 0];

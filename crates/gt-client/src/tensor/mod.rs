@@ -126,7 +126,7 @@ impl Tensor {
     }
 
     pub fn rank(&self) -> usize {
-        self.shape().rank()
+        self.lock().value.meta.shape.rank()
     }
 
     pub fn session(&self) -> Session {

@@ -1,5 +1,6 @@
 //! Python's operators.
 
+use gt::ir::ops::matmul::MATMUL;
 use gt::ir::ops::{binary, compare};
 use gt::ir::{DType, Operand, Operation};
 use gt::{ClientError, Tensor};
@@ -182,6 +183,10 @@ fn matmul(
     other: &Bound<'_, PyAny>,
     reflected: bool,
 ) -> PyResult<PyTensor> {
+    let has_axes = |tensor: &Tensor| tensor.rank() >= 2;
+    if other.cast::<PyTensor>().is_ok_and(|other| has_axes(&other.get().0)) && has_axes(&this.0) {
+        return apply(py, &MATMUL, this, other, reflected);
+    }
     session::ready(py, &this.0)?;
     source::note(py);
     let session = this.0.session();
