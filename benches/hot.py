@@ -34,6 +34,9 @@ WORK = {
         "transformer step: 4 layers, d 256, 8 heads, T 128, batch 8, AdamW",
         {"gt": "1.0 x eager", "gt pytorch": "1.05 x compile"},
     ),
+    "epilogue": ("a product of 512 x 256 x 1024, a bias and gelu", {}),
+    "outer": ("4 elementwise operations on 1M floats, summed over the rows", {}),
+    "attention": ("softmax(q k' / 8) v, 16 x 256 x 256 x 64, by its parts", {}),
 }
 
 SIDES = {

@@ -80,6 +80,59 @@ class Chain:
         assert abs(got - self.want) < 1e-3 * abs(self.want), (got, self.want)
 
 
+class Forward:
+    """What a compiler fuses with products and reductions; one element of each result is fetched."""
+
+    uses, repeats = 10, 5
+
+    def __init__(self):
+        self.operands = [tensor(*shape) for shape in self.shapes]
+        self.work = jax.jit(self.compute) if SIDE == "jit" else compiled(self.compute)
+
+    def __call__(self):
+        for _ in range(self.uses):
+            if TORCH:
+                with lib.inference_mode():
+                    got = self.work(*self.operands)
+            else:
+                got = self.work(*self.operands)
+            assert math.isfinite(got.reshape(-1)[0].item())
+
+
+class Epilogue(Forward):
+    """A product, a bias and gelu."""
+
+    shapes = (512, 256), (1024, 256), (1024,)
+
+    @staticmethod
+    def compute(x, weight, bias):
+        if SIDE == "jit":
+            return jax.nn.gelu(x @ weight.T * 0.06 + bias, approximate=False)
+        return lib.nn.functional.gelu(x @ weight.T * 0.06 + bias)
+
+
+class Outer(Forward):
+    """Elementwise operations, summed over the rows."""
+
+    shapes = (1000, 1000), (1000, 1000)
+
+    @staticmethod
+    def compute(x, y):
+        return ((x * 2 + 1) * y - x).sum(0)
+
+
+class Attention(Forward):
+    """softmax(q k' / 8) v of 8 heads, 256 x 256, by its parts."""
+
+    shapes = ((2, 8, 256, 64),) * 3
+
+    @staticmethod
+    def compute(query, key, value):
+        if SIDE == "jit":
+            return jax.nn.softmax(query @ key.swapaxes(-1, -2) * 0.125, -1) @ value
+        return (query @ key.transpose(-1, -2) * 0.125).softmax(-1) @ value
+
+
 class Training:
     """Steps of an optimizer; the loss is fetched at the end, or at every step."""
 
@@ -258,7 +311,15 @@ class Transformer(Training):
         return moved, first, second, count
 
 
-WORK = {"mlp": Mlp, "chain": Chain, "small": SmallMlp, "transformer": Transformer}
+WORK = {
+    "mlp": Mlp,
+    "chain": Chain,
+    "small": SmallMlp,
+    "transformer": Transformer,
+    "epilogue": Epilogue,
+    "outer": Outer,
+    "attention": Attention,
+}
 
 start = time.perf_counter()
 work = WORK[NAME]()
