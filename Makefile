@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name 'Cargo.tom
 .DEFAULT_GOAL := help
 
 help: ## Say what each target does
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -56,10 +56,17 @@ $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet 'torch==2.15.*' jax expecttest scipy
 	@touch $@
 
+# Those that PyTorch or JAX takes part in; all others are what `make test` runs.
+WITH_TORCH := tests/coverage tests/engines tests/gpu tests/ops $(shell grep -l torch tests/test_*.py)
+# Those whose results come from an engine, rather than from servers and tools.
+COMPUTING := tests/ops $(addprefix tests/test_,$(addsuffix .py,arrays autograd autograd_function \
+	autograd_functional counted debug default_dtype examples func functional generated hotpaths nn optim \
+	programs_of_pytorch sharding_numbers signal tensor text views vmap))
+
 test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
-	GT_TEST_ALL=1 $(BIN)/python -m pytest tests
-	GT_BACKEND=numpy $(BIN)/python -m pytest tests --ignore tests/engines --ignore tests/gpu
-	GT_BACKEND=pytorch $(BIN)/python -m pytest tests --ignore tests/engines --ignore tests/gpu
+	GT_TEST_ALL=1 $(BIN)/python -m pytest $(WITH_TORCH)
+	GT_BACKEND=numpy $(BIN)/python -m pytest $(COMPUTING)
+	GT_BACKEND=pytorch $(BIN)/python -m pytest $(COMPUTING)
 
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
@@ -82,6 +89,20 @@ test-gpu: ## Run the tests for GPUs, with PYTHON and the wheel in dist/
 
 gpu: ## Run the tests for GPUs, measure beside PyTorch and write docs/benchmarks.md
 	$(PYTHON) tests/gpu/run.py --write docs/benchmarks.md
+
+ARM := aarch64-unknown-linux-gnu
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+# An emulated processor is slow enough as it is.
+test-aarch64: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
+test-aarch64: ## Run the tests of engine and worker for 64-bit ARM, emulated (an hour)
+	@if command -v qemu-aarch64 aarch64-linux-gnu-gcc > /dev/null && rustup target list --installed | grep -q $(ARM); then \
+	  cargo test --target $(ARM) -p gt-ir -p gt-engine-native -p gt-worker; \
+	else echo "SKIPPED: an emulator, a linker or the target is missing; make install-aarch64 installs them"; fi
+
+install-aarch64: ## Install what test-aarch64 needs, on Debian
+	rustup target add $(ARM)
+	apt-get install --yes qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 
 lint: build ## Check formatting, warnings and types
 	cargo fmt --all --check
@@ -118,5 +139,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage soak chaos bench wheel gpu-tools test-gpu gpu lint site docs pictures \
+.PHONY: help build demo test test-all coverage soak chaos bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
 	fuzz clean

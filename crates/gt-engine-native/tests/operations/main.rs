@@ -3,6 +3,7 @@
 mod edges;
 mod indices;
 mod machine;
+mod products;
 mod reference;
 
 use gt_engine_native::simd::{self, Level};

@@ -1,18 +1,16 @@
 //! Matrix products: floats by gemm, which takes operands of any strides as they are.
 
-use std::mem::MaybeUninit;
+mod product;
 
-use gemm::Parallelism;
 use gt_ir::instruction::Operands;
-use gt_ir::{Attributes, DType, Meta, Shape};
+use gt_ir::{Attributes, Meta, Shape};
 use gt_worker::EngineError;
 
-use crate::buffer::Buffer;
+use self::product::{is_better_turned, large, product};
 use crate::cast;
-use crate::copy::{self, Loops};
+use crate::copy::Loops;
 use crate::element::{Number, compute_dtype, with_number};
-use crate::simd::vectorized;
-use crate::small::{self, Strided};
+use crate::small::Strided;
 use crate::table::tensor;
 use crate::tensor::{Tensor, broadcast_strides};
 use crate::threads::{Shared, Threads};
@@ -200,182 +198,35 @@ unsafe fn split<T: Number>(
     // Whole registers of gemm's kernels.
     let most = threads.count() * PIECES;
     let pieces = (rows * columns * depth / PIECE).clamp(threads.count(), most);
-    let step = length.div_ceil(pieces).next_multiple_of(16);
+    let least = least_part(length, rows.min(columns));
+    let step = length.div_ceil(pieces).next_multiple_of(16).max(least);
+    let count = length.div_ceil(step);
+    let count = if length - (count - 1) * step < least { count - 1 } else { count };
+    let is_turned = is_better_turned(lengths, a, b);
     let out = Shared::new(out);
-    threads.for_each(length.div_ceil(step), |piece| {
+    threads.for_each(count.max(1), |piece| {
         let start = piece * step;
-        let part = step.min(length - start);
+        let part = if piece + 1 >= count { length - start } else { step };
         // SAFETY: a part of the rows or columns, for the caller's promise is good for all; no other
         // piece writes the same ones.
         unsafe {
             if by_rows {
                 let lengths = Lengths { rows: part, ..lengths };
                 let out = out.get().add(start * columns);
-                product(lengths, a.from(start, 0), b, out, columns);
+                large(lengths, a.from(start, 0), b, out, columns, is_turned);
             } else {
                 let lengths = Lengths { columns: part, ..lengths };
-                product(lengths, a, b.from(0, start), out.get().add(start), columns);
+                let out = out.get().add(start);
+                large(lengths, a, b.from(0, start), out, columns, is_turned);
             }
         }
     });
 }
 
-/// One product on this thread, into rows that are `pitch` elements apart; every element of them is
-/// written.
-///
-/// # Safety
-/// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and nobody else looks at.
-unsafe fn product<T: Number>(
-    lengths: Lengths,
-    a: Matrix<T>,
-    b: Matrix<T>,
-    out: *mut T,
-    pitch: usize,
-) {
-    let Lengths { rows, depth, columns } = lengths;
-    if !T::DTYPE.is_exact() && small::is_small(rows, depth, columns) {
-        // SAFETY: the caller's promise.
-        return unsafe {
-            small::multiply([rows, depth, columns], a.strided(), b.strided(), out, pitch);
-        };
-    }
-    if !T::DTYPE.is_exact() && depth > 0 {
-        if is_better_turned(lengths, a, b)
-            && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>())
-        {
-            let turned = buffer.data().cast::<T>();
-            // SAFETY: the caller's promise; the buffer is new and has room for the result, column
-            // by column.
-            return unsafe {
-                multiply(lengths, a, b, turned, [1, rows as isize]);
-                copy::turn(rows, columns, turned, rows as isize, out, pitch as isize);
-            };
-        }
-        // SAFETY: the caller's promise; T is no integer.
-        return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1]) };
-    }
-    for row in 0..rows {
-        // SAFETY: the caller's promise, for one of the rows.
-        unsafe {
-            let out = std::slice::from_raw_parts_mut(out.add(row * pitch).cast(), columns);
-            exact_row(lengths, a.from(row, 0), b, out);
-        }
-    }
-}
-
-/// Whether gemm is faster at the result column by column. Row by row it copies a right operand
-/// whose columns are runs (a transposed weight) into rows, and a left one slowly; that costs more
-/// than to turn a small result.
-fn is_better_turned<T>(lengths: Lengths, a: Matrix<T>, b: Matrix<T>) -> bool {
-    let Lengths { rows, depth, columns } = lengths;
-    if is_turned_left(lengths, a) {
-        return true;
-    }
-    b.row == 1 && b.column != 1 && rows > 1 && rows * (columns + depth) < depth * columns
-}
-
-/// Whether the left operand's columns are runs, and the result is the smaller one to turn.
-fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
-    let Lengths { rows, depth, columns } = lengths;
-    a.row == 1 && a.column != 1 && rows > 1 && (TURNED..depth).contains(&columns)
-}
-
-/// One product of floats or complex numbers, its result at the steps given for rows and columns.
-///
-/// # Safety
-/// The matrices can be read in these lengths. `out` has room for the result at those steps, which
-/// overlaps with neither and nobody else looks at. T is no integer.
-unsafe fn multiply<T: Number>(
-    lengths: Lengths,
-    a: Matrix<T>,
-    b: Matrix<T>,
-    out: *mut T,
-    steps: [isize; 2],
-) {
-    // SAFETY: the caller's promise. A complex number of ours is laid out as one of gemm's.
-    unsafe {
-        match T::DTYPE {
-            DType::C64 => multiply_as([gemm::c32::ZERO, gemm::c32::ONE], lengths, a, b, out, steps),
-            DType::C128 => {
-                multiply_as([gemm::c64::ZERO, gemm::c64::ONE], lengths, a, b, out, steps)
-            }
-            _ => multiply_as([T::ZERO, T::ONE], lengths, a, b, out, steps),
-        }
-    }
-}
-
-/// As [`multiply`], with the numbers as gemm's `G`, of which 0 and 1 are given.
-///
-/// # Safety
-/// As there; besides, T is laid out as G.
-unsafe fn multiply_as<G: Copy + 'static, T: Number>(
-    [zero, one]: [G; 2],
-    lengths: Lengths,
-    a: Matrix<T>,
-    b: Matrix<T>,
-    out: *mut T,
-    [row, column]: [isize; 2],
-) {
-    // SAFETY: the caller's promise. The output is not read, so that it need not be initialized.
-    unsafe {
-        gemm::gemm(
-            lengths.rows,
-            lengths.columns,
-            lengths.depth,
-            out.cast::<G>(),
-            column,
-            row,
-            false,
-            a.data().cast::<G>(),
-            a.column,
-            a.row,
-            b.data().cast::<G>(),
-            b.column,
-            b.row,
-            zero,
-            one,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
-}
-
-/// A row of an integer product, which wraps.
-///
-/// # Safety
-/// A row of `a`, as long as the depth, can be read, and of `b` as many rows as long as `out`.
-unsafe fn exact_row<T: Number>(
-    lengths: Lengths,
-    a: Matrix<T>,
-    b: Matrix<T>,
-    out: &mut [MaybeUninit<T>],
-) {
-    out.fill(MaybeUninit::new(T::ZERO));
-    // SAFETY: filled a line ago.
-    let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
-    vectorized(
-        #[inline(always)]
-        || {
-            for k in 0..lengths.depth {
-                // SAFETY: k is within the depth, and each column within the output's length.
-                unsafe {
-                    let factor = *a.from(0, k).data();
-                    let row = b.from(k, 0);
-                    if row.column == 1 {
-                        let row = std::slice::from_raw_parts(row.data(), out.len());
-                        for (out, x) in out.iter_mut().zip(row) {
-                            *out = out.plus(factor.times(*x));
-                        }
-                    } else {
-                        for (column, out) in out.iter_mut().enumerate() {
-                            *out = out.plus(factor.times(*row.from(0, column).data()));
-                        }
-                    }
-                }
-            }
-        },
-    );
+/// The least rows or columns of a part, so that its elements are summed as those of the whole: gemm
+/// takes another order for results of up to 256 elements, and of up to 64 rows and columns.
+fn least_part(length: usize, other: usize) -> usize {
+    let least = 256 / other.max(1) + 1;
+    let least = if length > 64 { least.max(65) } else { least };
+    least.next_multiple_of(16)
 }
