@@ -20,6 +20,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     tensor([1., 1., 0.], dtype=float32)
     """
     tensors = _several("cat", tensors)
+    ranks = {getattr(x, "ndim", None) for x in tensors}
+    if len(ranks) == 1 and (ranks != {1} or dim in (0, -1)):
+        return primitives.cat(tensors, dim)
     shape = next((x.shape for x in tensors if x.shape != (0,)), (0,))
     if len(shape) > 1:
         at = axis_of("cat", dim, len(shape))
