@@ -67,7 +67,8 @@ def custom_op(
     for given, value in (("results", results), ("gradient", gradient)):
         if not callable(value) and (given == "results" or value is not None):
             raise TypeError(f"custom_op: {given} is {value!r}, expected a function")
-    return _CustomOp(name, results, gradient, sharding and _Axes(name, sharding))
+    axes = None if sharding is None else _Axes(name, sharding)
+    return _CustomOp(name, results, gradient, axes)
 
 
 @dataclass(frozen=True, slots=True)

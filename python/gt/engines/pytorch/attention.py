@@ -9,18 +9,17 @@ from torch import Tensor
 from gt.engines.attention import lowerings
 
 _PLAIN = lowerings(torch, torch.matmul, Tensor.to)
-_forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+_forward: Callable[..., Any] = torch._scaled_dot_product_flash_attention_for_cpu
 _DTYPES = (torch.float32, torch.float64)
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
     """Say whether a fused kernel does it: one with a mask has NaN where a query sees no key."""
-    if mask.__class__ is not float or mask or not query.is_cpu:
+    if mask.__class__ is not float or mask or not query.is_cpu or query.dtype not in _DTYPES:
         return False
     wide, long, deep = query.shape, key.shape, value.shape
-    fits = wide[-1] == long[-1] == deep[-1] and 0 not in wide and 0 not in long
-    return fits and query.dtype in _DTYPES
+    return wide[-1] == long[-1] == deep[-1] and 0 not in wide and 0 not in long
 
 
 def _folded(x: Tensor) -> Tensor:
