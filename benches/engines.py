@@ -134,8 +134,8 @@ def main() -> None:
         process.stop()
     if args.write:
         made = (
-            f"Made by `python benches/engines.py --write docs/benchmarks.md`: {args.rounds} rounds "
-            f"in turn, medians; {os.cpu_count()} cores."
+            f"Made by `python benches/engines.py --threads {args.threads} --rounds {args.rounds} "
+            f"--write docs/benchmarks.md`: rounds in turn, medians; {os.cpu_count()} cores."
         )
         write_part(args.write, HEADING, [made, "", *lines])
 
