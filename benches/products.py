@@ -46,8 +46,10 @@ def play(side: str) -> None:
     else:
         import gt as lib
     if side.endswith("beside"):
-        busy = busy_torch if side == "torch beside" else busy_session
-        threading.Thread(target=busy, daemon=True).start()
+        busy, begun = busy_torch if side == "torch beside" else busy_session, threading.Event()
+        beside = threading.Thread(target=busy, args=(begun, ended := threading.Event()))
+        beside.start()
+        begun.wait(timeout=60)
 
     def run(rows: int, depth: int, columns: int, count: int) -> float:
         """Give the seconds that a product takes: each needs the one before."""
@@ -66,27 +68,32 @@ def play(side: str) -> None:
         lengths, count = CHAINS[line.strip()]
         times = [run(*lengths, count) * 1e6 for _ in range(7)]
         print(statistics.median(times[2:]), min(times), flush=True)
+    if side.endswith("beside"):
+        ended.set()
+        beside.join()
 
 
-def busy_torch() -> None:
-    """Multiply with PyTorch for ever."""
+def busy_torch(begun: threading.Event, ended: threading.Event) -> None:
+    """Multiply with PyTorch until it is enough."""
     import torch
 
     left, right = torch.randn(1000, 1000), torch.randn(1000, 1000)
-    while True:
+    while not ended.is_set():
         torch.mm(left, right)
+        begun.set()
 
 
-def busy_session() -> None:
-    """Multiply in a session of this thread's own for ever."""
+def busy_session(begun: threading.Event, ended: threading.Event) -> None:
+    """Multiply in a session of this thread's own until it is enough."""
     import gt
 
     with gt.Session():
         left, made = gt.randn(1000, 1000) * 0.03, gt.randn(1000, 1000)
-        while True:
+        while not ended.is_set():
             for _ in range(10):
                 made = left @ made
             made[0, 0].item()
+            begun.set()
 
 
 def main() -> None:
