@@ -11,15 +11,20 @@ from gt.engines.attention import lowerings
 _PLAIN = lowerings(torch, torch.matmul, Tensor.to)
 _forward: Callable[..., Any] = torch._scaled_dot_product_flash_attention_for_cpu
 _DTYPES = (torch.float32, torch.float64)
+#: The least keys: fewer than a vector has floats are folded one by one, and a NaN is lost there.
+_LEAST = 16
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
-    """Say whether a fused kernel does it: one with a mask has NaN where a query sees no key."""
+    """Say whether a fused kernel does it.
+
+    With a mask it has NaN where a query sees no key, and with few keys it makes 0 of NaN.
+    """
     if mask.__class__ is not float or mask or not query.is_cpu or query.dtype not in _DTYPES:
         return False
     wide, long, deep = query.shape, key.shape, value.shape
-    return wide[-1] == long[-1] == deep[-1] and 0 not in wide and 0 not in long
+    return wide[-1] == long[-1] == deep[-1] and 0 not in wide and long[-2] >= _LEAST
 
 
 def _folded(x: Tensor) -> Tensor:
