@@ -161,6 +161,7 @@ def test_errors_name_what_does_not_fit():
         (ValueError, ["key has width 5", "query's, 4"], lambda: attend(x, gt.ones(2, 3, 5), x)),
         (ValueError, ["value has shape (2, 2, 4)", "3 keys"], lambda: attend(x, x, x[:, :2])),
         (ValueError, ["attn_mask has shape (2, 2)"], lambda: attend(x, x, x, gt.ones(2, 2))),
+        (ValueError, ["shapes (4,) and (3, 4)"], lambda: attend(x[0, 0], x[0], x[0])),
         (TypeError, ["attn_mask", "int64"], lambda: attend(x, x, x, gt.arange(3))),
     ]:
         with pytest.raises(error) as caught:

@@ -276,9 +276,7 @@ fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
     let mut folded = [F::START; N];
     for row in 0..rows {
         let row: &[T; N] = x[row * stride..].first_chunk().expect("a row of all columns");
-        for (folded, x) in folded.iter_mut().zip(row) {
-            *folded = F::push(*folded, *x);
-        }
+        push_row::<T, F>(&mut folded, row);
     }
     finish_block::<T, F>(totals, &folded);
 }

@@ -39,7 +39,7 @@ impl Program {
                 Unit::Single(step) if self.plan.steps[*step as usize].is_further() => {}
                 Unit::Single(step) => {
                     let of = &self.plan.steps[*step as usize];
-                    let operands = values.operands(of, index);
+                    let operands = values.operands(of, Some(index));
                     let attributes = attributes(of, values.inputs);
                     if of.operation.further.is_some() {
                         let outputs = self.plan.results(*step as usize);
@@ -101,17 +101,22 @@ impl Values<'_> {
         }
     }
 
-    fn operands(&mut self, step: &Step, unit: usize) -> Operands<Tensor> {
+    /// What a step reads; the unit that it is takes what dies there.
+    fn operands(&mut self, step: &Step, unit: Option<usize>) -> Operands<Tensor> {
         let mut operands = Operands::new();
         for source in &step.operands {
             operands.push(match source {
                 Operand::Scalar(scalar) => Operand::Scalar(*scalar),
                 Operand::Tensor(value) => match self.number(*value) {
                     Some(number) => Operand::Scalar(number),
-                    None => {
-                        let uses = step.operands.iter().filter(|other| *other == source).count();
-                        Operand::Tensor(self.take(*value, unit, uses == 1))
-                    }
+                    None => Operand::Tensor(match unit {
+                        Some(unit) => {
+                            let alike = |other: &&Source| *other == source;
+                            let uses = step.operands.iter().filter(alike).count();
+                            self.take(*value, unit, uses == 1)
+                        }
+                        None => self.tensor(*value).clone(),
+                    }),
                 },
             });
         }
@@ -152,14 +157,7 @@ impl Values<'_> {
         steps.sort_unstable();
         for &step in &steps {
             let of = &self.program.plan.steps[step as usize];
-            let operand = |source: &Source| match source {
-                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
-                Operand::Tensor(value) => match self.number(*value) {
-                    Some(number) => Operand::Scalar(number),
-                    None => Operand::Tensor(self.tensor(*value).clone()),
-                },
-            };
-            let operands = of.operands.iter().map(operand).collect();
+            let operands = self.operands(of, None);
             let attributes = attributes(of, self.inputs);
             let made = engine.run(of.operation, operands, &attributes, of.output)?;
             self.keep_step(step, made);

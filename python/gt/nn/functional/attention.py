@@ -73,7 +73,8 @@ def attend(
 
 def _is_plain(query: tuple, key: tuple, value: tuple) -> bool:
     """Whether shapes are those of one batch, with values as wide as keys, as they mostly are."""
-    return key == value and len(key) > 1 and query[:-2] == key[:-2] and query[-1:] == key[-1:]
+    is_one_batch = len(query) == len(key) > 1 and query[:-2] == key[:-2]
+    return is_one_batch and key == value and query[-1] == key[-1]
 
 
 def _check_attention(query, key, value, mask: Tensor | None, is_causal: bool) -> None:
