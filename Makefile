@@ -57,10 +57,11 @@ $(VENV)/.compare: $(VENV)/.tools
 	@touch $@
 
 # Those that PyTorch or JAX takes part in; all others are what `make test` runs.
-WITH_TORCH := tests/coverage tests/engines tests/gpu tests/ops $(shell grep -l torch tests/test_*.py)
+WITH_TORCH := tests/coverage tests/data tests/distributions tests/engines tests/formats tests/gpu tests/nn tests/ops \
+	tests/optim $(shell grep -l torch tests/test_*.py)
 # Those whose results come from an engine, rather than from servers and tools.
-COMPUTING := tests/ops $(addprefix tests/test_,$(addsuffix .py,arrays autograd autograd_function \
-	autograd_functional counted debug default_dtype examples func functional generated hotpaths nn optim \
+COMPUTING := tests/nn tests/ops tests/optim $(addprefix tests/test_,$(addsuffix .py,arrays autograd autograd_function \
+	autograd_functional counted debug default_dtype examples func functional generated hotpaths \
 	programs_of_pytorch sharding_numbers signal tensor text views vmap))
 
 test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in

@@ -57,6 +57,18 @@ PARAMETERS = {
     "correction": "_int",
     "count": "_int",
     "create_graph": "_bool",
+    "values": "Any",
+    "metadata": "dict[str, str]",
+    "over.bytes": "bytes",
+    "save_values.tensors": "Sequence[Tensor]",
+    "write_values.tensors": "Sequence[Tensor]",
+    "parts": "Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]",
+    "offset": "_int",
+    "data_roots": "Sequence[Any]",
+    "rows.start": "_int",
+    "rows.end": "_int",
+    "write_safetensors.tensors": "Sequence[tuple[str, Tensor]]",
+    "safetensors_bytes.tensors": "Sequence[tuple[str, Tensor]]",
     "data": "Any",
     "diagonal": "_int",
     "dim": AXES,
@@ -263,6 +275,7 @@ RESULTS = {
     "clear_signals": "None",
     "run_server": "None",
     "run_worker": "None",
+    "set_autocast": "None",
     "set_grad_enabled": "_bool",
     "set_package_folder": "None",
     "shape": "tuple[_int, ...]",
@@ -273,11 +286,26 @@ RESULTS = {
     "size": "Any",
     "split": "list[Tensor]",
     "synchronize": "None",
+    "to_bytes": "NDArray[Any]",
+    "safetensors_bytes": "bytes",
+    "write_safetensors": "None",
+    "save_values": "Saving",
+    "load_values": "Tensor",
+    "read_values": "Tensor",
+    "write_values": "list[tuple[Any, ...]]",
+    "file_checksum": "_int",
+    "data_roots": "list[str] | None",
+    "Saving.wait": "list[tuple[Any, ...]]",
+    "SafetensorsFile.over": "SafetensorsFile",
+    "SafetensorsFile.tensor": "Tensor",
+    "SafetensorsFile.rows": "Tensor",
+    "entries": "list[tuple[str, str, tuple[_int, ...]]]",
+    "metadata": "dict[str, str]",
     "tolist": "Any",
 }
 #: Functions that give a tensor are listed by name: a function in neither list is a mistake.
 TENSOR_FUNCTIONS = (
-    "arange arange_beside as_tensor cat empty empty_like eye from_numpy full full_like "
+    "arange arange_beside as_tensor cat empty empty_like eye from_bytes from_numpy full full_like "
     "linspace ones ones_like rand rand_like randint randint_like randn randn_like signal_tensor "
     "snapshot stack tensor tensor_beside where zeros zeros_like"
 ).split()

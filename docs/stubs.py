@@ -62,6 +62,8 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final
 
+from typing_extensions import Self, disjoint_base
+
 import numpy as _numpy
 from numpy.typing import NDArray
 
@@ -198,9 +200,14 @@ def operator(kind: type, name: str) -> str:
 def class_stub(kind: type) -> list[str]:
     """Write a compiled class."""
     head, *body = ending(kind, "")
-    lines = ["@final", f"class {kind.__name__}{head}", *body, ""]
+    lines = [f"class {kind.__name__}{head}", *body, ""]
     if kind is _gt.Tensor:
-        lines.append("    def __new__(cls, *data: Any) -> Tensor: ...")
+        lines.insert(0, "@disjoint_base")
+        lines.append("    def __new__(cls, *data: Any) -> Self: ...")
+    else:
+        lines.insert(0, "@final")
+    if kind is _gt.SafetensorsFile:
+        lines.append("    def __new__(cls, path: Any) -> Self: ...")
     for name in sorted(set(vars(kind)) - set(HIDDEN)):
         member = vars(kind)[name]
         if inspect.isgetsetdescriptor(member):
@@ -211,6 +218,10 @@ def class_stub(kind: type) -> list[str]:
             if name in SETTABLE:
                 lines.append(f"    @{name}.setter")
                 lines.append(f"    def {name}(self, value: {SETTABLE[name]}) -> None: ...")
+        elif isinstance(member, staticmethod):
+            found = getattr(kind, name)
+            lines.append("    @staticmethod")
+            lines += define(name, signature(found), result_of(kind, name), found, "    ")
         elif isinstance(member, float):
             lines.append(f"    {name}: _float")
         elif isinstance(member, property):
@@ -245,6 +256,8 @@ def module_stub() -> str:
     lines += class_stub(_gt.RemovableHandle)
     lines += class_stub(_gt.OpenSession)
     lines += class_stub(_gt.VmapLevel)
+    lines += class_stub(_gt.SafetensorsFile)
+    lines += class_stub(_gt.Saving)
     lines += class_stub(_gt.Tensor)
     for name, value in values.items():
         if inspect.isbuiltin(value):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -110,7 +111,7 @@ def program(code: str = LOOP.format(workers=1), **environment: str):
 
 
 @contextmanager
-def cluster(workers: int = 1, *options: str):
+def cluster(workers: int = 1, *options: str, worker_options: Sequence[str] = ()):
     """Run a server with workers in processes of their own; give the address and processes."""
     import socket
 
@@ -134,7 +135,8 @@ def cluster(workers: int = 1, *options: str):
     try:
         start("gt.server", "-p", port, *options)
         for number in range(workers):
-            start("gt.worker", "--host", "localhost", "-p", port, "--id", f"w{number}")
+            name = f"w{number}"
+            start("gt.worker", "--host", "localhost", "-p", port, "--id", name, *worker_options)
         yield f"localhost:{port}", processes
     finally:
         for process in reversed(processes):

@@ -141,7 +141,8 @@ def test_a_failure_reaches_gradients_and_no_others():
 
 def test_lines_of_the_package_are_not_the_users():
     layer = gt.nn.Linear(2, 2)
-    layer.weight = gt.ones(2, 2)[gt.tensor([5, 0], dtype=gt.int64)]  # its line
+    rows = gt.ones(2, 2)[gt.tensor([5, 0], dtype=gt.int64)]  # its line
+    layer.weight = gt.nn.Parameter(rows)
     with pytest.raises(gt.WorkerError) as caught:
         layer(gt.ones(1, 2)).tolist()
     assert __file__ in str(caught.value)

@@ -196,3 +196,33 @@ def test_a_moving_average_of_a_state():
     for value in layer.state_dict().values():
         value.mul_(0.5)
     assert (layer.weight.detach().numpy() == before * 0.5).all()
+
+
+def test_a_view_has_the_changes_that_it_has_not_seen_when_its_root_is_dropped():
+    for view in (lambda b: b.detach(), lambda b: b[:2], lambda b: b.reshape(1, 2)):
+        base = gt.zeros(2)
+        seen = view(base)
+        seen.add_(1)
+        del base
+        assert seen.sum().item() == 2
+        seen.add_(1)
+        assert seen.sum().item() == 4
+        base = gt.zeros(2)
+        seen = view(base)
+        base.add_(3)
+        del base
+        assert seen.sum().item() == 6
+
+
+def test_all_of_a_tensor_is_a_view_too():
+    for lib in (gt, pytest.importorskip("torch")):
+        base = lib.zeros(2, 3)
+        for whole in (base[:], base[...], base[:, :]):
+            base.add_(1)
+            before = base.sum().item()
+            assert whole.sum().item() == before
+            whole.mul_(2)
+            assert base.sum().item() == 2 * before
+        leaf = lib.ones(2, requires_grad=True)
+        leaf[:].sum().backward()
+        assert leaf.grad.tolist() == [1, 1] and not leaf[:].is_leaf

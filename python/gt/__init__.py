@@ -11,7 +11,9 @@ so for a block.
 """
 
 import os as _os
+import typing as _typing
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 try:
     from gt import _gt
@@ -24,8 +26,11 @@ except ImportError as error:
 _gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
 
 from gt import (  # noqa: E402
+    amp,
     autograd,
     backends,
+    checkpoint,
+    cpu,
     cuda,
     debug,
     fft,
@@ -35,6 +40,7 @@ from gt import (  # noqa: E402
     nn,
     optim,
     random,
+    safetensors,
     signal,
     special,
     testing,
@@ -103,6 +109,21 @@ from gt._settings import (  # noqa: E402
 )
 from gt._size import Size  # noqa: E402
 from gt._status import Status, status  # noqa: E402
+from gt.amp.autocast_mode import (  # noqa: E402
+    autocast,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
 from gt.autograd import (  # noqa: E402
     enable_grad,
     inference_mode,
@@ -118,6 +139,7 @@ from gt.config import (  # noqa: E402
     load_config,
     register_config,
 )
+from gt.formats import load, save  # noqa: E402
 from gt.func import vmap  # noqa: E402
 from gt.ops import *  # noqa: E402, F403
 from gt.ops import __all__ as _operations  # noqa: E402
@@ -129,6 +151,9 @@ from gt.random import (  # noqa: E402
     seed,
     set_rng_state,
 )
+
+if _typing.TYPE_CHECKING:
+    from gt import distributions
 
 float = float32
 double = float64
@@ -160,7 +185,9 @@ __all__ = [
     "Tensor",
     "WorkerError",
     "__version__",
+    "amp",
     "are_deterministic_algorithms_enabled",
+    "autocast",
     "autograd",
     "backends",
     "bfloat16",
@@ -169,18 +196,23 @@ __all__ = [
     "cfloat",
     "channels_last",
     "channels_last_3d",
+    "checkpoint",
+    "clear_autocast_cache",
     "compile",
     "complex128",
     "complex64",
     "connect",
     "contiguous_format",
+    "cpu",
     "cuda",
     "current_session",
     "custom_op",
+    "data",
     "debug",
     "default_generator",
     "device",
     "disconnect",
+    "distributions",
     "double",
     "dtype",
     "e",
@@ -193,6 +225,9 @@ __all__ = [
     "float64",
     "from_numpy",
     "func",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
     "get_config",
     "get_default_device",
     "get_float32_matmul_precision",
@@ -210,9 +245,13 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
     "is_grad_enabled",
     "layout",
     "linalg",
+    "load",
     "load_config",
     "long",
     "manual_seed",
@@ -228,7 +267,14 @@ __all__ = [
     "progress",
     "random",
     "register_config",
+    "safetensors",
+    "save",
     "seed",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_autocast_gpu_dtype",
     "set_default_device",
     "set_float32_matmul_precision",
     "set_grad_enabled",
@@ -244,6 +290,7 @@ __all__ = [
     "testing",
     "uint8",
     "use_deterministic_algorithms",
+    "utils",
     "vmap",
     *_operations,
 ]
@@ -253,8 +300,19 @@ def __dir__():
     return sorted(__all__)
 
 
+#: Modules that are imported when they are first used: NumPy, which they need, takes its time.
+_LATER = ("data", "distributions", "utils")
+
+if _TYPE_CHECKING:
+    from gt import data, distributions, utils
+
+
 def __getattr__(name: str):
-    """Say what is near where something is missing."""
+    """Import what is imported late; say what is near where something is missing."""
+    if name in _LATER:
+        import importlib as _importlib
+
+        return _importlib.import_module(f"gt.{name}")
     import difflib as _difflib  # slow to import
 
     if name.startswith("_"):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final
 
+from typing_extensions import Self, disjoint_base
+
 import numpy as _numpy
 from numpy.typing import NDArray
 
@@ -46,6 +48,8 @@ __all__ = [
     "tensor_beside",
     "as_tensor",
     "from_numpy",
+    "from_bytes",
+    "to_bytes",
     "zeros",
     "empty",
     "ones",
@@ -90,6 +94,7 @@ __all__ = [
     "make_key",
     "is_grad_enabled",
     "set_grad_enabled",
+    "set_autocast",
     "RemovableHandle",
     "record_function",
     "snapshot",
@@ -121,6 +126,16 @@ __all__ = [
     "top",
     "visualize",
     "get_status",
+    "SafetensorsFile",
+    "Saving",
+    "save_values",
+    "load_values",
+    "read_values",
+    "write_values",
+    "file_checksum",
+    "data_roots",
+    "write_safetensors",
+    "safetensors_bytes",
     "WorkerError",
 ]
 
@@ -218,12 +233,40 @@ class VmapLevel:
         """Whether a tensor is mapped over at this level."""
 
 @final
+class SafetensorsFile:
+    """A safetensors file, open for reading."""
+
+    def __new__(cls, path: Any) -> Self: ...
+    def entries(self) -> list[tuple[str, str, tuple[_int, ...]]]:
+        """The name, dtype and shape of each tensor."""
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The texts that stand in the header."""
+    @staticmethod
+    def over(bytes: bytes) -> SafetensorsFile:
+        """Read a file's bytes."""
+    def rows(self, name: str, start: _int, end: _int) -> Tensor:
+        """Some rows of a tensor of the file, along its first axis."""
+    def tensor(self, name: str) -> Tensor:
+        """A tensor of the file in this thread's session."""
+
+@final
+class Saving:
+    """Tensors that workers are writing into files."""
+
+    def wait(self) -> list[tuple[Any, ...]]:
+        """Wait until all is on the disk. Gives for each part of a tensor: which tensor it is of, the
+        file's name, where it begins there, where in the tensor, its shape, its bytes' number and
+        checksum.
+        """
+
+@disjoint_base
 class Tensor:
     """An n-dimensional array of one dtype. Operations on it return at once; its values are there
     when they are asked for.
     """
 
-    def __new__(cls, *data: Any) -> Tensor: ...
+    def __new__(cls, *data: Any) -> Self: ...
     @property
     def H(self) -> Any:
         """The conjugate of a matrix with its axes exchanged."""
@@ -3449,6 +3492,10 @@ def connect(address: str, key_file: str | PathLike[str] | None = None, insecure:
     """
 def current_session() -> OpenSession:
     """The session that this thread uses; starts one in this process where there is none."""
+def data_roots() -> list[str] | None:
+    """The folders in which the workers of this thread's session may read and write files; None if that
+    is wherever this process may.
+    """
 def default_dtype() -> dtype:
     """The dtype of new tensors of floats."""
 def disconnect() -> None:
@@ -3473,6 +3520,10 @@ def end_process() -> None:
     """Ends all sessions for good, at the end of the process."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Ones on the diagonal of n x m, zeros elsewhere."""
+def file_checksum(path: str | PathLike[str], offset: _int, length: _int) -> _int:
+    """The CRC-32 of a range of a file."""
+def from_bytes(values: Any, dtype: _DTypeLike | None, shape: _int | Sequence[_int]) -> Tensor:
+    """A tensor of values as they lie in memory: the bytes of its elements, little-endian, in order."""
 def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
     """A tensor with the values and dtype of a NumPy array."""
 def full(shape: _int | Sequence[_int], fill_value: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
@@ -3506,6 +3557,8 @@ def is_grad_enabled() -> _bool:
     """Whether operations on this thread are recorded for gradients."""
 def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
     """`steps` numbers evenly from start to end, both included."""
+def load_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
+    """A tensor whose values the workers of this thread's session read from files. Returns at once."""
 def make_key(role: str | None = None, of: str | None = None) -> str:
     """A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one."""
 def manual_seed(seed: _int) -> None:
@@ -3547,18 +3600,26 @@ def random_state() -> tuple[_int, _int]:
     """The seed of this thread's session, and how many random operations it has issued since it was set."""
 def reaches_others(tensor: Tensor, inputs: Sequence[Tensor]) -> _bool:
     """Whether a tensor's gradient goes to anything other than what is computed from `inputs`."""
+def read_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
+    """A tensor whose values this process reads from files, now."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
     """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
     are those of the outputs and `kept` the outputs at the indices given.
     """
 def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
     """Says what a signal means from now on."""
-def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0) -> None:
+def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ...) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens."""
-def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native") -> None:
+def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ...) -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
+def safetensors_bytes(tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> bytes:
+    """The bytes of a safetensors file of these tensors. Waits for them."""
+def save_values(folder: str, tensors: Sequence[Tensor]) -> Saving:
+    """Has the workers of the tensors' session write them into files of a folder. Returns at once."""
 def session_of(tensor: Tensor) -> OpenSession:
     """The session of a tensor."""
+def set_autocast(dtype: _DTypeLike | None) -> None:
+    """Sets the dtype that products are computed in on this thread; None turns autocast off."""
 def set_default_dtype(given: _DTypeLike) -> None:
     """Sets the dtype of new tensors of floats."""
 def set_grad_enabled(enabled: _bool) -> _bool:
@@ -3592,6 +3653,8 @@ def tensor(data: Any, dtype: _DTypeLike | None = None, requires_grad: _bool = Fa
     """A tensor from numbers, nested lists, an array or another tensor."""
 def tensor_beside(other: Tensor, data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """A tensor from numbers, nested lists or an array, in the session of another tensor."""
+def to_bytes(tensor: Tensor) -> NDArray[Any]:
+    """The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for them."""
 def top(alpha: _float = 0.15, once: _bool = False, json: _bool = False, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
     """Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text."""
 def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> tuple[_int, _int, str, str | None]:
@@ -3607,6 +3670,10 @@ def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Ten
     """The first where the condition holds, the second elsewhere."""
 def whole_batch(tensor: Tensor) -> Tensor:
     """The values of the whole batch without history, with the batch axes in front."""
+def write_safetensors(path: str | PathLike[str], tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> None:
+    """Writes tensors into a safetensors file, which is there once it is complete. Waits for them."""
+def write_values(folder: str, tensors: Sequence[Tensor]) -> list[tuple[Any, ...]]:
+    """Writes tensors into a file of this process, as workers write theirs. Waits for them."""
 def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of zeros."""
 def zeros_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:

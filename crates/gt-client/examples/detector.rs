@@ -33,6 +33,10 @@ impl Driver for Nowhere {
         unreachable!("nothing is asked for")
     }
     fn close(&self) {}
+    fn data_roots(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     fn describe(&self) -> String {
         "nowhere".into()
     }

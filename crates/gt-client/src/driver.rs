@@ -65,6 +65,10 @@ pub trait Driver: Send + Sync {
     /// Ends the session; all that waits gets an error.
     fn close(&self);
 
+    /// The folders in which its workers may read and write files; `None` if that is wherever this
+    /// process may.
+    fn data_roots(&self) -> Option<Vec<String>>;
+
     /// What it is connected to, for people.
     fn describe(&self) -> String;
 }

@@ -5,6 +5,7 @@
 //! - [`tensor`]: tensors and their operations.
 //! - [`tape`]: gradients, which are more instructions.
 //! - [`vmap`]: functions computed for a whole batch at once.
+//! - [`autocast`]: products in a lower precision.
 //! - [`signal`]: named scopes.
 //! - [`config`]: what signals mean, in YAML.
 //! - [`environment`]: what environment variables say.
@@ -13,6 +14,7 @@
 //!
 //! The client knows shapes and dtypes, never where a tensor lives or who computes it.
 
+pub mod autocast;
 pub mod config;
 pub mod driver;
 pub mod environment;
@@ -30,6 +32,6 @@ pub mod vmap;
 
 pub use driver::Driver;
 pub use error::{CallbackError, ClientError, Result};
-pub use session::{Session, WeakSession};
+pub use session::{Asked, AskedSave, Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::Tensor;

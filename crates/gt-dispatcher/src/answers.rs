@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use gt_ir::message::{Message, WorkerStats};
+use gt_ir::message::{Failure, Message, WorkerStats};
+use gt_ir::stored::Written;
 use gt_ir::{LaneId, RequestId, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -30,11 +31,21 @@ struct Survey {
     workers: Vec<WorkerStats>,
 }
 
+/// A request to write tensors into files, by several slots.
+struct Saving {
+    client: PeerId,
+    original: RequestId,
+    /// The workers that have not answered; one for each slot that writes.
+    open: Vec<PeerId>,
+    written: Result<Vec<Written>, Failure>,
+}
+
 /// All requests in flight, and the shared-memory blocks that carry data between peers.
 #[derive(Default)]
 pub(crate) struct Answers {
     requests: FxHashMap<RequestId, Request>,
     surveys: FxHashMap<RequestId, Survey>,
+    saves: FxHashMap<RequestId, Saving>,
     /// Shared blocks that are not mapped yet, by token: the owner and the receiver.
     blocks: FxHashMap<u128, (PeerId, PeerId)>,
     next: u64,
@@ -43,7 +54,7 @@ pub(crate) struct Answers {
 impl Answers {
     /// How many requests and blocks are in flight.
     pub fn len(&self) -> usize {
-        self.requests.len() + self.surveys.len() + self.blocks.len()
+        self.requests.len() + self.surveys.len() + self.saves.len() + self.blocks.len()
     }
 
     fn number(&mut self) -> RequestId {
@@ -118,6 +129,64 @@ impl Answers {
         }
     }
 
+    /// Opens a request to write files, to the workers in `open`. Without any it is answered at once.
+    pub fn open_save(
+        &mut self,
+        outbox: &mut Outbox,
+        client: PeerId,
+        original: RequestId,
+        open: Vec<PeerId>,
+    ) -> RequestId {
+        let number = self.number();
+        if open.is_empty() {
+            outbox.push(client, Message::Saved { request: original, result: Ok(Vec::new()) });
+        } else {
+            let saving = Saving { client, original, open, written: Ok(Vec::new()) };
+            self.saves.insert(number, saving);
+        }
+        number
+    }
+
+    /// Adds what a worker has written, and answers the client after the last. The first failure is
+    /// the answer, once all have ended.
+    pub fn saved(
+        &mut self,
+        outbox: &mut Outbox,
+        number: RequestId,
+        worker: PeerId,
+        result: Result<Vec<Written>, Failure>,
+    ) {
+        let Some(saving) = self.saves.get_mut(&number) else { return };
+        let Some(at) = saving.open.iter().position(|open| *open == worker) else { return };
+        saving.open.swap_remove(at);
+        match (&mut saving.written, result) {
+            (Ok(all), Ok(more)) => all.extend(more),
+            (Ok(_), Err(failure)) => saving.written = Err(failure),
+            (Err(_), _) => {}
+        }
+        if saving.open.is_empty()
+            && let Some(Saving { client, original, written, .. }) = self.saves.remove(&number)
+        {
+            let result = written.map(|mut all| {
+                all.sort_by_key(|written| (written.index, written.block.starts));
+                all
+            });
+            outbox.push(client, Message::Saved { request: original, result });
+        }
+    }
+
+    /// A worker is gone: it writes no more.
+    pub fn fail_saves(&mut self, outbox: &mut Outbox, worker: PeerId, failure: &Failure) {
+        let mut open: Vec<RequestId> = self.saves.keys().copied().collect();
+        open.sort_unstable();
+        for number in open {
+            let of = |saving: &Saving| saving.open.iter().filter(|open| **open == worker).count();
+            for _ in 0..self.saves.get(&number).map_or(0, of) {
+                self.saved(outbox, number, worker, Err(failure.clone()));
+            }
+        }
+    }
+
     /// Registers a block of shared memory in transit from its owner to its receiver.
     pub fn share(&mut self, token: u128, owner: PeerId, receiver: PeerId) {
         self.blocks.insert(token, (owner, receiver));
@@ -134,6 +203,7 @@ impl Answers {
     pub fn forget_client(&mut self, client: PeerId) {
         self.requests.retain(|_, request| request.client != client);
         self.surveys.retain(|_, survey| survey.client != client);
+        self.saves.retain(|_, saving| saving.client != client);
     }
 
     /// A worker is gone: removes and returns the requests that it will not answer.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gt_ir::explain::Explanation;
 use gt_ir::message::Message;
+use gt_ir::stored::Save;
 use gt_ir::template::{Step, expand};
 use gt_ir::{
     Bindings, ClientCommand, Content, Create, Definition, Invocation, LaneId, RequestId, SlotId,
@@ -15,7 +16,7 @@ use gt_ir::{
 use crate::answers::{Answers, Request};
 use crate::dispatcher::{Outbox, PeerId};
 use crate::observability::Observability;
-use crate::planner::{Iteration, Planner, Scope, Streams, Unfold};
+use crate::planner::{Catalogue, Iteration, Planner, Scope, Streams, Unfold};
 use crate::queue::Queued;
 use crate::sessions::Session;
 use crate::workers::Workers;
@@ -82,6 +83,7 @@ impl Forward<'_> {
         match command {
             ClientCommand::Create(create) => self.create(create)?,
             ClientCommand::Fetch { request, tensor, line } => self.fetch(request, tensor, line),
+            ClientCommand::Save(save) => self.save(&save),
             ClientCommand::Signal { number, name, shard } => {
                 catalogue.set_signal(number, Scope::new(name, shard));
             }
@@ -120,7 +122,7 @@ impl Forward<'_> {
     fn create(&mut self, create: Create) -> Result<(), String> {
         let block = match &create.content {
             Content::Shared { block, .. } => Some(block.token),
-            Content::Data(_) => None,
+            Content::Data(_) | Content::Stored(_) => None,
         };
         let catalogue = &mut self.session.catalogue;
         let slot = self.planner.create(catalogue, self.streams, create)?;
@@ -154,6 +156,23 @@ impl Forward<'_> {
             WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
         };
         self.planner.with_whole(catalogue, self.streams, tensor, line, fetch);
+    }
+
+    /// Has workers write tensors into files.
+    fn save(&mut self, save: &Save) {
+        let Session { catalogue, peer, .. } = &mut *self.session;
+        let (client, workers) = (*peer, self.workers);
+        let (answers, outbox) = (&mut *self.answers, &mut *self.outbox);
+        let open = |catalogue: &Catalogue, slots: &[SlotId]| {
+            let host = |slot: &SlotId| catalogue.slots.host(*slot);
+            let peer = |slot| host(slot).and_then(|worker| workers.by_id(worker)).map(|w| w.peer);
+            let writers = slots.iter().map(|slot| peer(slot).unwrap_or(PeerId::NOBODY)).collect();
+            answers.open_save(outbox, client, save.request, writers)
+        };
+        if let Err(failure) = self.planner.save(catalogue, self.streams, save, open) {
+            let (request, result) = (save.request, Err((*failure).clone()));
+            self.outbox.push(client, Message::Saved { request, result });
+        }
     }
 
     /// Requests statistics from all workers, in order with the session's other commands.

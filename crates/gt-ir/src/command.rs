@@ -10,6 +10,7 @@ use crate::exchange::{Exchange, WorkerId};
 use crate::instruction::{Instruction, RequestId, SourceId, TensorId};
 use crate::record;
 use crate::signal::Shard;
+use crate::stored::{Save, SavePart};
 use crate::template::{Definition, Invocation};
 use crate::wire::{Decoded, Made, Record, Sink, Source};
 
@@ -24,6 +25,8 @@ pub enum ClientCommand {
     Free(TensorId),
     /// Answer with a tensor's value; `line` is the user's, for errors.
     Fetch { request: RequestId, tensor: TensorId, line: SourceId },
+    /// Writes tensors into files; answered by [`crate::message::Message::Saved`].
+    Save(Box<Save>),
     /// Withdraw a request. Overtakes queued commands.
     Cancel { request: RequestId },
     /// Define or redefine a signal's number, before its first use.
@@ -61,6 +64,7 @@ record!(enum ClientCommand {
     12 => Define(definition),
     13 => Forget { template },
     14 => Invoke(invocation),
+    15 => Save(save),
 });
 
 /// A command of the dispatcher to a lane of a worker.
@@ -75,6 +79,8 @@ pub enum WorkerCommand {
     /// Answer with a tensor's value, by shared memory if `shared`; `line` is the user's, for
     /// errors.
     Fetch { request: RequestId, tensor: TensorId, shared: bool, line: SourceId },
+    /// Write blocks into a file; answered by [`crate::message::Message::Saved`].
+    Save(Box<SavePart>),
     /// Answer with statistics.
     Statistics { request: RequestId },
     /// Exchange blocks with other slots of the session.
@@ -97,6 +103,7 @@ record!(enum WorkerCommand {
     7 => Slots(workers),
     8 => Define(definition),
     9 => Invoke(invocation),
+    10 => Save(part),
 });
 
 /// A tensor made from data, in a signal's scope (0 for none).
@@ -146,6 +153,7 @@ impl ClientCommand {
             | ClientCommand::Explain { request, .. }
             | ClientCommand::Locate { request, .. }
             | ClientCommand::Status { request } => Some(*request),
+            ClientCommand::Save(save) => Some(save.request),
             _ => None,
         }
     }

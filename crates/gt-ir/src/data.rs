@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::dtype::DType;
 use crate::operation::Meta;
 use crate::shape::Shape;
+use crate::stored::StoredValues;
 
 /// Contiguous values in row-major order, little-endian. Cloning shares the bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,11 +97,16 @@ pub struct SharedBlock {
     pub token: u128,
 }
 
-/// A tensor's values on a link: in the message, or in shared memory that the receiver maps.
+/// A tensor's values on a link: in the message, in shared memory that the receiver maps, or in files.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Content {
     Data(TensorData),
-    Shared { meta: Meta, block: SharedBlock },
+    Shared {
+        meta: Meta,
+        block: SharedBlock,
+    },
+    /// In files that the receiver reads.
+    Stored(Box<StoredValues>),
 }
 
 impl Content {
@@ -108,6 +114,7 @@ impl Content {
         match self {
             Content::Data(data) => Meta::new(data.dtype, data.shape),
             Content::Shared { meta, .. } => *meta,
+            Content::Stored(stored) => stored.meta,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! - [`exchange`]: data movement between workers; [`fabric`]: between their engines.
 //! - [`philox`]: random words; [`draws`]: the random numbers made of them.
 //! - [`explain`]: the planner's decisions, for users.
+//! - [`stored`]: values in files that workers read and write.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
 //! - [`message`]: the messages between clients, the dispatcher, workers and watchers.
 //! - [`wire`]: the encoding of all of these.
@@ -43,6 +44,7 @@ pub mod shape;
 pub mod sharding;
 pub mod signal;
 pub mod status;
+pub mod stored;
 pub mod template;
 pub mod wire;
 

@@ -39,6 +39,10 @@ impl Effects {
                 let reads = SmallVec::from_slice(&[*tensor]);
                 Effects { reads, is_needed: true, ..Effects::default() }
             }
+            ClientCommand::Save(save) => {
+                let reads = save.tensors.iter().copied().collect();
+                Effects { reads, is_needed: true, ..Effects::default() }
+            }
             ClientCommand::Invoke(_) => return None,
             _ => Effects { is_needed: true, ..Effects::default() },
         })
@@ -67,6 +71,10 @@ impl Effects {
                 let reads = exchange.input.into_iter().collect();
                 let makes = exchange.output.iter().map(|(id, _)| *id).collect();
                 Effects { reads, makes, is_needed: true, ..Effects::default() }
+            }
+            WorkerCommand::Save(part) => {
+                let reads = part.blocks.iter().map(|block| block.tensor).collect();
+                Effects { reads, is_needed: true, ..Effects::default() }
             }
             WorkerCommand::Invoke(_) => return None,
             _ => Effects { is_needed: true, ..Effects::default() },

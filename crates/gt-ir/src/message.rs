@@ -8,12 +8,13 @@ use crate::event::Event;
 use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
-use crate::instruction::{RequestId, SourceId};
+use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
 use crate::status::{Report, Status};
+use crate::stored::Written;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// A peer's role, which its link proves and which decides the messages it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,6 +61,10 @@ pub enum Message {
 
     /// The answer to a fetch.
     Value { request: RequestId, result: Result<Content, Failure> },
+    /// The answer to a save: what was written, by a worker or by all.
+    Saved { request: RequestId, result: Result<Vec<Written>, Failure> },
+    /// The values that a worker's driver has read from files for a tensor of a lane.
+    Loaded { lane: LaneId, tensor: TensorId, result: Result<Content, Failure> },
     /// The receiver has mapped a shared block; its owner may release it.
     Release { token: u128 },
     /// The answer to a request for statistics; a worker's covers itself only.
@@ -132,6 +137,8 @@ record!(enum Message {
     26 => Watch { limit },
     27 => Names(names),
     28 => LaneBroken { lane, reason },
+    29 => Saved { request, result },
+    30 => Loaded { lane, tensor, result },
 });
 
 impl Message {
@@ -146,6 +153,8 @@ impl Message {
             Message::Done(_) | Message::LaneDone { .. } => "credit",
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",
+            Message::Saved { .. } => "what was written",
+            Message::Loaded { .. } => "what was read",
             Message::Release { .. } => "a release",
             Message::Statistics { .. } => "statistics",
             Message::Cancel { .. } => "a cancellation",
@@ -166,6 +175,7 @@ impl Message {
     pub const fn answers(&self) -> Option<RequestId> {
         match self {
             Message::Value { request, .. }
+            | Message::Saved { request, .. }
             | Message::Statistics { request, .. }
             | Message::Explained { request, .. }
             | Message::Located { request, .. }
@@ -205,9 +215,11 @@ pub struct Welcome {
     pub window: u64,
     /// The dispatcher's machine, as in the hello.
     pub machine: String,
+    /// The folders in which the server's workers may read and write files.
+    pub data_roots: Vec<String>,
 }
 
-record!(struct Welcome { session, name, window, machine });
+record!(struct Welcome { session, name, window, machine, data_roots });
 
 /// An entity with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -61,6 +61,10 @@ pub enum NetError {
     #[error("the connection to {address} was lost: {reason}")]
     Lost { address: String, reason: String },
 
+    /// A worker lacks what it needs to begin.
+    #[error("{reason}")]
+    Start { reason: String },
+
     #[error("{action} {path}: {error}")]
     File { action: &'static str, path: String, error: std::io::Error },
 

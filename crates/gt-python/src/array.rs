@@ -16,8 +16,15 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
         return Ok(data);
     }
     let numpy = given.py().import("numpy")?;
-    let mut array = numpy.call_method1("asarray", (given,))?;
+    let bits = bits_of_bfloat16(given)?;
+    let mut array = numpy.call_method1("asarray", (bits.as_ref().unwrap_or(given),))?;
     let mut name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    if bits.is_some() || name == "bfloat16" {
+        array = array.call_method1("view", ("uint16",))?;
+        let data = from_bits(&array)?;
+        let wanted = dtype.unwrap_or(DType::BF16);
+        return Ok(if wanted == DType::BF16 { data } else { recode(&data, wanted) });
+    }
     if let Some(wanted) = dtype.filter(|wanted| wanted.name() != name && *wanted != DType::BF16) {
         array = array.call_method1("astype", (wanted.name(),))?;
         name = wanted.name().to_string();
@@ -41,6 +48,28 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     } else {
         data
     })
+}
+
+/// PyTorch's tensors of bfloat16, which NumPy lacks, as integers of the same bits.
+fn bits_of_bfloat16<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Ok(dtype) = given.getattr("dtype") else { return Ok(None) };
+    if given.cast::<PyUntypedArray>().is_ok() || dtype.str()? != "torch.bfloat16" {
+        return Ok(None);
+    }
+    let int16 = given.py().import("torch")?.getattr("int16")?;
+    given.call_method0("contiguous")?.call_method1("view", (int16,)).map(Some)
+}
+
+/// The bfloat16 values whose bits an array of 16-bit integers has.
+fn from_bits(array: &Bound<'_, PyAny>) -> PyResult<TensorData> {
+    let dims: Vec<i64> = array.getattr("shape")?.extract()?;
+    let numpy = array.py().import("numpy")?;
+    let flat = numpy.call_method1("ascontiguousarray", (array,))?;
+    let flat = flat.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
+    let flat = flat.cast::<PyArray1<u8>>()?;
+    let bytes = Bytes::from(copied(flat.readonly().as_slice()?));
+    TensorData::new(DType::BF16, convert::shape(&dims)?, bytes)
+        .ok_or_else(|| PyValueError::new_err("the array changed while it was read"))
 }
 
 /// The values of a NumPy array that has the dtype that is wanted, and lies in memory as a tensor

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use crate::error::{IntoPython, from_python};
 use crate::tensor::PyTensor;
-use crate::{session, source};
+use crate::{dtype, session, source};
 
 /// Whether operations on this thread are recorded for gradients.
 #[pyfunction]
@@ -19,6 +19,13 @@ fn is_grad_enabled() -> bool {
 #[pyfunction]
 fn set_grad_enabled(enabled: bool) -> bool {
     gt::set_grad_enabled(enabled)
+}
+
+/// Sets the dtype that products are computed in on this thread; None turns autocast off.
+#[pyfunction]
+fn set_autocast(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    gt::autocast::set_autocast(dtype::parse_optional(dtype)?);
+    Ok(())
 }
 
 type Tensors<'py> = Vec<PyRef<'py, PyTensor>>;
@@ -174,6 +181,7 @@ impl PyTensor {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(set_grad_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(set_autocast, module)?)?;
     module.add_class::<RemovableHandle>()?;
     module.add_function(wrap_pyfunction!(record_function, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot, module)?)?;

@@ -8,6 +8,7 @@
 //! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
 //! - [`autograd`], [`vmap`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`tools`]: looking at a dispatcher: status, traces, pictures.
+//! - [`files`]: tensors in safetensors files.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
 // PyO3's generated wrappers are unsafe functions whose bodies call others like them.
@@ -23,6 +24,7 @@ mod dtype;
 mod engine;
 mod error;
 mod export;
+mod files;
 mod network;
 mod notice;
 mod operation;
@@ -53,6 +55,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     debug::register(module)?;
     source::register(module)?;
     tools::register(module)?;
+    files::register(module)?;
     error::register(module)?;
     session::fork::complete_first_uses(module.py())
 }

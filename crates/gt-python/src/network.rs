@@ -47,7 +47,8 @@ fn until_signal(
 
 /// Listens at an address and serves until a signal comes. `on_ready` is called once it listens.
 #[pyfunction]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0))]
+#[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new()))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -56,12 +57,13 @@ fn run_server(
     insecure: bool,
     log_file: Option<PathBuf>,
     worker_wait: f64,
+    data_roots: Vec<PathBuf>,
 ) -> PyResult<()> {
     let worker_wait = Duration::try_from_secs_f64(worker_wait).map_err(|_| {
         PyValueError::new_err(format!("worker_wait is {worker_wait}, expected seconds"))
     })?;
     let address = Address::parse(address).map_err(to_python)?;
-    let options = ServerOptions { address, key_file, insecure, log_file, worker_wait };
+    let options = ServerOptions { address, key_file, insecure, log_file, worker_wait, data_roots };
     let mut server = Server::bind(&options).map_err(to_python)?;
     on_ready.call0()?;
     until_signal(py, |stop| server.run(stop))
@@ -70,7 +72,7 @@ fn run_server(
 /// Joins a server as a worker and serves until a signal comes or the server is gone.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native"))]
+#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new()))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -81,6 +83,7 @@ fn run_worker(
     threads: Option<usize>,
     peer_host: Option<String>,
     backend: &str,
+    data_roots: Vec<PathBuf>,
 ) -> PyResult<()> {
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -94,8 +97,17 @@ fn run_worker(
         }
     };
     let rate = engine.as_ref().map_or_else(|| gt::NativeEngine::new(1).rate(), Engine::rate);
-    let options =
-        WorkerOptions { address, name, key_file, insecure, threads, peer_host, fabric, rate };
+    let options = WorkerOptions {
+        address,
+        name,
+        key_file,
+        insecure,
+        threads,
+        peer_host,
+        fabric,
+        rate,
+        data_roots,
+    };
     if let Some(engine) = &engine {
         engine.watch().end_process_if_it_hangs(&options.name, backend);
     }

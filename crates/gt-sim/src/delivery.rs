@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use gt_dispatcher::PeerId;
-use gt_ir::message::{Message, Role};
-use gt_ir::{Piece, WorkerId};
-use gt_worker::Out;
+use gt_ir::message::{Failure, Message, Role};
+use gt_ir::stored::{SavePart, SavedBlock, Written};
+use gt_ir::{Piece, SourceId, WorkerId};
+use gt_worker::{FileJob, Out};
 
 use crate::faults::Notice;
 use crate::links::DISPATCHER;
@@ -44,6 +45,28 @@ impl World {
         }
     }
 
+    /// Pretends to write a file; there are none to read.
+    fn file(&mut self, worker: PeerId, job: FileJob) {
+        match job {
+            FileJob::Write { part, .. } => {
+                let SavePart { request, file, blocks, .. } = *part;
+                let written = |saved: SavedBlock| {
+                    let (index, block, file) = (saved.index, saved.block, file.clone());
+                    Written { index, file, offset: 0, block, bytes: 0, checksum: 0 }
+                };
+                let result = Ok(blocks.into_iter().map(written).collect());
+                self.send(worker, DISPATCHER, Message::Saved { request, result });
+            }
+            FileJob::Read { lane, tensor, .. } => {
+                let (operation, reason) = ("load".into(), "there are no files".into());
+                let (worker_name, line) = (String::new(), SourceId::default());
+                let failure = Failure { operation, reason, worker: worker_name, line };
+                let loaded = Message::Loaded { lane, tensor, result: Err(failure) };
+                self.send(worker, worker, loaded);
+            }
+        }
+    }
+
     pub(crate) fn send_out(&mut self, worker: PeerId, out: Vec<Out>) {
         for out in out {
             match out {
@@ -53,6 +76,7 @@ impl World {
                         self.send_piece(worker, to, piece);
                     }
                 }
+                Out::Files(job) => self.file(worker, job),
             }
         }
     }

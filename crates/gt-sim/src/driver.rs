@@ -112,6 +112,10 @@ impl Driver for SimDriver {
         lock(&self.world).send_from_client(self.client, goodbye);
     }
 
+    fn data_roots(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     fn describe(&self) -> String {
         "a simulation".into()
     }

@@ -103,6 +103,11 @@ fn change(command: &mut ClientCommand, choices: &mut Choices) {
             0 => *tensor = choices.id(),
             _ => *request = RequestId(choices.number()),
         },
+        ClientCommand::Save(save) => match choices.below(3) {
+            0 => save.tensors.push(choices.id()),
+            1 => save.tensors.clear(),
+            _ => save.request = RequestId(choices.number()),
+        },
         ClientCommand::Signal { number, shard, .. } => match choices.below(3) {
             0 => *number = choices.word(),
             1 => *shard = None,

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, WorkerStats};
 use gt_ir::ops::custom;
-use gt_ir::{Content, Create, Instruction, Meta, Operand, SourceId, TensorId, WorkerCommand};
+use gt_ir::stored::{SavePart, SavedBlock};
+use gt_ir::{
+    Content, Create, Instruction, Meta, Operand, SourceId, TensorData, TensorId, WorkerCommand,
+};
 use smallvec::SmallVec;
 
 use crate::composite;
@@ -16,7 +19,7 @@ use crate::events::Emitter;
 use crate::lane::Lane;
 use crate::programs::Programs;
 use crate::store::{Held, Stored};
-use crate::work::Options;
+use crate::work::{FileJob, Options, Out};
 
 pub(crate) struct Device<E: Engine> {
     pub engine: E,
@@ -197,22 +200,68 @@ impl<E: Engine> Device<E> {
         )
     }
 
-    /// Makes a tensor from data.
-    pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create) {
-        let meta = create.content.meta();
-        let result = match create.content.clone() {
+    /// Makes a tensor from data; of values in files once the driver has read them.
+    pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create, out: &mut Vec<Out>) {
+        let tensor = create.output;
+        match create.content.clone() {
+            Content::Stored(values) => {
+                lane.store.wait_for(&mut self.held, tensor);
+                out.push(Out::Files(FileJob::Read { lane: lane.id, tensor, values }));
+            }
+            content => self.make(lane, tensor, content),
+        }
+    }
+
+    /// The driver has read a tensor's values from files. It may have been freed meanwhile.
+    pub fn load(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        tensor: TensorId,
+        result: Result<Content, Failure>,
+    ) {
+        if !lane.store.is_pending(tensor) {
+            return;
+        }
+        match result {
+            Ok(content) => self.make(lane, tensor, content),
+            Err(failure) => {
+                let failure = Failure { worker: self.stats.name.clone(), ..failure };
+                self.fail(lane, tensor, Arc::new(failure));
+            }
+        }
+    }
+
+    fn make(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, content: Content) {
+        let meta = content.meta();
+        let result = match content {
             Content::Data(data) => self.guarded(|engine| engine.create(data)),
-            Content::Shared { .. } => {
-                Err(EngineError::Other("shared memory was not mapped by the driver".into()))
+            Content::Shared { .. } | Content::Stored(_) => {
+                Err(EngineError::Other("the values were not read by the driver".into()))
             }
         };
         match result {
-            Ok(tensor) => self.keep(lane, create.output, tensor, meta),
+            Ok(tensor) => self.keep(lane, id, tensor, meta),
             Err(error) => {
                 let failure = self.plain_failure("create", error.to_string());
-                self.fail(lane, create.output, Arc::new(failure));
+                self.fail(lane, id, Arc::new(failure));
             }
         }
+    }
+
+    /// The values of blocks that are to be written.
+    ///
+    /// # Errors
+    /// The failure of one of them.
+    pub fn values_to_save(
+        &mut self,
+        lane: &Lane<E::Tensor>,
+        part: &SavePart,
+    ) -> Result<Vec<TensorData>, Failure> {
+        let value = |block: &SavedBlock| match self.fetch(lane, block.tensor)? {
+            Content::Data(data) => Ok(data),
+            _ => Err(self.plain_failure("save", "an engine gave no values".into())),
+        };
+        part.blocks.iter().map(value).collect()
     }
 
     /// Reads a tensor's values.

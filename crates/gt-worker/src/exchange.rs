@@ -270,7 +270,9 @@ impl<E: Engine> Device<E> {
             Ok(Content::Data(data)) => {
                 self.guarded(|engine| engine.create(data)).map_err(|error| error.to_string())
             }
-            Ok(Content::Shared { .. }) => Err("shared memory was not mapped by the driver".into()),
+            Ok(Content::Shared { .. } | Content::Stored(_)) => {
+                Err("the values were not read by the driver".into())
+            }
             Err(failure) => {
                 *part = Some(Err(Arc::new(failure)));
                 return;

@@ -38,5 +38,5 @@ pub mod work;
 mod worker;
 
 pub use engine::{Engine, EngineError, Joining};
-pub use work::{Options, Out, Work};
+pub use work::{FileJob, Options, Out, Work};
 pub use worker::Worker;

@@ -14,7 +14,7 @@ use crate::iterate::{AtHand, PartRun, dying};
 use crate::iteration::{Iteration, Running};
 use crate::joint::Joints;
 use crate::lane::Lane;
-use crate::work::Out;
+use crate::work::{FileJob, Out};
 
 /// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
 pub(crate) const TURN_WORK: u64 = 1 << 20;
@@ -98,7 +98,7 @@ impl<E: Engine> Turn<'_, E> {
                 self.spent += self.device.run(self.lane, instruction, dying);
             }
             WorkerCommand::Free(id) => self.device.free(self.lane, *id),
-            WorkerCommand::Create(create) => self.device.create(self.lane, create),
+            WorkerCommand::Create(create) => self.device.create(self.lane, create, self.out),
             WorkerCommand::Fetch { request, tensor, .. } => {
                 let result = self.device.fetch(self.lane, *tensor);
                 if self.device.events.is_on {
@@ -106,6 +106,16 @@ impl<E: Engine> Turn<'_, E> {
                 }
                 let value = Message::Value { request: *request, result };
                 self.out.push(Out::Dispatcher(value));
+            }
+            WorkerCommand::Save(part) => {
+                let out = match self.device.values_to_save(self.lane, part) {
+                    Ok(values) => Out::Files(FileJob::Write { part: part.clone(), values }),
+                    Err(failure) => {
+                        let (request, result) = (part.request, Err(failure));
+                        Out::Dispatcher(Message::Saved { request, result })
+                    }
+                };
+                self.out.push(out);
             }
             WorkerCommand::Statistics { request } => {
                 let compilations = self.device.engine.compilations();
@@ -145,6 +155,9 @@ impl<E: Engine> Turn<'_, E> {
         match &batch.commands[batch.next] {
             WorkerCommand::Run(instruction) => instruction.reads().any(|id| store.is_pending(id)),
             WorkerCommand::Fetch { tensor, .. } => store.is_pending(*tensor),
+            WorkerCommand::Save(part) => {
+                part.blocks.iter().any(|block| store.is_pending(block.tensor))
+            }
             WorkerCommand::Exchange(exchange) => {
                 exchange.input.is_some_and(|input| store.is_pending(input))
             }

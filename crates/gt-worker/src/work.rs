@@ -3,13 +3,25 @@
 use std::time::Duration;
 
 use gt_ir::message::{Message, WorkerStats};
-use gt_ir::{Joint, Piece, WorkerId};
+use gt_ir::stored::{SavePart, StoredValues};
+use gt_ir::{Joint, LaneId, Piece, TensorData, TensorId, WorkerId};
 
 /// A message that a worker sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Out {
     Dispatcher(Message),
     Worker(WorkerId, Piece),
+    /// What the driver is to do with files.
+    Files(FileJob),
+}
+
+/// Work on files, which a driver does beside the worker's turns.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FileJob {
+    /// Write values into a file, and tell the dispatcher ([`Message::Saved`]).
+    Write { part: Box<SavePart>, values: Vec<TensorData> },
+    /// Read values, and hand them to the worker ([`Message::Loaded`]).
+    Read { lane: LaneId, tensor: TensorId, values: Box<StoredValues> },
 }
 
 /// A worker's options.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gt_ir::message::{Failure, Message, WorkerStats};
 use gt_ir::status::Share;
-use gt_ir::{Joint, LaneId, Piece, RequestId, WorkerCommand, WorkerId};
+use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
 use crate::device::Device;
 use crate::engine::Engine;
@@ -120,6 +120,15 @@ impl<E: Engine> Worker<E> {
         let id = piece.to;
         let lane = self.lanes.entry(id).or_insert_with(|| Lane::new(id));
         if self.device.take_piece(lane, piece) {
+            self.wake(id);
+        }
+    }
+
+    /// The driver has read values from files.
+    fn load(&mut self, id: LaneId, tensor: TensorId, result: Result<Content, Failure>) {
+        // The session may have ended: then they are dropped.
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            self.device.load(lane, tensor, result);
             self.wake(id);
         }
     }
@@ -239,6 +248,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::Join { lane, transfer, sequence, result } => {
                 self.resolve_joint(lane, transfer, sequence, result);
             }
+            Message::Loaded { lane, tensor, result } => self.load(lane, tensor, result),
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),

@@ -21,8 +21,9 @@ pub mod mismatch;
 
 pub use drivers::network::client::connect;
 pub use gt_client::{
-    CallbackError, ClientError, Result, Session, Tensor, WeakSession, config, environment,
-    grad_enabled, nn, no_grad, optim, set_grad_enabled, signal, source, tape, tensor, vmap,
+    Asked, AskedSave, CallbackError, ClientError, Result, Session, Tensor, WeakSession, autocast,
+    config, environment, grad_enabled, nn, no_grad, optim, set_grad_enabled, signal, source, tape,
+    tensor, vmap,
 };
 pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;

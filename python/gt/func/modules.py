@@ -14,6 +14,7 @@ def functional_call(
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
     *,
+    tie_weights: bool = True,
     strict: bool = False,
 ):
     """Call a module with other tensors in the place of its parameters and buffers.
@@ -24,6 +25,8 @@ def functional_call(
             those that are not named stay. Several dicts count as one.
         args: The arguments of the call: a tuple, or the only one.
         kwargs: Those that are given by name.
+        tie_weights: Whether a tensor that the module has under several names is replaced under
+            all of them.
         strict: Whether all parameters and buffers must be named.
 
     Raises:
@@ -37,20 +40,23 @@ def functional_call(
     tensor([3.], dtype=float32)
     """
     given = _joined(parameter_and_buffer_dicts)
-    places = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    if strict and (missing := sorted(set(places) - set(given))):
+    places = {name: (holder, key) for name, holder, key in module._tensor_places()}
+    if unknown := [name for name in given if name not in places]:
+        raise KeyError(f"functional_call: the module has no parameter or buffer '{unknown[0]}'")
+    put = _tied(places, given) if tie_weights else given
+    if strict and (missing := sorted(set(places) - set(put))):
         raise RuntimeError(f"functional_call: missing names with strict=True: {missing}")
-    modules = dict(module.named_modules())
     before = []
     try:
-        for name, tensor in given.items():
-            holder, key = _holder(modules, name)
-            before.append((holder, key, _put(holder, key, tensor)))
+        for name, tensor in put.items():
+            holder, key = places[name]
+            before.append((holder, key, holder[key]))
+            holder[key] = tensor
         args = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*args, **(kwargs or {}))
     finally:
         for holder, key, tensor in reversed(before):
-            _put(holder, key, tensor)
+            holder[key] = tensor
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict, dict]:
@@ -100,23 +106,10 @@ def _joined(dicts) -> dict[str, Tensor]:
     return joined
 
 
-def _holder(modules: dict[str, Module], name: str):
-    """Give what holds the tensor of this name (a module's attributes, or a list), and the key."""
-    path, _, last = name.rpartition(".")
-    if path in modules:
-        attributes = vars(modules[path])
-        if isinstance(attributes.get(last), Tensor):
-            return attributes, last
-    owner, _, listed = path.rpartition(".")
-    holder = vars(modules[owner]).get(listed) if owner in modules else None
-    if isinstance(holder, dict) and last in holder:
-        return holder, last
-    if isinstance(holder, list) and last.isdigit() and int(last) < len(holder):
-        return holder, int(last)
-    raise KeyError(f"functional_call: the module has no parameter or buffer '{name}'")
-
-
-def _put(holder, key, tensor: Tensor) -> Tensor:
-    """Put a tensor in place of another; give that one."""
-    before, holder[key] = holder[key], tensor
-    return before
+def _tied(places: dict[str, tuple[Any, Any]], given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Give the tensors also under the other names of those that they replace."""
+    of = {id(places[name][0][places[name][1]]): tensor for name, tensor in given.items()}
+    tied = {
+        name: of[id(holder[key])] for name, (holder, key) in places.items() if id(holder[key]) in of
+    }
+    return tied | given

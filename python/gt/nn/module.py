@@ -1,92 +1,177 @@
-"""The base class of all modules, and containers of modules."""
+"""The base class of all modules."""
+
+from __future__ import annotations
 
 import copy
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
-from gt import _gt
+from gt._device import device as Device
 from gt._gt import Tensor
 from gt.autograd import no_grad
+from gt.nn import hooks as _hooks
+from gt.nn.hooks import Flagged, RemovableHandle, add_hook
+from gt.nn.parameter import Buffer, is_parameter
+from gt.nn.states import States
+from gt.nn.tree import ParameterTable, Tree
+from gt.ops.convert import wanted_dtype
 
-#: Tensors that are parameters, whether they are trained at the moment or not, by identity.
-_PARAMETERS: dict[int, weakref.ref] = {}
-
-
-def _remember(tensor: Tensor) -> None:
-    key = id(tensor)
-    if key not in _PARAMETERS:
-        _PARAMETERS[key] = weakref.ref(tensor, lambda _: _PARAMETERS.pop(key, None))
-
-
-def _is_parameter(tensor: Tensor) -> bool:
-    """Whether a tensor is trained, or was when a module took it in."""
-    if tensor.requires_grad and tensor.is_leaf:
-        _remember(tensor)
-    return id(tensor) in _PARAMETERS
-
-
-class _ParameterType(type):
-    def __instancecheck__(cls, value) -> bool:
-        return isinstance(value, Tensor) and _is_parameter(value)
+_HOOK_TABLES = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_state_dict_pre_hooks",
+    "_state_dict_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 
 
-class Parameter(metaclass=_ParameterType):
-    """A tensor that a module counts among its parameters, even while it is not trained."""
-
-    def __new__(cls, data, requires_grad: bool = True) -> Tensor:  # type: ignore[misc]
-        """Make one from a tensor, array or list."""
-        if not isinstance(data, Tensor):
-            data = _gt.tensor(data)
-        parameter = data.detach()
-        parameter.requires_grad_(requires_grad)
-        _remember(parameter)
-        return parameter
-
-
-class ForwardHook:
-    """Takes a module's hook away again."""
-
-    def __init__(self, module: "Module"):
-        self._module = weakref.ref(module)
-
-    def remove(self) -> None:
-        """Call the hook no more."""
-        module = self._module()
-        if module is not None:
-            module._hooks.pop(self, None)
-
-    def __enter__(self) -> "ForwardHook":
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.remove()
-
-
-class Module:
+class Module(Tree, States):
     """Something with parameters that computes.
 
-    Tensors that require gradients and modules, assigned as attributes (or standing in lists and
-    dicts of them), are found by themselves. A model may also fill `self._parameters` with a list.
+    Parameters, buffers and modules that are assigned as attributes are found by themselves, also
+    in lists and dicts of them. A tensor that was made with `requires_grad=True` counts as a
+    parameter. A model may also fill `self._parameters` with a list.
     """
 
-    def __init__(self):
-        self.training = True
-        self._parameters: list[Tensor] = []
-        #: By name, whether it is saved.
-        self._buffers: dict[str, bool] = {}
-        self._hooks: dict[ForwardHook, Callable] = {}
+    training: bool
 
-    def __setattr__(self, name: str, value) -> None:
-        if isinstance(value, (Tensor, Module)):
-            if "_parameters" not in self.__dict__:
+    def __init__(self, *args, **kwargs):
+        set_ = super().__setattr__
+        set_("training", True)
+        set_("_parameters", ParameterTable())
+        set_("_buffers", {})
+        set_("_non_persistent_buffers_set", set())
+        set_("_modules", {})
+        for table in _HOOK_TABLES:
+            set_(table, OrderedDict())
+
+    # Attributes.
+
+    def __getattr__(self, name: str) -> Any:
+        attributes = self.__dict__
+        for table in ("_parameters", "_buffers", "_modules"):
+            values = attributes.get(table)
+            if values is not None and name in values:
+                return values[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        attributes = self.__dict__
+        parameters = attributes.get("_parameters")
+        if parameters is None:
+            if isinstance(value, (Tensor, Module)):
                 raise AttributeError(
                     f"{type(self).__name__}.{name}: call super().__init__() before tensors or "
                     "modules are assigned"
                 )
-            if isinstance(value, Tensor):
-                _is_parameter(value)
-        super().__setattr__(name, value)
+            super().__setattr__(name, value)
+        elif isinstance(value, Module):
+            self._forget(name, "_modules")
+            self._modules[name] = value
+        elif isinstance(value, Buffer) or name in self._buffers:
+            self._set_buffer(name, value)
+        elif is_parameter(value):
+            self.register_parameter(name, value)
+        elif name in parameters:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_kind(value)}' as parameter '{name}' (gt.nn.Parameter or "
+                    "None expected)\n  hint: gt.nn.Parameter(...), or copy_() its values under "
+                    "gt.no_grad()"
+                )
+            parameters[name] = None
+        elif name in self._modules:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_kind(value)}' as child module '{name}' (gt.nn.Module or "
+                    "None expected)"
+                )
+            self._modules[name] = None
+        elif name == "_parameters" and isinstance(value, (list, tuple)):
+            super().__setattr__(name, ParameterTable().listed(value, keep=parameters))
+        else:
+            super().__setattr__(name, value)
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"cannot assign '{_kind(value)}' as buffer '{name}' (gt.nn.Buffer, gt.Tensor or "
+                "None expected)"
+            )
+        if name in self._buffers:
+            self._buffers[name] = value
+        else:
+            self._forget(name)
+            self.register_buffer(name, value, getattr(value, "persistent", True))
+
+    def _forget(self, name: str, kept: str = "") -> None:
+        """Remove an attribute wherever it is, but for one table."""
+        for table in ("_parameters", "_buffers", "_modules"):
+            if table != kept:
+                self.__dict__[table].pop(name, None)
+        if kept != "_buffers":
+            self._non_persistent_buffers_set.discard(name)
+        self.__dict__.pop(name, None)
+
+    def __delattr__(self, name: str) -> None:
+        for table in (self._parameters, self._buffers, self._modules):
+            if name in table:
+                del table[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self) -> list[str]:
+        own = [*self._parameters, *self._buffers, *self._modules]
+        return sorted({*super().__dir__(), *own})
+
+    def _check_name(self, kind: str, name: Any, table: dict) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before super().__init__() is called")
+        if not isinstance(name, str):
+            raise TypeError(f"a {kind}'s name must be a string, not {_kind(name)}")
+        if "." in name or not name:
+            raise KeyError(f"a {kind}'s name is {name!r}, expected a name without dots")
+        if name not in table and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor that is not trained; saved with the module unless told otherwise."""
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{_kind(tensor)}' as buffer '{name}': a tensor or None")
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
+        """Keep a tensor that is trained, or None in its place."""
+        if "_parameters" in self.__dict__ and name not in self._parameters:
+            self._forget(name, "_parameters") if name in self.__dict__ else None
+        self._check_name("parameter", name, self._parameters)
+        if param is not None and not is_parameter(param):
+            raise TypeError(
+                f"cannot assign '{_kind(param)}' object to parameter '{name}' (gt.nn.Parameter or "
+                "None required)"
+            )
+        self._parameters[name] = param
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Keep a module under a name."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_kind(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._modules[name] = module
+
+    register_module = add_module
+
+    # Calling.
 
     def forward(self, *args, **kwargs):
         """Compute the module's result; subclasses define it."""
@@ -94,189 +179,73 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         """Compute the module's result."""
-        output = self.forward(*args, **kwargs)
-        hooks = self.__dict__.get("_hooks")
-        if hooks:
-            for hook in list(hooks.values()):
-                changed = hook(self, args, output)
-                output = output if changed is None else changed
-        return output
+        if not (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _hooks.everywhere
+        ):
+            return self.forward(*args, **kwargs)
+        return _hooks.call(self, args, kwargs)
 
-    def register_forward_hook(self, hook: Callable) -> "ForwardHook":
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call hook(module, args) before each forward; what it returns takes the arguments' place.
+
+        Args:
+            hook: with `with_kwargs` it is called as hook(module, args, kwargs) and returns both.
+            prepend: whether it is called before those that there are.
+            with_kwargs: whether it gets the keyword arguments.
+        """
+        return add_hook(self._forward_pre_hooks, Flagged(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
         """Call hook(module, args, output) after each forward.
 
         What it returns, unless it is None, takes the output's place. `remove()` of the handle
         that is returned, or the end of a `with` block over it, ends that.
         """
-        handle = ForwardHook(self)
-        self._hooks[handle] = hook
-        return handle
+        flagged = Flagged(hook, with_kwargs, always_call)
+        return add_hook(self._forward_hooks, flagged, prepend)
 
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Keep a tensor that is not trained; saved with the module unless told otherwise."""
-        if not isinstance(name, str) or not name or "." in name:
-            raise KeyError(f"a buffer's name is {name!r}, expected a name without dots")
-        if name not in self._buffers and hasattr(self, name):
-            raise KeyError(f"there is an attribute '{name}' already")
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"a buffer must be a tensor or None, not {type(tensor).__name__}")
-        self._buffers[name] = persistent
-        setattr(self, name, tensor)
+    def register_full_backward_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call hook(module, grad_output) before the module's backward."""
+        return add_hook(self._backward_pre_hooks, hook, prepend)
 
-    def __delattr__(self, name: str) -> None:
-        super().__delattr__(name)
-        self.__dict__.get("_buffers", {}).pop(name, None)
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call hook(module, grad_input, grad_output) after the module's backward.
 
-    def register_parameter(self, name: str, parameter: Tensor | None) -> None:
-        """Keep a tensor that is trained, or None in its place."""
-        setattr(self, name, parameter)
-
-    def add_module(self, name: str, module: "Module | None") -> None:
-        """Keep a module under a name."""
-        setattr(self, name, module)
-
-    def __deepcopy__(self, memo: dict) -> "Module":
-        copied = type(self).__new__(type(self))
-        memo[id(self)] = copied
-        for name, value in self.__dict__.items():
-            if name == "_hooks":
-                copied._hooks = {ForwardHook(copied): hook for hook in value.values()}
-                continue
-            kept = copied.__dict__[name] = copy.deepcopy(value, memo)
-            # Frozen parameters are parameters in the copy, too.
-            for (_, ours), (_, theirs) in zip(
-                _tensors_in(name, value), _tensors_in(name, kept), strict=True
-            ):
-                if _is_parameter(ours):
-                    _remember(theirs)
-        return copied
-
-    def children(self) -> Iterator["Module"]:
-        """Yield the modules this one is made of."""
-        for _, child in self.named_children():
-            yield child
-
-    def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """Yield the modules this one is made of, with their names."""
-        for name, value in self.__dict__.items():
-            if name != "_hooks":
-                yield from _modules_in(name, value)
-
-    def modules(self) -> Iterator["Module"]:
-        """Yield this module and all below it."""
-        for _, module in self.named_modules():
-            yield module
-
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
-        """Yield this module and all below it, with their names."""
-        yield prefix, self
-        for name, child in self.named_children():
-            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
-
-    def apply(self, function: Callable[["Module"], object]) -> "Module":
-        """Call a function with all modules below this one, and then with this one."""
-        for child in self.children():
-            child.apply(function)
-        function(self)
-        return self
-
-    def to(self, dtype) -> "Module":
-        """Turn float parameters and buffers into another float dtype."""
-        for tensor in [*self.parameters(), *(buffer for _, buffer in self.named_buffers())]:
-            if tensor.dtype.is_floating_point:
-                tensor.data = tensor.detach().to(dtype)
-        return self
-
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield each parameter once, with its name: `fc1.weight`."""
-        seen: set[int] = set()
-        for name, parameter in self._all_parameters(prefix):
-            if hash(parameter) not in seen:
-                seen.add(hash(parameter))
-                yield name, parameter
-
-    def _all_parameters(self, prefix: str) -> Iterator[tuple[str, Tensor]]:
-        for name, value in self.__dict__.items():
-            if name not in ("_parameters", "_buffers", "_hooks"):
-                for key, tensor in _tensors_in(name, value):
-                    if _is_parameter(tensor) and key not in self._buffers:
-                        yield prefix + key, tensor
-        for name, child in self.named_children():
-            yield from child._all_parameters(f"{prefix}{name}.")
-        # A list that the model filled itself comes last: what has a name keeps it.
-        for index, parameter in enumerate(self._parameters):
-            yield f"{prefix}_parameters.{index}", parameter
-
-    def parameters(self) -> list[Tensor]:
-        """List each parameter once."""
-        return [parameter for _, parameter in self.named_parameters()]
-
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield what belongs to the module but is not trained."""
-        seen: set[int] = set()
-        for name, buffer, _ in self._all_buffers(prefix):
-            if id(buffer) not in seen:
-                seen.add(id(buffer))
-                yield name, buffer
-
-    def _all_buffers(self, prefix: str) -> Iterator[tuple[str, Tensor, bool]]:
-        for name, persistent in self._buffers.items():
-            buffer = getattr(self, name)
-            if buffer is not None:
-                yield prefix + name, buffer, persistent
-        for name, child in self.named_children():
-            yield from child._all_buffers(f"{prefix}{name}.")
-
-    def state_dict(self) -> "OrderedDict[str, Tensor]":
-        """Give all parameters and buffers by name, without their history."""
-        return OrderedDict((name, tensor.detach()) for name, tensor in self._state().items())
-
-    def _state(self) -> "OrderedDict[str, Tensor]":
-        """All parameters, a shared one under each of its names, and buffers."""
-        own = OrderedDict(self._all_parameters(""))
-        # A list that the model filled itself only repeats what has a name.
-        named = {id(tensor) for name, tensor in own.items() if "_parameters." not in name}
-        for name in [name for name in own if "_parameters." in name]:
-            if id(own[name]) in named:
-                del own[name]
-        own.update((name, buffer) for name, buffer, saved in self._all_buffers("") if saved)
-        return own
-
-    def load_state_dict(self, state: dict, strict: bool = True) -> None:
-        """Take the values of a state dict: tensors, or arrays such as PyTorch's.
-
-        With `strict`, names must match exactly; shapes must always match.
+        What it returns, unless it is None, takes the place of `grad_input`.
         """
-        own = self._state()
-        missing = [name for name in own if name not in state]
-        unexpected = [name for name in state if name not in own]
-        if strict and (missing or unexpected):
-            raise KeyError(
-                f"load_state_dict: missing {missing or 'nothing'}, "
-                f"unexpected {unexpected or 'nothing'}; strict=False takes what fits"
-            )
-        values = {}
-        for name in (name for name in own if name in state):
-            value = state[name]
-            if not isinstance(value, Tensor):
-                value = value.detach() if hasattr(value, "detach") else value
-                value = _gt.tensor_beside(own[name], value)
-            if value.shape != own[name].shape:
-                raise ValueError(
-                    f"load_state_dict: '{name}' has shape {value.shape}, expected {own[name].shape}"
-                )
-            values[name] = value
-        for name, value in values.items():
-            with no_grad():
-                own[name].copy_(value)
+        return add_hook(self._backward_hooks, hook, prepend)
 
-    def train(self, mode: bool = True) -> "Module":
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """As `register_full_backward_hook`, whose older name this is."""
+        return self.register_full_backward_hook(hook)
+
+    # Modes and conversions.
+
+    def train(self, mode: bool = True) -> Module:
         """Set this module and all below it to training, or to evaluation."""
-        for module in self.modules():
-            module.training = mode
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: mode is {mode!r}, expected True or False")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
-    def eval(self) -> "Module":
+    def eval(self) -> Module:
         """Set this module and all below it to evaluation."""
         return self.train(False)
 
@@ -285,24 +254,132 @@ class Module:
         for parameter in self.parameters():
             forget_grad(parameter, set_to_none)
 
-    def requires_grad_(self, requires_grad: bool = True) -> "Module":
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Train all parameters, or none."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
+    def apply(self, fn: Callable[[Module], object]) -> Module:
+        """Call a function with all modules below this one, and then with this one."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+        """Replace the value of every parameter, gradient and buffer by what a function gives."""
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for _, parameter in self._own_parameters():
+            with no_grad():
+                gradient, parameter.data = parameter.grad, fn(parameter.detach())
+                if gradient is not None:
+                    parameter.grad = None
+                    parameter.grad = fn(gradient)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                with no_grad():
+                    self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args, **kwargs) -> Module:
+        """Turn float parameters and buffers into another float dtype.
+
+        Takes what PyTorch's does: a dtype, a device (all are the cluster), both, or a tensor
+        whose dtype it is to be.
+        """
+        wanted, _ = wanted_dtype(args, kwargs)
+        if wanted is None:
+            return self
+        if not (wanted.is_floating_point or wanted.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={wanted}"
+            )
+        return self._apply(lambda t: t.to(wanted) if _is_inexact(t) else t)
+
+    def type(self, dst_type: Any) -> Module:
+        """Turn all parameters and buffers into another dtype."""
+        return self._apply(lambda t: t.to(wanted_dtype((dst_type,), {})[0]))
+
+    def float(self) -> Module:
+        """Turn float parameters and buffers into float32."""
+        return self._to_float("float32")
+
+    def double(self) -> Module:
+        """Turn float parameters and buffers into float64."""
+        return self._to_float("float64")
+
+    def half(self) -> Module:
+        """Turn float parameters and buffers into float16."""
+        return self._to_float("float16")
+
+    def bfloat16(self) -> Module:
+        """Turn float parameters and buffers into bfloat16."""
+        return self._to_float("bfloat16")
+
+    def _to_float(self, name: str) -> Module:
+        return self._apply(lambda t: t.to(name) if t.dtype.is_floating_point else t)
+
+    def cpu(self) -> Module:
+        """Give the module itself: which worker computes is the dispatcher's matter."""
+        return self
+
+    def cuda(self, device: Any = None) -> Module:
+        """Give the module itself: which worker computes is the dispatcher's matter."""
+        return self
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """Give the module itself, whose tensors are on the cluster already."""
+        Device(device)
+        return self
+
+    def share_memory(self) -> Module:
+        """Give the module itself: threads and sessions share its tensors anyway."""
+        return self
+
+    def compile(self, *args, **kwargs) -> None:
+        """Change nothing: what repeats is found and compiled by itself."""
+
+    # Text and copies.
+
     def extra_repr(self) -> str:
         """Say what stands between the brackets when the module prints."""
         return ""
 
+    def _get_name(self) -> str:
+        return type(self).__name__
+
     def __repr__(self) -> str:
-        lines = []
-        for name, child in self.named_children():
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = []
+        for name, child in self._all_children():
             body = repr(child).replace("\n", "\n  ")
-            lines.append(f"  ({name}): {body}")
-        if not lines:
-            return f"{type(self).__name__}({self.extra_repr()})"
-        return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
+            children.append(f"({name}): {body}")
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({extra})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        for table in _HOOK_TABLES:
+            self.__dict__.setdefault(table, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+
+    def __deepcopy__(self, memo: dict) -> Module:
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        for name, value in self.__dict__.items():
+            # Hooks are functions, which are shared; their tables are each module's own.
+            copied.__dict__[name] = (
+                OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
+            )
+        return copied
 
 
 def forget_grad(parameter: Tensor, set_to_none: bool) -> None:
@@ -313,88 +390,10 @@ def forget_grad(parameter: Tensor, set_to_none: bool) -> None:
         parameter.grad.zero_()
 
 
-def _modules_in(name: str, value) -> Iterator[tuple[str, Module]]:
-    if isinstance(value, Module):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _modules_in(f"{name}.{index}", item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _modules_in(f"{name}.{key}", item)
+def _kind(value: Any) -> str:
+    """Name the type of a value as messages do."""
+    return f"gt.{type(value).__name__}" if isinstance(value, Tensor) else type(value).__name__
 
 
-def _tensors_in(name: str, value) -> Iterator[tuple[str, Tensor]]:
-    if isinstance(value, Tensor):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _tensors_in(f"{name}.{index}", item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _tensors_in(f"{name}.{key}", item)
-
-
-class Sequential(Module):
-    """Modules one after another; named 0, 1, 2, ... as PyTorch does."""
-
-    def __init__(self, *modules):
-        super().__init__()
-        if len(modules) == 1 and isinstance(modules[0], dict):
-            items = list(modules[0].items())
-        else:
-            items = [(str(index), module) for index, module in enumerate(modules)]
-        for name, module in items:
-            if not isinstance(module, Module):
-                raise TypeError(f"Sequential takes modules, not {type(module).__name__}")
-            setattr(self, name, module)
-
-    def forward(self, x):
-        """Pass the input through all modules in order."""
-        for module in self.children():
-            x = module(x)
-        return x
-
-    def __len__(self) -> int:
-        return len(list(self.children()))
-
-    def __getitem__(self, index: int | slice) -> Module:
-        found = list(self.children())[index]
-        return Sequential(*found) if isinstance(found, list) else found
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, [name for name, _ in self.named_children()][index], module)
-
-    def append(self, module: Module) -> "Sequential":
-        """Put a module at the end."""
-        setattr(self, str(len(self)), module)
-        return self
-
-    def __iter__(self):
-        return self.children()
-
-
-class ModuleList(Module):
-    """A list of modules whose parameters are found."""
-
-    def __init__(self, modules=()):
-        super().__init__()
-        for index, module in enumerate(modules):
-            setattr(self, str(index), module)
-
-    def append(self, module: Module) -> "ModuleList":
-        """Put a module at the end."""
-        setattr(self, str(len(self)), module)
-        return self
-
-    def __len__(self) -> int:
-        return len(list(self.children()))
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self.children())[index]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, str(range(len(self))[index]), module)
-
-    def __iter__(self):
-        return self.children()
+def _is_inexact(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()

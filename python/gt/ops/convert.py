@@ -50,12 +50,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     >>> gt.ones(2).to(gt.int64)
     tensor([1, 1], dtype=int64)
     """
-    given = [
-        *args,
-        kwargs.pop("device", None),
-        kwargs.pop("dtype", None),
-        kwargs.pop("other", None),
-    ]
+    dtype, copy = wanted_dtype(args, kwargs)
+    result = self if dtype is None else self._cast(dtype)
+    return result.clone() if copy and result is self else result
+
+
+def wanted_dtype(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    """Give the dtype among the arguments of `to`, if there is one, and whether a copy is wanted."""
+    kwargs = dict(kwargs)
+    given = [*args, *(kwargs.pop(name, None) for name in ("device", "dtype", "other", "tensor"))]
     copy = kwargs.pop("copy", False)
     for ignored in ("non_blocking", "memory_format"):
         kwargs.pop(ignored, None)
@@ -69,8 +72,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             continue
         elif value is not None and not isinstance(value, int) and not is_device(value):
             dtype = parse_dtype(value)
-    result = self if dtype is None else self._cast(dtype)
-    return result.clone() if copy and result is self else result
+    return dtype, copy
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:

@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gt import _autocast
 from gt._gt import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,7 +73,7 @@ def operation(
         return functools.partial(
             operation, namespace=namespace, method=method, in_place=in_place, aliases=aliases
         )
-    checked = _checked(function)
+    checked = _checked(function, f"{namespace}.{function.__name__}")
     for name in (function.__name__, *aliases):
         COMPOSITES[f"{namespace}.{name}"] = checked
         if method:
@@ -96,12 +97,14 @@ def exported(namespace: str) -> dict[str, Callable[..., Any]]:
     return {name: of for name, of in within.items() if "." not in name}
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Take NumPy's names for parameters, and say what is wrong with an argument."""
 
     @functools.wraps(function)
     def operation(*args: Any, **kwargs: Any) -> Any:
         try:
+            if _autocast.state.lower is not None:
+                return _autocast.call(name, function, args, kwargs)
             return function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
             renamed = _renamed(function, kwargs)

@@ -41,6 +41,13 @@ def main(argv: list[str] | None = None) -> int:
         help="also start N workers on this machine, one per GPU",
     )
     parser.add_argument(
+        "--data-root",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder in which workers may read and write files for clients; may be repeated",
+    )
+    parser.add_argument(
         "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
     )
     args = parser.parse_args(argv)
@@ -69,7 +76,13 @@ def main(argv: list[str] | None = None) -> int:
     stop_at_signals()
     try:
         _gt.run_server(
-            address, ready, args.key_file, args.insecure, args.log_file, args.worker_wait
+            address,
+            ready,
+            args.key_file,
+            args.insecure,
+            args.log_file,
+            args.worker_wait,
+            args.data_root,
         )
     except KeyboardInterrupt:
         print("gt server: stopped", flush=True)
@@ -100,6 +113,8 @@ def _start_worker(
         command += ["--insecure"]
     if args.backend:
         command += ["--backend", args.backend]
+    for root in args.data_root:
+        command += ["--data-root", root]
     if args.host == "0.0.0.0" and not args.ipc:
         # They join by this machine's own address, at which others would not reach them.
         command += ["--peer-host", _outward_address()]

@@ -34,6 +34,13 @@ def main(argv: list[str] | None = None) -> int:
         "--threads", type=at_least(1), help="threads for one large operation (default: all cores)"
     )
     parser.add_argument(
+        "--data-root",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder in which it may read and write files for clients; may be repeated",
+    )
+    parser.add_argument(
         "--peer-host",
         help="where other workers reach this one (default: its address on the way to the server)",
     )
@@ -64,6 +71,7 @@ def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Nam
             args.threads,
             args.peer_host,
             args.backend or engines.default(),
+            args.data_root,
         )
     except (ConnectionError, ValueError, ImportError, DeviceError) as error:
         print(f"gt worker: {error}", file=sys.stderr)

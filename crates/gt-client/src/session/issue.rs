@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::{
-    Attributes, ClientCommand, Content, Create, Instruction, Meta, Operation, SourceId, TensorData,
-    TensorId,
+    Attributes, ClientCommand, Content, Create, Instruction, Meta, Operation, SourceId, TensorId,
 };
 
 use super::{Element, Session};
@@ -103,15 +102,15 @@ impl Session {
     }
 
     /// Appends a tensor's data.
-    pub(crate) fn create(&self, data: TensorData) -> Arc<Value> {
-        let meta = Meta::new(data.dtype, data.shape);
+    pub(crate) fn create(&self, content: Content) -> Arc<Value> {
+        let meta = content.meta();
         let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();
         if signal != 0 {
             self.0.define_signal(&mut stream, signal);
         }
         let output = stream.new_tensors(1);
-        let create = Create { output, content: Content::Data(data), signal };
+        let create = Create { output, content, signal };
         let work = meta.bytes() as u64;
         self.0.append(&mut stream, ClientCommand::Create(create), region, work);
         drop(stream);

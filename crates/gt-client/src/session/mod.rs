@@ -4,9 +4,11 @@
 //! - [`outbox`]: what the clones of a session share: the locked stream and the driver it feeds.
 //! - [`issue`]: appending instructions and data; the references to their results.
 //! - [`element`]: elements of a value, which are fetched in blocks.
+//! - [`files`]: tensors in files that workers read and write.
 //! - [`request`]: questions to the dispatcher, and waiting for their answers.
 
 mod element;
+mod files;
 mod issue;
 mod outbox;
 mod request;
@@ -21,6 +23,7 @@ use crate::driver::{Driver, Interrupt};
 use crate::error::Result;
 use crate::hotpath;
 pub(crate) use element::{Block, Element};
+pub use files::AskedSave;
 pub(crate) use issue::Value;
 use outbox::Inner;
 pub use request::{Asked, AskedStatus};

@@ -124,7 +124,10 @@ impl Session {
     }
 
     /// Submits a request, after all that was issued before it.
-    fn request(&self, command: impl FnOnce(RequestId) -> ClientCommand) -> Result<RequestId> {
+    pub(super) fn request(
+        &self,
+        command: impl FnOnce(RequestId) -> ClientCommand,
+    ) -> Result<RequestId> {
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));
@@ -138,9 +141,10 @@ impl Session {
 
 /// The error that an answer carries; an answer to another question is a broken connection. `line`
 /// is the requested tensor's, for failures that do not name a line themselves.
-fn error_in(answer: Message, line: SourceId) -> ClientError {
+pub(super) fn error_in(answer: Message, line: SourceId) -> ClientError {
     match answer {
         Message::Value { result: Err(failure), .. }
+        | Message::Saved { result: Err(failure), .. }
         | Message::Located { result: Err(failure), .. } => {
             let location = source::text(failure.line).or_else(|| source::text(line));
             ClientError::Failed { failure, location }

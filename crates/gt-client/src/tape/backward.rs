@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::{Node, NodeKind};
 use super::with_grad;
+use crate::autocast;
 use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
 use crate::vmap;
@@ -116,7 +117,7 @@ impl Ord for Latest {
 
 fn run(roots: &[Root<'_>], options: BackwardOptions, wanted: &[Arc<Node>]) -> Result<Reached> {
     let starts = roots.iter().map(|root| start(root)).collect::<Result<Vec<_>>>()?;
-    with_grad(options.create_graph, || walk(starts, options, wanted))
+    autocast::without(|| with_grad(options.create_graph, || walk(starts, options, wanted)))
 }
 
 /// The node of a root, and the gradient that is sent back from it.

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::Tensor;
 use super::default_dtype::default_dtype;
 use super::step::is_view;
+use crate::autocast;
 use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
 use crate::source;
@@ -52,7 +53,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let call = Call::gather(operation, operands);
+        let call = Call::autocast(operation, operands, &attributes)?;
         if operation.further.is_some() {
             let mut results = call.issue_several(session, operation, attributes)?;
             return Ok(results.swap_remove(0));
@@ -71,7 +72,8 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
-        Call::gather(operation, operands).issue_several(session, operation, attributes)
+        let call = Call::autocast(operation, operands, &attributes)?;
+        call.issue_several(session, operation, attributes)
     }
 
     /// As [`Tensor::apply`], in the session of the first tensor, and only if there is room.
@@ -92,6 +94,11 @@ impl Tensor {
         if session.is_full() {
             return Err(ClientError::WindowFull);
         }
+        let call = if autocast::autocast().is_some() {
+            Call::autocast(operation, operands, &attributes)?
+        } else {
+            call
+        };
         call.issue(&session, operation, attributes)
     }
 
@@ -122,6 +129,19 @@ struct Call {
 }
 
 impl Call {
+    /// The operands, in the dtype that autocast wants them in.
+    #[inline]
+    fn autocast(
+        operation: &Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: &Attributes,
+    ) -> Result<Call> {
+        match autocast::cast(operation, operands, attributes)? {
+            Some(cast) => Ok(Call::gather(operation, &cast.operands())),
+            None => Ok(Call::gather(operation, operands)),
+        }
+    }
+
     fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> Call {
         let recordable = !matches!(operation.gradient, Gradient::None) && grad_enabled();
         let mut call = Call { operands: SmallVec::new(), wants_grad: false, is_batched: false };
@@ -296,7 +316,7 @@ impl Call {
 }
 
 #[cold]
-pub(super) fn two_sessions(operation: &str, first: &Session, second: &Session) -> ClientError {
+pub(crate) fn two_sessions(operation: &str, first: &Session, second: &Session) -> ClientError {
     let line = |session: &Session| {
         let closed = if session.is_closed() { ", closed" } else { "" };
         format!("  session {}: {}{closed}", session.number(), session.describe())

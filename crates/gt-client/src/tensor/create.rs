@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::{create, random};
-use gt_ir::{DType, Operand, Operation, Scalar, Shape, TensorData};
+use gt_ir::{Content, DType, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::smallvec;
 
 use super::Tensor;
@@ -29,7 +29,11 @@ impl Tensor {
     /// A tensor with these values. Must hold as many bytes as shape and dtype ask for, which
     /// [`TensorData::new`] checks.
     pub fn from_data(session: &Session, data: TensorData) -> Tensor {
-        Tensor::from_parts(session.create(data), None)
+        Tensor::from_content(session, Content::Data(data))
+    }
+
+    pub(crate) fn from_content(session: &Session, content: Content) -> Tensor {
+        Tensor::from_parts(session.create(content), None)
     }
 
     /// A tensor of `dims` from numbers in row-major order.

@@ -9,7 +9,7 @@
 //! - [`gradient`]: what a tensor has to do with gradients.
 //! - [`fetch`]: getting values out; [`placement`]: where they are.
 
-mod apply;
+pub(crate) mod apply;
 mod assign;
 pub mod create;
 pub mod default_dtype;

@@ -5,7 +5,8 @@
 //! the root has changed takes its own value anew when it is used.
 //!
 //! Nothing is kept alive for a view alone: when the root is dropped, its last value is kept only
-//! if several views could still see each other's changes. A single one goes on by itself.
+//! if several views could still see each other's changes, or one has not seen a change yet. A single
+//! one goes on by itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -69,7 +70,9 @@ impl Shared {
     pub fn leave(self: &Arc<Shared>, value: &Arc<Value>, node: Option<Arc<Node>>) {
         let views = Arc::strong_count(self) - 1;
         let left = match views {
-            0 | 1 => Root::Gone,
+            0 => Root::Gone,
+            // Nothing has changed: the view has the value that it is to have.
+            1 if self.version() == 0 => Root::Gone,
             _ => Root::Left { value: Arc::clone(value), node },
         };
         *self.lock() = left;
@@ -161,6 +164,17 @@ impl Tensor {
         alias
     }
 
+    /// All of it, as a view: what `x[:]` gives.
+    ///
+    /// # Errors
+    /// Those of the instruction that a gradient flows back through, where one is wanted.
+    #[track_caller]
+    pub(super) fn alias(&self) -> Result<Tensor> {
+        let alias = self.copy()?;
+        alias.link(self, None, self.strided(), self.bare);
+        Ok(alias)
+    }
+
     pub(super) fn link(&self, base: &Tensor, step: Option<Step>, strided: Strided, bare: bool) {
         let mut view = {
             let mut state = base.lock();
@@ -223,6 +237,8 @@ impl Tensor {
         let view = self.lock().view.clone();
         let Some(view) = view else { return Ok(()) };
         let version = view.shared.version();
+        // Its own reference and this one: there is no other view that could change it.
+        let is_alone = !view.shared.is_alive() && Arc::strong_count(&view.shared) == 2;
         let Some(root) = view.shared.root() else {
             self.lock().view = None;
             return Ok(());
@@ -235,7 +251,10 @@ impl Tensor {
         if !view.bare {
             state.node = node;
         }
-        if let Some(view) = &mut state.view {
+        if is_alone {
+            view.shared.let_go();
+            state.view = None;
+        } else if let Some(view) = &mut state.view {
             view.seen = version;
         }
         drop(state);

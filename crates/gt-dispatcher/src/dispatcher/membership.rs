@@ -59,7 +59,8 @@ impl Dispatcher {
             return self.refuse(now, peer, "said hello twice".into());
         }
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
-        let mut welcome = Welcome { session: 0, name: hello.name.clone(), window, machine };
+        let (name, data_roots) = (hello.name.clone(), self.data_roots.clone());
+        let mut welcome = Welcome { session: 0, name, window, machine, data_roots };
         match role {
             Role::Client => welcome.session = self.add_client(now, peer, hello),
             Role::Worker => {
@@ -235,6 +236,7 @@ impl Dispatcher {
             self.tell_lanes(number, told);
             self.deliver(now, peer, 0);
         }
+        self.answers.fail_saves(&mut self.outbox, lost.peer, &failure);
         for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {
             let result = Err((*failure).clone());
             let value = Message::Value { request: request.original, result };

@@ -66,6 +66,8 @@ impl Outbox {
 pub struct Dispatcher {
     limits: Limits,
     machine: String,
+    /// The folders in which workers may read and write files; clients are told.
+    data_roots: Vec<String>,
     sessions: Sessions,
     workers: Workers,
     scheduler: Scheduler,
@@ -92,6 +94,7 @@ impl Dispatcher {
         Dispatcher {
             limits,
             machine,
+            data_roots: Vec::new(),
             sessions: Sessions::default(),
             workers: Workers::default(),
             scheduler: Scheduler::default(),
@@ -108,6 +111,11 @@ impl Dispatcher {
     /// The stream modifiers.
     pub fn pipeline(&mut self) -> &mut Pipeline {
         &mut self.pipeline
+    }
+
+    /// Sets the folders in which workers may read and write files, for clients to know.
+    pub fn set_data_roots(&mut self, roots: Vec<String>) {
+        self.data_roots = roots;
     }
 
     /// The planner, for configuration.
@@ -158,6 +166,9 @@ impl Dispatcher {
             }
             (Role::Worker, Message::Value { request, result }) => {
                 self.answer(now, peer, request, result);
+            }
+            (Role::Worker, Message::Saved { request, result }) => {
+                self.answers.saved(outbox, request, peer, result);
             }
             (Role::Worker, Message::Ready { lane, transfer, members, result }) => {
                 if self.is_on(lane, peer) {

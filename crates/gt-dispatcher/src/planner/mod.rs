@@ -6,6 +6,7 @@
 //! - One instruction: [`run`]: the general path; [`in_place`]: the fast path, if operands share a
 //!   layout; [`strategy`]: the cheapest way to shard it; [`judge`]: predicates on a strategy;
 //!   [`expand`]: composites; [`mod@slice`]: slices along sharded axes.
+//! - Files: [`save`]: which slot writes which block.
 //! - Output: [`moves`]: the stages from one layout to another; [`local`]: each slot's part of an
 //!   instruction; [`emit`]: commands; [`fabrics`]: joint exchanges; [`streams`]: commands by slot.
 //! - Iterations: [`plans`]: the plans kept; [`plan`]: one of them; [`write`]: a planned iteration
@@ -26,6 +27,7 @@ mod moving;
 mod plan;
 mod plans;
 mod run;
+mod save;
 mod scope;
 mod slice;
 mod slots;
@@ -39,6 +41,8 @@ use std::sync::Arc;
 use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::layout::{Layout, Placement};
 use gt_ir::message::Failure;
+use gt_ir::sharding::Block;
+use gt_ir::stored::{StoredPart, StoredValues};
 use gt_ir::{
     Content, Create, Instruction, Meta, SlotId, SourceId, TensorData, TensorId, WorkerCommand,
 };
@@ -168,6 +172,18 @@ impl Planner {
                 catalogue.put(output, meta, Arc::new(layout), output);
                 catalogue.set_provenance(output, provenance);
             }
+            // Each slot reads what it needs.
+            Content::Stored(stored) => {
+                for (rank, &slot) in layout.mesh.slots.iter().enumerate() {
+                    let need = layout.block(meta.shape, rank);
+                    let part = Meta::new(meta.dtype, need.shape);
+                    let parts = overlapping(&stored.parts, &need);
+                    let stored = StoredValues { meta: part, need, parts };
+                    streams.push(slot, command(Content::Stored(Box::new(stored))));
+                }
+                catalogue.put(output, meta, Arc::new(layout), output);
+                catalogue.set_provenance(output, provenance);
+            }
             content => {
                 streams.push(slot, command(content));
                 let whole = Layout::replicated(&self.meshes.single(slot));
@@ -282,6 +298,11 @@ fn splits(layout: &Layout, data: &TensorData) -> bool {
                 && placements.iter().all(|placement| *placement == Placement::Replicate)
         }
     }
+}
+
+/// The parts in files that a block needs.
+fn overlapping(parts: &[StoredPart], need: &Block) -> Vec<StoredPart> {
+    parts.iter().filter(|part| part.block.intersect(need).is_some()).cloned().collect()
 }
 
 /// A rank's part of the data.

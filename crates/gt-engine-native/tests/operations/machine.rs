@@ -63,6 +63,7 @@ impl Machine {
             .map(|out| match out {
                 Out::Dispatcher(message) => message,
                 Out::Worker(to, _) => panic!("a piece for worker {to}"),
+                Out::Files(_) => panic!("there are no files"),
             })
             .collect()
     }
@@ -112,7 +113,7 @@ impl Machine {
             if let Message::Value { result, .. } = message {
                 return result.map(|content| match content {
                     Content::Data(data) => data,
-                    Content::Shared { .. } => panic!("not asked for"),
+                    _ => panic!("not asked for"),
                 });
             }
         }

@@ -1,6 +1,9 @@
 //! Tensors from Python numbers, lists, arrays and other tensors.
 
-use gt::Tensor;
+use bytes::Bytes;
+use gt::{Tensor, TensorData};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::finish;
@@ -65,4 +68,35 @@ pub(super) fn from_numpy(
     source::note(py);
     let data = array::from_array(array, None)?;
     finish(Tensor::from_data(&session, data), requires_grad)
+}
+
+/// A tensor of values as they lie in memory: the bytes of its elements, little-endian, in order.
+#[pyfunction]
+pub(super) fn from_bytes(
+    py: Python<'_>,
+    values: &Bound<'_, PyAny>,
+    dtype: &Bound<'_, PyAny>,
+    shape: Vec<i64>,
+) -> PyResult<PyTensor> {
+    let session = session::ready_current(py)?;
+    source::note(py);
+    let (dtype, shape) = (dtype::parse(dtype)?, convert::shape(&shape)?);
+    let values = values.cast::<PyArray1<u8>>()?.readonly();
+    let bytes = Bytes::from(array::copied(values.as_slice()?));
+    let (given, expected) = (bytes.len(), shape.numel() * dtype.size());
+    let data = TensorData::new(dtype, shape, bytes).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "from_bytes: {given} bytes given, expected {expected} for {dtype} of shape {shape}"
+        ))
+    })?;
+    Ok(PyTensor(Tensor::from_data(&session, data)))
+}
+
+/// The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for them.
+#[pyfunction]
+pub(super) fn to_bytes<'py>(
+    py: Python<'py>,
+    tensor: &PyTensor,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    Ok(PyArray1::from_slice(py, &tensor.fetch(py)?.bytes))
 }

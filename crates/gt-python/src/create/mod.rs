@@ -25,7 +25,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
     }
     add!(
-        data::{tensor, tensor_beside, as_tensor, from_numpy},
+        data::{tensor, tensor_beside, as_tensor, from_numpy, from_bytes, to_bytes},
         filled::{zeros, empty, ones, rand, randn, full, randint},
         filled::{zeros_like, empty_like, ones_like, rand_like, randn_like, full_like, randint_like},
         sequence::{arange, arange_beside, linspace, eye},

@@ -23,7 +23,7 @@ use crate::convert;
 
 /// An n-dimensional array of one dtype. Operations on it return at once; its values are there
 /// when they are asked for.
-#[pyclass(name = "Tensor", module = "gt", frozen, weakref)]
+#[pyclass(name = "Tensor", module = "gt", frozen, subclass, weakref)]
 pub struct PyTensor(pub Tensor);
 
 /// An operand from Python: a tensor or a number.

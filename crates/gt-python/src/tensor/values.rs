@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use gt::TensorData;
+use gt::{Asked, Session, TensorData};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyTuple};
+use pyo3::types::{PyComplex, PyTuple, PyType};
 
 use super::PyTensor;
 use crate::dtype::PyDType;
@@ -15,15 +15,38 @@ use crate::{dtype, export, session, source};
 /// What is said where a branch depends on a tensor that is mapped over.
 const CONTROL_FLOW: &str = "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet\n  hint: gt.where(condition, a, b) computes both sides";
 
+/// Values that were asked for.
+pub enum Question {
+    Known(TensorData),
+    Asked(Asked, Session),
+}
+
+impl Question {
+    /// Waits for the values.
+    pub fn wait(self, py: Python<'_>) -> PyResult<TensorData> {
+        match self {
+            Question::Known(data) => Ok(data),
+            Question::Asked(asked, session) => {
+                session::waiting(py, &session, |interrupt| asked.wait(interrupt))
+            }
+        }
+    }
+}
+
 impl PyTensor {
-    pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
+    /// Asks for the values, to wait for them later.
+    pub fn question(&self, py: Python<'_>) -> PyResult<Question> {
         if let Some(data) = self.0.known() {
-            return Ok(data);
+            return Ok(Question::Known(data));
         }
         source::note(py);
         // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
-        session::waiting(py, &self.0.session(), |interrupt| asked.wait(interrupt))
+        Ok(Question::Asked(asked, self.0.session()))
+    }
+
+    pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
+        self.question(py)?.wait(py)
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {
@@ -67,10 +90,19 @@ fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 
 #[pymethods]
 impl PyTensor {
-    /// As old PyTorch programs make tensors: of values, or of lengths of axes.
+    /// As old PyTorch programs make tensors: of values, or of lengths of axes. A subclass makes its
+    /// instances of a tensor, whose memory they share.
     #[new]
+    #[classmethod]
     #[pyo3(signature = (*data))]
-    fn new(py: Python<'_>, data: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn new(cls: &Bound<'_, PyType>, data: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let py = cls.py();
+        if !cls.is(py.get_type::<PyTensor>())
+            && data.len() == 1
+            && let Ok(tensor) = data.get_item(0)?.cast::<PyTensor>()
+        {
+            return Ok(PyTensor(tensor.get().0.detach()));
+        }
         let made = py.import("gt._legacy")?.call_method1("new_tensor", (data,))?;
         Ok(PyTensor(made.cast::<PyTensor>()?.get().0.clone()))
     }
@@ -216,6 +248,10 @@ impl PyTensor {
             copy.set_grad(Some(grad.without_history())).py()?;
         }
         Ok(PyTensor(copy))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Ok(slf.py().import("gt._pickle")?.call_method1("reduce", (slf,))?.unbind())
     }
 
     /// A tensor of its own with the same value; gradients flow back to this one.

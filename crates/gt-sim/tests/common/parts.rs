@@ -52,6 +52,7 @@ impl Parts {
                     self.workers[to].handle(Message::Piece { sender, piece }, &mut out);
                     self.run(to, out);
                 }
+                Out::Files(_) => panic!("there are no files"),
             }
         }
     }
@@ -80,6 +81,10 @@ impl Driver for Line {
         Ok(answer.expect("all is answered at once").clone())
     }
     fn close(&self) {}
+    fn data_roots(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     fn describe(&self) -> String {
         "a walk".into()
     }

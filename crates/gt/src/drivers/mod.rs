@@ -1,10 +1,12 @@
 //! Drivers: the I/O around the cores. They own sockets, threads and clocks, and pass messages.
 //!
 //! - [`embedded`]: all cores in one process; [`network`]: one process each.
+//! - [`files`]: work on files beside a worker's turns.
 //! - [`watch`]: a watcher of either, from another process.
 
 mod answers;
 pub mod embedded;
+pub mod files;
 mod issues;
 mod log;
 pub mod network;

@@ -171,6 +171,11 @@ def _cross_entropy(name, logits, target, weight, ignored, reduction, smoothing) 
             (logits.log_softmax(axis), _picked) if smoothing else (logits, EntropyOfClasses.apply)
         )
         return _of_classes(name, logits, loss_of, target, weight, ignored, reduction, smoothing)
+    if ignored is not None and ignored >= 0:
+        raise ValueError(
+            f"{name}: ignore_index is {ignored}, but the targets are probabilities, none of which "
+            "is left out\n  hint: give indices of classes, or no ignore_index"
+        )
     log_p = logits.log_softmax(axis)
     check_alike(name, logits, target)
     if smoothing:

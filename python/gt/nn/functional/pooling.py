@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import gt
@@ -166,12 +167,25 @@ def _fractional(
         )
     if samples is None:
         samples = rand_like(filled(input, (*planes, axes), 0))
-    samples = samples.reshape(*planes, axes)
+    else:
+        samples = _samples_of(name, samples, planes, axes)
     # PyTorch's order of samples: for 2 axes width and height, for 3 from the first axis on.
     order = (1, 0) if axes == 2 else range(axes)
     each = zip(order, lengths, kernel, numbers, strict=True)
     values, index = largest(input, [_drawn(samples[..., place], *one) for place, *one in each])
     return (values, index) if return_indices else values
+
+
+def _samples_of(name: str, samples: Tensor, planes: Sequence[int], axes: int) -> Tensor:
+    """Give the samples of each channel; those of further images may stand behind."""
+    batch = planes[0] if len(planes) == 2 else 1
+    fits = samples.ndim == 3 and samples.shape[0] >= batch
+    if not fits or tuple(samples.shape[1:]) != (planes[-1], axes):
+        raise ValueError(
+            f"{name}: _random_samples have shape {samples.shape}, expected "
+            f"{(batch, planes[-1], axes)}"
+        )
+    return samples[:batch].reshape(*planes, axes)
 
 
 def _drawn(sample: Tensor, length: int, kernel: int, number: int) -> Tensor:

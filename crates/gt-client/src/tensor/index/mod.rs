@@ -190,7 +190,7 @@ impl Tensor {
             self.region(&resolved.starts, &resolved.sizes, &resolved.steps)?
         };
         if part.dims() == resolved.dims {
-            return if whole { part.copy() } else { Ok(part) };
+            return if whole { part.alias() } else { Ok(part) };
         }
         part.reshape(&resolved.dims)
     }

@@ -15,6 +15,7 @@ pub(super) fn client_name(command: &ClientCommand) -> &'static str {
         ClientCommand::Run(instruction) => instruction.operation.family.log_name(),
         ClientCommand::Create(_) => "CreateTensor",
         ClientCommand::Fetch { .. } => "GetData",
+        ClientCommand::Save(_) => "SaveTensors",
         ClientCommand::Free(_) => "FreeTensor",
         ClientCommand::Cancel { .. } => "Cancel",
         ClientCommand::Signal { .. } => "Signal",
@@ -34,6 +35,7 @@ pub(super) fn worker_name(command: &WorkerCommand) -> &'static str {
         WorkerCommand::Run(instruction) => instruction.operation.family.log_name(),
         WorkerCommand::Create(_) => "CreateTensor",
         WorkerCommand::Fetch { .. } => "GetData",
+        WorkerCommand::Save(_) => "SaveTensors",
         WorkerCommand::Free(_) => "FreeTensor",
         WorkerCommand::Statistics { .. } => "GetStats",
         WorkerCommand::Exchange(exchange) => collective_name(exchange.collective),
@@ -112,6 +114,9 @@ impl Display for ClientDetails<'_> {
             ClientCommand::Fetch { tensor, .. } | ClientCommand::Locate { tensor, .. } => {
                 write!(f, "tensor={tensor}")
             }
+            ClientCommand::Save(save) => {
+                write!(f, "folder={} tensors={}", word(&save.folder), save.tensors.len())
+            }
             ClientCommand::Free(tensor) => write!(f, "tensor={tensor}"),
             ClientCommand::Signal { number, name, shard } => {
                 write!(f, "signal={number} name={}", word(name))?;
@@ -139,6 +144,10 @@ impl Display for WorkerDetails<'_> {
             WorkerCommand::Run(instruction) => instruction_details(f, instruction),
             WorkerCommand::Create(create) => create_details(f, create),
             WorkerCommand::Fetch { tensor, .. } => write!(f, "tensor={tensor}"),
+            WorkerCommand::Save(part) => {
+                write!(f, "folder={} file={}", word(&part.folder), word(&part.file))?;
+                write!(f, " tensors={}", part.blocks.len())
+            }
             WorkerCommand::Free(tensor) => write!(f, "tensor={tensor}"),
             WorkerCommand::Statistics { .. } => Ok(()),
             WorkerCommand::Exchange(exchange) => exchange_details(f, exchange),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use gt_ir::data::SharedBlock;
 use gt_ir::fabric::Way;
 use gt_ir::operation::SampleOperand;
+use gt_ir::sharding::Block;
 use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::stored::{Save, SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{
     ClientCommand, Content, Create, DType, Instruction, Meta, Operand, RequestId, Shape, SourceId,
     TensorId, WorkerCommand, WorkerId, ops,
@@ -21,6 +23,12 @@ pub fn client_commands() -> Vec<ClientCommand> {
     commands.extend(creates().into_iter().map(ClientCommand::Create));
     commands.extend([
         ClientCommand::Fetch { request, tensor: TensorId(5), line: SourceId(0) },
+        ClientCommand::Save(Box::new(Save {
+            request,
+            folder: "/data/run".into(),
+            tensors: vec![TensorId(3), TensorId(900)],
+            line: SourceId(2),
+        })),
         ClientCommand::Free(TensorId(6)),
         ClientCommand::Cancel { request },
         ClientCommand::Signal { number: 8, name: "läyer".into(), shard: None },
@@ -45,6 +53,13 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
     commands.extend([
         WorkerCommand::Free(TensorId(6)),
         WorkerCommand::Fetch { request, tensor: TensorId(5), shared: true, line: SourceId(0) },
+        WorkerCommand::Save(Box::new(SavePart {
+            request,
+            folder: "/data/run".into(),
+            file: "values-00001.safetensors".into(),
+            blocks: vec![SavedBlock { tensor: TensorId(5), index: 1, block: block() }],
+            line: SourceId(2),
+        })),
         WorkerCommand::Statistics { request },
         WorkerCommand::Exchange(Box::new(exchange())),
         WorkerCommand::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
@@ -81,10 +96,24 @@ fn instructions() -> Vec<Instruction> {
 }
 
 fn creates() -> Vec<Create> {
-    let block = SharedBlock { pid: 1, fd: -2, length: 24, token: 3 };
+    let shared = SharedBlock { pid: 1, fd: -2, length: 24, token: 3 };
     let create = |content, signal| Create { output: TensorId(1), content, signal };
-    let shared = Content::Shared { meta: meta(), block };
-    vec![create(data(3), 0), create(data(5000), 300), create(shared, 0)]
+    let shared = Content::Shared { meta: meta(), block: shared };
+    let parts = vec![StoredPart { file: "/data/run/x".into(), offset: 1 << 33, block: block() }];
+    let stored = StoredValues { meta: Meta::new(DType::BF16, block().shape), need: block(), parts };
+    let stored = Content::Stored(Box::new(stored));
+    vec![create(data(3), 0), create(data(5000), 300), create(shared, 0), create(stored, 2)]
+}
+
+fn block() -> Block {
+    let mut block = Block::whole(Shape::new(&[2, 300]).unwrap());
+    block.starts[1] = 7;
+    block
+}
+
+pub fn written() -> Written {
+    let (file, block) = ("values-00001.safetensors".into(), block());
+    Written { index: 3, file, offset: 1 << 40, block, bytes: 1200, checksum: u32::MAX }
 }
 
 fn grid() -> Shard {

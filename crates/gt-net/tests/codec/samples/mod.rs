@@ -10,10 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::message::{Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
 use gt_ir::{
-    Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData,
+    Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,
 };
 
+use commands::written;
 pub use commands::{client_commands, worker_commands};
 use exchanges::fabric;
 use observability::{events, explanation, report, status};
@@ -40,7 +41,13 @@ pub fn messages() -> Vec<Message> {
             fabric: Some(fabric()),
             rate: 1 << 40,
         }),
-        Message::Welcome(Welcome { session: 1, name: "w".into(), window: 2, machine: "m".into() }),
+        Message::Welcome(Welcome {
+            session: 1,
+            name: "w".into(),
+            window: 2,
+            machine: "m".into(),
+            data_roots: vec!["/data".into()],
+        }),
         Message::Goodbye { reason: "bye".into() },
         Message::Stream(client_commands()),
         Message::Work { lane, commands: worker_commands() },
@@ -50,6 +57,9 @@ pub fn messages() -> Vec<Message> {
         Message::EndSession { session: 9 },
         Message::Value { request, result: Ok(data(10)) },
         Message::Value { request, result: Err(failure.clone()) },
+        Message::Saved { request, result: Ok(vec![written()]) },
+        Message::Saved { request, result: Err(failure.clone()) },
+        Message::Loaded { lane, tensor: TensorId(4), result: Ok(data(10)) },
         Message::Release { token: u128::MAX },
         Message::Statistics { request, workers: vec![statistics()] },
         Message::Cancel { lane, request },

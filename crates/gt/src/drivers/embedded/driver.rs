@@ -188,6 +188,10 @@ impl Driver for EmbeddedDriver {
         self.runtime.close();
     }
 
+    fn data_roots(&self) -> Option<Vec<String>> {
+        None
+    }
+
     fn describe(&self) -> String {
         format!("this process, {} worker(s)", self.runtime.workers())
     }

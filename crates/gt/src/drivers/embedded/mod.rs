@@ -6,6 +6,7 @@
 //! - [`client`]: the session's commands in flight; [`threads`]: the workers' threads.
 //! - [`handover`]: the primitives by which threads hand over work.
 //! - [`watching`]: watchers in other processes; [`endpoint`]: the socket they connect to.
+//! - [`filing`]: files that its workers read and write.
 //! - [`fork`], [`forks`]: fork safety.
 //!
 //! A thread that waits for a value drives the cores itself if there is little work, so that a
@@ -14,6 +15,7 @@
 mod client;
 mod driver;
 mod endpoint;
+mod filing;
 pub mod fork;
 mod forks;
 pub mod handover;

@@ -17,11 +17,13 @@ use gt_ir::{ClientCommand, WorkerId};
 use gt_worker::{Out, Work};
 
 use super::client::ClientEnd;
+use super::filing::Filing;
 use super::forks::{ForkGuard, Gate, InFlightCall};
 use super::handover::Mailbox;
 use super::threads::{ThreadState, Threads};
 use super::watching::Watching;
 use crate::drivers::MakeWorker;
+use crate::drivers::files::FileKey;
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
@@ -39,6 +41,7 @@ pub struct Runtime {
     pub threads: Threads,
     forks: ForkGuard,
     watching: Watching,
+    filing: Filing,
 }
 
 /// A worker's core, its inbox and its thread.
@@ -94,9 +97,11 @@ impl Runtime {
             threads: Threads::new(workers),
             forks: ForkGuard::default(),
             watching: Watching::default(),
+            filing: Filing::default(),
         });
         // With a log, `Observe` messages are already in the outbox.
         out.into_iter().for_each(|(peer, message)| runtime.route(peer, message));
+        runtime.filing.attach(&runtime);
         super::fork::watch(&runtime);
         runtime
     }
@@ -247,7 +252,30 @@ impl Runtime {
                     worker.core.put(Message::Piece { sender: WorkerId(index as u32), piece });
                     worker.thread.unpark();
                 }
+                Out::Files(job) => {
+                    if let Some(message) = self.filing.begin(index, job) {
+                        self.end_job(index, message);
+                    }
+                }
             }
+        }
+    }
+
+    /// A job on files is done; called in its thread.
+    pub fn filed(&self, index: usize, key: FileKey, message: Message) {
+        let _call = self.forks.enter_briefly();
+        self.filing.close(index, key);
+        self.end_job(index, message);
+        self.dispatch();
+    }
+
+    fn end_job(&self, index: usize, message: Message) {
+        match message {
+            Message::Loaded { .. } => {
+                self.workers[index].core.put(message);
+                self.workers[index].thread.unpark();
+            }
+            message => self.dispatcher.put((worker_peer(index), message)),
         }
     }
 
@@ -309,6 +337,7 @@ impl Runtime {
 
     /// Stops and joins all threads.
     pub fn close(&self) {
+        self.filing.finish();
         self.threads.close();
         self.watching.close();
         self.workers.iter().for_each(|worker| worker.thread.unpark());
@@ -351,6 +380,9 @@ impl Runtime {
         for worker in &self.workers {
             worker.thread.after_fork();
             worker.core.state().work.after_fork();
+        }
+        for (index, message) in self.filing.after_fork() {
+            self.end_job(index, message);
         }
         self.forks.reset();
         self.release();

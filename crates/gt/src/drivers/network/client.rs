@@ -63,6 +63,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
             events_since: Duration::ZERO,
         }),
         address: address.to_string(),
+        data_roots: welcome.data_roots,
         contenders: AtomicUsize::new(0),
         wake: Wake::new(),
         window: welcome.window,
@@ -91,6 +92,7 @@ struct NetworkDriver {
 struct Shared {
     state: Mutex<ClientState>,
     address: String,
+    data_roots: Vec<String>,
     /// How many threads wait for the state while another holds it and waits on the socket.
     contenders: AtomicUsize,
     wake: Wake,
@@ -372,6 +374,10 @@ impl Driver for NetworkDriver {
                 let _ = flusher.join();
             }
         }
+    }
+
+    fn data_roots(&self) -> Option<Vec<String>> {
+        Some(self.shared.data_roots.clone())
     }
 
     fn describe(&self) -> String {

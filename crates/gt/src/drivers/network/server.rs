@@ -27,6 +27,8 @@ pub struct ServerOptions {
     pub log_file: Option<PathBuf>,
     /// How long a client waits for a worker.
     pub worker_wait: Duration,
+    /// The folders in which workers may read and write files.
+    pub data_roots: Vec<PathBuf>,
 }
 
 /// The longest wait, after which `stop` is asked.
@@ -52,6 +54,12 @@ struct Peer {
     /// Proven by its key, or claimed by its hello if no keys are used.
     role: Role,
     machine: String,
+}
+
+/// Paths as they are told to clients.
+fn absolute(roots: &[PathBuf]) -> Vec<String> {
+    let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    roots.iter().map(|path| whole(path).display().to_string()).collect()
 }
 
 impl Server {
@@ -83,6 +91,7 @@ impl Server {
         let machine = shm::machine_token();
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
+        dispatcher.set_data_roots(absolute(&options.data_roots));
         let started = Instant::now();
         dispatcher.set_clock(Box::new(move || started.elapsed()));
         Ok(Server {

@@ -15,6 +15,7 @@ use rustc_hash::FxHashSet;
 use super::blocks::{self, Blocks};
 use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
+use crate::drivers::files::{self, FileThread};
 
 /// A worker's options.
 pub struct WorkerOptions {
@@ -30,16 +31,22 @@ pub struct WorkerOptions {
     pub fabric: Option<Fabric>,
     /// The estimated work per second: see [`gt_worker::Engine::rate`].
     pub rate: u64,
+    /// The folders in which it may read and write files.
+    pub data_roots: Vec<PathBuf>,
 }
 
 /// The longest wait, after which `stop` is asked.
 const SLICE: Duration = Duration::from_millis(100);
+
+/// The longest wait while files are read or written.
+const FILE_SLICE: Duration = Duration::from_millis(1);
 
 /// A worker process, connected to a server.
 pub struct WorkerProcess {
     link: DealerLink,
     neighbours: Neighbours,
     core: Box<dyn Work>,
+    files: FileThread,
     blocks: Blocks,
     /// Fetches whose clients can map this process's memory.
     sharing: FxHashSet<RequestId>,
@@ -58,9 +65,14 @@ impl WorkerProcess {
             rate: options.rate,
             ..super::introduction(Role::Worker, &options.name)
         };
+        let places = files::below(&options.data_roots)
+            .map_err(|error| NetError::Start { reason: error.to_string() })?;
         let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, hello)?;
+        let files = FileThread::start(places, welcome.name.clone())
+            .map_err(|error| NetError::Start { reason: error.to_string() })?;
         Ok(WorkerProcess {
             link,
+            files,
             neighbours: Neighbours::new(WorkerId(welcome.session), peers),
             core: make(welcome.name, options.threads),
             blocks: Blocks::default(),
@@ -84,7 +96,9 @@ impl WorkerProcess {
                 asked = Instant::now();
             }
             // Messages are handled between any two turns: pieces may end a lane's wait.
-            self.take_in(if is_busy { Duration::ZERO } else { SLICE })?;
+            let wait = if self.files.is_busy() { FILE_SLICE } else { SLICE };
+            self.take_in(if is_busy { Duration::ZERO } else { wait })?;
+            self.end_jobs()?;
             is_busy = self.work()?;
             if !is_busy {
                 self.report()?;
@@ -95,6 +109,17 @@ impl WorkerProcess {
             }
         }
         self.send(&Message::Goodbye { reason: "the worker was stopped".into() })
+    }
+
+    /// Passes on what was read from files, and what was written.
+    fn end_jobs(&mut self) -> Result<(), NetError> {
+        for message in self.files.take_done() {
+            match message {
+                Message::Loaded { .. } => self.handle(message)?,
+                message => self.send(&message)?,
+            }
+        }
+        Ok(())
     }
 
     /// Handles messages from the server and other workers, after waiting for at most `limit`.
@@ -171,6 +196,7 @@ impl WorkerProcess {
                     Out::Dispatcher(message) => self.answer(message)?,
                     Out::Worker(to, piece) if to == own => local.push(piece),
                     Out::Worker(to, piece) => self.send_piece(to, piece)?,
+                    Out::Files(job) => self.files.begin(job),
                 }
             }
             for piece in local {

@@ -1,0 +1,105 @@
+//! Autocast: products are computed in a lower precision, and in float32 what would lose much by it.
+//!
+//! The dtype is a thread's own. Where an operation is issued, its operands are cast by ordinary
+//! instructions, which are on the tape like any other. A backward pass computes in the dtypes that
+//! the forward pass had.
+
+use std::cell::Cell;
+
+use gt_ir::{Attribute, Attributes, DType, Operand, Operation};
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+thread_local! {
+    static LOWER: Cell<Option<DType>> = const { Cell::new(None) };
+}
+
+/// The dtype that products are computed in on this thread; none where autocast is off.
+pub fn autocast() -> Option<DType> {
+    LOWER.get()
+}
+
+/// Sets the dtype that products are computed in on this thread, and returns what it was.
+pub fn set_autocast(dtype: Option<DType>) -> Option<DType> {
+    LOWER.replace(dtype)
+}
+
+/// Runs `body` with autocast off.
+pub(crate) fn without<T>(body: impl FnOnce() -> T) -> T {
+    struct Restore(Option<DType>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            LOWER.set(self.0);
+        }
+    }
+    let _restore = Restore(LOWER.replace(None));
+    body()
+}
+
+/// Operands in the dtype that autocast wants them in.
+pub(crate) struct Cast(SmallVec<[Operand<Tensor>; 3]>);
+
+impl Cast {
+    pub fn operands(&self) -> SmallVec<[Operand<&Tensor>; 3]> {
+        let borrowed = self.0.iter().map(|operand| match operand {
+            Operand::Tensor(tensor) => Operand::Tensor(tensor),
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+        });
+        borrowed.collect()
+    }
+}
+
+/// The operands as autocast wants them; none where they are to stay as they are.
+#[inline]
+pub(crate) fn cast(
+    operation: &Operation,
+    operands: &[Operand<&Tensor>],
+    attributes: &Attributes,
+) -> Result<Option<Cast>> {
+    match LOWER.get() {
+        None => Ok(None),
+        Some(lower) => cast_for(lower, operation, operands, attributes),
+    }
+}
+
+#[cold]
+fn cast_for(
+    lower: DType,
+    operation: &Operation,
+    operands: &[Operand<&Tensor>],
+    attributes: &Attributes,
+) -> Result<Option<Cast>> {
+    let Some(wanted) = wanted(lower, operation) else { return Ok(None) };
+    let is_told = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
+    let dtypes = || operands.iter().filter_map(Operand::tensor).map(|tensor| tensor.dtype());
+    let takes_part = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
+    let differs = dtypes().any(|dtype| takes_part(dtype) && dtype != wanted);
+    let is_wide = dtypes().any(|dtype| dtype == DType::F64 || dtype.is_complex());
+    if is_told || is_wide || !differs {
+        return Ok(None);
+    }
+    let mut cast: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
+    for operand in operands {
+        cast.push(match operand {
+            Operand::Tensor(tensor) if takes_part(tensor.dtype()) => {
+                Operand::Tensor(tensor.cast(wanted)?)
+            }
+            Operand::Tensor(tensor) => Operand::Tensor(Tensor::clone(tensor)),
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+        });
+    }
+    Ok(Some(Cast(cast)))
+}
+
+/// The dtype in which an operation is computed, by PyTorch's lists; none for any.
+fn wanted(lower: DType, operation: &Operation) -> Option<DType> {
+    match operation.name {
+        "matmul" | "conv_general" | "_attention" => Some(lower),
+        "acos" | "asin" | "cosh" | "cumprod" | "cumsum" | "erfinv" | "exp" | "expm1"
+        | "layer_norm" | "log" | "log10" | "log1p" | "log2" | "log_softmax" | "pow" | "prod"
+        | "rsqrt" | "sinh" | "softmax" | "softplus" | "sum" | "tan" => Some(DType::F32),
+        _ => None,
+    }
+}

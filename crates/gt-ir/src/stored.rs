@@ -1,0 +1,83 @@
+//! Values in files that workers read and write.
+
+use crate::instruction::{RequestId, SourceId, TensorId};
+use crate::operation::Meta;
+use crate::record;
+use crate::sharding::Block;
+
+/// A part of a tensor, and where its values lie in a file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StoredPart {
+    /// The file's path, as the client names it.
+    pub file: String,
+    /// Where the part's values begin in the file.
+    pub offset: u64,
+    /// Which part of the tensor they are.
+    pub block: Block,
+}
+
+record!(struct StoredPart { file, offset, block });
+
+/// A tensor's values, in files that workers can read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StoredValues {
+    /// Of the block that is needed.
+    pub meta: Meta,
+    /// What is needed of the tensor.
+    pub need: Block,
+    /// Together they have all of it.
+    pub parts: Vec<StoredPart>,
+}
+
+record!(struct StoredValues { meta, need, parts });
+
+/// A client's request to write tensors into files of a folder.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Save {
+    pub request: RequestId,
+    pub folder: String,
+    pub tensors: Vec<TensorId>,
+    pub line: SourceId,
+}
+
+record!(struct Save { request, folder, tensors, line });
+
+/// What a slot writes, into one file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SavePart {
+    pub request: RequestId,
+    pub folder: String,
+    /// The file's name in the folder.
+    pub file: String,
+    pub blocks: Vec<SavedBlock>,
+    pub line: SourceId,
+}
+
+record!(struct SavePart { request, folder, file, blocks, line });
+
+/// A block that a slot writes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SavedBlock {
+    /// The slot's tensor.
+    pub tensor: TensorId,
+    /// Which tensor of the request it is of.
+    pub index: u32,
+    pub block: Block,
+}
+
+record!(struct SavedBlock { tensor, index, block });
+
+/// A block that was written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Written {
+    /// Which tensor of the request it is of.
+    pub index: u32,
+    pub file: String,
+    pub offset: u64,
+    pub block: Block,
+    pub bytes: u64,
+    /// The CRC-32 of its bytes.
+    pub checksum: u32,
+}
+
+record!(struct Written { index, file, offset, block, bytes, checksum });

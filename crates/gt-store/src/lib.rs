@@ -1,0 +1,50 @@
+//! Values in files.
+//!
+//! - [`place`]: the folders in which files may be.
+//! - [`values`]: blocks of tensors, as workers write and read them.
+//! - [`atomic`]: files that are there whole, or not at all.
+//! - [`safetensors`]: tensors by name in one file, which others read and write, too.
+//!
+//! It knows dtypes, shapes and values of `gt-ir`; sessions and workers are unknown to it.
+
+pub mod atomic;
+pub mod place;
+pub mod safetensors;
+pub mod values;
+
+use std::path::{Path, PathBuf};
+
+/// What can go wrong with a file of values.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+
+    /// The file is in no folder where files may be.
+    #[error("{}: {reason}", path.display())]
+    Forbidden { path: PathBuf, reason: String },
+
+    /// The file is not what its format asks for.
+    #[error("{}: {reason}", path.display())]
+    Format { path: PathBuf, reason: String },
+
+    #[error("{}: there is no tensor '{name}'{hint}", path.display())]
+    NoTensor { path: PathBuf, name: String, hint: String },
+
+    #[error(
+        "{}: tensor '{name}' has dtype {dtype}, which GT does not have\n  hint: convert the file to one of its dtypes, such as BF16 or F32", path.display()
+    )]
+    DType { path: PathBuf, name: String, dtype: String },
+}
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+impl StoreError {
+    pub fn io(path: &Path, error: std::io::Error) -> StoreError {
+        StoreError::Io { path: path.to_path_buf(), error }
+    }
+
+    fn format(path: &Path, reason: impl Into<String>) -> StoreError {
+        StoreError::Format { path: path.to_path_buf(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,140 @@
+//! The folders in which files may be.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::{Result, StoreError};
+
+/// Where files may be read and written.
+pub enum Places {
+    /// Wherever this process may.
+    Anywhere,
+    /// Below these folders: neither `..` nor links lead out of them.
+    Below(Vec<Root>),
+}
+
+/// A folder that an operator allows.
+pub struct Root {
+    path: PathBuf,
+    folder: Dir,
+}
+
+/// A file in an open folder.
+pub struct Place {
+    pub folder: Dir,
+    /// The file's name in the folder.
+    pub name: PathBuf,
+}
+
+impl Root {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// There is none, or it may not be read.
+    pub fn open(path: &Path) -> Result<Root> {
+        let whole = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+        let folder = Dir::open_ambient_dir(&whole, ambient_authority())
+            .map_err(|error| StoreError::io(path, error))?;
+        Ok(Root { path: whole, folder })
+    }
+
+    /// The folder's absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Places {
+    /// The place of a file, in a folder that is there, or is made if `make`.
+    ///
+    /// # Errors
+    /// The path is in no folder where files may be; the folder is missing or cannot be made.
+    pub fn find(&self, path: &Path, make: bool) -> Result<Place> {
+        let name = path.file_name().map(PathBuf::from).ok_or_else(|| {
+            StoreError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "no file's name"))
+        })?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let found = match self {
+            Places::Anywhere => anywhere(parent, make),
+            Places::Below(roots) => {
+                let (root, rest) = below(roots, path, parent)?;
+                enter(root, rest, make)
+            }
+        };
+        let folder = found.map_err(|error| StoreError::io(path, error))?;
+        Ok(Place { folder, name })
+    }
+}
+
+fn anywhere(parent: &Path, make: bool) -> io::Result<Dir> {
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    if make {
+        std::fs::create_dir_all(parent)?;
+    }
+    Dir::open_ambient_dir(parent, ambient_authority())
+}
+
+/// The root that a folder is below, and the way from there.
+fn below<'a>(roots: &'a [Root], path: &Path, parent: &'a Path) -> Result<(&'a Root, &'a Path)> {
+    let forbidden = |reason: String| StoreError::Forbidden { path: path.to_path_buf(), reason };
+    if parent.components().any(|part| part == Component::ParentDir) {
+        return Err(forbidden("'..' may not be part of a path".into()));
+    }
+    let found = roots.iter().find_map(|root| Some((root, parent.strip_prefix(&root.path).ok()?)));
+    found.ok_or_else(|| {
+        let allowed: Vec<String> =
+            roots.iter().map(|root| root.path.display().to_string()).collect();
+        forbidden(if allowed.is_empty() {
+            "the workers may use no files\n  hint: start server and workers with --data-root FOLDER"
+                .into()
+        } else {
+            format!("the workers may only use files below {}", allowed.join(" and "))
+        })
+    })
+}
+
+fn enter(root: &Root, rest: &Path, make: bool) -> io::Result<Dir> {
+    if rest.as_os_str().is_empty() {
+        return root.folder.try_clone();
+    }
+    if make {
+        root.folder.create_dir_all(rest)?;
+    }
+    root.folder.open_dir(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn no_way_leads_out_of_a_root() {
+        let top = std::env::temp_dir().join(format!("gt-store-place-{}", std::process::id()));
+        let root = top.join("root");
+        fs::create_dir_all(root.join("in")).expect("a folder");
+        fs::create_dir_all(top.join("secret")).expect("a folder");
+        std::os::unix::fs::symlink(top.join("secret"), root.join("link")).expect("a link");
+        std::os::unix::fs::symlink("in", root.join("inner")).expect("a link");
+        let places = Places::Below(vec![Root::open(&root).expect("a folder")]);
+        for good in ["file", "in/file", "inner/file"] {
+            places.find(&root.join(good), false).expect(good);
+        }
+        places.find(&root.join("new/one/file"), true).expect("it is made");
+        assert!(root.join("new/one").is_dir());
+        for bad in ["link/file", "../secret/file", "in/../../secret/file", "link/new/file"] {
+            assert!(places.find(&root.join(bad), true).is_err(), "{bad}");
+        }
+        for bad in ["/etc/passwd", "file", ""] {
+            assert!(places.find(Path::new(bad), false).is_err(), "{bad}");
+        }
+        assert!(!top.join("secret/new").exists());
+        let none = Places::Below(Vec::new()).find(&root.join("file"), false);
+        assert!(none.is_err_and(|error| error.to_string().contains("--data-root")));
+        fs::remove_dir_all(top).expect("it is ours");
+    }
+}

@@ -1,0 +1,305 @@
+//! Tensors by name in one file: 8 bytes with the header's length, a header in JSON, the values.
+//!
+//! The format is <https://huggingface.co/docs/safetensors>. Headers are read and checked by the
+//! crate `safetensors`: lengths that overflow, ranges that overlap or leave gaps, and nested JSON are
+//! errors.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use gt_ir::{DType, Shape, TensorData};
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use serde_json::{Map, Value, json};
+
+use crate::atomic::AtomicFile;
+use crate::{Result, StoreError};
+
+/// The longest header that is read, as in other readers.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// A file whose values are read as they are used.
+pub struct Reader {
+    path: PathBuf,
+    values: Bytes,
+    entries: Vec<Entry>,
+    metadata: BTreeMap<String, String>,
+}
+
+/// A tensor in a file.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub name: String,
+    pub dims: Vec<usize>,
+    /// As the format names it; GT has not all of them.
+    pub dtype: String,
+    /// Where its values are, from the first byte after the header.
+    pub range: (usize, usize),
+}
+
+impl Entry {
+    /// GT's dtype for the elements, if there is one.
+    pub fn known(&self) -> Option<DType> {
+        DTYPES.iter().find(|(_, name)| *name == self.dtype).map(|(dtype, _)| *dtype)
+    }
+}
+
+/// GT's dtypes and their names in the format, which has no complex128.
+const DTYPES: [(DType, &str); 11] = [
+    (DType::Bool, "BOOL"),
+    (DType::U8, "U8"),
+    (DType::I8, "I8"),
+    (DType::I16, "I16"),
+    (DType::I32, "I32"),
+    (DType::I64, "I64"),
+    (DType::F16, "F16"),
+    (DType::BF16, "BF16"),
+    (DType::F32, "F32"),
+    (DType::F64, "F64"),
+    (DType::C64, "C64"),
+];
+
+impl Reader {
+    /// Maps a file into memory.
+    ///
+    /// The file must not be changed in place while tensors of it are alive; replacing it by another
+    /// of the same name, as [`Writer`] does, is safe.
+    ///
+    /// # Errors
+    /// There is no such file, or it is not of this format.
+    pub fn open(path: &Path) -> Result<Reader> {
+        let file = fs::File::open(path).map_err(|error| StoreError::io(path, error))?;
+        let length = file.metadata().map_err(|error| StoreError::io(path, error))?.len();
+        if length < 8 {
+            let reason = format!("{length} bytes long, but a safetensors file has 8 at least");
+            return Err(StoreError::format(path, reason));
+        }
+        // SAFETY: the mapping is private and read-only, and the file stays open for reading. That
+        // nobody changes it in place meanwhile is this function's documented condition, as it is of
+        // every program that maps files: the system gives no way to enforce it.
+        let map = unsafe { Mmap::map(&file) }.map_err(|error| StoreError::io(path, error))?;
+        Reader::over(path, Bytes::from_owner(map))
+    }
+
+    /// Reads what is in memory; `path` is what errors name.
+    ///
+    /// # Errors
+    /// The bytes are not of this format.
+    pub fn over(path: &Path, bytes: Bytes) -> Result<Reader> {
+        let (header, found) = SafeTensors::read_metadata(&bytes)
+            .map_err(|error| StoreError::format(path, problem(&bytes, error)))?;
+        let names = found.offset_keys();
+        let entries = names.into_iter().filter_map(|name| {
+            let info = found.info(&name)?;
+            let (dims, range) = (info.shape.clone(), info.data_offsets);
+            Some(Entry { name, dims, dtype: dtype_name(info.dtype), range })
+        });
+        let metadata = found.metadata().clone().unwrap_or_default().into_iter().collect();
+        let entries = entries.collect();
+        let values = bytes.slice(8 + header..);
+        Ok(Reader { path: path.to_path_buf(), values, entries, metadata })
+    }
+
+    /// What is in the file, in the order of the values.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// A tensor's values, which lie in the file's memory until they are used.
+    ///
+    /// # Errors
+    /// There is none of this name, or GT does not have its dtype or number of axes.
+    pub fn tensor(&self, name: &str) -> Result<TensorData> {
+        let entry = self.entry(name)?;
+        let (dtype, shape) = self.kind(entry)?;
+        let bytes = self.values.slice(entry.range.0..entry.range.1);
+        TensorData::new(dtype, shape, bytes)
+            .ok_or_else(|| StoreError::format(&self.path, format!("'{name}' has a wrong length")))
+    }
+
+    /// Rows `start` to `end` along the first axis of a tensor.
+    ///
+    /// # Errors
+    /// As for [`Reader::tensor`]; there are fewer rows.
+    pub fn rows(&self, name: &str, start: usize, end: usize) -> Result<TensorData> {
+        let whole = self.tensor(name)?;
+        let rows = whole.shape.first().copied().unwrap_or(0);
+        if start > end || end > rows {
+            let reason = format!("'{name}' has {rows} rows, but {start} to {end} are asked for");
+            return Err(StoreError::format(&self.path, reason));
+        }
+        let row = whole.bytes.len().checked_div(rows).unwrap_or(0);
+        let mut dims = whole.shape.dims().to_vec();
+        dims[0] = end - start;
+        let shape = Shape::new(&dims).expect("as many axes as the whole, none longer");
+        let bytes = whole.bytes.slice(start * row..end * row);
+        Ok(TensorData { dtype: whole.dtype, shape, bytes })
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.entries.iter().map(|e| e.name.as_str()).take(8).collect();
+            let hint = format!("\n  hint: there are {}", names.join(", "));
+            StoreError::NoTensor { path: self.path.clone(), name: name.to_string(), hint }
+        })
+    }
+
+    fn kind(&self, entry: &Entry) -> Result<(DType, Shape)> {
+        let dtype = entry.known().ok_or_else(|| StoreError::DType {
+            path: self.path.clone(),
+            name: entry.name.clone(),
+            dtype: entry.dtype.clone(),
+        })?;
+        let shape = Shape::new(&entry.dims).map_err(|error| {
+            StoreError::format(&self.path, format!("'{}': {error}", entry.name))
+        })?;
+        Ok((dtype, shape))
+    }
+}
+
+fn dtype_name(dtype: Dtype) -> String {
+    // As serde writes it, which is the format's name.
+    serde_json::to_value(dtype)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_string))
+        .unwrap_or_else(|| format!("{dtype:?}"))
+}
+
+/// What is wrong with a file.
+fn problem(bytes: &Bytes, error: SafeTensorError) -> String {
+    let length = bytes.len() as u64;
+    let header = bytes
+        .get(..8)
+        .map_or(0, |first| u64::from_le_bytes(first.try_into().expect("eight bytes were taken")));
+    let reason = match error {
+        _ if length < 8 => format!("{length} bytes long, but a safetensors file has 8 at least"),
+        _ if header > LONGEST_HEADER => {
+            format!("its header would be {header} bytes long, more than {LONGEST_HEADER}")
+        }
+        _ if header > length - 8 => format!(
+            "its header is said to be {header} bytes long, but {} bytes follow: it is truncated",
+            length - 8
+        ),
+        SafeTensorError::MetadataIncompleteBuffer => {
+            format!(
+                "its tensors do not end where the file does, at {length} bytes: it is truncated"
+            )
+        }
+        SafeTensorError::InvalidOffset(name) => {
+            format!("the values of '{name}' overlap others, or are not beside them")
+        }
+        SafeTensorError::TensorInvalidInfo => {
+            "a tensor's shape and dtype do not ask for as many bytes as it has".to_string()
+        }
+        SafeTensorError::ValidationOverflow => "a tensor's length overflows".to_string(),
+        error => error.to_string(),
+    };
+    format!("no valid safetensors file: {reason}")
+}
+
+/// A file in the making, to which values come one tensor after the other.
+pub struct Writer {
+    file: AtomicFile,
+    path: PathBuf,
+    left: std::vec::IntoIter<(String, usize)>,
+}
+
+/// A tensor that is to be written: its name, dtype and shape.
+pub type Planned = (String, DType, Shape);
+
+impl Writer {
+    /// The order in which tensors are written, so that each is aligned: by size of their elements,
+    /// then by name.
+    pub fn order(planned: &[Planned]) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..planned.len()).collect();
+        order.sort_by_key(|&at| (std::cmp::Reverse(planned[at].1.size()), &planned[at].0));
+        order
+    }
+
+    /// Begins a file of these tensors, in this order.
+    ///
+    /// # Errors
+    /// A name that is there twice, a dtype that the format lacks, or an error of the system.
+    pub fn create(
+        mut file: AtomicFile,
+        path: &Path,
+        planned: &[Planned],
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Writer> {
+        let (header, lengths) = header(path, planned, metadata)?;
+        file.write(&(header.len() as u64).to_le_bytes())?;
+        file.write(&header)?;
+        Ok(Writer { file, path: path.to_path_buf(), left: lengths.into_iter() })
+    }
+
+    /// Writes the values of the next tensor.
+    ///
+    /// # Errors
+    /// Not as many bytes as planned, or an error of the system.
+    pub fn write(&mut self, values: &[u8]) -> Result<()> {
+        match self.left.next() {
+            Some((_, length)) if length == values.len() => self.file.write(values),
+            next => {
+                let expected = next.map_or("no more tensor".to_string(), |(name, length)| {
+                    format!("{length} for '{name}'")
+                });
+                let reason = format!("{} bytes given, expected {expected}", values.len());
+                Err(StoreError::format(&self.path, reason))
+            }
+        }
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// Tensors are missing, or an error of the system.
+    pub fn finish(mut self) -> Result<()> {
+        if let Some((name, _)) = self.left.next() {
+            let reason = format!("the values of '{name}' were not written");
+            return Err(StoreError::format(&self.path, reason));
+        }
+        self.file.commit()
+    }
+}
+
+/// The header of a file, and the length of each tensor's values.
+pub fn header(
+    path: &Path,
+    planned: &[Planned],
+    metadata: &BTreeMap<String, String>,
+) -> Result<(Vec<u8>, Vec<(String, usize)>)> {
+    let mut members = Map::new();
+    if !metadata.is_empty() {
+        members.insert("__metadata__".to_string(), json!(metadata));
+    }
+    let (mut start, mut lengths) = (0, Vec::with_capacity(planned.len()));
+    for (name, dtype, shape) in planned {
+        let length = shape.numel() * dtype.size();
+        let known = DTYPES.iter().find(|(known, _)| known == dtype);
+        let (_, kind) = known.ok_or_else(|| {
+            let text = format!("'{name}': a safetensors file cannot hold {dtype}");
+            StoreError::format(path, text)
+        })?;
+        let member = json!({
+            "dtype": kind, "shape": shape.dims(), "data_offsets": [start, start + length],
+        });
+        if members.insert(name.clone(), member).is_some() || name == "__metadata__" {
+            return Err(StoreError::format(
+                path,
+                format!("'{name}' cannot be a tensor's name here, or is given twice"),
+            ));
+        }
+        start += length;
+        lengths.push((name.clone(), length));
+    }
+    let mut header = Value::Object(members).to_string().into_bytes();
+    // Values begin at a multiple of 8 bytes, as the format asks for.
+    header.resize(header.len().next_multiple_of(8), b' ');
+    Ok((header, lengths))
+}

@@ -1,0 +1,281 @@
+//! Blocks of tensors in files, as workers write and read them.
+//!
+//! A file that a worker writes is a safetensors file: each of its tensors is a block, named by the
+//! number of the whole one and where the block begins in it, as `3@0,512`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use gt_ir::sharding::Block;
+use gt_ir::stored::{SavePart, StoredPart, StoredValues, Written};
+use gt_ir::{DType, TensorData};
+
+use crate::atomic::AtomicFile;
+use crate::place::Places;
+use crate::safetensors::{Planned, Writer, header};
+use crate::{Result, StoreError};
+
+/// Runs of a block that are shorter than this are read together with what lies between them.
+const SHORT_RUN: usize = 4096;
+
+/// Writes blocks into a file, which is there once it is complete.
+///
+/// # Errors
+/// The folder may not be used, the disk is full, or another error of the system.
+pub fn write(places: &Places, part: &SavePart, values: &[TensorData]) -> Result<Vec<Written>> {
+    let path = PathBuf::from(&part.folder).join(&part.file);
+    let planned: Vec<Planned> = part.blocks.iter().zip(values).map(planned).collect();
+    let order = Writer::order(&planned);
+    let ordered: Vec<Planned> = order.iter().map(|&at| planned[at].clone()).collect();
+    let metadata = BTreeMap::new();
+    let (head, lengths) = header(&path, &ordered, &metadata)?;
+    let file = AtomicFile::create(places, &path, true)?;
+    let mut writer = Writer::create(file, &path, &ordered, &metadata)?;
+    let mut offset = 8 + head.len() as u64;
+    let mut written = Vec::with_capacity(values.len());
+    for (&at, (_, length)) in order.iter().zip(lengths) {
+        let bytes = &values[at].bytes;
+        writer.write(bytes)?;
+        let saved = &part.blocks[at];
+        written.push(Written {
+            index: saved.index,
+            file: part.file.clone(),
+            offset,
+            block: saved.block,
+            bytes: length as u64,
+            checksum: crc32fast::hash(bytes),
+        });
+        offset += length as u64;
+    }
+    writer.finish()?;
+    Ok(written)
+}
+
+fn planned((block, value): (&gt_ir::stored::SavedBlock, &TensorData)) -> Planned {
+    let starts = &block.block.starts[..value.shape.rank()];
+    let starts: Vec<String> = starts.iter().map(ToString::to_string).collect();
+    let name = format!("{}@{}", block.index, starts.join(","));
+    // The format has no complex128: its bytes are kept as they are, as pairs of float64.
+    match value.dtype {
+        DType::C128 => {
+            (name, DType::F64, gt_ir::Shape::new(&[value.bytes.len() / 8]).expect("one axis"))
+        }
+        dtype => (name, dtype, value.shape),
+    }
+}
+
+/// Reads the block that is needed of a tensor.
+///
+/// # Errors
+/// A file is missing, may not be used or ends too early; or not all of the block is in the files.
+pub fn read(places: &Places, stored: &StoredValues) -> Result<TensorData> {
+    let StoredValues { meta, need, parts } = stored;
+    let item = meta.dtype.size();
+    let mut values = Vec::new();
+    let length = meta.bytes();
+    values.try_reserve_exact(length).map_err(|_| {
+        let reason = format!("there is no memory for {length} bytes");
+        StoreError::io(Path::new("values"), io::Error::new(io::ErrorKind::OutOfMemory, reason))
+    })?;
+    values.resize(length, 0);
+    let mut found = 0;
+    for part in parts {
+        let Some(shared) = part.block.intersect(need) else { continue };
+        let file = open(places, Path::new(&part.file))?;
+        Copy { part, need, shared: &shared, item }.run(&file, &mut values)?;
+        found += shared.shape.numel();
+    }
+    if found != need.shape.numel() {
+        let path = parts.first().map_or("no file", |part| part.file.as_str());
+        let reason = format!("{found} of {} elements are in the files", need.shape.numel());
+        return Err(StoreError::Format { path: path.into(), reason });
+    }
+    let data = TensorData::new(meta.dtype, meta.shape, Bytes::from(values));
+    Ok(data.expect("as many bytes as the shape asks for"))
+}
+
+/// The CRC-32 of a range of a file.
+///
+/// # Errors
+/// The file is missing, or ends too early.
+pub fn checksum(path: &Path, offset: u64, length: u64) -> Result<u32> {
+    let file = open(&Places::Anywhere, path)?;
+    let (mut hash, mut at, end) = (crc32fast::Hasher::new(), offset, offset.saturating_add(length));
+    let mut buffer = vec![0; 1 << 20];
+    while at < end {
+        let count = (end - at).min(buffer.len() as u64) as usize;
+        let read = file.read_exact_at(&mut buffer[..count], at);
+        read.map_err(|error| StoreError::io(path, error))?;
+        hash.update(&buffer[..count]);
+        at += count as u64;
+    }
+    Ok(hash.finalize())
+}
+
+/// Opens a file for reading, if it is a plain one: opening others may have effects.
+fn open(places: &Places, path: &Path) -> Result<File> {
+    let place = places.find(path, false)?;
+    let failed = |error| StoreError::io(path, error);
+    if !place.folder.metadata(&place.name).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "no plain file")));
+    }
+    place.folder.open(&place.name).map(cap_std::fs::File::into_std).map_err(failed)
+}
+
+/// Copies what a part and a needed block share, from a file into the needed values.
+struct Copy<'a> {
+    part: &'a StoredPart,
+    need: &'a Block,
+    shared: &'a Block,
+    item: usize,
+}
+
+impl Copy<'_> {
+    fn run(&self, file: &File, values: &mut [u8]) -> Result<()> {
+        let rank = self.shared.shape.rank();
+        // The axes from `first` on are whole in both: what they hold lies in one run.
+        let mut first = rank;
+        while first > 0 && self.is_whole(first - 1) {
+            first -= 1;
+        }
+        let outer = first.saturating_sub(1);
+        let run: usize = self.shared.shape[outer..].iter().product::<usize>() * self.item;
+        let places: Vec<(u64, usize)> = self.runs(outer);
+        if run >= SHORT_RUN || places.len() <= 1 {
+            for (from, to) in places {
+                self.read(file, &mut values[to..to + run], from)?;
+            }
+            return Ok(());
+        }
+        // Runs come in the order of the file.
+        let (begin, end) = (places[0].0, places[places.len() - 1].0);
+        let mut between = vec![0; (end - begin) as usize + run];
+        self.read(file, &mut between, begin)?;
+        for (from, to) in places {
+            let at = (from - begin) as usize;
+            values[to..to + run].copy_from_slice(&between[at..at + run]);
+        }
+        Ok(())
+    }
+
+    /// Whether all along an axis is shared.
+    fn is_whole(&self, axis: usize) -> bool {
+        let length = self.shared.shape[axis];
+        length == self.part.block.shape[axis] && length == self.need.shape[axis]
+    }
+
+    /// Where each run begins in the file, and in the needed values, in bytes.
+    fn runs(&self, outer: usize) -> Vec<(u64, usize)> {
+        let mut places = vec![(self.part.offset, 0)];
+        let strides = |block: &Block, axis: usize| -> usize {
+            block.shape[axis + 1..].iter().product::<usize>() * self.item
+        };
+        for axis in 0..self.shared.shape.rank() {
+            let (from, to) = (strides(&self.part.block, axis), strides(self.need, axis));
+            let start = self.shared.starts[axis];
+            let (skip, at) = (start - self.part.block.starts[axis], start - self.need.starts[axis]);
+            let count = if axis < outer { self.shared.shape[axis] } else { 1 };
+            places = places
+                .into_iter()
+                .flat_map(|(file, value)| {
+                    (0..count).map(move |step| {
+                        (file + ((skip + step) * from) as u64, value + (at + step) * to)
+                    })
+                })
+                .collect();
+        }
+        places
+    }
+
+    fn read(&self, file: &File, into: &mut [u8], at: u64) -> Result<()> {
+        let path = Path::new(&self.part.file);
+        file.read_exact_at(into, at).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => StoreError::Format {
+                path: path.to_path_buf(),
+                reason: format!("it ends before byte {}: it is truncated", at + into.len() as u64),
+            },
+            _ => StoreError::io(path, error),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::stored::SavedBlock;
+    use gt_ir::{Meta, RequestId, Shape, SourceId, TensorId};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values(shape: Shape) -> TensorData {
+        let bytes = (0..shape.numel() as i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>();
+        TensorData::new(DType::I32, shape, Bytes::from(bytes)).expect("as many")
+    }
+
+    fn block_of(whole: &TensorData, block: &Block) -> TensorData {
+        let mut bytes = Vec::new();
+        for index in 0..whole.shape.numel() {
+            let mut rest = index;
+            let inside = (0..whole.shape.rank()).rev().all(|axis| {
+                let at = rest % whole.shape[axis];
+                rest /= whole.shape[axis];
+                at >= block.starts[axis] && at < block.starts[axis] + block.shape[axis]
+            });
+            if inside {
+                bytes.extend_from_slice(&whole.bytes[index * 4..index * 4 + 4]);
+            }
+        }
+        TensorData::new(DType::I32, block.shape, Bytes::from(bytes)).expect("as many")
+    }
+
+    fn cut(shape: Shape, axis: usize, start: usize, end: usize) -> Block {
+        let mut block = Block::whole(shape.with(axis, end - start));
+        block.starts[axis] = start;
+        block
+    }
+
+    proptest! {
+        #[test]
+        fn any_block_is_read_from_any_parts(
+            dims in proptest::collection::vec(1usize..7, 1..4),
+            cuts in (0usize..3, 0usize..7, 0usize..3, 0usize..7, 1usize..7),
+        ) {
+            let (cut_axis, at, need_axis, start, count) = cuts;
+            let shape = Shape::new(&dims).expect("short");
+            let (cut_axis, need_axis) = (cut_axis % dims.len(), need_axis % dims.len());
+            let at = at % (dims[cut_axis] + 1);
+            let start = start % dims[need_axis];
+            let end = (start + count).min(dims[need_axis]);
+            let whole = values(shape);
+            let blocks: Vec<Block> = [(0, at), (at, dims[cut_axis])]
+                .into_iter()
+                .filter(|(start, end)| start < end)
+                .map(|(start, end)| cut(shape, cut_axis, start, end))
+                .collect();
+            let folder = std::env::temp_dir().join(format!("gt-store-values-{}", std::process::id()));
+            let saved = |block: &Block| SavedBlock { tensor: TensorId(1), index: 0, block: *block };
+            let part = SavePart {
+                request: RequestId(1),
+                folder: folder.display().to_string(),
+                file: "values.safetensors".into(),
+                blocks: blocks.iter().map(saved).collect(),
+                line: SourceId::default(),
+            };
+            let data: Vec<TensorData> = blocks.iter().map(|block| block_of(&whole, block)).collect();
+            let written = write(&Places::Anywhere, &part, &data).expect("room");
+            let file = folder.join("values.safetensors").display().to_string();
+            let parts = written
+                .iter()
+                .map(|w| StoredPart { file: file.clone(), offset: w.offset, block: w.block })
+                .collect();
+            let need = cut(shape, need_axis, start, end);
+            let meta = Meta::new(DType::I32, need.shape);
+            let read = read(&Places::Anywhere, &StoredValues { meta, need, parts }).expect("all of it");
+            prop_assert_eq!(read, block_of(&whole, &need));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Files that the workers of an embedded session read and write, each in a thread of its own for as
+//! long as that takes.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread::{self, JoinHandle};
+
+use gt_ir::message::Message;
+use gt_store::place::Places;
+use gt_worker::FileJob;
+
+use super::lock;
+use super::runtime::Runtime;
+use crate::drivers::files::{self, FileKey};
+
+/// The jobs that are under way, each with the index of its worker.
+#[derive(Default)]
+pub struct Filing {
+    runtime: OnceLock<Weak<Runtime>>,
+    open: Mutex<Vec<(usize, FileKey)>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Filing {
+    pub fn attach(&self, runtime: &Arc<Runtime>) {
+        let _ = self.runtime.set(Arc::downgrade(runtime));
+    }
+
+    /// Begins a job of a worker. Returns the message that ends it if that is so at once.
+    pub fn begin(&self, worker: usize, job: FileJob) -> Option<Message> {
+        let key = FileKey::of(&job);
+        let runtime = self.runtime.get().cloned().unwrap_or_default();
+        lock(&self.open).push((worker, key));
+        let run = move || {
+            let message = files::run(&Places::Anywhere, "", job);
+            if let Some(runtime) = runtime.upgrade() {
+                runtime.filed(worker, key, message);
+            }
+        };
+        match thread::Builder::new().name("gt-files".into()).spawn(run) {
+            Ok(thread) => {
+                let mut threads = lock(&self.threads);
+                threads.retain(|thread| !thread.is_finished());
+                threads.push(thread);
+                None
+            }
+            Err(error) => {
+                self.close(worker, key);
+                let reason = format!("no thread could be started: {error}");
+                Some(files::given_up("", &key, &reason))
+            }
+        }
+    }
+
+    /// A job is done.
+    pub fn close(&self, worker: usize, key: FileKey) {
+        let mut open = lock(&self.open);
+        if let Some(at) = open.iter().position(|job| *job == (worker, key)) {
+            open.swap_remove(at);
+        }
+    }
+
+    /// Waits until all that was begun is on the disk.
+    pub fn finish(&self) {
+        loop {
+            let threads = std::mem::take(&mut *lock(&self.threads));
+            if threads.is_empty() {
+                return;
+            }
+            for thread in threads {
+                // One that panicked has nothing more to do.
+                let _ = thread.join();
+            }
+        }
+    }
+
+    /// In the child of a fork: ends the jobs, whose threads are the parent's.
+    pub fn after_fork(&self) -> Vec<(usize, Message)> {
+        lock(&self.threads).drain(..).for_each(std::mem::forget);
+        let ended = |(worker, key): (usize, FileKey)| {
+            let reason = "the process has forked meanwhile; its parent goes on with it";
+            (worker, files::given_up("", &key, reason))
+        };
+        lock(&self.open).drain(..).map(ended).collect()
+    }
+}

@@ -1,0 +1,11 @@
+"""Automatic mixed precision: products in a lower precision, gradients that do not underflow."""
+
+from gt.amp.autocast_mode import (
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    is_autocast_available,
+)
+from gt.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -1,0 +1,273 @@
+"""Losses scaled up so that gradients in half precision do not become zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.autograd import no_grad
+
+_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+
+
+class _Progress:
+    """How far an optimizer is in the present iteration."""
+
+    def __init__(self) -> None:
+        self.stage = _READY
+        #: Whether a gradient is not finite, once they are unscaled: 0 or 1, a tensor.
+        self.found_inf: Tensor | None = None
+
+
+class GradScaler:
+    """Scales losses, takes the scale from gradients again, and leaves out steps that overflowed.
+
+    Args:
+        device: accepted for PyTorch's programs; it changes nothing.
+        init_scale: the first scale.
+        growth_factor: what the scale grows by after `growth_interval` steps without overflow.
+        backoff_factor: what it shrinks by after an overflow.
+        growth_interval: after how many steps it grows.
+        enabled: without it, losses and steps stay as they are.
+
+    The scale is a tensor, and `scale`, `unscale_` and `update` wait for nothing. `step` waits for
+    one number, as PyTorch's does: whether a gradient is not finite, as only then nothing of the
+    optimizer may change.
+
+    >>> weight = gt.ones(1, requires_grad=True)
+    >>> optimizer = gt.optim.SGD([weight], lr=0.5)
+    >>> scaler = gt.amp.GradScaler()
+    >>> scaler.scale((weight * 2).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> weight.detach()
+    tensor([0.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ):
+        if enabled and growth_factor <= 1:
+            raise ValueError(f"GradScaler: growth_factor is {growth_factor}, expected more than 1")
+        if enabled and backoff_factor >= 1:
+            raise ValueError(f"GradScaler: backoff_factor is {backoff_factor}, expected below 1")
+        self._device, self._enabled = device, enabled
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval = growth_interval
+        #: The scale and the steps since it last changed: numbers, tensors once a loss was scaled.
+        self._scale: Tensor | float = init_scale
+        self._growth_tracker: Tensor | int = 0
+        self._progress: dict[int, _Progress] = {}
+
+    def scale(self, outputs: Any) -> Any:
+        """Multiply a tensor, or each of a list or other iterable, by the scale."""
+        if not self._enabled:
+            return outputs
+        if not isinstance(self._scale, Tensor):
+            self._scale = gt.full((), self._scale, dtype=gt.float32)
+            self._growth_tracker = gt.full((), self._growth_tracker, dtype=gt.int32)
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)(self.scale(output) for output in outputs)
+        if hasattr(outputs, "__iter__"):
+            return map(self.scale, outputs)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale, before they are clipped.
+
+        Raises:
+            RuntimeError: a second time before `update`, or after `step`.
+            ValueError: gradients of float16, which would lose what the scale has kept.
+        """
+        if not self._enabled:
+            return
+        scale, _ = self._tensors("unscale_")
+        progress = self._progress.setdefault(id(optimizer), _Progress())
+        if progress.stage == _UNSCALED:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        if progress.stage == _STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        grads = [each.grad for each in parameters if each.grad is not None]
+        if any(grad.dtype == gt.float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        with no_grad():
+            inverse = scale.double().reciprocal().float()
+            finite = [grad.isfinite().all() for grad in grads]
+            for grad in grads:
+                grad.mul_(inverse)
+            if finite:
+                progress.found_inf = gt.stack(finite).all().logical_not().to(gt.float32)
+        progress.stage = _UNSCALED
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Unscale the gradients, if that was not done, and step unless one is not finite.
+
+        Waits for that one number.
+
+        Args:
+            optimizer: whose `step` is called.
+            args: for `step`.
+            kwargs: for `step`, by name; a closure is not supported.
+
+        Returns:
+            What `step` returned; None where it was left out.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._tensors("step")
+        progress = self._progress.setdefault(id(optimizer), _Progress())
+        if progress.stage == _STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if progress.stage == _READY:
+            self.unscale_(optimizer)
+        if progress.found_inf is None:
+            raise RuntimeError(
+                "No inf checks were recorded for this optimizer.\n  hint: no parameter of it has a "
+                "gradient; call backward() first"
+            )
+        result = None if progress.found_inf.item() else optimizer.step(*args, **kwargs)
+        progress.stage = _STEPPED
+        return result
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """Let the scale shrink after an overflow, or grow after long without; or set it.
+
+        Args:
+            new_scale: the scale from now on; otherwise it follows from the steps.
+        """
+        if not self._enabled:
+            return
+        scale, tracker = self._tensors("update")
+        with no_grad():
+            if new_scale is not None:
+                self._scale = self._given(new_scale)
+            else:
+                self._follow(scale, tracker)
+        self._progress = {}
+
+    def _follow(self, scale: Tensor, tracker: Tensor) -> None:
+        """Change the scale by what was found since the last update."""
+        found = [each.found_inf for each in self._progress.values() if each.found_inf is not None]
+        if not found:
+            raise RuntimeError(
+                "No inf checks were recorded prior to update.\n  hint: call step() before update()"
+            )
+        overflowed = gt.stack(found).sum() > 0
+        grows = tracker + 1 == self._growth_interval
+        grown = scale * self._growth_factor
+        # A scale that would not be finite stays.
+        grown = gt.where(grows & grown.isfinite(), grown, scale)
+        self._scale = gt.where(overflowed, scale * self._backoff_factor, grown)
+        counted = gt.where(overflowed | grows, gt.zeros_like(tracker), tracker + 1)
+        self._growth_tracker = counted.to(gt.int32)
+
+    def _given(self, new_scale: float | Tensor) -> Tensor:
+        if not isinstance(new_scale, Tensor):
+            return gt.full((), float(new_scale), dtype=gt.float32)
+        if new_scale.numel() != 1 or new_scale.requires_grad:
+            raise ValueError(
+                "new_scale should be a number or a tensor of one element that requires no gradient"
+            )
+        return new_scale.reshape(()).to(gt.float32).clone()
+
+    def _tensors(self, name: str) -> tuple[Tensor, Tensor]:
+        if isinstance(self._scale, Tensor) and isinstance(self._growth_tracker, Tensor):
+            return self._scale, self._growth_tracker
+        raise RuntimeError(
+            f"Attempted {name} but _scale is None.\n  hint: scaler.scale(loss).backward() comes "
+            "first"
+        )
+
+    def get_scale(self) -> float:
+        """Give the scale, which is waited for; 1 where scaling is not enabled."""
+        if not self._enabled:
+            return 1.0
+        return self._scale.item() if isinstance(self._scale, Tensor) else self._scale
+
+    def _get_growth_tracker(self) -> int:
+        tracker = self._growth_tracker
+        return int(tracker.item()) if isinstance(tracker, Tensor) else tracker
+
+    def get_growth_factor(self) -> float:
+        """Give what the scale grows by."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set what the scale grows by."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """Give what the scale shrinks by."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set what the scale shrinks by."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Give after how many steps the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set after how many steps the scale grows."""
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        """Say whether losses are scaled."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give the scale and its settings, which are waited for; nothing if it is not enabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._get_growth_tracker(),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Args:
+            state_dict: what `state_dict` gave, here or in PyTorch.
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled "
+                "instance of GradScaler."
+            )
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        scale, tracker = state_dict["scale"], state_dict["_growth_tracker"]
+        is_begun = isinstance(self._scale, Tensor)
+        self._scale = gt.full((), scale, dtype=gt.float32) if is_begun else scale
+        self._growth_tracker = gt.full((), tracker, dtype=gt.int32) if is_begun else tracker
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._enabled and self._progress:
+            raise RuntimeError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at "
+                "the end after scaler.update()."
+            )
+        numbers = {"_scale": self.get_scale(), "_growth_tracker": self._get_growth_tracker()}
+        return {**self.__dict__, **numbers} if self._enabled else dict(self.__dict__)

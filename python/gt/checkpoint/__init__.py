@@ -1,0 +1,20 @@
+"""Checkpoints: the state of a training run, written in the background by the workers.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> model = gt.nn.Linear(2, 1)
+    >>> manager = gt.checkpoint.Manager(folder, keep=3, every=10, model=model)
+    >>> for step in range(manager.restore_or_initialize(), 30):
+    ...     manager.save(step + 1)
+    >>> manager.wait()
+    >>> manager.steps()
+    [10, 20, 30]
+
+A checkpoint is a folder with files of values and, written last, a manifest: without one it does not
+count. It may be loaded with another number of workers, another sharding, and on another engine.
+"""
+
+from gt.checkpoint.files import CheckpointError, Saving, load, save, verify
+from gt.checkpoint.manager import Manager
+
+__all__ = ["CheckpointError", "Manager", "Saving", "load", "save", "verify"]

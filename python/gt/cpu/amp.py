@@ -1,0 +1,42 @@
+"""The older names of `gt.amp` for CPUs, which warn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gt import _gt, amp
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(amp.autocast):
+    """`gt.autocast("cpu", ...)`.
+
+    Args:
+        enabled: without it, the block turns autocast off.
+        dtype: of products: `gt.bfloat16` or `gt.float16`.
+        cache_enabled: accepted for PyTorch's programs; nothing is cached.
+    """
+
+    def __init__(self, enabled: bool = True, dtype: Any = _gt.bfloat16, cache_enabled: bool = True):
+        warnings.warn(
+            "`gt.cpu.amp.autocast(args...)` is deprecated. Please use "
+            "`gt.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__("cpu", dtype, enabled, cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """`gt.amp.GradScaler("cpu", ...)`, whose arguments it takes, but for the device."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        warnings.warn(
+            "`gt.cpu.amp.GradScaler(args...)` is deprecated. Please use "
+            "`gt.amp.GradScaler('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__("cpu", *args, **kwargs)

@@ -1,0 +1,63 @@
+"""Datasets, samplers and loaders, with the names and meanings of `torch.utils.data`.
+
+    >>> import gt
+    >>> images, labels = gt.rand(10, 3), gt.randint(0, 2, (10,))
+    >>> loader = gt.data.DataLoader(gt.data.TensorDataset(images, labels), batch_size=4)
+    >>> [tuple(x.shape) for x, y in loader]
+    [(4, 3), (4, 3), (2, 3)]
+
+Nothing here needs PyTorch; datasets and loaders of PyTorch are taken as they are. Beyond PyTorch:
+the position of a `DataLoader` can be stored and restored (`state_dict`), and `prefetch` loads the
+next batches of any iterable and transfers them while the present one is computed with.
+
+Parts: `datasets`, `samplers`, `order` (what follows from a seed), `collate`, `convert` (arrays to
+tensors), `fetch` (samples to batches), `loader`, `position`, `pool` and `worker` (processes),
+`transport` (batches between processes), `prefetching`.
+"""
+
+from gt.data.collate import default_collate, default_convert
+from gt.data.datasets import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from gt.data.fetch import get_worker_info
+from gt.data.loader import DataLoader
+from gt.data.prefetching import prefetch
+from gt.data.samplers import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+__all__ = [
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "DistributedSampler",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "StackDataset",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "prefetch",
+    "random_split",
+]

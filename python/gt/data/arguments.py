@@ -1,0 +1,91 @@
+"""What a `DataLoader` may be given."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+
+def check_workers(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool
+) -> None:
+    """Check what concerns workers.
+
+    Raises:
+        ValueError: a number is not allowed, or something is given that needs workers.
+    """
+    if num_workers < 0:
+        raise ValueError(
+            f"num_workers option should be non-negative, but got {num_workers}; "
+            "use num_workers=0 to disable multiprocessing."
+        )
+    if timeout < 0:
+        raise ValueError(f"timeout option should be non-negative, but got {timeout}")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing. "
+            "Let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None."
+        )
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise ValueError(f"prefetch_factor option should be positive, but got {prefetch_factor}")
+    if persistent and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def check_unspecified(options: dict[str, Any]) -> None:
+    """Check that options are not given which a stream cannot have.
+
+    Raises:
+        ValueError: one is.
+    """
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, "
+                f"but got {name}={value}"
+            )
+
+
+def start_method(given: Any, workers: int) -> Any:
+    """Give the context of `multiprocessing` that is meant; None for Python's default.
+
+    Raises:
+        TypeError: it is neither a name nor a context.
+        ValueError: there is no such way to start processes, or there are none to start.
+    """
+    if given is None:
+        return None
+    if not workers:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading "
+            "(num_workers > 0), but got num_workers=0"
+        )
+    import multiprocessing
+
+    if isinstance(given, str):
+        methods = multiprocessing.get_all_start_methods()
+        if given not in methods:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{methods}, but got multiprocessing_context={given!r}"
+            )
+        given = multiprocessing.get_context(given)
+    if not isinstance(given, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={given}"
+        )
+    return given
+
+
+def warn_of_many(workers: int) -> None:
+    """Warn of more workers than there are processor cores."""
+    able = getattr(os, "sched_getaffinity", None)
+    cores = len(able(0)) if able else os.cpu_count() or 1
+    if workers > cores:
+        warnings.warn(
+            f"This DataLoader will create {workers} worker processes in total, but this process "
+            f"has {cores} processor cores: loading may be slow\n  hint: num_workers={cores}",
+            stacklevel=3,
+        )

@@ -1,0 +1,281 @@
+"""`DataLoader`: batches of a dataset."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from gt.data import arguments, collate, fetch, order
+from gt.data.datasets import fetch_for_workers
+from gt.data.iteration import Iteration, WorkerIteration
+from gt.data.position import Position
+from gt.data.samplers import (
+    BatchSampler,
+    EndlessSampler,
+    RandomSampler,
+    Sampler,
+    SeededSampler,
+    SequentialSampler,
+)
+
+T_co = TypeVar("T_co", covariant=True)
+
+#: What says which samples come when, and cannot be changed later.
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class DataLoader(Generic[T_co]):
+    """Gives the batches of a dataset, pass after pass.
+
+    The order of shuffled batches follows from `gt.manual_seed` or `generator`, and is the same on
+    every machine. The position in a pass can be stored with `state_dict`, and a loader that is made
+    in the same way goes on from there after `load_state_dict`.
+
+    Args:
+        dataset: what has `__getitem__` and a length, or an iterable.
+        batch_size: how many samples are put together; None gives samples one at a time.
+        shuffle: whether each pass has a random order.
+        sampler: gives the indices instead.
+        batch_sampler: gives lists of indices instead.
+        num_workers: how many processes read samples; 0 reads them here.
+        collate_fn: makes a batch of a list of samples; `default_collate`, if not given. In workers,
+            tensors that it makes with `default_collate` are arrays until they arrive here.
+        pin_memory: accepted for PyTorch's programs; it changes nothing.
+        drop_last: whether a last batch that is smaller is left out.
+        timeout: for how many seconds a batch may be waited for; 0 for no limit.
+        worker_init_fn: called in each worker with its number.
+        multiprocessing_context: how workers start: "fork", "spawn", "forkserver" or a context of
+            `multiprocessing`; Python's default, if not given.
+        generator: a `gt.Generator`, a `numpy.random.Generator` or a seed, instead of
+            `gt.manual_seed`.
+        prefetch_factor: how many batches each worker makes ahead: 2, if not given.
+        persistent_workers: whether workers stay for the next pass.
+        pin_memory_device: accepted for PyTorch's programs; it changes nothing.
+        in_order: whether batches of workers are given in order; else, as they are ready.
+
+    Raises:
+        ValueError: arguments exclude one another.
+        RuntimeError: while batches are read, a worker has died or `timeout` is over.
+
+    >>> [batch.tolist() for batch in gt.data.DataLoader(range(5), batch_size=2)]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler | Iterable | None = None,
+        batch_sampler: Sampler | Iterable | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ):
+        arguments.check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        iterable = fetch.is_iterable(dataset)
+        if iterable:
+            options = {"shuffle": shuffle or None, "sampler": sampler}
+            arguments.check_unspecified({**options, "batch_sampler": batch_sampler})
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, "
+                    "sampler, and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
+            )
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self.generator = order.as_source(generator, "DataLoader")
+        if sampler is None:
+            if iterable:
+                sampler = EndlessSampler()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=self.generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        batched = batch_sampler is not None
+        default = collate.default_collate if batched else collate.default_convert
+        self.collate_fn = collate_fn or default
+        self.persistent_workers = persistent_workers
+        self._iterable = iterable
+        self._pool: Any = None
+        self._position = Position()
+        #: The pass that is restored: it begins with the next `__iter__`.
+        self._restored: tuple[Position, Any] | None = None
+        self._iteration: Any = None
+        self._initialized = True
+        arguments.warn_of_many(num_workers)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_initialized" in self.__dict__:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How workers start: a context of `multiprocessing`, or None for Python's default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, given: Any) -> None:
+        self._context = arguments.start_method(given, self.num_workers)
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    @property
+    def _job(self) -> fetch.Job:
+        return fetch.Job(
+            self.dataset,
+            self._iterable,
+            self.batch_sampler is not None,
+            self.batch_size,
+            self.collate_fn,
+            self.drop_last,
+        )
+
+    def __len__(self) -> int:
+        if not self._iterable:
+            return len(self._index_sampler)
+        length = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        position, state = self._restored or (self._position.following(), None)
+        self._restored = None
+        if position.base_seed is None:
+            position.base_seed = order.draw_seed(self.generator)
+        if (seeded := self._seeded_sampler()) is not None:
+            if position.order_seed is None:
+                position.order_seed = order.draw_seed(seeded.generator)
+            seeded.next_seed = position.order_seed
+        indices = iter(self._index_sampler)
+        self._position = position
+        if self.num_workers:
+            iteration: Iteration = WorkerIteration(self, self._started_pool(), indices, position)
+        else:
+            iteration = Iteration(self._job, indices, position, state)
+        # A pass ends its workers when nobody holds it any more.
+        self._iteration = weakref.ref(iteration)
+        return iteration
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers and passes stay where they are.
+        return {**self.__dict__, "_iteration": None, "_pool": None}
+
+    def _seeded_sampler(self) -> SeededSampler | None:
+        """Give the sampler whose order follows from a seed."""
+        sampler = self._index_sampler
+        if isinstance(sampler, BatchSampler):
+            sampler = sampler.sampler
+        return sampler if isinstance(sampler, SeededSampler) else None
+
+    def _started_pool(self) -> Any:
+        """Give the workers: those of the last pass, if they persist."""
+        if self._pool is not None and not self._pool.closed:
+            return self._pool
+        import multiprocessing
+
+        from gt.data.pool import WorkerPool
+
+        fetch_for_workers(self.dataset)
+        context = self._context or multiprocessing.get_context()
+        pool = WorkerPool(context, self._job, self.worker_init_fn, self.num_workers)
+        if self.persistent_workers:
+            self._pool = pool
+        return pool
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give where the last pass is, as plain data: the batches that were given, and its order.
+
+        A stream that has `state_dict` and `load_state_dict` is asked where it is.
+
+        Raises:
+            RuntimeError: batches come in no order (`in_order=False`), so a position says nothing.
+        """
+        if self.num_workers and not self.in_order:
+            raise RuntimeError(
+                "state_dict: with in_order=False, which batches were given cannot be told\n"
+                "  hint: in_order=True"
+            )
+        if self._restored is not None:
+            position, state = self._restored
+        else:
+            position = self._position
+            iteration = self._iteration() if self._iteration else None
+            state = iteration.dataset_state() if iteration is not None else None
+        return {
+            **position.state(),
+            "dataset": state,
+            "batch_size": self.batch_size,
+            "num_workers": self.num_workers if self._iterable else None,
+            "generators": [order.get_state(source) for source in self._sources()],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was: the next pass has exactly the remaining batches.
+
+        The loader must have been made as the other one was. A sampler of your own must give the
+        same order again. Where the order comes from `gt.manual_seed`, the orders of later passes
+        do, too: store `gt.get_rng_state()` as well.
+
+        Raises:
+            ValueError: the state is of something else, or of another batch size.
+        """
+        state = dict(state_dict)
+        for name, own in (
+            ("batch_size", self.batch_size),
+            ("num_workers", self.num_workers if self._iterable else None),
+        ):
+            if (stored := state.pop(name, own)) != own:
+                raise ValueError(f"load_state_dict: {name} was {stored}, but is {own} here")
+        dataset, generators = state.pop("dataset", None), state.pop("generators", [])
+        position = Position.of(state)
+        if len(position.given) != self.num_workers:
+            position.given, position.states, position.turn = [], [], 0
+        for source, stored in zip(self._sources(), generators, strict=False):
+            order.set_state(source, stored)
+        self._restored = (position, dataset)
+
+    def _sources(self) -> list[order.Source]:
+        """Give the sources of random numbers that are the loader's own."""
+        seeded = self._seeded_sampler()
+        own = [self.generator, seeded.generator if seeded is not None else None]
+        return own[:1] if own[1] is own[0] else own

@@ -1,0 +1,105 @@
+"""Random orders that follow from a seed: the same on every machine, with every NumPy.
+
+Numbers come from the Philox generator's own words, which NumPy promises to keep, and not from
+NumPy's distributions, which may change between versions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gt import _generator
+
+#: What the user gives as a source of random numbers.
+Source = _generator.Generator | Any | None
+
+
+def as_source(given: Any, who: str) -> Source:
+    """Check a `generator=`; a whole number becomes a `gt.Generator` that starts there.
+
+    Raises:
+        TypeError: it is no source of random numbers.
+    """
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return _generator.Generator().manual_seed(int(given))
+    if given is _generator.default_generator:
+        return None
+    if given is None or isinstance(given, _generator.Generator | np.random.Generator):
+        return given
+    raise TypeError(
+        f"{who}: generator is {type(given).__name__}, expected gt.Generator, "
+        "numpy.random.Generator or a whole number\n  hint: generator=a seed"
+    )
+
+
+def draw_seed(source: Source) -> int:
+    """Draw a seed of 63 bits; without a source, from that of `gt.manual_seed`."""
+    if isinstance(source, np.random.Generator):
+        high, low = source.bit_generator.random_raw(2).tolist()
+        return (high << 32 ^ low) % 2**63
+    seed, call = (source or _generator.default_generator).next_call()
+    halves = 2**32 - 1
+    words = [seed & halves, seed >> 32 & halves, call & halves, call >> 32 & halves]
+    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) >> 1
+
+
+def get_state(source: Source) -> Any:
+    """Give where a source is, as plain data; None for that of `gt.manual_seed`."""
+    if isinstance(source, np.random.Generator):
+        return source.bit_generator.state
+    return None if source is None else list(source._get())
+
+
+def set_state(source: Source, state: Any) -> None:
+    """Have a source go on from where `get_state` was."""
+    if state is None or source is None:
+        return
+    if isinstance(source, np.random.Generator):
+        source.bit_generator.state = state
+    else:
+        source._set(*state)
+
+
+def permutation(count: int, seed: int) -> list[int]:
+    """Give the numbers below `count` in random order."""
+    return np.argsort(np.random.Philox(seed).random_raw(count), kind="stable").tolist()
+
+
+def uniform(count: int, seed: int) -> np.ndarray:
+    """Give numbers between 0 and 1, neither of them included."""
+    words = np.random.Philox(seed).random_raw(count) >> np.uint64(12)
+    return (words.astype(np.float64) + 0.5) * 2.0**-52
+
+
+def below(high: int, count: int, seed: int) -> list[int]:
+    """Give `count` whole numbers below `high`."""
+    return (uniform(count, seed) * high).astype(np.int64).tolist()
+
+
+def weighted(weights: np.ndarray, count: int, replacement: bool, seed: int) -> list[int]:
+    """Give `count` places of `weights`, each as likely as its weight says.
+
+    Without replacement, these are the places of the largest `log(u) / weight`, u uniform
+    (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006).
+
+    Raises:
+        RuntimeError: the weights are no distribution, or too few are above zero.
+    """
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise RuntimeError("weights contain inf, nan or a number below 0")
+    possible = np.flatnonzero(weights)
+    if len(possible) == 0:
+        raise RuntimeError("the sum of the weights is 0, expected at least one above 0")
+    if replacement:
+        totals = np.cumsum(weights[possible])
+        places = np.searchsorted(totals, uniform(count, seed) * totals[-1], side="right")
+        return possible[np.minimum(places, len(possible) - 1)].tolist()
+    if len(possible) < count:
+        raise RuntimeError(
+            f"{count} samples without replacement of {len(possible)} weights above 0\n"
+            "  hint: replacement=True, or fewer samples"
+        )
+    keys = np.log(uniform(len(possible), seed)) / weights[possible]
+    return possible[np.argsort(-keys, kind="stable")[:count]].tolist()

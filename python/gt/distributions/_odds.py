@@ -1,0 +1,54 @@
+"""What distributions with a probability share: it may be given as such or as log-odds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt._gt import Tensor
+from gt.distributions.distribution import Distribution
+from gt.distributions.utils import (
+    broadcast_all,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+
+
+def need_one(probs: Any, logits: Any) -> None:
+    """Raise a ValueError unless one of two parameters is given."""
+    if (probs is None) == (logits is None):
+        given = "neither" if probs is None else "both"
+        raise ValueError(
+            f"Either `probs` or `logits` must be specified, but not both; got {given}."
+        )
+
+
+class WithOdds(Distribution):
+    """A distribution with a probability `probs` or the log-odds `logits`; each gives the other."""
+
+    def _keep(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
+        """Keep the one that is given, broadcast with others; give these."""
+        need_one(probs, logits)
+        self._given = "logits" if probs is None else "probs"
+        kept, *broadcast = broadcast_all(logits if probs is None else probs, *others)
+        self.__dict__[self._given] = kept
+        return tuple(broadcast)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.__dict__[self._given]
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._param.shape

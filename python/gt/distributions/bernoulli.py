@@ -1,0 +1,87 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions._odds import WithOdds
+from gt.distributions.exp_family import ExponentialFamily
+from gt.distributions.utils import broadcast_all
+from gt.nn.functional import binary_cross_entropy_with_logits, softplus
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(WithOdds, ExponentialFamily):
+    """1 with probability `probs` and else 0; or by log-odds `logits`.
+
+    >>> from gt.distributions import Bernoulli
+    >>> Bernoulli(gt.tensor([0.25])).variance
+    tensor([0.1875], dtype=float32)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._keep(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The probability."""
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        """The likelier value; nan where both are as likely."""
+        likely = (self.probs >= 0.5).to(self.probs.dtype)
+        return gt.where(self.probs == 0.5, float("nan"), likely)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance p (1 - p)."""
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw zeros and ones."""
+        with gt.no_grad():
+            return gt.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give log p where value is 1, and log(1 - p) where it is 0."""
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
+
+    def entropy(self) -> Tensor:
+        """Give the entropy in nats."""
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Give 0 and 1."""
+        return count_up(2, self, expand)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (gt.logit(self.probs),)
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        (x,) = natural_params
+        return softplus(x)
+
+
+def count_up(count: int, of: WithOdds, expand: bool) -> Tensor:
+    """Give 0, 1, ... along a new first axis before those of the batch."""
+    values = gt.arange(count, dtype=of._param.dtype)
+    values = values.reshape((-1, *[1] * len(of.batch_shape)))
+    return values.expand((-1, *of.batch_shape)) if expand else values

@@ -1,0 +1,107 @@
+"""The generalized Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.distribution import Distribution
+from gt.distributions.utils import broadcast_all
+
+__all__ = ["GeneralizedPareto"]
+
+
+class GeneralizedPareto(Distribution):
+    """Numbers x of loc or more that exceed z = (x - loc) / scale with (1 + c z)^(-1 / c).
+
+    c is `concentration`. For 0 the probability is exp(-z); below 0 numbers end at loc - scale / c.
+
+    >>> from gt.distributions import GeneralizedPareto
+    >>> GeneralizedPareto(0.0, 1.0, gt.tensor([0.5])).mean
+    tensor([2.], dtype=float32)
+    """
+
+    arg_constraints = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample = True
+
+    def __init__(
+        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
+    ) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """The numbers from `loc` on, up to loc - scale / c where c is below 0."""
+        end = self.loc - self.scale / self.concentration
+        return constraints.interval(self.loc, gt.where(self.concentration < 0, end, math.inf))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw numbers as quantiles of uniform ones."""
+        return self.icdf(gt.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+
+    def _is_zero(self) -> Tensor:
+        return self.concentration.abs() <= 1e-8
+
+    def _safe_concentration(self) -> Tensor:
+        return gt.where(self._is_zero(), 1.0, self.concentration)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give the logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        z, c = (value - self.loc) / self.scale, self._safe_concentration()
+        power = 1 / c + 1
+        # For c = -1 all numbers are as likely, the last too, where log1p is infinite.
+        exact = gt.where(power == 0, 0.0, power * (c * z).log1p())
+        return -self.scale.log() - gt.where(self._is_zero(), z, exact)
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """Give the logarithm of the probability of exceeding a value."""
+        if self._validate_args:
+            self._validate_sample(value)
+        z, c = (value - self.loc) / self.scale, self._safe_concentration()
+        return gt.where(self._is_zero(), -z, -(c * z).log1p() / c)
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """Give the logarithm of the probability of being at most a value."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Give the probability of being at most a value."""
+        return self.log_cdf(value).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Give the quantile."""
+        c, log_left = self._safe_concentration(), (-value).log1p()
+        exact = self.loc + self.scale / c * (-c * log_left).expm1()
+        return gt.where(self._is_zero(), self.loc - self.scale * log_left, exact)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean loc + scale / (1 - c), nan for c from 1 on."""
+        c = gt.where(self.concentration < 1, self.concentration, math.nan)
+        return self.loc + self.scale / (1 - c)
+
+    @property
+    def mode(self) -> Tensor:
+        """The start of the range, `loc`."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance scale^2 / ((1 - c)^2 (1 - 2 c)), nan for c from 1/2 on."""
+        c = gt.where(self.concentration < 0.5, self.concentration, math.nan)
+        return self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))
+
+    def entropy(self) -> Tensor:
+        """Give log(scale) + c + 1."""
+        return self.scale.log() + self.concentration + 1

@@ -1,0 +1,37 @@
+"""The half-Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions._half import Half
+from gt.distributions.cauchy import Cauchy
+
+__all__ = ["HalfCauchy"]
+
+
+class HalfCauchy(Half):
+    """The absolute values of Cauchy numbers with median 0.
+
+    >>> from gt.distributions import HalfCauchy
+    >>> HalfCauchy(gt.tensor([2.0])).cdf(gt.tensor([2.0]))
+    tensor([0.5], dtype=float32)
+    """
+
+    has_rsample = True
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """Infinity."""
+        return gt.full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
+
+    @property
+    def variance(self) -> Tensor:
+        """Infinity."""
+        return self.base_dist.variance

@@ -1,0 +1,60 @@
+"""The log-normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.normal import Normal
+from gt.distributions.transformed_distribution import TransformedDistribution
+from gt.distributions.transforms import ExpTransform
+
+__all__ = ["LogNormal"]
+
+
+class LogNormal(TransformedDistribution):
+    """Numbers exp(x), where x is of Normal(loc, scale).
+
+    >>> from gt.distributions import LogNormal
+    >>> LogNormal(gt.tensor([1.0]), 1.0).mode
+    tensor([1.], dtype=float32)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean of x."""
+        return self.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation of x."""
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean exp(loc + scale^2 / 2)."""
+        return (self.loc + self.scale**2 / 2).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely number exp(loc - scale^2)."""
+        return (self.loc - self.scale**2).exp()
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance (exp(scale^2) - 1) exp(2 loc + scale^2)."""
+        square = self.scale**2
+        return square.expm1() * (2 * self.loc + square).exp()
+
+    def entropy(self) -> Tensor:
+        """Give the entropy of x and loc."""
+        return self.base_dist.entropy() + self.loc

@@ -1,0 +1,42 @@
+"""The logistic-normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.normal import Normal
+from gt.distributions.transformed_distribution import TransformedDistribution
+from gt.distributions.transforms import StickBreakingTransform
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Vectors of K + 1 probabilities, of K normal numbers by `StickBreakingTransform`.
+
+    >>> from gt.distributions import LogisticNormal
+    >>> LogisticNormal(gt.zeros(2), gt.ones(2)).event_shape
+    (3,)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand([1])
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The means of the normal numbers."""
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviations of the normal numbers."""
+        return self.base_dist.base_dist.scale

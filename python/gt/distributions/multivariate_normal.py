@@ -1,0 +1,183 @@
+"""The multivariate normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.distribution import Distribution
+from gt.distributions.utils import lazy_property
+
+__all__ = ["MultivariateNormal"]
+
+
+def batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Multiply matrices (..., n, m) with vectors (..., m), broadcasting."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
+    """Give x^T (L L^T)^-1 x for lower triangular L (..., n, n) and vectors x (..., n)."""
+    if factor.dim() == 2:  # solve for all vectors at once
+        n = x.shape[-1]
+        solved = gt.linalg.solve_triangular(factor, x.reshape((-1, n)).mT, upper=False)
+        return (solved**2).sum(-2).reshape(x.shape[:-1])
+    batch = gt.broadcast_shapes(factor.shape[:-2], x.shape[:-1])
+    factor = factor.expand((*batch, *factor.shape[-2:]))
+    columns = x.expand((*batch, x.shape[-1])).unsqueeze(-1)
+    return (gt.linalg.solve_triangular(factor, columns, upper=False) ** 2).sum((-2, -1))
+
+
+def precision_to_scale_tril(precision: Tensor) -> Tensor:
+    """Give the lower triangular L with L L^T = P^-1.
+
+    With U the upper triangular factor of P = U U^T, which is the Cholesky factor of P read from
+    its end, L is the transpose of U^-1.
+    """
+    upper = gt.linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1))
+    identity = gt.eye(precision.shape[-1], dtype=precision.dtype)
+    identity = identity.expand(precision.shape)
+    return gt.linalg.solve_triangular(upper.mT, identity, upper=False)
+
+
+def half_log_det(factor: Tensor) -> Tensor:
+    """Give half of the logarithm of the determinant of L L^T."""
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def one_matrix(
+    covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None
+) -> tuple[str, Tensor]:
+    """Give name and value of the one matrix that is given."""
+    given = {
+        "covariance_matrix": covariance_matrix,
+        "precision_matrix": precision_matrix,
+        "scale_tril": scale_tril,
+    }
+    found = [(name, value) for name, value in given.items() if value is not None]
+    if len(found) != 1:
+        raise ValueError(
+            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified; "
+            f"got {' and '.join(name for name, _ in found) or 'none'}."
+        )
+    name, value = found[0]
+    if value.dim() < 2:
+        raise ValueError(
+            f"{name} must be at least two-dimensional, with optional leading batch dimensions; "
+            f"got shape {tuple(value.shape)}"
+        )
+    return name, value
+
+
+class WithCovariance(Distribution):
+    """A distribution with a matrix of which covariance, precision and Cholesky factor are read.
+
+    The factor is kept with the batch shape that it was given with.
+    """
+
+    _unbroadcasted_scale_tril: Tensor
+
+    def _keep_factor(self, name: str, matrix: Tensor) -> None:
+        if name == "covariance_matrix":
+            matrix = gt.linalg.cholesky(matrix)
+        elif name == "precision_matrix":
+            matrix = precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = matrix
+
+    def _over_batch(self, matrix: Tensor) -> Tensor:
+        return matrix.expand((*self._batch_shape, *matrix.shape[-2:]))
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The lower triangular Cholesky factor of the covariance."""
+        return self._over_batch(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        """The covariance."""
+        factor = self._unbroadcasted_scale_tril
+        return self._over_batch(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        """The inverse of the covariance."""
+        return self._over_batch(gt.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(WithCovariance):
+    """Vectors with mean `loc` (..., n) and a covariance, all of Gauss's density.
+
+    The covariance is given by one of `covariance_matrix`, its inverse `precision_matrix` and its
+    lower triangular Cholesky factor `scale_tril`, of shape (..., n, n). Computations are by the
+    factor, so that giving it saves work.
+
+    >>> from gt.distributions import MultivariateNormal
+    >>> MultivariateNormal(gt.zeros(2), 4 * gt.eye(2)).stddev
+    tensor([2., 2.], dtype=float32)
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        name, matrix = one_matrix(covariance_matrix, precision_matrix, scale_tril)
+        batch = tuple(gt.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1]))
+        self.loc = loc.expand((*batch, loc.shape[-1]))
+        self.__dict__[name] = matrix.expand((*batch, *matrix.shape[-2:]))
+        super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
+        self._keep_factor(name, matrix)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely vector, the mean."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        variance = (self._unbroadcasted_scale_tril**2).sum(-1)
+        return variance.expand(self._extended_shape())
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw standard normal vectors, multiplied by the factor and shifted."""
+        drawn = gt.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        return self.loc + batch_mv(self._unbroadcasted_scale_tril, drawn)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give the logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        factor = self._unbroadcasted_scale_tril
+        distance = batch_mahalanobis(factor, value - self.loc)
+        constant = self._event_shape[0] * math.log(2 * math.pi)
+        return -0.5 * (constant + distance) - half_log_det(factor)
+
+    def entropy(self) -> Tensor:
+        """Give the entropy in nats."""
+        constant = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
+        entropy = constant + half_log_det(self._unbroadcasted_scale_tril)
+        return entropy.expand(self._batch_shape)

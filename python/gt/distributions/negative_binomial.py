@@ -1,0 +1,76 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions._odds import WithOdds
+from gt.distributions._standard_gamma import standard_gamma
+from gt.nn.functional import logsigmoid
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(WithOdds):
+    """How many trials succeed, each with probability `probs`, before `total_count` fail.
+
+    The probability may be given by its log-odds `logits`; the count may be any number of 0 or
+    more.
+
+    >>> from gt.distributions import NegativeBinomial
+    >>> NegativeBinomial(3, gt.tensor([0.5])).mean
+    tensor([3.], dtype=float32)
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        (count,) = self._keep(probs, logits, total_count)
+        self.total_count = count.to(self._param.dtype)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean n p / (1 - p)."""
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely number."""
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance n p / (1 - p)^2."""
+        return self.mean / gt.sigmoid(-self.logits)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw Poisson numbers with rates of a gamma distribution."""
+        shape = self._extended_shape(sample_shape)
+        with gt.no_grad():
+            gamma = standard_gamma(self.total_count.expand(shape))
+            return gt.poisson(gamma * self.logits.exp())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give log Gamma(n + k) / (k! Gamma(n)) + n log(1 - p) + k log p, by the log-odds."""
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        powers = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        choices = gt.lgamma(n + value) - gt.lgamma(1.0 + value) - gt.lgamma(n)
+        return powers + gt.where(n + value == 0, 0.0, choices)

@@ -1,0 +1,110 @@
+"""Categorical distributions over one-hot vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.categorical import Categorical
+from gt.distributions.distribution import Distribution
+from gt.nn.functional import one_hot
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class OneHotCategorical(Distribution):
+    """One-hot vectors of length K, by weights `probs` (..., K) or their logarithms `logits`.
+
+    >>> from gt.distributions import OneHotCategorical
+    >>> OneHotCategorical(gt.tensor([1.0, 3.0])).mode
+    tensor([0., 1.], dtype=float32)
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._categorical = Categorical(probs, logits, validate_args=validate_args)
+        super().__init__(
+            self._categorical.batch_shape,
+            self._categorical.param_shape[-1:],
+            validate_args=validate_args,
+        )
+
+    @property
+    def _param(self) -> Tensor:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the weights."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Tensor:
+        """The probabilities."""
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        """The one-hot vector of the largest weight."""
+        return one_hot(self.probs.argmax(-1), self.probs.shape[-1]).to(self.probs.dtype)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variances p (1 - p)."""
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw one-hot vectors."""
+        drawn = self._categorical.sample(sample_shape)
+        return one_hot(drawn, self.probs.shape[-1]).to(self.probs.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give the logarithms of the values' probabilities."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Tensor:
+        """Give the entropy in nats."""
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Give the K one-hot vectors."""
+        n = self._event_shape[0]
+        values = gt.eye(n, dtype=self._param.dtype)
+        values = values.reshape((n, *[1] * len(self._batch_shape), n))
+        return values.expand((n, *self._batch_shape, n)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot vectors whose gradient is passed on to the probabilities as it is.
+
+    (Bengio, Leonard and Courville, https://arxiv.org/abs/1308.3432)
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw one-hot vectors; their gradient is that of the probabilities."""
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -1,0 +1,57 @@
+"""The Pareto distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.exponential import Exponential
+from gt.distributions.transformed_distribution import TransformedDistribution
+from gt.distributions.transforms import AffineTransform, ExpTransform
+from gt.distributions.utils import broadcast_all
+
+__all__ = ["Pareto"]
+
+
+class Pareto(TransformedDistribution):
+    """Numbers from `scale` on that exceed x with probability (scale / x)^alpha.
+
+    >>> from gt.distributions import Pareto
+    >>> Pareto(gt.tensor([1.0]), 2.0).mean
+    tensor([2.], dtype=float32)
+    """
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        base = Exponential(self.alpha, validate_args=validate_args)
+        transforms = [ExpTransform(), AffineTransform(0, self.scale)]
+        super().__init__(base, transforms, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """The numbers from `scale` on."""
+        return constraints.greater_than_eq(self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, infinite for alpha up to 1."""
+        alpha = self.alpha.clamp(min=1)
+        return alpha * self.scale / (alpha - 1)
+
+    @property
+    def mode(self) -> Tensor:
+        """The start of the range, `scale`."""
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance, infinite for alpha up to 2."""
+        alpha = self.alpha.clamp(min=2)
+        return self.scale**2 * alpha / ((alpha - 1) ** 2 * (alpha - 2))
+
+    def entropy(self) -> Tensor:
+        """Give log(scale / alpha) + 1 + 1 / alpha."""
+        return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)

@@ -1,0 +1,65 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.exp_family import ExponentialFamily
+from gt.distributions.utils import broadcast_all
+
+__all__ = ["Poisson"]
+
+
+class Poisson(ExponentialFamily):
+    """Whole numbers k with probability rate^k exp(-rate) / k!.
+
+    >>> from gt.distributions import Poisson
+    >>> Poisson(gt.tensor([2.5])).mode
+    tensor([2.], dtype=float32)
+    """
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, `rate`."""
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely number."""
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance, `rate`."""
+        return self.rate
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw whole numbers."""
+        with gt.no_grad():
+            return gt.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give k log(rate) - rate - log(k!)."""
+        if self._validate_args:
+            self._validate_sample(value)
+        rate, value = broadcast_all(self.rate, value)
+        return gt.xlogy(value, rate) - rate - gt.lgamma(value + 1)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (self.rate.log(),)
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        (x,) = natural_params
+        return x.exp()

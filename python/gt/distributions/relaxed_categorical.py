@@ -1,0 +1,114 @@
+"""The relaxed one-hot categorical distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.categorical import Categorical
+from gt.distributions.distribution import Distribution
+from gt.distributions.transformed_distribution import TransformedDistribution
+from gt.distributions.transforms import ExpTransform
+from gt.distributions.utils import broadcast_all, clamp_probs
+
+__all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithms of relaxed one-hot vectors.
+
+    log softmax((logits + Gumbel noise) / temperature) (Maddison, Mnih and Teh,
+    https://arxiv.org/abs/1611.00712; Jang, Gu and Poole, https://arxiv.org/abs/1611.01144).
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._categorical = Categorical(probs, logits, validate_args=validate_args)
+        (self.temperature,) = broadcast_all(temperature)
+        super().__init__(
+            self._categorical.batch_shape,
+            self._categorical.param_shape[-1:],
+            validate_args=validate_args,
+        )
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the weights."""
+        return self._categorical.param_shape
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw vectors with gradients."""
+        shape = self._extended_shape(sample_shape)
+        uniform = clamp_probs(gt.rand(shape, dtype=self.logits.dtype))
+        noise = -(-uniform.log()).log()
+        return gt.log_softmax((self.logits + noise) / self.temperature, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Give the logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        count = self._event_shape[0]
+        logits, value = broadcast_all(self.logits, value)
+        scores = gt.log_softmax(logits - value * self.temperature, -1).sum(-1)
+        return scores + math.lgamma(count) + (count - 1) * self.temperature.log()
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """Vectors of K probabilities, near one-hot for small temperatures, with gradients to `probs`.
+
+    >>> from gt.distributions import RelaxedOneHotCategorical
+    >>> RelaxedOneHotCategorical(gt.tensor(0.5), gt.tensor([0.2, 0.8])).rsample().shape
+    (2,)
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Tensor:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs

@@ -1,0 +1,101 @@
+"""Transforms to Cholesky factors and positive definite matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.transforms.transform import Transform, need_axes
+from gt.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
+from gt.nn.functional import pad, softplus
+
+
+class _OfMatrices(Transform):
+    domain = constraints.independent(constraints.real, 2)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    __hash__ = Transform.__hash__
+
+
+class LowerCholeskyTransform(_OfMatrices):
+    """Lower triangles of matrices, with the exponential of the diagonal."""
+
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tril(-1) + gt.diag_embed(x.diagonal(dim1=-2, dim2=-1).exp())
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.tril(-1) + gt.diag_embed(y.diagonal(dim1=-2, dim2=-1).log())
+
+
+class PositiveDefiniteTransform(_OfMatrices):
+    """L L^T, with L of `LowerCholeskyTransform`."""
+
+    codomain = constraints.positive_definite
+
+    def _call(self, x: Tensor) -> Tensor:
+        factor = LowerCholeskyTransform()(x)
+        return factor @ factor.mT
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform().inv(gt.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """Vectors of D (D - 1) / 2 numbers as Cholesky factors of correlation matrices D x D.
+
+    The numbers are put below the diagonal of a matrix and their tanh is taken; each is then the
+    share, with its sign, of the length that those before it leave of a row of length 1
+    (https://mc-stan.org/docs/reference-manual/transforms.html#cholesky-factors-of-correlation-matrices).
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        eps = gt.finfo(x.dtype).eps
+        share = vec_to_tril_matrix(x.tanh().clamp(-1 + eps, 1 - eps), diag=-1)
+        left = (1 - share**2).sqrt().cumprod(-1)
+        share = share + gt.eye(share.shape[-1], dtype=share.dtype)
+        return share * pad(left[..., :-1], [1, 0], value=1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        left = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
+        share = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        return (share.log1p() - (-share).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
+        """Give that of the shares' lengths and that of tanh.
+
+        `intermediates` is what some callers keep of the forward computation; it is not needed.
+        """
+        left = 1 - (y * y).cumsum(-1)
+        if y.shape[-1] > 2:
+            breaking = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
+        else:
+            breaking = x.new_zeros(x.shape[:-1])
+        return breaking - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+
+    def forward_shape(self, shape: Sequence[int]) -> Any:
+        """Give (..., D, D) for (..., D (D - 1) / 2)."""
+        need_axes(shape, 1)
+        length = shape[-1]
+        size = (math.isqrt(8 * length + 1) + 1) // 2
+        if size * (size - 1) // 2 != length:
+            raise ValueError(f"Input is not a flattened lower-diagonal number: length {length}")
+        return gt.Size((*shape[:-1], size, size))
+
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
+        """Give (..., D (D - 1) / 2) for (..., D, D)."""
+        need_axes(shape, 2)
+        if shape[-2] != shape[-1]:
+            raise ValueError(f"Input is not square: shape {tuple(shape)}")
+        return gt.Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))

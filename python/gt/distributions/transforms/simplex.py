@@ -1,0 +1,80 @@
+"""Transforms of vectors to vectors of probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.transforms.elementwise import clipped
+from gt.distributions.transforms.transform import Transform, need_axes
+from gt.nn.functional import logsigmoid, pad
+
+
+class _ToSimplex(Transform):
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    __hash__ = Transform.__hash__
+
+
+class SoftmaxTransform(_ToSimplex):
+    """y = softmax(x). Not bijective: x may be shifted; the pseudoinverse is log(y)."""
+
+    def _call(self, x: Tensor) -> Tensor:
+        return gt.softmax(x, -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def forward_shape(self, shape: Sequence[int]) -> Any:
+        """Give the shape itself, which must have an axis."""
+        need_axes(shape, 1)
+        return shape
+
+    inverse_shape = forward_shape
+
+
+class StickBreakingTransform(_ToSimplex):
+    """Vectors of K numbers as K + 1 probabilities, each a share of what those before leave.
+
+    The share is sigmoid(x_i - log(K - i + 1)) with i from 1, so that zeros give equal
+    probabilities (https://mc-stan.org/docs/reference-manual/transforms.html#simplex-transform).
+    """
+
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        shares = clipped(gt.sigmoid(x - _offset(x)))
+        left = (1 - shares).cumprod(-1)
+        return pad(shares, [0, 1], value=1) * pad(left, [1, 0], value=1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        cropped = y[..., :-1]
+        left = (1 - cropped.cumsum(-1)).clamp(min=gt.finfo(y.dtype).tiny)
+        return cropped.log() - left.log() + _offset(cropped)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Give the sum of log(y_i (1 - share_i))."""
+        x = x - _offset(x)
+        return (logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Sequence[int]) -> Any:
+        """Give the shape with one more place."""
+        need_axes(shape, 1)
+        return gt.Size((*shape[:-1], shape[-1] + 1))
+
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
+        """Give the shape with one place less."""
+        need_axes(shape, 1)
+        return gt.Size((*shape[:-1], shape[-1] - 1))
+
+
+def _offset(x: Tensor) -> Tensor:
+    """Give log(K), log(K - 1), ..., log(1) for vectors of length K."""
+    return gt.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()

@@ -1,0 +1,69 @@
+"""The Weibull distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.distributions import constraints
+from gt.distributions.exponential import Exponential
+from gt.distributions.transformed_distribution import TransformedDistribution
+from gt.distributions.transforms import AffineTransform, PowerTransform
+from gt.distributions.utils import broadcast_all, euler_constant
+
+__all__ = ["Weibull"]
+
+
+class Weibull(TransformedDistribution):
+    """Numbers of 0 or more that exceed x with probability exp(-(x / scale)^concentration).
+
+    >>> from gt.distributions import Weibull
+    >>> Weibull(gt.tensor([2.0]), 1.0).mean
+    tensor([2.], dtype=float32)
+    """
+
+    arg_constraints = {
+        "scale": constraints.positive,
+        "concentration": constraints.positive,
+    }
+    support = constraints.positive
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        base = Exponential(gt.ones_like(self.scale), validate_args=False)
+        transforms = [
+            PowerTransform(self.concentration_reciprocal),
+            AffineTransform(0, self.scale),
+        ]
+        super().__init__(base, transforms, validate_args=validate_args)
+
+    @property
+    def concentration_reciprocal(self) -> Tensor:
+        """The number 1 / concentration."""
+        return 1 / self.concentration
+
+    def _moment(self, order: int) -> Tensor:
+        """Give the mean of (x / scale)^order."""
+        return gt.lgamma(1 + order / self.concentration).exp()
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.scale * self._moment(1)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely number."""
+        power = self.concentration_reciprocal
+        return self.scale * ((self.concentration - 1) / self.concentration) ** power
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.scale**2 * (self._moment(2) - self._moment(1) ** 2)
+
+    def entropy(self) -> Tensor:
+        """Give the entropy in nats."""
+        power = self.concentration_reciprocal
+        return euler_constant * (1 - power) + (self.scale * power).log() + 1

@@ -1,0 +1,5 @@
+"""Files of tensors: GT's own, safetensors, NumPy's `.npz` and PyTorch's `.pt`."""
+
+from gt.formats.files import load, save
+
+__all__ = ["load", "save"]

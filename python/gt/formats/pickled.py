@@ -1,0 +1,182 @@
+"""A reader of pickles that makes tensors and containers, and nothing else.
+
+A pickle is a program for a small stack machine that may call any function it names. This one calls
+those of a given table alone; the instructions are those of Python's module `pickletools`.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+#: The place on the stack that a tuple, list or dict begins at.
+_MARK = object()
+
+#: Instructions that put their argument on the stack.
+_CONSTANTS = frozenset(
+    """INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE BINUNICODE
+    SHORT_BINUNICODE BINUNICODE8 STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES
+    BINBYTES8 BYTEARRAY8""".split()
+)
+_EMPTY: dict[str, Callable[[], Any]] = {
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_LIST": list,
+    "EMPTY_DICT": dict,
+    "EMPTY_SET": set,
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "MARK": lambda: _MARK,
+}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+
+
+class NotAllowed(ValueError):
+    """A pickle wants something made that is no tensor and no container."""
+
+
+class Machine:
+    """Runs a pickle.
+
+    Args:
+        allowed: what each allowed name, such as `"collections OrderedDict"`, stands for: a function
+            that may be called, or a value.
+        persistent: gives the object of a persistent id.
+        build: called as build(object, state) where a pickle sets an object's state; it gives the
+            object.
+    """
+
+    def __init__(
+        self,
+        allowed: Mapping[str, Any],
+        persistent: Callable[[Any], Any],
+        build: Callable[[Any, Any], Any],
+    ):
+        self._allowed, self._persistent, self._build = allowed, persistent, build
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+
+    def run(self, program: bytes) -> Any:
+        """Give the object of a pickle.
+
+        Raises:
+            NotAllowed: a name that is not in the table, or an instruction for other objects.
+            ValueError: the bytes are no pickle.
+        """
+        try:
+            for operation, argument, _ in pickletools.genops(program):
+                if operation.name == "STOP":
+                    return self._stack.pop()
+                self._step(operation.name, argument)
+        except NotAllowed:
+            raise
+        except (IndexError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"the pickle is broken: {error!r}") from error
+        raise ValueError("the pickle is broken: it does not end")
+
+    def _step(self, name: str, argument: Any) -> None:
+        stack = self._stack
+        if name in _CONSTANTS:
+            stack.append(argument)
+        elif name in _EMPTY:
+            stack.append(_EMPTY[name]())
+        elif name in _TUPLES:
+            count = _TUPLES[name]
+            stack[-count:] = [tuple(stack[-count:])]
+        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
+            self._memo[argument] = stack[-1]
+        elif name == "MEMOIZE":
+            self._memo[len(self._memo)] = stack[-1]
+        elif name in ("BINGET", "LONG_BINGET", "GET"):
+            stack.append(self._memo[argument])
+        elif name == "BUILD":
+            self._set_state()
+        elif name not in ("PROTO", "FRAME"):
+            handler = getattr(self, f"_{name.lower()}", None)
+            if handler is None:
+                raise NotAllowed(f"an instruction {name}, for objects that are no tensors")
+            handler(argument)
+
+    def _to_mark(self) -> list[Any]:
+        """Take what is above the last mark."""
+        at = len(self._stack) - 1
+        while self._stack[at] is not _MARK:
+            at -= 1
+        items = self._stack[at + 1 :]
+        del self._stack[at:]
+        return items
+
+    def _pop(self, _: Any) -> None:
+        self._stack.pop()
+
+    def _pop_mark(self, _: Any) -> None:
+        self._to_mark()
+
+    def _dup(self, _: Any) -> None:
+        self._stack.append(self._stack[-1])
+
+    def _tuple(self, _: Any) -> None:
+        self._stack.append(tuple(self._to_mark()))
+
+    def _list(self, _: Any) -> None:
+        self._stack.append(self._to_mark())
+
+    def _dict(self, _: Any) -> None:
+        items = self._to_mark()
+        self._stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+
+    def _frozenset(self, _: Any) -> None:
+        self._stack.append(frozenset(self._to_mark()))
+
+    def _append(self, _: Any) -> None:
+        item = self._stack.pop()
+        _checked(self._stack[-1], list).append(item)
+
+    def _appends(self, _: Any) -> None:
+        items = self._to_mark()
+        _checked(self._stack[-1], list).extend(items)
+
+    def _setitem(self, _: Any) -> None:
+        value, key = self._stack.pop(), self._stack.pop()
+        _checked(self._stack[-1], dict)[key] = value
+
+    def _setitems(self, _: Any) -> None:
+        items = self._to_mark()
+        _checked(self._stack[-1], dict).update(zip(items[::2], items[1::2], strict=True))
+
+    def _additems(self, _: Any) -> None:
+        items = self._to_mark()
+        _checked(self._stack[-1], set).update(items)
+
+    def _global(self, name: str) -> None:
+        if name not in self._allowed:
+            raise NotAllowed(f"'{name.replace(' ', '.')}', which is no tensor and no container")
+        self._stack.append(self._allowed[name])
+
+    def _stack_global(self, _: Any) -> None:
+        name, module = self._stack.pop(), self._stack.pop()
+        self._global(f"{module} {name}")
+
+    def _reduce(self, _: Any) -> None:
+        arguments, function = self._stack.pop(), self._stack.pop()
+        if not callable(function) or not any(function is one for one in self._allowed.values()):
+            raise NotAllowed(f"a call of {function!r}")
+        self._stack.append(function(*arguments))
+
+    def _newobj(self, argument: Any) -> None:
+        self._reduce(argument)
+
+    def _set_state(self) -> None:
+        state = self._stack.pop()
+        self._stack.append(self._build(self._stack.pop(), state))
+
+    def _binpersid(self, _: Any) -> None:
+        self._stack.append(self._persistent(self._stack.pop()))
+
+
+def _checked(value: Any, kind: type) -> Any:
+    """Give a container that is of the kind an instruction is for."""
+    if not isinstance(value, kind):
+        raise ValueError(f"a {kind.__name__} was expected, not a {type(value).__name__}")
+    return value

@@ -1,0 +1,204 @@
+"""Files of `torch.save`: read without PyTorch, and without executing anything of theirs."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import OrderedDict, defaultdict
+from typing import Any, NamedTuple
+
+import gt
+from gt import _gt
+from gt._device import device as Device
+from gt._gt import Tensor
+from gt._size import Size
+from gt.formats.pickled import Machine, NotAllowed
+
+#: The classes of PyTorch's storages, and the dtype of each.
+_STORAGES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "UntypedStorage": "uint8",
+}
+
+
+class _Kind(NamedTuple):
+    """A class of storages."""
+
+    dtype: str
+
+
+class _Storage(NamedTuple):
+    """The memory of tensors in a file."""
+
+    key: str
+    dtype: str
+    values: memoryview
+
+
+def is_file(path: Any) -> bool:
+    """Say whether a file is one of `torch.save`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith("/data.pkl") for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def load(file: Any, name: str) -> Any:
+    """Read a file of `torch.save`: tensors, containers of them, numbers and texts.
+
+    Args:
+        file: a path, or a file open for reading.
+        name: what messages call it.
+
+    Raises:
+        ValueError: another object is in it, or it is no such file.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _Reader(archive, name).read()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{name}: not a file of torch.save, or truncated: {error}") from error
+    except NotAllowed as error:
+        raise ValueError(
+            f"{name}: it contains {error}\n  hint: nothing of a file is executed; where it was "
+            "made, save a state_dict() and plain values instead of objects"
+        ) from error
+
+
+class _Reader:
+    """Reads one archive."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str):
+        self._archive, self._name = archive, name
+        pickles = [n for n in archive.namelist() if n.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise ValueError(f"{name}: not a file of torch.save: it has {len(pickles)} data.pkl")
+        self._folder = pickles[0].removesuffix("data.pkl")
+        self._storages: dict[str, memoryview] = {}
+        self._tensors: dict[tuple, Tensor] = {}
+
+    def read(self) -> Any:
+        order = f"{self._folder}byteorder"
+        if order in self._archive.namelist() and self._member(order) != b"little":
+            raise ValueError(f"{self._name}: its numbers are big-endian: save it again elsewhere")
+        machine = Machine(self._allowed(), self._storage, _with_state)
+        try:
+            return machine.run(self._member(f"{self._folder}data.pkl"))
+        except NotAllowed:
+            raise
+        except ValueError as error:
+            raise ValueError(f"{self._name}: {error}") from error
+
+    def _member(self, name: str) -> bytes:
+        info = self._archive.getinfo(name)
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{self._name}: '{name}' is compressed, as torch.save writes none")
+        return self._archive.read(info)
+
+    def _allowed(self) -> dict[str, Any]:
+        names: dict[str, Any] = {f"torch {n}": _Kind(d) for n, d in _STORAGES.items()}
+        names["torch.storage UntypedStorage"] = _Kind("uint8")
+        for dtype in dict.fromkeys(_STORAGES.values()):
+            names[f"torch {dtype}"] = getattr(gt, dtype)
+        for module in ("builtins", "__builtin__"):
+            for kind in (complex, set, frozenset, bytearray, slice, range):
+                names[f"{module} {kind.__name__}"] = kind
+        return names | {
+            "collections OrderedDict": OrderedDict,
+            "collections defaultdict": _plain_dict,
+            "torch Size": Size,
+            "torch device": Device,
+            "torch._utils _rebuild_tensor_v2": self._tensor,
+            "torch._utils _rebuild_parameter": _parameter,
+            "torch._utils _rebuild_parameter_with_state": _parameter,
+            "_codecs encode": _encode,
+        }
+
+    def _storage(self, persistent_id: Any) -> _Storage:
+        what, kind, key, _, count = persistent_id
+        if what != "storage" or not isinstance(kind, _Kind):
+            raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
+        if key not in self._storages:
+            self._storages[key] = memoryview(self._member(f"{self._folder}data/{key}"))
+        values = self._storages[key]
+        if len(values) != count * _gt.parse_dtype(kind.dtype).itemsize:
+            raise ValueError(
+                f"storage {key} has {len(values)} bytes, expected {count} {kind.dtype}"
+            )
+        return _Storage(key, kind.dtype, values)
+
+    def _tensor(
+        self,
+        storage: _Storage,
+        offset: int,
+        size: tuple[int, ...],
+        stride: tuple[int, ...],
+        requires_grad: bool = False,
+        hooks: Any = None,
+        metadata: Any = None,
+    ) -> Tensor:
+        """Make a tensor over a storage, as `torch._utils._rebuild_tensor_v2` does."""
+        place = (storage.key, storage.dtype, offset, tuple(size), tuple(stride))
+        if place in self._tensors:
+            return self._tensors[place].detach()
+        tensor = _strided(storage, offset, tuple(size), tuple(stride))
+        tensor.requires_grad_(bool(requires_grad))
+        self._tensors[place] = tensor
+        return tensor
+
+
+def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tensor:
+    import numpy as np
+
+    dtype = _gt.parse_dtype(storage.dtype)
+    count, item = len(storage.values) // dtype.itemsize, dtype.itemsize
+    if len(size) != len(stride) or any(n < 0 for n in (*size, *stride, offset)):
+        raise ValueError(f"a tensor of size {size} and stride {stride} cannot be")
+    # What is repeated is read once.
+    read = tuple(1 if step == 0 else length for length, step in zip(size, stride, strict=True))
+    if 0 in size:
+        return _gt.zeros(size, dtype=dtype)
+    end = offset + sum((n - 1) * step for n, step in zip(read, stride, strict=True)) + 1
+    if end > count:
+        raise ValueError(f"a tensor goes to element {end} of a storage of {count}")
+    raw = np.frombuffer(storage.values, np.uint8).reshape(count, item)
+    steps = (*(step * item for step in stride), 1)
+    parts = np.lib.stride_tricks.as_strided(raw[offset:], (*read, item), steps, writeable=False)
+    tensor = _gt.from_bytes(np.ascontiguousarray(parts).reshape(-1), dtype, read)
+    return tensor if read == size else tensor.expand(size)
+
+
+def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None, state: Any = None) -> Tensor:
+    return gt.nn.Parameter(data, requires_grad)
+
+
+def _plain_dict(factory: Any = None, *items: Any) -> Any:
+    return defaultdict(None, *items)
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """Give bytes that a pickle writes as a text."""
+    if encoding != "latin1":
+        raise ValueError(f"bytes in the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+def _with_state(value: Any, state: Any) -> Any:
+    """Give a dict the attributes that modules leave on theirs."""
+    if isinstance(value, OrderedDict) and isinstance(state, dict):
+        metadata = state.get("_metadata")
+        if metadata is not None:
+            value._metadata = metadata  # type: ignore[attr-defined]
+        return value
+    raise NotAllowed(f"attributes of a {type(value).__name__}")

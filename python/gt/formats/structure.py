@@ -1,0 +1,180 @@
+"""Containers of tensors as JSON and a list of tensors, and back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import gt
+from gt import _gt
+from gt._device import device as Device
+from gt._gt import Tensor
+from gt._size import Size
+
+#: Containers of items, by the name they have in a file.
+_SEQUENCES: dict[str, type] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "size": Size,
+}
+
+
+def describe(value: Any) -> tuple[str, list[tuple[str, Tensor]]]:
+    """Give a structure as JSON, and its tensors with names.
+
+    Raises:
+        TypeError: there is something in it that cannot be saved; the text says where.
+    """
+    writer = _Writer()
+    written = writer.write(value, ())
+    return json.dumps(written), writer.tensors
+
+
+def rebuild(text: str, tensor: Callable[[str], Tensor], where: str) -> Any:
+    """Give the structure that JSON describes, with tensors that a function gives by name.
+
+    Raises:
+        ValueError: the text describes no structure.
+    """
+    try:
+        return _read(json.loads(text), tensor)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{where}: its structure is broken: {error!r}") from error
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.tensors: list[tuple[str, Tensor]] = []
+        self._names: dict[int, str] = {}
+        self._taken: set[str] = set()
+
+    def write(self, value: Any, path: tuple[str, ...]) -> Any:
+        """Describe a value that stands at a place."""
+        if value is None or isinstance(value, (bool, int, float, str)) and type(value) in _PLAIN:
+            return value
+        if isinstance(value, Tensor):
+            return self._tensor(value, path)
+        for name, kind in _SEQUENCES.items():
+            if type(value) is kind:
+                given: Iterable[Any] = value  # type: ignore[assignment]
+                items = [self.write(item, (*path, str(at))) for at, item in enumerate(given)]
+                return {"is": name, "items": items}
+        if type(value) in (dict, OrderedDict):
+            return self._dict(value, path)
+        if isinstance(value, (bytes, bytearray)):
+            text = base64.b64encode(value).decode()
+            return {"is": type(value).__name__, "base64": text}
+        if isinstance(value, complex):
+            return {"is": "complex", "parts": [value.real, value.imag]}
+        if isinstance(value, _gt.dtype):
+            return {"is": "dtype", "name": value.name}
+        if isinstance(value, Device):
+            return {"is": "device", "name": str(value)}
+        if type(value).__module__ == "numpy":
+            return self._numpy(value, path)
+        raise TypeError(_cannot(value, path))
+
+    def _dict(self, value: dict, path: tuple[str, ...]) -> dict:
+        items = [
+            [self.write(key, (*path, "key")), self.write(item, (*path, str(key)))]
+            for key, item in value.items()
+        ]
+        written = {"is": "dict" if type(value) is dict else "ordered_dict", "items": items}
+        metadata = getattr(value, "_metadata", None)
+        if metadata:
+            written["metadata"] = self.write(OrderedDict(metadata), (*path, "_metadata"))
+        return written
+
+    def _numpy(self, value: Any, path: tuple[str, ...]) -> Any:
+        import numpy as np
+
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+            return {**self._tensor(_gt.tensor(value), path), "is": "array"}
+        if isinstance(value, (np.bool_, np.integer, np.floating)):
+            return value.item()
+        raise TypeError(_cannot(value, path))
+
+    def _tensor(self, tensor: Tensor, path: tuple[str, ...]) -> dict:
+        known = self._names.get(id(tensor))
+        if known is None:
+            known = self._name(".".join(path))
+            self._names[id(tensor)] = known
+            # The format has no complex128: its two parts stand along one more axis.
+            kept = tensor.detach()
+            wide = kept.dtype == gt.complex128
+            self.tensors.append((known, gt.view_as_real(kept) if wide else kept))
+        written: dict[str, Any] = {"is": "tensor", "name": known}
+        if tensor.dtype == gt.complex128:
+            written["complex128"] = True
+        if tensor.requires_grad:
+            written["requires_grad"] = True
+        if isinstance(tensor, gt.nn.Parameter):
+            written["parameter"] = True
+        return written
+
+    def _name(self, wanted: str) -> str:
+        """Give a name that no other tensor has."""
+        name, count = wanted or "tensor", 1
+        while name in self._taken or name == "__metadata__":
+            count += 1
+            name = f"{wanted}#{count}"
+        self._taken.add(name)
+        return name
+
+
+_PLAIN = (bool, int, float, str)
+
+
+def _cannot(value: Any, path: tuple[str, ...]) -> str:
+    where = f" at '{'.'.join(path)}'" if path else ""
+    kind = type(value).__name__
+    if isinstance(value, (gt.nn.Module, gt.optim.Optimizer)):
+        hint = "save its state_dict()"
+    else:
+        hint = "tensors, arrays, numbers, texts, bytes, lists, tuples, sets and dicts can be"
+    return f"save: {kind}{where} cannot be saved\n  hint: {hint}"
+
+
+def _read(written: Any, tensor: Callable[[str], Tensor]) -> Any:
+    if not isinstance(written, dict):
+        if isinstance(written, list):
+            raise ValueError("a list without a kind")
+        return written
+    kind = written["is"]
+    if kind in ("tensor", "array"):
+        return _read_tensor(written, tensor)
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind](_read(item, tensor) for item in written["items"])
+    if kind in ("dict", "ordered_dict"):
+        items = [(_read(key, tensor), _read(item, tensor)) for key, item in written["items"]]
+        made = dict(items) if kind == "dict" else OrderedDict(items)
+        if "metadata" in written:
+            made._metadata = _read(written["metadata"], tensor)  # type: ignore[attr-defined]
+        return made
+    if kind in ("bytes", "bytearray"):
+        values = base64.b64decode(written["base64"])
+        return values if kind == "bytes" else bytearray(values)
+    if kind == "complex":
+        return complex(*written["parts"])
+    if kind == "dtype":
+        return _gt.parse_dtype(written["name"])
+    if kind == "device":
+        return Device(written["name"])
+    raise ValueError(f"a value of an unknown kind {kind!r}")
+
+
+def _read_tensor(written: dict, tensor: Callable[[str], Tensor]) -> Any:
+    value = tensor(written["name"])
+    if written.get("complex128"):
+        value = gt.view_as_complex(value)
+    if written["is"] == "array":
+        return value.numpy()
+    requires_grad = written.get("requires_grad", False)
+    if written.get("parameter"):
+        return gt.nn.Parameter(value, requires_grad)
+    return value.detach().requires_grad_(requires_grad)

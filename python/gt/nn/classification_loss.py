@@ -1,0 +1,272 @@
+"""Losses of classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.nn import functional as F
+from gt.nn.linear import Linear
+from gt.nn.loss import _Loss, _WeightedLoss
+
+
+class NLLLoss(_WeightedLoss):
+    """Minus the input, which holds logarithms of probabilities, at each target.
+
+    Args:
+        weight: a factor for each class; a mean is by weight.
+        size_average: deprecated.
+        ignore_index: targets that do not count.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+
+    >>> log_p = gt.tensor([[0.5, 0.5], [0.25, 0.75]]).log()
+    >>> gt.nn.NLLLoss(reduction="sum")(log_p, gt.tensor([0, 1], dtype=gt.int64))
+    tensor(0.98082924, dtype=float32)
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Give the loss; classes stand along axis 1 of the input."""
+        return F.nll_loss(
+            input,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+        )
+
+
+class NLLLoss2d(NLLLoss):
+    """An old name of `NLLLoss`."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ):
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated: NLLLoss is the same", FutureWarning, stacklevel=2
+        )
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
+
+
+class CrossEntropyLoss(_WeightedLoss):
+    """The cross entropy of logits: minus the logarithm of softmax at each target.
+
+    Args:
+        weight: a factor for each class; a mean is by weight.
+        size_average: deprecated.
+        ignore_index: indices of classes that do not count.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: the share of each target that is spread over all classes.
+
+    Targets are indices of classes, or probabilities of the input's shape.
+
+    >>> gt.nn.CrossEntropyLoss()(gt.zeros(1, 4), gt.tensor([2], dtype=gt.int64))
+    tensor(1.3862944, dtype=float32)
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Give the loss; classes stand along axis 1 of the input."""
+        return F.cross_entropy(
+            input,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearCrossEntropyOptions:
+    """How PyTorch cuts a linear cross entropy into chunks; results never depend on it.
+
+    Options are checked and kept; when what is computed, and in which memory, is the workers'
+    matter.
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: gt.dtype | None = None
+
+    def __post_init__(self) -> None:
+        if self.acc_policy not in ("auto", "accurate", "compact"):
+            raise ValueError(
+                f"invalid acc_policy: {self.acc_policy!r}; expected one of 'auto', 'accurate', "
+                "'compact'"
+            )
+        if self.chunking_method not in (None, "auto"):
+            name, colon, factor = str(self.chunking_method).partition(":")
+            valid = not colon or (factor.isdigit() and int(factor) > 0)
+            if name != "aspect_ratio" or not valid:
+                raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
+        size = self.batch_chunk_size
+        if size is not None and not (isinstance(size, int) and size > 0):
+            raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
+        if self.acc_dtype not in (None, gt.float16, gt.bfloat16, gt.float32, gt.float64):
+            raise ValueError(f"acc_dtype must be None or a float dtype, got {self.acc_dtype!r}")
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A `Linear` to the classes and the cross entropy of its result.
+
+    Args:
+        in_features: the length of the input's last axis.
+        num_classes: the number of classes.
+        out_features: further axes of the linear map's result.
+        bias: whether the linear map has one.
+        device: where its parameters are; all are the cluster.
+        dtype: their dtype.
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each class.
+        ignore_index: indices of classes that do not count, -100 where none is given.
+        label_smoothing: the share of each target that is spread over all classes.
+        options: `LinearCrossEntropyOptions`, kept.
+
+    >>> loss = gt.nn.LinearCrossEntropyLoss(5, 3)
+    >>> loss(gt.randn(8, 5), gt.randint(0, 3, (8,))).shape
+    ()
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ):
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(
+                f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"expected label_smoothing to be in range [0, 1], got {label_smoothing}"
+            )
+        super().__init__(weight=weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, out_features
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        outputs = math.prod(out_features, start=num_classes)
+        self.linear = Linear(in_features, outputs, bias=bias, device=device, dtype=dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Give the loss of features, one sample or one in each row."""
+        linear, shape = self.linear, (self.num_classes, *self.out_features)
+        return F.linear_cross_entropy(
+            input,
+            linear.weight.reshape(*shape, linear.in_features),
+            target,
+            linear_bias=None if linear.bias is None else linear.bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        """Say the sizes and options."""
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )
+
+
+class BCELoss(_WeightedLoss):
+    """The binary cross entropy of probabilities; `weight` is a factor for each element."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Give the loss."""
+        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """The binary cross entropy of sigmoid(input), exact for inputs of any size.
+
+    Args:
+        weight: a factor for each element.
+        size_average: deprecated.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+        pos_weight: a factor for the part of positive targets.
+
+    >>> gt.nn.BCEWithLogitsLoss()(gt.tensor([0.0]), gt.tensor([1.0]))
+    tensor(0.6931472, dtype=float32)
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ):
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Give the loss."""
+        return F.binary_cross_entropy_with_logits(
+            input,
+            target,
+            self.weight,
+            pos_weight=self.pos_weight,
+            reduction=self.reduction,
+        )
+
+
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """The mean over classes of each class's binary cross entropy; `weight` is one for each."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Give the loss."""
+        return F.multilabel_soft_margin_loss(
+            input, target, weight=self.weight, reduction=self.reduction
+        )

@@ -1,0 +1,59 @@
+"""Several axes as one, and one as several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gt._gt import Tensor
+from gt.nn.module import Module
+
+
+class Flatten(Module):
+    """All axes from `start_dim` to `end_dim` as one.
+
+    >>> gt.nn.Flatten()(gt.ones(2, 3, 4)).shape
+    (2, 12)
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Merge the axes."""
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """Say the axes."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """The axis `dim` as several, of the lengths `unflattened_size`.
+
+    >>> gt.nn.Unflatten(1, (3, 4))(gt.ones(2, 12)).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]):
+        super().__init__()
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(
+                "unflattened_size must be a tuple of ints, but found type "
+                f"{type(unflattened_size).__name__}"
+            )
+        for position, length in enumerate(unflattened_size):
+            if not isinstance(length, int):
+                raise TypeError(
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(length).__name__} at pos {position}"
+                )
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Split the axis."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        """Say the axis and the lengths."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

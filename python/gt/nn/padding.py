@@ -1,0 +1,191 @@
+"""Padding of the last axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gt._gt import Tensor
+from gt.nn import functional as F
+from gt.nn.module import Module
+from gt.nn.sizes import per_axis
+
+
+class _PadNd(Module):
+    """Padding of as many of the last axes as the class says."""
+
+    axes: int
+    mode: str
+
+    def __init__(self, padding: int | Sequence[int]):
+        super().__init__()
+        self.padding = per_axis(padding, 2 * self.axes)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pad an input."""
+        return F.pad(input, self.padding, self.mode)
+
+    def extra_repr(self) -> str:
+        """Say how much there is."""
+        return f"{self.padding}"
+
+
+class _CircularPadNd(_PadNd):
+    mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pad (batch, channels, axes...), or that without batch."""
+        if input.ndim not in (self.axes + 1, self.axes + 2):
+            raise ValueError(
+                f"expected {self.axes + 1}D or {self.axes + 2}D input (got {input.ndim}D input)"
+            )
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPadNd):
+    """Pads the last axis with what stands at its other end.
+
+    Args:
+        padding: how much before and after: one number, or (before, after).
+
+    >>> gt.nn.CircularPad1d(1)(gt.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[3., 1., 2., 3., 1.]], dtype=float32)
+    """
+
+    axes = 1
+
+
+class CircularPad2d(_CircularPadNd):
+    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+
+    axes = 2
+
+
+class CircularPad3d(_CircularPadNd):
+    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+
+    axes = 3
+
+
+class _ReflectionPadNd(_PadNd):
+    mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pads the last axis with its mirror image, without the value at the end.
+
+    Args:
+        padding: how much before and after: one number, or (before, after).
+
+    >>> gt.nn.ReflectionPad1d(1)(gt.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[2., 1., 2., 3., 2.]], dtype=float32)
+    """
+
+    axes = 1
+
+
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+
+    axes = 2
+
+
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+
+    axes = 3
+
+
+class _ReplicationPadNd(_PadNd):
+    mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
+    """Pads the last axis with the values at its ends.
+
+    Args:
+        padding: how much before and after: one number, or (before, after).
+
+    >>> gt.nn.ReplicationPad1d((2, 0))(gt.tensor([[1.0, 2.0]]))
+    tensor([[1., 1., 1., 2.]], dtype=float32)
+    """
+
+    axes = 1
+
+
+class ReplicationPad2d(_ReplicationPadNd):
+    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+
+    axes = 2
+
+
+class ReplicationPad3d(_ReplicationPadNd):
+    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+
+    axes = 3
+
+
+class _ConstantPadNd(_PadNd):
+    mode = "constant"
+
+    def __init__(self, padding: int | Sequence[int], value: float):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pad an input."""
+        return F.pad(input, self.padding, self.mode, self.value)
+
+    def extra_repr(self) -> str:
+        """Say how much there is, and of what."""
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads the last axis with a number.
+
+    Args:
+        padding: how much before and after: one number, or (before, after).
+        value: the number.
+
+    >>> gt.nn.ConstantPad1d((0, 1), 5.0)(gt.tensor([[1.0, 2.0]]))
+    tensor([[1., 2., 5.]], dtype=float32)
+    """
+
+    axes = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+
+    axes = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+
+    axes = 3
+
+
+class _ZeroPad:
+    """A padding with the number 0."""
+
+    padding: tuple[int, ...]
+
+    def __init__(self, padding: int | Sequence[int]):
+        super().__init__(padding, 0.0)  # type: ignore[call-arg]
+
+    def extra_repr(self) -> str:
+        """Say how much there is."""
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
+    """Pads the last axis with zeros; `padding` is one number, or (before, after)."""
+
+
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
+    """Pads the last two axes with zeros; `padding` is (left, right, top, bottom)."""
+
+
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
+    """Pads the last three axes with zeros; `padding` is (left, right, top, bottom, front, back)."""

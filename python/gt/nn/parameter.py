@@ -1,0 +1,98 @@
+"""Tensors that a module counts among its parameters or buffers."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from gt import _gt
+from gt._gt import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Parameter(Tensor):
+    """A tensor that a module counts among its parameters, even while it is not trained.
+
+    Args:
+        data: a tensor, whose memory it shares, or an array or list.
+        requires_grad: whether it is trained.
+
+    >>> gt.nn.Parameter(gt.zeros(2))
+    Parameter containing:
+    tensor([0., 0.], dtype=float32, requires_grad=True)
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
+        """Make one; what `data` was computed from is forgotten."""
+        if data is None:
+            data = _gt.empty(0)
+        elif not isinstance(data, Tensor):
+            data = _gt.tensor(data)
+        if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients, this one "
+                f"is {data.dtype.name}\n  hint: requires_grad=False"
+            )
+        parameter = super().__new__(cls, data)
+        parameter.requires_grad_(requires_grad)
+        return parameter
+
+    def __init__(self, data: Any = None, requires_grad: bool = True):
+        super().__init__()
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        copied = type(self)(super().__deepcopy__(memo), self.requires_grad)
+        memo[id(self)] = copied
+        if self.grad is not None:
+            copied.grad = copy.deepcopy(self.grad, memo)
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
+
+
+class Buffer(Tensor):
+    """A tensor that a module registers as a buffer where it is assigned as an attribute.
+
+    Args:
+        data: a tensor, whose memory it shares, or an array or list.
+        persistent: whether it is part of the module's `state_dict`.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Self:
+        """Make one."""
+        if data is None:
+            data = _gt.empty(0)
+        elif not isinstance(data, Tensor):
+            data = _gt.tensor(data)
+        buffer = super().__new__(cls, data)
+        buffer.persistent = persistent
+        return buffer
+
+    def __init__(self, data: Any = None, *, persistent: bool = True):
+        super().__init__()
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        copied = type(self)(super().__deepcopy__(memo), persistent=self.persistent)
+        memo[id(self)] = copied
+        return copied
+
+
+def is_parameter(value: Any) -> bool:
+    """Say whether a module takes an attribute's value as a parameter.
+
+    So is a plain tensor that is a leaf and requires gradients: it was made to be trained.
+    """
+    if isinstance(value, Parameter):
+        return True
+    return (
+        isinstance(value, Tensor)
+        and not isinstance(value, Buffer)
+        and value.requires_grad
+        and value.is_leaf
+    )

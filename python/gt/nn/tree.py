@@ -1,0 +1,292 @@
+"""What a module is made of: its parameters, buffers and modules, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from gt._gt import Tensor
+from gt.nn.parameter import is_parameter
+
+if TYPE_CHECKING:
+    from gt.nn.module import Module
+
+#: Where a tensor or module stands: what holds it, and its key there.
+Place = tuple[MutableMapping | list, Any]
+
+#: Names of parameters that a model listed itself begin with this.
+_LISTED = "_parameters."
+
+
+class ParameterTable(dict):
+    """A module's own parameters by name; a model may also use it as a list of them."""
+
+    def listed(self, given: Iterable[Tensor], keep: dict[str, Tensor | None]) -> ParameterTable:
+        """Give the table of the parameters that have names, and these without."""
+        self.update(keep)
+        self.extend(given)
+        return self
+
+    def append(self, parameter: Tensor) -> None:
+        """Keep a parameter without a name."""
+        count = sum(name.startswith(_LISTED) for name in self)
+        self[f"{_LISTED}{count}"] = parameter
+
+    def extend(self, given: Iterable[Tensor]) -> None:
+        """Keep parameters without names."""
+        for parameter in given:
+            self.append(parameter)
+
+    def __iadd__(self, given: Iterable[Tensor]) -> ParameterTable:  # type: ignore[misc, override]
+        self.extend(given)
+        return self
+
+
+class Parameters(list):
+    """All parameters: a list that `next()` takes one after the other from, too."""
+
+    _rest: Iterator[Tensor] | None = None
+
+    def __next__(self) -> Tensor:
+        if self._rest is None:
+            self._rest = super().__iter__()
+        return next(self._rest)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return super().__iter__() if self._rest is None else self._rest
+
+
+class Tree:
+    """Finds a module's tensors and modules; those below it have names such as `fc1.weight`."""
+
+    _parameters: ParameterTable
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+
+    # What is the module's own.
+
+    def _own_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield the parameters that are none of a child's; those a model listed itself last."""
+        for name, holder, key in self._parameter_places():
+            yield name, holder[key]
+
+    def _parameter_places(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yield the name of each of the module's own parameters, what holds it and the key."""
+        listed = []
+        for name, parameter in self._parameters.items():
+            if name.startswith(_LISTED):
+                listed.append(name)
+            elif parameter is not None:
+                yield name, self._parameters, name
+        for name, value in self._containers():
+            yield from _places_in(name, value, is_parameter)
+        for name in listed:
+            yield name, self._parameters, name
+
+    def _containers(self) -> Iterator[tuple[str, Any]]:
+        """Yield attributes that are lists, tuples or dicts, where tensors and modules may be."""
+        for name, value in self.__dict__.items():
+            if isinstance(value, (list, tuple, dict)) and name not in _TABLES:
+                yield name, value
+
+    def _all_children(self) -> Iterator[tuple[str, Any]]:
+        """Yield the modules this one is made of; None where a module has been taken away."""
+        yield from self._modules.items()
+        from gt.nn.module import Module
+
+        for name, value in self._containers():
+            for key, holder, place in _places_in(
+                name, value, lambda item: isinstance(item, Module)
+            ):
+                yield key, holder[place]
+
+    def children(self) -> Iterator[Module]:
+        """Yield the modules this one is made of."""
+        for _, child in self.named_children():
+            yield child
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield the modules this one is made of, with their names."""
+        seen: set[int] = set()
+        for name, child in self._all_children():
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                yield name, child
+
+    # With what is below.
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yield this module and all below it."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield this module and all below it, with their names.
+
+        Args:
+            memo: modules that are left out; those that are yielded are added.
+            prefix: stands before the names.
+            remove_duplicate: whether a module that is there twice is yielded once.
+        """
+        memo = set() if memo is None else memo
+        if remove_duplicate and self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self  # type: ignore[misc]
+        for name, child in self._all_children():
+            if child is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from child.named_modules(memo, below, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Parameters:
+        """List each parameter once."""
+        return Parameters(parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield each parameter, with its name: `fc1.weight`.
+
+        Args:
+            prefix: stands before the names.
+            recurse: whether those of modules below are yielded, too.
+            remove_duplicate: whether one that is there twice is yielded once.
+        """
+        given = self._named(Tree._own_parameters, prefix, recurse, remove_duplicate)
+        # What has a name keeps it, also where a model lists it itself.
+        found: list[tuple[str, Tensor]] = []
+        listed: list[tuple[str, Tensor]] = []
+        for name, parameter in given:
+            (listed if _LISTED in name else found).append((name, parameter))
+        named = {id(parameter) for _, parameter in found}
+        yield from found
+        for name, parameter in listed:
+            if id(parameter) not in named:
+                yield name, parameter
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield what belongs to the module but is not trained."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield what belongs to the module but is not trained, with its name."""
+
+        def own(module: Any) -> Iterator[tuple[str, Tensor]]:
+            return ((name, b) for name, b in module._buffers.items() if b is not None)
+
+        return self._named(own, prefix, recurse, remove_duplicate)
+
+    def _named(
+        self, own: Callable, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield what `own` finds in this module and those below it, with its name."""
+        seen: set[int] = set()
+        modules: Iterable[tuple[str, Any]] = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in modules:
+            for name, tensor in own(module):
+                if remove_duplicate and id(tensor) in seen:
+                    continue
+                seen.add(id(tensor))
+                yield f"{path}.{name}" if path else name, tensor
+
+    # By name.
+
+    def get_submodule(self, target: str) -> Module:
+        """Give the module of a name such as `layers.0.attention`; the module itself for ""."""
+        module: Any = self
+        walked: list[str] = []
+        rest = target
+        while rest:
+            children = {name: child for name, child in module._all_children() if child is not None}
+            name = next((n for n in children if rest == n or rest.startswith(f"{n}.")), None)
+            if name is None:
+                place = f"'{'.'.join(walked)}'" if walked else type(self).__name__
+                raise AttributeError(
+                    f"get_submodule: '{target}': {place} has no module '{rest.split('.')[0]}', "
+                    f"expected one of {', '.join(children) or 'none: it has no modules'}"
+                )
+            module = children[name]
+            walked.append(name)
+            rest = rest[len(name) + 1 :]
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module in place of the one of a name.
+
+        Args:
+            target: the name, such as `layers.0.attention`.
+            module: the new one.
+            strict: whether there must be one already.
+        """
+        if not target:
+            raise ValueError("set_submodule: the name of a module is expected, '' is given")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"set_submodule: there is no module '{target}' to replace")
+        parent._modules[name] = module
+
+    def get_parameter(self, target: str) -> Tensor:
+        """Give the parameter of a name such as `fc1.weight`."""
+        holder, key = self._place_of(target, "parameter")
+        return holder[key]
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Give the buffer of a name such as `norm.running_mean`."""
+        holder, key = self._place_of(target, "buffer")
+        return holder[key]
+
+    def _tensor_places(self, kind: str = "") -> Iterator[tuple[str, Any, Any]]:
+        """Yield the name of every parameter or buffer, what holds it and the key.
+
+        One that is there twice is yielded under each of its names.
+        """
+        for path, module in self.named_modules(remove_duplicate=False):
+            before = f"{path}." if path else ""
+            if kind != "buffer":
+                for name, holder, key in module._parameter_places():
+                    yield before + name, holder, key
+            if kind != "parameter":
+                for name, buffer in module._buffers.items():
+                    if buffer is not None:
+                        yield before + name, module._buffers, name
+
+    def _place_of(self, target: str, kind: str = "") -> Place:
+        """Give what holds a parameter or buffer, and its key there.
+
+        Raises:
+            AttributeError: there is no such tensor, or it is of another kind.
+        """
+        for name, holder, key in self._tensor_places(kind):
+            if name == target:
+                return holder, key
+        kind = kind or "parameter or buffer"
+        raise AttributeError(f"{type(self).__name__} has no {kind} '{target}'")
+
+
+#: What a module keeps of its own accord.
+_TABLES = frozenset(
+    """_parameters _buffers _modules _forward_pre_hooks _forward_hooks _backward_pre_hooks
+    _backward_hooks _state_dict_pre_hooks _state_dict_hooks _load_state_dict_pre_hooks
+    _load_state_dict_post_hooks""".split()
+)
+
+
+def _places_in(name: str, value: Any, wanted: Callable) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the places of what is wanted in nested lists, tuples and dicts."""
+    keys: Iterable = range(len(value)) if isinstance(value, (list, tuple)) else value
+    for key in keys:
+        item = value[key]
+        if wanted(item):
+            yield f"{name}.{key}", value, key
+        elif isinstance(item, (list, tuple, dict)):
+            yield from _places_in(f"{name}.{key}", item, wanted)

@@ -1,0 +1,33 @@
+"""Parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import gt
+from gt._gt import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """Give all elements of some tensors as one vector, with their history.
+
+    >>> gt.nn.utils.parameters_to_vector([gt.zeros(1, 2), gt.ones(2)])
+    tensor([0., 0., 1., 1.], dtype=float32)
+    """
+    return gt.cat([parameter.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give parameters the values of a vector, in their order.
+
+    Args:
+        vec: a vector with an element for each of the parameters'.
+        parameters: what gets the values; each keeps its shape.
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"vector_to_parameters: vec must be a tensor, not {type(vec).__name__}")
+    start = 0
+    for parameter in parameters:
+        count = parameter.numel()
+        parameter.data = vec[start : start + count].reshape(parameter.shape).detach()
+        start += count

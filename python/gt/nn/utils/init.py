@@ -1,0 +1,30 @@
+"""Modules whose parameters get their values later."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import gt
+from gt import _gt
+from gt.nn.module import Module
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
+    """Make a module whose parameters and buffers have no values of their own yet.
+
+    Args:
+        module_cls: a subclass of `gt.nn.Module`, whose constructor takes `device`.
+        args: for the constructor.
+        kwargs: for the constructor, by name.
+
+    The random numbers of the program go on as if no initial values had been drawn.
+    """
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    state = _gt.random_state()
+    module = module_cls(*args, **kwargs)
+    _gt.set_random_state(*state)
+    return module._apply(gt.empty_like)

@@ -1,0 +1,31 @@
+"""The older place of `gt.func.functional_call`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gt._gt import Tensor
+
+
+def functional_call(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Do as `gt.func.functional_call`, and warn that this is its older name."""
+    import gt.func  # it needs gt.nn
+
+    warnings.warn(
+        "`gt.nn.utils.stateless.functional_call` is deprecated; please use "
+        "`gt.func.functional_call` instead, which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return gt.func.functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )

@@ -1,0 +1,95 @@
+"""Weights as a length and a direction, computed by a hook before each forward.
+
+Salimans and Kingma, Weight Normalization, https://arxiv.org/abs/1602.07868
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gt
+from gt._gt import Tensor
+from gt.nn.module import Module
+from gt.nn.parameter import Parameter
+from gt.nn.utils._hooks import need_no_hook, remove_hook
+
+
+def norm_except(v: Tensor, dim: int) -> Tensor:
+    """Give the Euclidean norm over all axes but one; over all, with shape (), if `dim` is -1."""
+    if dim == -1:
+        return gt.linalg.vector_norm(v)
+    kept = dim % v.dim()
+    others = [axis for axis in range(v.dim()) if axis != kept]
+    return gt.linalg.vector_norm(v, dim=others, keepdim=True) if others else v.abs()
+
+
+def normed(v: Tensor, g: Tensor, dim: int) -> Tensor:
+    """Give `v` with the norms `g` over all axes but one."""
+    return v * (g / norm_except(v, dim))
+
+
+class WeightNorm:
+    """A hook that sets a weight from its `_g` and `_v` before each forward."""
+
+    def __init__(self, name: str, dim: int | None):
+        self.name, self.dim = name, -1 if dim is None else dim
+
+    def compute_weight(self, module: Module) -> Tensor:
+        """Give the weight."""
+        g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
+        return normed(v, g, self.dim)
+
+    @staticmethod
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Put the hook on a module."""
+        warnings.warn(
+            "`gt.nn.utils.weight_norm` is deprecated in favor of "
+            "`gt.nn.utils.parametrizations.weight_norm`.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        need_no_hook(module, WeightNorm, name, "weight_norm")
+        norm, weight = WeightNorm(name, dim), getattr(module, name)
+        del module._parameters[name]
+        magnitude = norm_except(weight.detach(), norm.dim)
+        module.register_parameter(f"{name}_g", Parameter(magnitude))
+        module.register_parameter(f"{name}_v", Parameter(weight.detach()))
+        setattr(module, name, norm.compute_weight(module))
+        module.register_forward_pre_hook(norm)
+        return norm
+
+    def remove(self, module: Module) -> None:
+        """Make the weight a parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[f"{self.name}_g"]
+        del module._parameters[f"{self.name}_v"]
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        """Compute the weight of a module."""
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Have a weight be `g * v / |v|`, with the parameters `weight_g` and `weight_v`.
+
+    Args:
+        module: the module, which is changed.
+        name: of the weight.
+        dim: the axis that has a norm for each of its places; None for one norm of all.
+
+    Returns:
+        The module.
+
+    Older than `gt.nn.utils.parametrizations.weight_norm`, which takes its place; it warns.
+    """
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Make a weight that `weight_norm` was applied to a parameter again; give the module."""
+    remove_hook(module, WeightNorm, name, "weight_norm")
+    return module

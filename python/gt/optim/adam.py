@@ -1,0 +1,115 @@
+"""Adam and those that follow it."""
+
+from __future__ import annotations
+
+import math
+
+import gt
+from gt._gt import Tensor, primitives
+from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
+
+
+def moments(grad: Tensor, state: dict, group: Group) -> tuple[Tensor, Tensor]:
+    """Give the running averages of gradients and of their squares; keep them."""
+    beta1, beta2 = group["betas"]
+    step = state.get("step", 0) + 1
+    squared = grad * grad
+    if step == 1:
+        mean, square = grad * (1 - beta1), squared * (1 - beta2)
+    else:
+        mean = primitives.mul_add(state["exp_avg"] * beta1, grad, 1 - beta1)
+        square = primitives.mul_add(state["exp_avg_sq"] * beta2, squared, 1 - beta2)
+    state.update(step=step, exp_avg=mean, exp_avg_sq=square)
+    return mean, square
+
+
+def quotient(mean: Tensor, square: Tensor, scale: float, eps: float) -> Tensor:
+    """Give mean / (sqrt(square) / scale + eps)."""
+    return mean / (square.sqrt() * (1 / scale) + eps)
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, ICLR 2015); weight decay is added to the gradient.
+
+    With `amsgrad` it divides by the greatest average so far (Reddi et al., ICLR 2018). `foreach`,
+    `fused` and `capturable` are accepted as in PyTorch: they change no numbers.
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ):
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                betas=betas,
+                eps=eps,
+                weight_decay=weight_decay,
+                amsgrad=amsgrad,
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+                fused=fused,
+                decoupled_weight_decay=decoupled_weight_decay,
+            ),
+        )
+
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+        grad = decayed(parameter, grad, group, group["decoupled_weight_decay"])
+        mean, square = moments(grad, state, group)
+        if group["amsgrad"]:
+            greatest = state.get("max_exp_avg_sq")
+            square = square if greatest is None else gt.maximum(greatest, square)
+            state["max_exp_avg_sq"] = square
+        (beta1, beta2), step = group["betas"], state["step"]
+        scale = math.sqrt(1 - beta2**step)
+        change = quotient(mean, square, scale, group["eps"])
+        parameter.add_scaled_(change, -group["lr"] / (1 - beta1**step))
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019)."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

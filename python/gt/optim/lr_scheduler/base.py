@@ -1,0 +1,163 @@
+"""The base class of schedules of learning rates."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from gt._gt import Tensor
+from gt.optim.optimizer import Group, Optimizer
+
+
+class LRScheduler:
+    """Sets the learning rates of an optimizer's groups, step by step; subclasses define `get_lr`.
+
+    Args:
+        optimizer: whose rates it sets; each group's rate at the beginning is kept as `initial_lr`.
+        last_epoch: the steps that are done, -1 for a new schedule.
+    """
+
+    #: Whether the first rates are being set, which are those that there are.
+    _is_initial = False
+    _gets_lr = False
+    #: What is no part of a state dict.
+    _not_saved: tuple[str, ...] = ("optimizer",)
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
+        self.optimizer = checked_optimizer(optimizer)
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{number}] when resuming "
+                    "scheduler with last_epoch >= 0\n  hint: load the optimizer's state first"
+                )
+        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """Set the first rates."""
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give all but the optimizer."""
+        return {key: value for key, value in vars(self).items() if key not in self._not_saved}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what `state_dict` gave."""
+        vars(self).update(state_dict)
+
+    def get_last_lr(self) -> list[Any]:
+        """Give the rate of each group."""
+        return self._last_lr
+
+    def get_lr(self) -> list[Any]:
+        """Compute the next rate of each group from the present ones."""
+        raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
+
+    def step(self, epoch: int | None = None) -> None:
+        """Set the next rates; after the optimizer's own step.
+
+        Args:
+            epoch: the number of steps, instead of one more; deprecated, as in PyTorch.
+        """
+        if self._step_count == 1 and not self.optimizer._has_stepped:
+            warnings.warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in "
+                "the opposite order, or the first rate of the schedule is skipped.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._step_count += 1
+        if epoch is not None:
+            warn_epoch()
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self._gets_lr = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", None)
+                rates = self.get_lr() if closed is None else closed()
+        finally:
+            self._gets_lr = False
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            set_rate(group, rate)
+        self._last_lr = rates_of(self.optimizer)
+
+    def _warn_unless_stepping(self) -> None:
+        if not self._gets_lr:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use "
+                "`get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _scaled(self, factor: float) -> list[Any]:
+        """Give the present rates, multiplied."""
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+
+def warn_epoch() -> None:
+    """Warn that a step was given its number."""
+    warnings.warn(
+        "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+        "Please use `scheduler.step()` to step the scheduler.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def checked_optimizer(optimizer: Any) -> Optimizer:
+    """Give the optimizer, or raise if it is none."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+    return optimizer
+
+
+def copied(rate: Any) -> Any:
+    """Give a rate that does not change with the given one."""
+    return rate.clone() if isinstance(rate, Tensor) else rate
+
+
+def rates_of(optimizer: Optimizer) -> list[Any]:
+    """Give the present rate of each group."""
+    return [copied(group["lr"]) for group in optimizer.param_groups]
+
+
+def set_rate(group: Group, rate: Any) -> None:
+    """Set the rate of a group; one that is a tensor keeps to be that tensor."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(float(rate))
+    else:
+        group["lr"] = float(rate) if isinstance(rate, Tensor) else rate
+
+
+def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """Give a value for each group, of one for all or a list."""
+    if not isinstance(value, (list, tuple)):
+        return [copied(value) for _ in optimizer.param_groups]
+    if len(value) != len(optimizer.param_groups):
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
+            f"values, param_groups has {len(optimizer.param_groups)}."
+        )
+    return [copied(one) for one in value]
+
+
+def cosine(start: Any, end: Any, share: float) -> Any:
+    """Give what is at a share of the way from start to end, along half a cosine wave."""
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * share))

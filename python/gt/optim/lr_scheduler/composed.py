@@ -1,0 +1,118 @@
+"""Schedules that consist of others."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from gt.optim.lr_scheduler.base import LRScheduler, rates_of, set_rate
+from gt.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from gt.optim.optimizer import Optimizer
+
+
+class _Composed(LRScheduler):
+    _not_saved = ("optimizer", "_schedulers")
+    _schedulers: Sequence[LRScheduler]
+
+    def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
+        """Keep schedulers, which must be of one optimizer."""
+        name = type(self).__name__
+        if len(schedulers) < 1:
+            raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        for index, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(
+                    f"{name} at index {index} should have `optimizer` as its attribute."
+                )
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(
+                    f"{name} does not support ReduceLROnPlateau, whose step needs a metric, but "
+                    f"got one at index {index}"
+                )
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(
+                    f"{name} expects all schedulers to belong to the same optimizer, but the one "
+                    f"at index {index}, {type(scheduler).__name__}, has another"
+                )
+        self._schedulers, self.optimizer = schedulers, optimizer
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give all but the optimizer, with the states of the schedulers."""
+        states = [scheduler.state_dict() for scheduler in self._schedulers]
+        return {**super().state_dict(), "_schedulers": states}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what `state_dict` gave."""
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_schedulers"})
+        for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(state)
+
+
+class SequentialLR(_Composed):
+    """One schedule after the other, each from its milestone on, where it begins anew.
+
+    Args:
+        optimizer: of all of them.
+        schedulers: in their order.
+        milestones: the numbers of steps at which the second one begins, and those after it.
+        last_epoch: the steps that are done, -1 for a new schedule.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
+        last_epoch: int = -1,
+    ):
+        self._take(schedulers, optimizer)
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones "
+                "given, expected one milestone less than schedulers"
+            )
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        # Each has taken its first step when it was made.
+        _undo(self)
+        first = self._schedulers[bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def step(self) -> None:  # type: ignore[override]
+        """Set the next rates."""
+        self.last_epoch += 1
+        index = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[index]
+        if index > 0 and self._milestones[index - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+
+def _undo(scheduler: LRScheduler) -> None:
+    """Take one step back, in the schedules that a scheduler consists of."""
+    if isinstance(scheduler, _Composed):
+        for part in scheduler._schedulers:
+            _undo(part)
+    else:
+        scheduler.last_epoch -= 1
+
+
+class ChainedScheduler(_Composed):
+    """All schedules at once, each on what those before it have set."""
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
+        self._take(schedulers, optimizer)
+        self._last_lr = rates_of(self.optimizer)
+
+    def step(self) -> None:  # type: ignore[override]
+        """Set the next rates."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = rates_of(self.optimizer)

@@ -1,0 +1,368 @@
+"""The base class of all optimizers."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import gt
+from gt import _gt
+from gt._gt import Tensor
+from gt.autograd import enable_grad, set_grad_enabled
+from gt.nn.hooks import RemovableHandle, add_hook
+from gt.nn.module import forget_grad
+
+Group: TypeAlias = dict[str, Any]
+Parameters: TypeAlias = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
+
+
+class Optimizer:
+    """Changes parameters by their gradients; subclasses define `_update`, or `step`.
+
+    Parameters may come in groups, `[{"params": [...], "lr": 0.1}, ...]`, and with names, as
+    `named_parameters()` gives them; what a group does not set is as in `defaults`. Options in
+    `param_groups` may be changed while training. What is kept for a parameter is in `state`.
+    """
+
+    #: Entries of a parameter's state that are numbers here, and tensors in a state dict.
+    _counters: tuple[str, ...] = ("step",)
+    #: Whether a step was made, which schedulers want to come before theirs.
+    _has_stepped = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: Parameters, defaults: dict[str, Any]):
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "an optimizer takes a list of parameters or of dicts, a tensor was given"
+            )
+        given: list[Any] = list(params)
+        if not given:
+            raise ValueError(
+                "optimizer got an empty parameter list: at least one is needed, none were given"
+            )
+        self.defaults = defaults
+        self.param_groups: list[Group] = []
+        #: What is kept for each parameter.
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self._make_hooks()
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(dict(group))
+
+    def _make_hooks(self) -> None:
+        self._step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._state_dict_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._state_dict_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._load_state_dict_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._load_state_dict_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_step_pre_hooks" not in self.__dict__:
+            self._make_hooks()
+
+    def __repr__(self) -> str:
+        text = f"{type(self).__name__} ("
+        for number, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {number}\n"
+            for key in sorted(group):
+                if key != "params":
+                    text += f"    {key}: {group[key]}\n"
+        return text + ")"
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Train more parameters, with options of their own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs\n  hint: use a list"
+            )
+        params = [params] if isinstance(params, Tensor) else list(params)
+        named = [p for p in params if isinstance(p, tuple)]
+        if named and len(named) < len(params):
+            raise ValueError("all optimizer params should be with/without names.")
+        group = {**self.defaults, **param_group, "params": [p[1] for p in named] or params}
+        if named:
+            group["param_names"] = [name for name, _ in named]
+        self._check_params(group["params"])
+        self._check(group)
+        self.param_groups.append(group)
+
+    def _check_params(self, params: list[Any]) -> None:
+        known = {id(parameter) for parameter in self.params}
+        seen: set[int] = set()
+        for parameter in params:
+            if not isinstance(parameter, Tensor):
+                raise TypeError(f"a parameter must be a tensor, not {type(parameter).__name__}")
+            if not (
+                self.defaults.get("differentiable") or parameter.is_leaf or _retains(parameter)
+            ):
+                raise ValueError(
+                    "a parameter must be a leaf, one is the result of other tensors, so its "
+                    "gradient is not kept\n  hint: optimize what it is made from, or detach() it"
+                )
+            if id(parameter) in known:
+                raise ValueError("some parameters appear in more than one parameter group")
+            if id(parameter) in seen:
+                raise ValueError("a parameter is given twice")
+            seen.add(id(parameter))
+
+    def _check(self, group: Group) -> None:
+        """Raise an error if a group's options make no sense."""
+        lr = group.get("lr")
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        at_least_zero(group, "lr", "weight_decay", "eps", "momentum")
+        for beta in group.get("betas", ()):
+            if not 0 <= beta < 1:
+                raise ValueError(f"betas are {group['betas']}, each must be at least 0 and below 1")
+
+    @property
+    def params(self) -> list[Tensor]:
+        """The parameters of all groups."""
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the first group; setting it sets that of all."""
+        return self.param_groups[0]["lr"]
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = lr
+
+    # Stepping.
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient.
+
+        A closure is called first, to compute loss and gradients; its result is returned.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            for group in self.param_groups:
+                self._update_group(group)
+        return loss
+
+    def _update_group(self, group: Group) -> None:
+        state, maximize, update = self.state, group.get("maximize", False), self._update
+        if isinstance(group["lr"], Tensor):
+            group = {**group, "lr": float(group["lr"])}
+        for parameter in group["params"]:
+            grad = parameter.grad
+            if grad is None:
+                continue
+            grad = -grad if maximize else grad
+            if parameter.is_complex():
+                self._update_parts(parameter, grad, state[parameter], group)
+            else:
+                update(parameter, grad, state[parameter], group)
+
+    def _update_parts(self, parameter: Tensor, grad: Tensor, own: dict, group: Group) -> None:
+        """Change a complex parameter: its real and imaginary parts are parameters of their own."""
+        parts = {name: _as_real(value) for name, value in own.items()}
+        self._update(gt.view_as_real(parameter), gt.view_as_real(grad), parts, group)
+        own.update({name: _as_complex(value) for name, value in parts.items()})
+
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+        """Change a parameter by its gradient; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define step()")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or set them to zero."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                forget_grad(parameter, set_to_none)
+
+    # States.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give all options and what is kept for each parameter, laid out as PyTorch's."""
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self)
+        places: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                places.setdefault(id(parameter), len(places))
+            indices = [places[id(parameter)] for parameter in group["params"]]
+            options = {name: value for name, value in group.items() if name != "params"}
+            groups.append({**options, "params": indices})
+        kept = {
+            places[id(parameter)] if isinstance(parameter, Tensor) else parameter: self._given(own)
+            for parameter, own in self.state.items()
+            if own
+        }
+        state: dict[str, Any] = {"state": kept, "param_groups": groups}
+        for hook in list(self._state_dict_post_hooks.values()):
+            changed = hook(self, state)
+            state = state if changed is None else changed
+        return state
+
+    def _given(self, own: dict[str, Any]) -> dict[str, Any]:
+        """Give what is kept for a parameter as a state dict has it."""
+        return {
+            name: _gt.tensor(float(value)) if name in self._counters else value
+            for name, value in own.items()
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take the state of an optimizer of the same parameters, PyTorch's too."""
+        state_dict = dict(state_dict)
+        for hook in list(self._load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        sizes = [len(group["params"]) for group in state_dict["param_groups"]]
+        own = [len(group["params"]) for group in self.param_groups]
+        if sizes != own:
+            raise ValueError(
+                f"load_state_dict: state of groups of {sizes} parameters given, "
+                f"this optimizer has groups of {own}"
+            )
+        taken: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        indices = [i for group in state_dict["param_groups"] for i in group["params"]]
+        of = dict(zip(indices, self.params, strict=True))
+        for index, kept in state_dict["state"].items():
+            if index in of:
+                parameter = of[index]
+                taken[parameter] = {n: self._taken(n, v, parameter) for n, v in kept.items()}
+            else:
+                taken[index] = copy.deepcopy(kept)
+        for group, other in zip(self.param_groups, state_dict["param_groups"], strict=True):
+            names = group.get("param_names")
+            group.update({n: copy.deepcopy(v) for n, v in other.items() if n != "params"})
+            if names is not None:
+                group["param_names"] = names
+        self.state = taken
+        for hook in list(self._load_state_dict_post_hooks.values()):
+            hook(self)
+
+    def _taken(self, name: str, value: Any, parameter: Tensor) -> Any:
+        """Give an entry of a state as it is kept here: a number, or a tensor of its own."""
+        if name in self._counters:
+            number = float(value)
+            return int(number) if name == "step" else number
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._taken("", item, parameter) for item in value)
+        if not hasattr(value, "shape"):
+            return value
+        if not isinstance(value, Tensor):
+            value = _gt.tensor_beside(
+                parameter, value.detach() if hasattr(value, "detach") else value
+            )
+        value = value.detach().clone()
+        return value.to(parameter.dtype) if parameter.is_floating_point() else value
+
+    # Hooks.
+
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(optimizer, args, kwargs) before each step; it may return others."""
+        return add_hook(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(optimizer, args, kwargs) after each step."""
+        return add_hook(self._step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call hook(optimizer) before a state is given."""
+        return add_hook(self._state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call hook(optimizer, state_dict) with each state; what it returns takes its place."""
+        return add_hook(self._state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call hook(optimizer, state_dict) before a state is taken; it may return another."""
+        return add_hook(self._load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call hook(optimizer) after a state was taken."""
+        return add_hook(self._load_state_dict_post_hooks, hook, prepend)
+
+
+def _with_hooks(step: Callable) -> Callable:
+    """Give a step that calls the hooks of its optimizer, and notes for schedulers that it ran."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self._step_pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        f"{type(self).__name__}.step: a pre-hook must return None or a tuple of "
+                        f"(args, kwargs), not {changed!r}"
+                    )
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        self._has_stepped = True
+        for hook in list(self._step_post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    return wrapped
+
+
+Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
+
+
+def _as_real(value: Any) -> Any:
+    return gt.view_as_real(value) if isinstance(value, Tensor) else value
+
+
+def _as_complex(value: Any) -> Any:
+    return gt.view_as_complex(value) if isinstance(value, Tensor) else value
+
+
+def _retains(parameter: Tensor) -> bool:
+    return bool(parameter.retains_grad)
+
+
+def at_least_zero(group: Group, *names: str) -> None:
+    """Raise an error if one of these options is negative."""
+    for name in names:
+        value = group.get(name)
+        values = value if isinstance(value, tuple) else (value,)
+        for each in values:
+            if each is not None and not isinstance(each, Tensor) and not each >= 0:
+                raise ValueError(f"{name} is {value}, which must not be negative")
+
+
+def decayed(parameter: Tensor, grad: Tensor, group: Group, decoupled: bool = False) -> Tensor:
+    """Give the gradient with weight decay; a decoupled one shrinks the parameter instead."""
+    decay = group["weight_decay"]
+    if not decay:
+        return grad
+    if decoupled:
+        parameter.mul_(1 - group["lr"] * decay)
+        return grad
+    return _gt.primitives.mul_add(grad, parameter, decay)

@@ -1,0 +1,239 @@
+"""Files of tensors by name, in the safetensors format, with the functions of that package.
+
+>>> import tempfile, os
+>>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+>>> gt.safetensors.save_file({"weight": gt.ones(2, 2)}, path)
+>>> gt.safetensors.load_file(path)["weight"].shape
+(2, 2)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from gt import _gt
+from gt._gt import Tensor
+
+#: The file that says which file of a folder has which tensor.
+INDEX = "model.safetensors.index.json"
+
+
+def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
+    """Read all tensors of a file; their values are read where they are used.
+
+    Args:
+        filename: a file, the index of a model in several files (`*.index.json`), or a folder with
+            one of both.
+        device: accepted for other programs: all tensors are on the cluster.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: the file is broken or truncated, or the index does not fit.
+        TypeError: a tensor has a dtype that GT lacks.
+    """
+    path = os.fspath(filename)
+    if os.path.isdir(path):
+        path = _in_folder(path)
+    if path.endswith(".json"):
+        return _load_index(path)
+    file = _gt.SafetensorsFile(path)
+    return {name: file.tensor(name) for name, _, _ in file.entries()}
+
+
+def load(data: bytes) -> dict[str, Tensor]:
+    """Read all tensors of a file's bytes."""
+    file = _gt.SafetensorsFile.over(data)
+    return {name: file.tensor(name) for name, _, _ in file.entries()}
+
+
+def save_file(
+    tensors: dict[str, Tensor], filename: Any, metadata: dict[str, str] | None = None
+) -> None:
+    """Write tensors into a file, which is there once it is complete.
+
+    Args:
+        tensors: by name.
+        filename: where; what is there is replaced.
+        metadata: texts that are kept with them.
+
+    Raises:
+        TypeError: a value is no tensor.
+        ValueError: a dtype that the format lacks: complex128.
+        OSError: the file cannot be written. What was there before is there still.
+    """
+    _gt.write_safetensors(os.fspath(filename), _items(tensors), metadata or {})
+
+
+def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Give the bytes of a file of tensors."""
+    return _gt.safetensors_bytes(_items(tensors), metadata or {})
+
+
+def save_sharded(
+    tensors: dict[str, Tensor],
+    folder: Any,
+    max_shard_bytes: int = 5 * 10**9,
+    metadata: dict[str, str] | None = None,
+) -> None:
+    """Write tensors into several files of a folder, and the index that other programs read.
+
+    Args:
+        tensors: by name.
+        folder: made if it is missing.
+        max_shard_bytes: the size of a file, which a larger tensor exceeds alone.
+        metadata: texts that are kept in each file; `format` is "pt" unless given.
+    """
+    folder = os.fspath(folder)
+    os.makedirs(folder, exist_ok=True)
+    metadata = {"format": "pt", **(metadata or {})}
+    shards: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for name, tensor in tensors.items():
+        length = tensor.numel() * tensor.dtype.itemsize
+        if shards[-1] and size + length > max_shard_bytes:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += length
+    if len(shards) == 1:
+        save_file(tensors, os.path.join(folder, "model.safetensors"), metadata)
+        return
+    places, total = {}, 0
+    for number, shard in enumerate(shards, 1):
+        file = f"model-{number:05}-of-{len(shards):05}.safetensors"
+        save_file(shard, os.path.join(folder, file), metadata)
+        places.update(dict.fromkeys(shard, file))
+        total += sum(tensor.numel() * tensor.dtype.itemsize for tensor in shard.values())
+    index = {"metadata": {"total_size": total}, "weight_map": places}
+    part = os.path.join(folder, f".{INDEX}.{os.getpid()}.part")
+    with open(part, "w", encoding="utf-8") as written:
+        json.dump(index, written, indent=2)
+        written.flush()
+        os.fsync(written.fileno())
+    os.replace(part, os.path.join(folder, INDEX))
+
+
+class safe_open:
+    """A file whose tensors are taken one by one.
+
+    Args:
+        filename: the file.
+        framework: accepted for other programs: tensors are GT's.
+        device: accepted for other programs: all tensors are on the cluster.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> gt.safetensors.save_file({"weight": gt.ones(4, 2)}, path)
+    >>> with gt.safetensors.safe_open(path) as file:
+    ...     file.get_slice("weight")[1:3].shape
+    (2, 2)
+    """
+
+    def __init__(self, filename: Any, framework: str = "gt", device: Any = None):
+        self._file = _gt.SafetensorsFile(os.fspath(filename))
+        self._entries = {name: (dtype, shape) for name, dtype, shape in self._file.entries()}
+
+    def __enter__(self) -> safe_open:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+    def keys(self) -> list[str]:
+        """Give the names."""
+        return sorted(self._entries)
+
+    def offset_keys(self) -> list[str]:
+        """Give the names in the order of the values."""
+        return list(self._entries)
+
+    def metadata(self) -> dict[str, str] | None:
+        """Give the texts that are kept with the tensors."""
+        return self._file.metadata or None
+
+    def get_tensor(self, name: str) -> Tensor:
+        """Give a tensor."""
+        return self._file.tensor(name)
+
+    def get_slice(self, name: str) -> Slice:
+        """Give what a part of a tensor is taken of, by an index."""
+        if name not in self._entries:
+            self._file.tensor(name)
+        return Slice(self._file, name, *self._entries[name])
+
+
+class Slice:
+    """A tensor of a file, of which a part is read."""
+
+    def __init__(self, file: Any, name: str, dtype: str, shape: tuple[int, ...]):
+        self._file, self._name, self._dtype, self._shape = file, name, dtype, shape
+
+    def get_shape(self) -> list[int]:
+        """Give the length of each axis."""
+        return list(self._shape)
+
+    def get_dtype(self) -> str:
+        """Give the name of the dtype."""
+        return self._dtype
+
+    def __getitem__(self, index: Any) -> Tensor:
+        first, *others = index if isinstance(index, tuple) else (index,)
+        if not self._shape or not isinstance(first, slice):
+            return self._file.tensor(self._name)[index]
+        start, end, step = first.indices(self._shape[0])
+        if step != 1:
+            return self._file.tensor(self._name)[index]
+        rows = self._file.rows(self._name, start, max(start, end))
+        rest = (slice(None), *others)
+        return rows[rest] if others else rows
+
+
+def _items(tensors: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
+    if not isinstance(tensors, dict):
+        raise TypeError(f"save: tensors must be a dict by name, not {type(tensors).__name__}")
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"save: {name!r} is a {type(tensor).__name__}, expected a name and a tensor"
+            )
+    return [(name, tensor.detach()) for name, tensor in tensors.items()]
+
+
+def _in_folder(folder: str) -> str:
+    """Give the file of a folder that has, or names, the tensors."""
+    for name in (INDEX, "model.safetensors"):
+        if os.path.exists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    found = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    if len(found) == 1:
+        return os.path.join(folder, found[0])
+    raise FileNotFoundError(
+        f"{folder}: neither {INDEX} nor model.safetensors is there; found {found or None}"
+    )
+
+
+def _load_index(path: str) -> dict[str, Tensor]:
+    with open(path, encoding="utf-8") as file:
+        try:
+            places = json.load(file)["weight_map"]
+            files = sorted(set(places.values()))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{path}: no valid index: {error!r}") from error
+    return _load_parts(path, places, files)
+
+
+def _load_parts(path: str, places: dict[str, str], files: Iterable[str]) -> dict[str, Tensor]:
+    folder, tensors = os.path.dirname(path), {}
+    for name in files:
+        if not isinstance(name, str) or os.path.basename(name) != name:
+            raise ValueError(f"{path}: it names {name!r}, which is no file of its own folder")
+        file = _gt.SafetensorsFile(os.path.join(folder, name))
+        there = {entry for entry, _, _ in file.entries()}
+        wanted = [entry for entry, place in places.items() if place == name]
+        if missing := [entry for entry in wanted if entry not in there]:
+            raise ValueError(f"{path}: {name} lacks {', '.join(missing[:5])}")
+        tensors.update({entry: file.tensor(entry) for entry in wanted})
+    return {name: tensors[name] for name in places}

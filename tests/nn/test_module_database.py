@@ -1,0 +1,26 @@
+"""Each entry of PyTorch's database of modules passes."""
+
+import warnings
+
+import gt
+import pytest
+from processes import embedded_only
+
+pytest.importorskip("torch")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # PyTorch's own tests would like further packages
+    from database import check, check_errors, module_db, name_of
+
+pytestmark = embedded_only
+
+#: What PyTorch rejects and GT computes: a weight of another dtype than the input.
+TAKEN = {"NLLLoss"}
+
+
+@pytest.mark.parametrize("info", module_db, ids=name_of)
+def test_modules_are_those_of_pytorch(info):
+    if not hasattr(gt.nn, name_of(info)):
+        pytest.skip(f"there is no gt.nn.{name_of(info)}")
+    assert not check(info)
+    assert name_of(info) in TAKEN or not check_errors(info)
