@@ -40,6 +40,14 @@ def test_a_graph_is_given_up_unless_retained():
         loss.backward()
 
 
+def test_a_graph_that_saved_nothing_is_gone_through_again():
+    a = leaf(1.0, 2.0)
+    loss = (-a + 1).reshape(2, 1).sum()
+    loss.backward()
+    loss.backward()
+    assert a.grad.tolist() == [-2, -2]
+
+
 def test_no_grad_detach_and_integers():
     a = leaf(1.0)
     with gt.no_grad():

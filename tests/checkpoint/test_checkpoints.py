@@ -142,19 +142,25 @@ def test_no_way_leads_out_of_a_data_root(tmp_path):
     assert os.listdir(tmp_path / "secret") == ["x"]
 
 
+def values_of(checkpoint):
+    """The one file of values of a checkpoint that a worker, or the client, has written."""
+    (values,) = checkpoint.glob("values-*.safetensors")
+    return values
+
+
 def test_broken_checkpoints_are_told_and_the_one_before_is_taken(tmp_path):
     model = gt.nn.Linear(100, 100)
     manager = Manager(tmp_path, keep=None, model=model)
     for step in (1, 2, 3, 4):
         manager.save(step)
     manager.wait()
-    values = tmp_path / "step-000000004" / "values-00000.safetensors"
+    values = values_of(tmp_path / "step-000000004")
     raw = bytearray(values.read_bytes())
     raw[-5] ^= 1
     values.write_bytes(raw)
     with pytest.raises(CheckpointError, match="their checksum differs"):
         gt.checkpoint.verify(tmp_path / "step-000000004")
-    (tmp_path / "step-000000003" / "values-00000.safetensors").write_bytes(b"short")
+    values_of(tmp_path / "step-000000003").write_bytes(b"short")
     manifest = tmp_path / "step-000000002" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 2', '"step": 9'))
     with pytest.warns(UserWarning, match="the one before is taken") as warned:

@@ -60,6 +60,13 @@ pub(super) struct SavedValues {
     pub(super) outputs: SmallVec<[Arc<Value>; 1]>,
 }
 
+impl SavedValues {
+    /// Whether anything is there to give up: what saved nothing may be passed again and again.
+    pub(super) fn holds_any(&self) -> bool {
+        !self.outputs.is_empty() || self.operands.iter().any(Option::is_some)
+    }
+}
+
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Node {

@@ -56,12 +56,10 @@ impl Record {
             graph.push(Tensor::from_parts(Arc::clone(value), on_tape.then_some(own)))
         });
         let outputs: SmallVec<[Var; 2]> = outputs.collect();
-        if options.retain_graph || options.create_graph {
-            drop(guard);
-        } else {
+        if saved.holds_any() && !options.retain_graph && !options.create_graph {
             *guard = None;
-            drop(guard);
         }
+        drop(guard);
         let saved = Saved {
             grad,
             operands: &operands,
