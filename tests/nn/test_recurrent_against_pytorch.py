@@ -111,6 +111,37 @@ def test_cells(name):
     compare(ours, theirs, lambda m, lib: m(lib.from_numpy(data(3))))
 
 
+@pytest.mark.parametrize("mode", ["LSTM", "GRU", "RNN"])
+def test_gradients_of_gradients_and_kept_graphs(mode):
+    ours, theirs = both(lambda nn: getattr(nn, mode)(3, 4, bidirectional=True))
+
+    def penalty(model, lib):
+        x = lib.tensor(data(5, 2, 3), requires_grad=True)
+        output, _ = model(x)
+        (grad,) = lib.autograd.grad((output * output).sum(), x, create_graph=True)
+        return grad
+
+    compare(ours, theirs, penalty)
+    x = gt.tensor(data(5, 2, 3), requires_grad=True)
+    loss = ours(x)[0].sum()
+    loss.backward(retain_graph=True)
+    once = x.grad.clone()
+    loss.backward()
+    close(x.grad, torch.tensor((once * 2).numpy()))
+
+
+def test_only_what_is_wanted_gets_gradients():
+    model = gt.nn.LSTM(3, 4)
+    model.weight_hh_l0.requires_grad_(False)
+    model(gt.ones(2, 1, 3))[0].sum().backward()
+    assert model.weight_hh_l0.grad is None and model.weight_ih_l0.grad is not None
+    per_sample = gt.vmap(lambda x: model(x)[0])(gt.ones(3, 2, 1, 3))
+    close(per_sample[0], torch.tensor(model(gt.ones(2, 1, 3))[0].detach().numpy()))
+    with gt.autocast("cpu", dtype=gt.bfloat16):
+        model(gt.ones(2, 1, 3))[0].float().sum().backward()
+    assert model.weight_ih_l0.grad.dtype == gt.float32
+
+
 def test_dropout_between_layers():
     layer = gt.nn.LSTM(3, 4, 2, dropout=0.5)
     x = gt.randn(6, 2, 3)

@@ -16,6 +16,7 @@ from gt.nn.functional import linear
 from gt.nn.module import Module
 from gt.nn.parameter import Parameter
 from gt.nn.recurrent_cells import States, gru_step, lstm_step, rnn_step
+from gt.nn.recurrent_times import Step, through_even_times, through_times
 from gt.nn.utils.rnn import PackedSequence
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
@@ -215,51 +216,18 @@ class RNNBase(Module):
         weight, bias = getattr(self, f"weight_hh{name}"), getattr(self, f"bias_hh{name}", None)
         input_weight = getattr(self, f"weight_ih{name}")
         input_bias = getattr(self, f"bias_ih{name}", None)
-        if self.mode == "GRU":
-            step = partial(gru_step, weights=(weight, bias))
-        else:
+        projection = getattr(self, f"weight_hr{name}", None)
+        step: Step = gru_step
+        if self.mode != "GRU":
             # What is added at each time is added to all of them at once.
-            input_bias = input_bias if bias is None else input_bias + bias
-            if self.mode == "LSTM":
-                projection = getattr(self, f"weight_hr{name}", None)
-                step = partial(lstm_step, weights=(weight, None), projection=projection)
-            else:
-                kind = self.mode.partition("_")[2].lower()
-                step = partial(rnn_step, weights=(weight, None), nonlinearity=kind)
+            input_bias, bias = (input_bias if bias is None else input_bias + bias), None
+            step = partial(lstm_step, projection=projection)
+            if self.mode != "LSTM":
+                step = partial(rnn_step, nonlinearity=self.mode.partition("_")[2].lower())
         inputs = linear(data, input_weight, input_bias)
-        parts = inputs.split(sizes) if len(sizes) > 1 else (inputs,)
-        return (
-            _backwards(parts, begin, step) if "reverse" in name else _forwards(parts, begin, step)
-        )
-
-
-def _forwards(parts: Any, states: States, step: Any) -> tuple[Tensor, States]:
-    """Go through all times; sequences that have ended keep their states."""
-    outputs, ended = [], []
-    for part in parts:
-        count, before = part.shape[0], states[0].shape[0]
-        if count < before:
-            ended.append(tuple(state[count:] for state in states))
-            states = tuple(state[:count] for state in states)
-        states = step(part, states)
-        outputs.append(states[0])
-    ended.append(states)
-    last = tuple(gt.cat(s[::-1]) if len(s) > 1 else s[0] for s in zip(*ended, strict=True))
-    return gt.cat(outputs), last
-
-
-def _backwards(parts: Any, begin: States, step: Any) -> tuple[Tensor, States]:
-    """Go back through all times; sequences begin where they end."""
-    outputs: list[Tensor] = []
-    states = tuple(state[: parts[-1].shape[0]] for state in begin)
-    for part in reversed(parts):
-        count, before = part.shape[0], states[0].shape[0]
-        if count > before:
-            pairs = zip(states, begin, strict=True)
-            states = tuple(gt.cat([state, first[before:count]]) for state, first in pairs)
-        states = step(part, states)
-        outputs.append(states[0])
-    return gt.cat(outputs[::-1]), states
+        is_even = sizes[0] == sizes[-1] and projection is None
+        go = through_even_times if is_even else through_times
+        return go(step, sizes, "reverse" in name, inputs, weight, bias, begin)
 
 
 def _check(

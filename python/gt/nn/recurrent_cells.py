@@ -16,33 +16,31 @@ from gt.nn.parameter import Parameter
 States = tuple[Tensor, ...]
 
 
-def rnn_step(inputs: Tensor, states: States, weights: tuple, nonlinearity: str) -> States:
+# A step takes the input as it was projected, the hidden state as it was projected, and the states.
+
+
+def rnn_step(inputs: Tensor, hidden: Tensor, states: States, nonlinearity: str) -> States:
     """Take a step of a plain recurrent network (Elman, 1990)."""
-    (hidden,) = states
-    weight, bias = weights
-    following = inputs + linear(hidden, weight, bias)
+    following = inputs + hidden
     return (following.tanh() if nonlinearity == "tanh" else following.relu(),)
 
 
-def lstm_step(inputs: Tensor, states: States, weights: tuple, projection: Any = None) -> States:
+def lstm_step(
+    inputs: Tensor, hidden: Tensor, states: States, projection: Tensor | None = None
+) -> States:
     """Take a step of an LSTM (Hochreiter and Schmidhuber, 1997; projected: Sak et al., 2014)."""
-    hidden, cell = states
-    weight, bias = weights
-    gates = inputs + linear(hidden, weight, bias)
-    enter, keep, new, out = gates.chunk(4, -1)
-    cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
-    hidden = out.sigmoid() * cell.tanh()
-    return (hidden if projection is None else linear(hidden, projection)), cell
+    enter, keep, new, out = (inputs + hidden).chunk(4, -1)
+    cell = keep.sigmoid() * states[1] + enter.sigmoid() * new.tanh()
+    output = out.sigmoid() * cell.tanh()
+    return (output if projection is None else linear(output, projection)), cell
 
 
-def gru_step(inputs: Tensor, states: States, weights: tuple) -> States:
+def gru_step(inputs: Tensor, hidden: Tensor, states: States) -> States:
     """Take a step of a gated recurrent unit (Cho et al., 2014)."""
-    (hidden,) = states
-    weight, bias = weights
     reset, update, new = inputs.chunk(3, -1)
-    of_reset, of_update, of_new = linear(hidden, weight, bias).chunk(3, -1)
+    of_reset, of_update, of_new = hidden.chunk(3, -1)
     new = (new + (reset + of_reset).sigmoid() * of_new).tanh()
-    return (new + (update + of_update).sigmoid() * (hidden - new),)
+    return (new + (update + of_update).sigmoid() * (states[0] - new),)
 
 
 class RNNCellBase(Module):
@@ -137,8 +135,8 @@ class RNNCell(RNNCellBase):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         inputs, states, is_batched = self._prepared(input, hx, 1)
-        weights = (self.weight_hh, self.bias_hh)
-        (hidden,) = rnn_step(inputs, states, weights, self.nonlinearity)
+        projected = linear(states[0], self.weight_hh, self.bias_hh)
+        (hidden,) = rnn_step(inputs, projected, states, self.nonlinearity)
         return hidden if is_batched else hidden.squeeze(0)
 
 
@@ -160,7 +158,8 @@ class LSTMCell(RNNCellBase):
     ) -> tuple[Tensor, Tensor]:
         """Give the next hidden state and the next state of the cell."""
         inputs, states, is_batched = self._prepared(input, hx, 2)
-        hidden, cell = lstm_step(inputs, states, (self.weight_hh, self.bias_hh))
+        projected = linear(states[0], self.weight_hh, self.bias_hh)
+        hidden, cell = lstm_step(inputs, projected, states)
         return (hidden, cell) if is_batched else (hidden.squeeze(0), cell.squeeze(0))
 
 
@@ -180,5 +179,6 @@ class GRUCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Give the next hidden state."""
         inputs, states, is_batched = self._prepared(input, hx, 1)
-        (hidden,) = gru_step(inputs, states, (self.weight_hh, self.bias_hh))
+        projected = linear(states[0], self.weight_hh, self.bias_hh)
+        (hidden,) = gru_step(inputs, projected, states)
         return hidden if is_batched else hidden.squeeze(0)
