@@ -78,9 +78,9 @@ def main() -> None:
         lines.append(measure(work, args.rounds))
         print(lines[-1], flush=True)
     part = f"""PyTorch {torch.__version__}, transformers {transformers.__version__} and torchvision
-{torchvision.__version__} beside examples/: {THREADS} threads, {args.rounds} rounds in turn, medians.
-Made by `python benches/models.py --write docs/benchmarks.md`. CPU and memory are PyTorch's and GT's,
-embedded; memory is what the process has had at most beyond what it had without a model.
+{torchvision.__version__} beside examples/: {THREADS} threads, medians of {args.rounds} rounds in
+turn. Made by `python benches/models.py --write docs/benchmarks.md`. CPU and memory are PyTorch's and
+GT's, embedded; memory is what the process has had at most beyond what it had without a model.
 
 {chr(10).join(lines)}
 """
