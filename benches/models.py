@@ -79,8 +79,8 @@ def main() -> None:
         print(lines[-1], flush=True)
     part = f"""PyTorch {torch.__version__}, transformers {transformers.__version__} and torchvision
 {torchvision.__version__} beside examples/: {THREADS} threads, medians of {args.rounds} rounds in
-turn. Made by `python benches/models.py --write docs/benchmarks.md`. CPU and memory are PyTorch's and
-GT's, embedded; memory is what the process has had at most beyond what it had without a model.
+turn. Made by `python benches/models.py --write docs/benchmarks.md`. CPU and memory are PyTorch's
+and GT's, embedded; memory is what the process has had at most beyond what it had without a model.
 
 {chr(10).join(lines)}
 """
