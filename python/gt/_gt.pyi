@@ -237,6 +237,8 @@ class SafetensorsFile:
     """A safetensors file, open for reading."""
 
     def __new__(cls, path: Any) -> Self: ...
+    def begin_of(self, name: str) -> Tensor:
+        """Where the values of a tensor begin in the file, in bytes."""
     def entries(self) -> list[tuple[str, str, tuple[_int, ...]]]:
         """The name, dtype and shape of each tensor."""
     @property

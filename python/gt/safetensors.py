@@ -10,12 +10,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
+from gt.formats.roots import workers_read
 
 #: The file that says which file of a folder has which tensor.
 INDEX = "model.safetensors.index.json"
@@ -39,8 +41,8 @@ def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
         path = _in_folder(path)
     if path.endswith(".json"):
         return _load_index(path)
-    file = _gt.SafetensorsFile(path)
-    return {name: file.tensor(name) for name, _, _ in file.entries()}
+    file = _File(path)
+    return {name: file.tensor(name) for name in file.entries}
 
 
 def load(data: bytes) -> dict[str, Tensor]:
@@ -133,8 +135,7 @@ class safe_open:
     """
 
     def __init__(self, filename: Any, framework: str = "gt", device: Any = None):
-        self._file = _gt.SafetensorsFile(os.fspath(filename))
-        self._entries = {name: (dtype, shape) for name, dtype, shape in self._file.entries()}
+        self._file = _File(os.fspath(filename))
 
     def __enter__(self) -> safe_open:
         return self
@@ -144,11 +145,11 @@ class safe_open:
 
     def keys(self) -> list[str]:
         """Give the names."""
-        return sorted(self._entries)
+        return sorted(self._file.entries)
 
     def offset_keys(self) -> list[str]:
         """Give the names in the order of the values."""
-        return list(self._entries)
+        return list(self._file.entries)
 
     def metadata(self) -> dict[str, str] | None:
         """Give the texts that are kept with the tensors."""
@@ -160,15 +161,44 @@ class safe_open:
 
     def get_slice(self, name: str) -> Slice:
         """Give what a part of a tensor is taken of, by an index."""
-        if name not in self._entries:
+        if name not in self._file.entries:
             self._file.tensor(name)
-        return Slice(self._file, name, *self._entries[name])
+        return Slice(self._file, name, *self._file.entries[name])
+
+
+class _File:
+    """A file whose values are read by workers where these may, else by this process."""
+
+    def __init__(self, path: str):
+        self._path = os.path.abspath(path)
+        self._file = _gt.SafetensorsFile(self._path)
+        self._is_read_by_workers = workers_read(self._path)
+        self.entries = {name: (dtype, shape) for name, dtype, shape in self._file.entries()}
+        self.metadata = self._file.metadata
+
+    def tensor(self, name: str) -> Tensor:
+        """Give a tensor."""
+        if self._is_read_by_workers and name in self.entries:
+            dtype, shape = self.entries[name]
+            return self._stored(name, dtype, shape, 0)
+        return self._file.tensor(name)
+
+    def rows(self, name: str, start: int, end: int) -> Tensor:
+        """Give some rows of a tensor."""
+        dtype, shape = self.entries[name]
+        if not self._is_read_by_workers or end > shape[0]:
+            return self._file.rows(name, start, end)
+        return self._stored(name, dtype, (end - start, *shape[1:]), start * math.prod(shape[1:]))
+
+    def _stored(self, name: str, dtype: str, shape: tuple[int, ...], skipped: int) -> Tensor:
+        begin = self._file.begin_of(name) + skipped * getattr(_gt, dtype).itemsize
+        return _gt.load_values(dtype, shape, [(self._path, begin, [0] * len(shape), shape)])
 
 
 class Slice:
     """A tensor of a file, of which a part is read."""
 
-    def __init__(self, file: Any, name: str, dtype: str, shape: tuple[int, ...]):
+    def __init__(self, file: _File, name: str, dtype: str, shape: tuple[int, ...]):
         self._file, self._name, self._dtype, self._shape = file, name, dtype, shape
 
     def get_shape(self) -> list[int]:

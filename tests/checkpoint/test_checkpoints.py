@@ -121,6 +121,38 @@ def test_workers_of_a_server_write_and_read(tmp_path, allowed):
                 np.testing.assert_array_equal((loaded - 1).numpy(), value)
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_workers_read_their_part_of_a_safetensors_file(tmp_path, allowed):
+    value = np.arange(12 * 50, dtype=np.float32).reshape(12, 50)
+    gt.register_config("columns", gt.SignalConfig(gt.ShardConfig(axis=1)))
+    root = tmp_path / ("data" if allowed else "elsewhere")
+    (tmp_path / "data").mkdir()
+    root.mkdir(exist_ok=True)
+    path = root / "x.safetensors"
+    gt.safetensors.save_file({"first": gt.ones(3), "second": gt.tensor(value)}, path)
+    options = ["--data-root", str(tmp_path / "data")]
+    with cluster(2, *options, worker_options=options) as (address, _):
+        with gt.Session(address), gt.signal.context("columns"):
+            loaded = gt.safetensors.load_file(path)
+            with gt.safetensors.safe_open(path) as file:
+                rows = file.get_slice("second")[2:5]
+                assert file.get_tensor("first").tolist() == [1, 1, 1]
+                with pytest.raises(KeyError, match="third"):
+                    file.get_tensor("third")
+            np.testing.assert_array_equal((loaded["second"] * 2).numpy(), value * 2)
+            np.testing.assert_array_equal(rows.numpy(), value[2:5])
+
+
+def test_values_of_a_file_do_not_come_through_the_client(tmp_path):
+    path = tmp_path / "x.safetensors"
+    gt.safetensors.save_file({"x": gt.ones(3)}, path)
+    # The worker may not read what the server says that workers may.
+    with cluster(1, "--data-root", str(tmp_path)) as (address, _):
+        with gt.Session(address):
+            with pytest.raises(gt.WorkerError, match="load"):
+                gt.safetensors.load_file(path)["x"].tolist()
+
+
 def test_no_way_leads_out_of_a_data_root(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "secret").mkdir()

@@ -74,6 +74,11 @@ impl SafetensorsFile {
         made(py, self.0.tensor(name).map_err(to_python)?)
     }
 
+    /// Where the values of a tensor begin in the file, in bytes.
+    fn begin_of(&self, name: &str) -> PyResult<u64> {
+        self.0.begin_of(name).map_err(to_python)
+    }
+
     /// Some rows of a tensor of the file, along its first axis.
     fn rows(&self, py: Python<'_>, name: &str, start: usize, end: usize) -> PyResult<PyTensor> {
         made(py, self.0.rows(name, start, end).map_err(to_python)?)

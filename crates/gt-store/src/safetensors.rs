@@ -23,6 +23,8 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// A file whose values are read as they are used.
 pub struct Reader {
     path: PathBuf,
+    /// How many bytes stand before the values.
+    header: usize,
     values: Bytes,
     entries: Vec<Entry>,
     metadata: BTreeMap<String, String>,
@@ -98,8 +100,9 @@ impl Reader {
         });
         let metadata = found.metadata().clone().unwrap_or_default().into_iter().collect();
         let entries = entries.collect();
-        let values = bytes.slice(8 + header..);
-        Ok(Reader { path: path.to_path_buf(), values, entries, metadata })
+        let header = 8 + header;
+        let values = bytes.slice(header..);
+        Ok(Reader { path: path.to_path_buf(), header, values, entries, metadata })
     }
 
     /// What is in the file, in the order of the values.
@@ -121,6 +124,16 @@ impl Reader {
         let bytes = self.values.slice(entry.range.0..entry.range.1);
         TensorData::new(dtype, shape, bytes)
             .ok_or_else(|| StoreError::format(&self.path, format!("'{name}' has a wrong length")))
+    }
+
+    /// Where the values of a tensor begin in the file.
+    ///
+    /// # Errors
+    /// There is none of this name, or GT does not have its dtype or number of axes.
+    pub fn begin_of(&self, name: &str) -> Result<u64> {
+        let entry = self.entry(name)?;
+        self.kind(entry)?;
+        Ok((self.header + entry.range.0) as u64)
     }
 
     /// Rows `start` to `end` along the first axis of a tensor.

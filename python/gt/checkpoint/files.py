@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from gt import _gt
 from gt._gt import Tensor
 from gt.formats import structure
+from gt.formats.roots import workers_may_use, workers_read
 
 #: What makes a folder a checkpoint; written last.
 MANIFEST = "manifest.json"
@@ -127,7 +128,7 @@ def load(folder: Any, *, verify: bool = True) -> Loaded:
     manifest = read_manifest(folder)
     if verify:
         _verify(folder, manifest)
-    make = _gt.load_values if _reads_at_workers(folder) else _gt.read_values
+    make = _gt.load_values if workers_read(folder) else _gt.read_values
     tensors = manifest["tensors"]
 
     def tensor(name: str) -> Tensor:
@@ -190,19 +191,6 @@ def read_manifest(folder: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} is broken: {error!r}") from error
     return manifest
-
-
-def workers_may_use(folder: str) -> bool:
-    """Say whether the workers of this thread's session may use a folder."""
-    roots = _gt.data_roots()
-    if roots is None:
-        return True
-    return any(os.path.commonpath([root, folder]) == root for root in roots)
-
-
-def _reads_at_workers(folder: str) -> bool:
-    # Workers of this process would read what this thread can read as well.
-    return _gt.data_roots() is not None and workers_may_use(folder)
 
 
 def _described(kinds: list[tuple[str, str, list[int]]], parts: list[tuple]) -> dict[str, Any]:
