@@ -151,15 +151,13 @@ fn effective(stack: &[Open]) -> Scope {
     Scope { signal: innermost.scope.signal, backward, compiled: 0 }
 }
 
-/// The innermost scope whose configuration asks for it to be compiled.
+/// The innermost scope whose configuration asks for it to be compiled. Gradients that are computed in
+/// one are part of it.
 fn compiled(stack: &[Open]) -> u32 {
     for open in stack.iter().rev() {
         let config = name(open.scope.signal).and_then(|name| registry::get(&name));
         if config.is_some_and(|config| config.compile) {
             return open.entry;
-        }
-        if open.closed {
-            return 0;
         }
     }
     0
