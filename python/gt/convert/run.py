@@ -11,7 +11,7 @@ from typing import Any
 
 from gt.checkpoint.files import MANIFEST
 from gt.convert.entries import Entry, Source
-from gt.convert.errors import ConvertError, parse_size
+from gt.convert.errors import ConvertError, counted, parse_size
 from gt.convert.folder import open_folder
 from gt.convert.matching import Report, compare
 from gt.convert.models import what_a_model_has
@@ -100,8 +100,8 @@ def _open(folder: str, member: str) -> Source:
     steps = sorted(name for name in os.listdir(folder) if is_checkpoint(f"{folder}/{name}"))
     if steps:
         raise ConvertError(
-            f"{folder}: it has {len(steps)} checkpoints, expected one\n  hint: name one of them, "
-            f"such as {os.path.join(folder, steps[-1])}"
+            f"{folder}: it is no checkpoint itself, but holds {counted(len(steps), 'checkpoint')}\n"
+            f"  hint: name one of them, such as {os.path.join(folder, steps[-1])}"
         )
     return open_folder(folder)
 

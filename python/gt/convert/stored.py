@@ -64,9 +64,9 @@ def _find_state(written: Any, member: str, folder: str) -> dict[str, Any]:
     They are all that there is, or a member of that, or of a `Manager`'s objects.
     """
     items = _items(written)
-    if items and any(_is_tensor(item) for item in items.values()):
-        return items
     members = _items(items.get("objects")) or items
+    if any(_is_tensor(item) for item in members.values()):
+        return members
     if member in members:
         return _items(members[member])
     names = [name for name, item in members.items() if _items(item)]
