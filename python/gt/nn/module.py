@@ -28,6 +28,9 @@ _HOOK_TABLES = (
     "_load_state_dict_post_hooks",
 )
 
+#: Attributes that belong to this very module, and that a copy of it lacks.
+_UNCOPIED = ("_compiled_call_impl",)
+
 
 class Module(Tree, States):
     """Something with parameters that computes.
@@ -38,6 +41,8 @@ class Module(Tree, States):
     """
 
     training: bool
+    #: What `compile` has made of calling the module.
+    _compiled_call_impl: Callable | None = None
 
     def __init__(self, *args, **kwargs):
         set_ = super().__setattr__
@@ -185,8 +190,15 @@ class Module(Tree, States):
             or self._backward_hooks
             or self._backward_pre_hooks
             or _hooks.everywhere
+            or self._compiled_call_impl
         ):
             return self.forward(*args, **kwargs)
+        if self._compiled_call_impl:
+            return self._compiled_call_impl(*args, **kwargs)
+        return _hooks.call(self, args, kwargs)
+
+    def _call_impl(self, *args, **kwargs):
+        """Call forward and the hooks around it."""
         return _hooks.call(self, args, kwargs)
 
     def register_forward_pre_hook(
@@ -341,7 +353,17 @@ class Module(Tree, States):
         return self
 
     def compile(self, *args, **kwargs) -> None:
-        """Change nothing: what repeats is found and compiled by itself."""
+        """Say that the module is hot: from its second call on, it is sent and run as one.
+
+        Args:
+            args: as for `gt.compile`, after the function.
+            kwargs: as for `gt.compile`.
+        """
+        from gt._compile import compile
+
+        named = {"name": type(self).__qualname__, **kwargs}
+        compiled = compile(self._call_impl, *args, **named)
+        self._compiled_call_impl = None if compiled == self._call_impl else compiled
 
     # Text and copies.
 
@@ -365,6 +387,9 @@ class Module(Tree, States):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
 
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in _UNCOPIED}
+
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         for table in _HOOK_TABLES:
@@ -374,7 +399,7 @@ class Module(Tree, States):
     def __deepcopy__(self, memo: dict) -> Module:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
-        for name, value in self.__dict__.items():
+        for name, value in self.__getstate__().items():
             # Hooks are functions, which are shared; their tables are each module's own.
             copied.__dict__[name] = (
                 OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
