@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gt import nn
 from gt.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from processes import unsharded_only
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
@@ -22,7 +23,7 @@ accumulation, distillation, lora, steering = (
     ("name", "words"),
     [
         ("lora", ["digits 5 to 9, 1,864 numbers trained", "merged into the weights"]),
-        ("steering", ["strength   called 3", "all scores are as before: True"]),
+        ("steering", ["strength   called 3", "all scores are as before"]),
         ("distillation", ["teacher", "alone", "distilled", "1,210 numbers"]),
         ("ema", ["averages", "from one epoch to the next"]),
         ("accumulation", ["loss at once", "0      "]),
@@ -51,7 +52,7 @@ def test_adapters_train_alone_and_merge():
     # Two layers with two linear layers each, and both ends.
     adapters = [m for m in model.modules() if isinstance(m, lora.LoRALinear)]
     assert len(adapters) == 6
-    assert (model(gt.from_numpy(images)) == plain).all(), "adapters begin as nothing"
+    assert gt.allclose(model(gt.from_numpy(images)), plain, atol=1e-5), "they begin as nothing"
     assert lora.train(model, images, labels, 3, 1e-2) == sum(
         adapter.down.numel() + adapter.up.numel() for adapter in adapters
     )
@@ -79,7 +80,13 @@ def test_steering_moves_scores_and_leaves_nothing_behind():
     expected = 3 * (model[4].weight @ direction)
     np.testing.assert_allclose(moved.tolist(), [expected.tolist()] * 16, rtol=1e-4, atol=1e-4)
     handle.remove()
-    assert (model(images) == before).all()
+    assert gt.allclose(model(images), before, atol=1e-5)
+
+
+@unsharded_only
+def test_without_the_hook_all_is_as_before(capsys):
+    steering.main(["--epochs", "1"])
+    assert "all scores are as before: True" in capsys.readouterr().out
 
 
 def test_the_direction_between_two_digits_turns_one_into_the_other(capsys):
