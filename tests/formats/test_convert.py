@@ -148,6 +148,30 @@ def test_what_is_tied_stays_tied(small, tmp_path):
     assert values(tmp_path / "again") == values(small)
 
 
+def test_a_trained_model_that_ties_is_exported(small, tmp_path):
+    place = f"{tmp_path / 'small_model.py'}:Model"
+    convert(small, tmp_path / "gt", model=place)
+    from small_model import Config, Model
+
+    model = Model(Config(4, True))
+    model.load_state_dict(gt.checkpoint.load(tmp_path / "gt").state)
+    with gt.no_grad():
+        model.embed.weight.mul_(2)
+    gt.checkpoint.save(tmp_path / "trained", model.state_dict()).wait()
+    (tmp_path / "trained" / "config.json").write_bytes((small / "config.json").read_bytes())
+    convert(tmp_path / "trained", tmp_path / "again", model=place)
+    found = gt.safetensors.load_file(tmp_path / "again")
+    assert sorted(found) == ["embed.weight", "norm.bias", "norm.weight"]
+    assert (found["embed.weight"] == model.head.weight).all()
+    # Values that differ are both kept, and told.
+    state = model.state_dict()
+    state["head.weight"] = state["head.weight"] + 1
+    gt.checkpoint.save(tmp_path / "trained", state).wait()
+    report = convert(tmp_path / "trained", tmp_path / "other", model=place)
+    assert "its values are not those of embed.weight, to which Model ties it" in str(report)
+    assert "head.weight" in gt.safetensors.load_file(tmp_path / "other")
+
+
 def test_a_folder_that_has_both_names_keeps_them(tmp_path):
     shared = gt.randn(3, 2)
     gt.checkpoint.save(tmp_path / "gt", {"a": shared, "b": shared}).wait()
@@ -203,10 +227,11 @@ def test_a_target_that_exists(small, tmp_path):
     target = tmp_path / "gt"
     convert(small, target, max_shard_size=32)
     (target / "notes.txt").write_text("mine")
+    (target / "notes.pt").write_text("mine")
     with pytest.raises(ConvertError, match="not empty\n  hint: --force"):
         convert(small, target)
     convert(small, target, force=True)
-    files = ["config.json", "manifest.json", "notes.txt", "tokenizer.json"]
+    files = ["config.json", "manifest.json", "notes.pt", "notes.txt", "tokenizer.json"]
     assert sorted(os.listdir(target)) == sorted([*files, "values-00001.safetensors"])
     gt.checkpoint.verify(target)
     with pytest.raises(ConvertError, match="it is the source"):
@@ -303,8 +328,12 @@ def test_files_of_pytorch(tmp_path):
     state |= {"column": torch.arange(6).reshape(2, 3)[:, 1], "c": torch.randn(2).bfloat16()}
     torch.save(state, tmp_path / "hf" / "pytorch_model.bin")
     (tmp_path / "hf" / "model.h5").write_bytes(b"other weights")
+    (tmp_path / "hf" / "onnx").mkdir()
     report = convert(tmp_path / "hf", tmp_path / "gt")
-    assert report.left == ["model.h5"] and [row.state for row in report.rows].count("tied") == 1
+    assert (
+        report.left == ["model.h5", "onnx/"]
+        and [row.state for row in report.rows].count("tied") == 1
+    )
     found = gt.checkpoint.load(tmp_path / "gt").state
     assert list(found) == list(state) and are_one(found["tied"], found["a"])
     for name, value in state.items():

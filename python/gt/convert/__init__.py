@@ -18,7 +18,8 @@ along, so that a folder that went both ways loads again:
     >>> gt.checkpoint.load(f"{folder}/gt").state["weight"].shape
     (2, 3)
 
-Values go shard by shard: there is never more of a model in memory than `max_shard_size`.
+Values are read and written shard by shard, so that memory is needed for a shard of
+`max_shard_size` and not for the whole model; a model that is compared with is made whole.
 """
 
 from gt.convert.errors import ConvertError

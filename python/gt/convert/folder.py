@@ -33,6 +33,9 @@ def open_folder(folder: str) -> Source:
         if os.path.exists(os.path.join(folder, single)):
             return Source(folder, _open_file(folder, single), False, {single})
     there = sorted(os.listdir(folder))
+    safetensors = [name for name in there if name.endswith(".safetensors")]
+    if len(safetensors) == 1:
+        return Source(folder, _open_file(folder, safetensors[0]), False, {safetensors[0]})
     told = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
     raise ConvertError(
         f"{folder}: no weights are there, expected {', '.join((*_SINGLES, *_INDEXES))}, or a "

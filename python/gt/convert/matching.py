@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gt.convert.entries import Entry
 from gt.convert.errors import counted
@@ -85,13 +85,11 @@ def compare(entries: list[Entry], wanted: Wanted | None) -> tuple[list[Row], lis
     """Compare a source with a model.
 
     Returns:
-        A row for each name; and the entries with those that the model ties and the source
-        therefore has only once.
+        A row for each name; and the entries, with those that the model ties.
     """
     if wanted is None:
         return [_row(e, "tied" if e.tied else "found", e.tied or "") for e in entries], entries
-    found = {entry.name: entry for entry in entries}
-    entries = [*entries, *_tied(found, wanted)]
+    entries = _with_ties(entries, wanted)
     found = {entry.name: entry for entry in entries}
     missing = [name for name in wanted.shapes if name not in found]
     unexpected = [name for name in found if name not in wanted.shapes]
@@ -113,23 +111,35 @@ def _compared(entry: Entry, wanted: Wanted, missing: list[str]) -> Row:
     if shape != entry.shape:
         told = " x ".join(map(str, shape)) or "scalar"
         return _row(entry, "mis-shaped", f"{wanted.model} has {told}")
-    return _row(entry, "tied", entry.tied) if entry.tied else _row(entry, "matched")
+    if entry.tied:
+        return _row(entry, "tied", entry.tied)
+    other = wanted.tied.get(entry.name)
+    differs = f"its values are not those of {other}, to which {wanted.model} ties it"
+    return _row(entry, "matched", differs if other else "")
 
 
-def _tied(found: dict[str, Entry], wanted: Wanted) -> list[Entry]:
-    """Give an entry for each name that the source lacks, and the model has one with another."""
+def _with_ties(entries: list[Entry], wanted: Wanted) -> list[Entry]:
+    """Tie what the model ties: names that the source lacks, and those that have equal values."""
+    found = {entry.name: entry for entry in entries}
     groups: dict[str, list[str]] = {}
     for name, other in wanted.tied.items():
         groups.setdefault(other, [other]).append(name)
-    added = []
     for group in groups.values():
-        source = next((found[name] for name in group if name in found), None)
-        for name in group if source is not None else ():
-            if name not in found:
-                assert source is not None
-                tied = source.tied or source.name
-                added.append(Entry(name, source.dtype, source.shape, source.read, tied))
-    return added
+        first = next((found[name] for name in group if name in found), None)
+        if first is None:
+            continue
+        first = found.get(first.tied or "", first)
+        for name in group:
+            if name != first.name and (name not in found or _equal(first, found[name])):
+                found[name] = replace(first, name=name, tied=first.name)
+    return list(found.values())
+
+
+def _equal(first: Entry, second: Entry) -> bool:
+    """Say whether two tensors are the same, and nothing is lost if one is written."""
+    if (first.dtype, first.shape) != (second.dtype, second.shape):
+        return False
+    return second.tied == first.name or bool((first.read() == second.read()).all())
 
 
 def _near(name: str, others: list[str], who: str) -> str:

@@ -27,6 +27,12 @@ _WEIGHTS = (
     "*.pt *.pth *.ckpt"
 ).split()
 
+#: Files of an earlier conversion, which another one replaces.
+_REPLACED = (
+    "model.safetensors model-*-of-*.safetensors model.safetensors.index.json pytorch_model.bin "
+    "pytorch_model-*-of-*.bin pytorch_model.bin.index.json values-*.safetensors manifest.json"
+).split()
+
 
 def convert(
     source: Any,
@@ -93,7 +99,7 @@ def _open(folder: str, member: str) -> Source:
         what = "it is a file" if os.path.exists(folder) else "there is no such folder"
         raise ConvertError(
             f"{folder}: {what}\n  hint: name a folder with config.json and model.safetensors, or "
-            "a checkpoint of GT"
+            "a checkpoint of GT; `hf download NAME --local-dir FOLDER` gets one from a hub"
         )
     if is_checkpoint(folder):
         return open_checkpoint(folder, member)
@@ -133,18 +139,21 @@ def _config(folder: str) -> dict[str, Any] | None:
     return found
 
 
-def _is_weights(name: str) -> bool:
-    return name == MANIFEST or any(fnmatch.fnmatch(name, kind) for kind in _WEIGHTS)
+def _is_one_of(name: str, kinds: list[str]) -> bool:
+    return any(fnmatch.fnmatch(name, kind) for kind in kinds)
 
 
 def _other_files(source: Source) -> tuple[list[str], list[str]]:
-    """Name the files that are carried along, and the weights in other formats that are not."""
+    """Name the files that are carried along; and what is not: other weights, and folders."""
     carried: list[str] = []
     left: list[str] = []
     for name in sorted(os.listdir(source.folder)):
-        is_file = os.path.isfile(os.path.join(source.folder, name))
-        if is_file and not name.startswith(".") and name not in source.weights:
-            (left if _is_weights(name) else carried).append(name)
+        if name.startswith(".") or name in source.weights:
+            continue
+        if os.path.isdir(os.path.join(source.folder, name)):
+            left.append(f"{name}/")
+        else:
+            (left if _is_one_of(name, [*_WEIGHTS, MANIFEST]) else carried).append(name)
     return carried, left
 
 
@@ -199,7 +208,7 @@ def _put(part: str, target: str) -> None:
     """Move all files into the target; weights that were there before go first."""
     os.makedirs(target, exist_ok=True)
     for name in os.listdir(target):
-        if _is_weights(name):
+        if _is_one_of(name, _REPLACED):
             os.remove(os.path.join(target, name))
     # The file that says what is where is the last: without it, nothing counts.
     names = sorted(os.listdir(part), key=lambda name: (name.endswith(".json"), name == MANIFEST))
