@@ -248,7 +248,14 @@ def broken(name):
         "a part": lambda folder: index(folder, {"a": "model.safetensors"}),
         "outside": lambda folder: index(folder, {"a": "../model.safetensors"}),
         "no index": lambda folder: index(folder, [1]),
+        "float8": lambda folder: of_float8(folder / "model.safetensors"),
     }[name]
+
+
+def of_float8(path):
+    entry = {"w": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}
+    header = json.dumps(entry).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
 
 
 def index(folder, places):
@@ -265,6 +272,7 @@ def index(folder, places):
         ("a part", "index.json: model.safetensors lacks a\n  hint"),
         ("outside", "index.json: it names files outside"),
         ("no index", "index.json: no valid index"),
+        ("float8", "tensor 'w' has dtype F8_E4M3, which GT does not have\n  hint: convert"),
     ],
 )
 def test_sources_that_are_broken(small, tmp_path, capsys, change, told):

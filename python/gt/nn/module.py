@@ -399,7 +399,9 @@ class Module(Tree, States):
     def __deepcopy__(self, memo: dict) -> Module:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
-        for name, value in self.__getstate__().items():
+        for name, value in self.__dict__.items():
+            if name in _UNCOPIED:
+                continue
             # Hooks are functions, which are shared; their tables are each module's own.
             copied.__dict__[name] = (
                 OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
