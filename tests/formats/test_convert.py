@@ -39,6 +39,9 @@ def wider(config):
 
 def number(config):
     return 3
+
+def plain():
+    return nn.Linear(3, 2)
 """
 
 
@@ -308,6 +311,14 @@ def test_models_that_are_none(small, tmp_path, monkeypatch, place, told):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConvertError, match=told):
         convert(small, tmp_path / "gt", model=place)
+
+
+def test_models_without_a_configuration(small, tmp_path):
+    place = str(tmp_path / "small_model.py")
+    gt.checkpoint.save(tmp_path / "gt", nn.Linear(3, 2).state_dict()).wait()
+    assert convert(tmp_path / "gt", tmp_path / "again", model=f"{place}:plain").fits
+    with pytest.raises(ConvertError, match="Model takes a configuration, but .* no config.json"):
+        convert(tmp_path / "gt", tmp_path / "other", model=f"{place}:Model")
 
 
 def test_options_that_cannot_be(small, tmp_path, capsys):

@@ -7,6 +7,11 @@ from gt.convert import ConvertError, Report, convert
 from gt.convert.run import DTYPES
 from gt.convert.stored import is_checkpoint
 
+_DESCRIPTION = """
+Convert a folder of Hugging Face (config.json with model.safetensors, its shards and
+index, or pytorch_model.bin) to a checkpoint of GT, or a checkpoint to such a folder.
+The source says which way it goes.
+"""
 _EPILOG = """examples:
   gt convert Qwen3-0.6B qwen3.gt --model examples/models/qwen3.py:Qwen3
   gt convert qwen3.gt Qwen3-again --dtype bfloat16 --max-shard-size 2GB
@@ -19,9 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     """Convert; give the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt convert",
-        description="Convert a folder of Hugging Face (config.json with model.safetensors, its "
-        "shards and index, or pytorch_model.bin) to a checkpoint of GT, or a checkpoint to such "
-        "a folder. The source says which way it goes.",
+        description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -86,7 +86,8 @@ def _module(name: str) -> Any:
 def _module_of_file(path: str) -> Any:
     if not os.path.isfile(path):
         raise ConvertError(f"--model {path}: there is no such file")
-    folder, name = os.path.dirname(os.path.abspath(path)), os.path.basename(path)[:-3]
+    folder = os.path.dirname(os.path.abspath(path))
+    name = f"_model_{os.path.basename(path)[:-3]}"  # No module that others import.
     # As when it is run: what lies beside it can be imported.
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -102,13 +103,10 @@ def _make(factory: Any, config: dict[str, Any] | None, told: Any) -> nn.Module:
     """Call what makes a model, with the configuration in the form that it takes."""
     if not callable(factory):
         raise ConvertError(f"--model {told}: it is a {type(factory).__name__}, expected a model")
-    if config is None:
-        raise ConvertError(
-            f"--model {told}: the source has no config.json to make the model of\n  hint: put it "
-            "beside the weights, or call gt.convert.convert(..., model=a_model) in a program"
-        )
     try:
-        made = factory(_in_its_form(factory, config))
+        made = factory(*_arguments(factory, config))
+    except ConvertError:
+        raise
     except Exception as error:
         raise ConvertError(
             f"--model {told}: it cannot be made of config.json: {type(error).__name__}: {error}\n"
@@ -120,10 +118,21 @@ def _make(factory: Any, config: dict[str, Any] | None, told: Any) -> nn.Module:
     return made
 
 
-def _in_its_form(factory: Callable[..., Any], config: dict[str, Any]) -> Any:
-    """Give the configuration as the class that the first argument is to be of."""
+def _arguments(factory: Callable[..., Any], config: dict[str, Any] | None) -> list[Any]:
+    """Give what a model is made of: the configuration in the form that it takes, or nothing."""
+    parameters = list(inspect.signature(factory).parameters.values())
+    needs = [p for p in parameters if p.default is p.empty and p.kind in _POSITIONAL]
+    if not parameters or (config is None and not needs):
+        return []
+    if config is None:
+        raise ConvertError(
+            f"--model: {factory.__name__} takes a configuration, but the source has no config.json"
+            "\n  hint: put one beside the weights, or call gt.convert.convert(..., model=a_model)"
+        )
     function = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
     hints: dict[str, Any] = typing.get_type_hints(function)
-    names = list(inspect.signature(factory).parameters)
-    kind: Any = hints.get(names[0]) if names else None
-    return kind.from_dict(config) if hasattr(kind, "from_dict") else config
+    kind = hints.get(parameters[0].name)
+    return [kind.from_dict(config) if kind and hasattr(kind, "from_dict") else config]
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
