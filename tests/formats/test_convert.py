@@ -114,12 +114,11 @@ def test_shards_and_their_index(tmp_path):
     gt.safetensors.save_sharded(tensors, source, max_shard_bytes=450)
     assert len(os.listdir(source)) == 4
     convert(source, tmp_path / "gt", max_shard_size=650)
-    files = sorted(os.listdir(tmp_path / "gt"))
-    assert files == ["manifest.json", "values-00001.safetensors", "values-00002.safetensors"]
+    assert len(os.listdir(tmp_path / "gt")) == 3, "a manifest and two files of values"
     convert(tmp_path / "gt", tmp_path / "again", max_shard_size="0.45KB")
     assert values(tmp_path / "again") == values(source)
-    index = "model.safetensors.index.json"
-    assert (tmp_path / "again" / index).read_text() == (source / index).read_text()
+    indexes = [folder / "model.safetensors.index.json" for folder in (source, tmp_path / "again")]
+    assert indexes[0].read_bytes() == indexes[1].read_bytes()
 
 
 def test_floats_become_what_is_asked_for(tmp_path):
@@ -178,8 +177,8 @@ def test_a_trained_model_that_ties_is_exported(small, tmp_path):
 def test_a_folder_that_has_both_names_keeps_them(tmp_path):
     shared = gt.randn(3, 2)
     gt.checkpoint.save(tmp_path / "gt", {"a": shared, "b": shared}).wait()
-    report = convert(tmp_path / "gt", tmp_path / "hf")
-    assert [row.state for row in report.rows] == ["found", "tied"]
+    rows = convert(tmp_path / "gt", tmp_path / "hf").rows
+    assert [row.state for row in rows] == ["found", "tied"]
     found = gt.safetensors.load_file(tmp_path / "hf")
     assert (found["a"] == shared).all() and (found["b"] == shared).all()
 
@@ -382,7 +381,7 @@ def test_shards_of_pytorch(tmp_path):
 def test_a_model_of_transformers_goes_both_ways(tmp_path, tied):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    sizes = dict(vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=2)
+    sizes = dict(vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=1)
     config = transformers.Qwen3Config(
         **sizes, num_attention_heads=2, num_key_value_heads=1, head_dim=8, tie_word_embeddings=tied
     )

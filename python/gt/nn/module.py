@@ -11,6 +11,7 @@ from gt._device import device as Device
 from gt._gt import Tensor
 from gt.autograd import no_grad
 from gt.nn import hooks as _hooks
+from gt.nn.compilable import Compilable
 from gt.nn.hooks import Flagged, RemovableHandle, add_hook
 from gt.nn.parameter import Buffer, is_parameter
 from gt.nn.states import States
@@ -28,11 +29,8 @@ _HOOK_TABLES = (
     "_load_state_dict_post_hooks",
 )
 
-#: Attributes that belong to this very module, and that a copy of it lacks.
-_UNCOPIED = ("_compiled_call_impl",)
 
-
-class Module(Tree, States):
+class Module(Tree, States, Compilable):
     """Something with parameters that computes.
 
     Parameters, buffers and modules that are assigned as attributes are found by themselves, also
@@ -41,8 +39,6 @@ class Module(Tree, States):
     """
 
     training: bool
-    #: What `compile` has made of calling the module.
-    _compiled_call_impl: Callable | None = None
 
     def __init__(self, *args, **kwargs):
         set_ = super().__setattr__
@@ -197,10 +193,6 @@ class Module(Tree, States):
             return self._compiled_call_impl(*args, **kwargs)
         return _hooks.call(self, args, kwargs)
 
-    def _call_impl(self, *args, **kwargs):
-        """Call forward and the hooks around it."""
-        return _hooks.call(self, args, kwargs)
-
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
@@ -352,19 +344,6 @@ class Module(Tree, States):
         """Give the module itself: threads and sessions share its tensors anyway."""
         return self
 
-    def compile(self, *args, **kwargs) -> None:
-        """Say that the module is hot: from its second call on, it is sent and run as one.
-
-        Args:
-            args: as for `gt.compile`, after the function.
-            kwargs: as for `gt.compile`.
-        """
-        from gt._compile import compile
-
-        named = {"name": type(self).__qualname__, **kwargs}
-        compiled = compile(self._call_impl, *args, **named)
-        self._compiled_call_impl = None if compiled == self._call_impl else compiled
-
     # Text and copies.
 
     def extra_repr(self) -> str:
@@ -387,9 +366,6 @@ class Module(Tree, States):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in _UNCOPIED}
-
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         for table in _HOOK_TABLES:
@@ -399,9 +375,7 @@ class Module(Tree, States):
     def __deepcopy__(self, memo: dict) -> Module:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
-        for name, value in self.__dict__.items():
-            if name in _UNCOPIED:
-                continue
+        for name, value in Compilable.__getstate__(self).items():
             # Hooks are functions, which are shared; their tables are each module's own.
             copied.__dict__[name] = (
                 OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
