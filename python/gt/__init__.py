@@ -45,6 +45,7 @@ from gt import (  # noqa: E402
     special,
     testing,
 )
+from gt._compile import compile  # noqa: E402
 from gt._custom import custom_op  # noqa: E402
 from gt._device import device  # noqa: E402
 from gt._formats import (  # noqa: E402
@@ -97,7 +98,6 @@ from gt._progress import progress  # noqa: E402
 from gt._session import Session, current_session  # noqa: E402
 from gt._settings import (  # noqa: E402
     are_deterministic_algorithms_enabled,
-    compile,
     get_default_device,
     get_float32_matmul_precision,
     get_num_threads,

@@ -14,6 +14,7 @@ commands:
   top       show what a dispatcher, its workers and its sessions are at, live
   trace     record what happens at a dispatcher into a log
   visualize draw such a log as a timeline
+  convert   turn a folder of Hugging Face into a checkpoint of GT, or back
   key       make a key for servers, or one for a single role: gt key [--role ROLE --of-file FILE]
   version   say the version
 
@@ -44,6 +45,10 @@ def main(argv: list[str] | None = None) -> int:
         from gt.scripts.visualize import main as visualize
 
         return visualize(rest)
+    if command == "convert":
+        from gt.convert.__main__ import main as convert
+
+        return convert(rest)
     if command == "key":
         return _key(rest)
     if command in ("version", "--version"):

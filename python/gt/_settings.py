@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable
 from typing import Any
 
 from gt import _text
@@ -105,27 +103,3 @@ def set_default_device(device_: Any) -> None:
 def get_default_device() -> device:
     """Give the device of all tensors."""
     return CLUSTER
-
-
-def compile(
-    model: Callable[..., Any] | None = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: Any = None,
-    mode: str | None = None,
-    options: dict[str, Any] | None = None,
-    disable: bool = False,
-) -> Any:
-    """Give a function or module as it is: what repeats is found and compiled without being named.
-
-    The other arguments, which tell PyTorch's compiler how to go about it, change nothing.
-
-    >>> gt.compile(lambda x: x + 1)(gt.ones(1))
-    tensor([2.], dtype=float32)
-    """
-    if model is None:
-        return functools.partial(compile, mode=mode)
-    if not callable(model):
-        raise TypeError(f"compile: {model!r} is not callable, expected a function or a module")
-    return model

@@ -188,9 +188,24 @@ class Config:
         self.signals.clear()
         if self is _CONFIG:
             _gt.clear_signals()
+            for name in _COMPILED:
+                _register_compiled(name)
 
 
 _CONFIG = Config()
+
+#: The signals of `gt.compile`, which stay when others are forgotten.
+_COMPILED: set[str] = set()
+
+
+def register_compiled(name: str) -> None:
+    """Have the scopes of a name compiled; used by `gt.compile`."""
+    _COMPILED.add(name)
+    _register_compiled(name)
+
+
+def _register_compiled(name: str) -> None:
+    _gt.register_signal(name, None, None, True)
 
 
 def get_config() -> Config:

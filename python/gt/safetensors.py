@@ -109,7 +109,19 @@ def save_sharded(
         save_file(shard, os.path.join(folder, file), metadata)
         places.update(dict.fromkeys(shard, file))
         total += sum(tensor.numel() * tensor.dtype.itemsize for tensor in shard.values())
-    index = {"metadata": {"total_size": total}, "weight_map": places}
+    write_index(folder, places, total)
+
+
+def write_index(folder: Any, places: dict[str, str], total_size: int) -> None:
+    """Write the file that says which file of a folder has which tensor.
+
+    Args:
+        folder: where the files are.
+        places: the names of the files, by tensor.
+        total_size: how many bytes all tensors have.
+    """
+    folder = os.fspath(folder)
+    index = {"metadata": {"total_size": total_size}, "weight_map": places}
     part = os.path.join(folder, f".{INDEX}.{os.getpid()}.part")
     with open(part, "w", encoding="utf-8") as written:
         json.dump(index, written, indent=2)

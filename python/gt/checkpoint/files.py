@@ -80,13 +80,7 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
     """
     folder = os.path.abspath(os.fspath(folder))
     text, tensors = structure.describe(state)
-    manifest = {
-        "format": "gt-checkpoint",
-        "version": _VERSION,
-        "step": step,
-        "metadata": metadata,
-        "structure": text,
-    }
+    manifest = _manifest(text, step, metadata)
     json.dumps(manifest)  # What cannot be written is an error now.
     values = [_gt.snapshot(tensor) for _, tensor in tensors]
     kinds = [
@@ -191,6 +185,31 @@ def read_manifest(folder: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} is broken: {error!r}") from error
     return manifest
+
+
+def write_manifest(
+    folder: str, structure: str, tensors: dict[str, Any], *, step: int, metadata: Any
+) -> None:
+    """Have a folder count as a checkpoint, whose values are written already.
+
+    Args:
+        folder: where the files with the values are.
+        structure: what `structure.describe` gives.
+        tensors: by name, what `read_manifest` gives as `"tensors"`.
+        step: the number of the training step.
+        metadata: whatever JSON can hold.
+    """
+    _write_manifest(folder, {**_manifest(structure, step, metadata), "tensors": tensors})
+
+
+def _manifest(structure: str, step: int, metadata: Any) -> dict[str, Any]:
+    return {
+        "format": "gt-checkpoint",
+        "version": _VERSION,
+        "step": step,
+        "metadata": metadata,
+        "structure": structure,
+    }
 
 
 def _described(kinds: list[tuple[str, str, list[int]]], parts: list[tuple]) -> dict[str, Any]:

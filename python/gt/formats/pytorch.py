@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zipfile
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gt
@@ -30,6 +32,9 @@ _STORAGES = {
     "UntypedStorage": "uint8",
 }
 
+#: The functions that PyTorch makes parameters of tensors with.
+_PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
+
 
 class _Kind(NamedTuple):
     """A class of storages."""
@@ -43,6 +48,16 @@ class _Storage(NamedTuple):
     key: str
     dtype: str
     values: memoryview
+
+
+class Place(NamedTuple):
+    """Where the values of a tensor lie in a file, so that they can be read later."""
+
+    key: str
+    dtype: str
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
 
 
 def is_file(path: Any) -> bool:
@@ -64,9 +79,45 @@ def load(file: Any, name: str) -> Any:
     Raises:
         ValueError: another object is in it, or it is no such file.
     """
+    with _opened(file, name) as archive:
+        return _Reader(archive, name).read()
+
+
+def places(path: str) -> dict[str, Place]:
+    """Say where each tensor of a file with a state dict lies, without reading any.
+
+    Raises:
+        ValueError: as for `load`; or the file holds something else than tensors by name.
+    """
+    with _opened(path, path) as archive:
+        state = _Surveyor(archive, path).read()
+    for name, place in state.items() if isinstance(state, dict) else [("", state)]:
+        if not isinstance(name, str) or not isinstance(place, Place):
+            at = f" at {name!r}" if isinstance(state, dict) else ""
+            raise ValueError(
+                f"{path}: it holds a {type(place).__name__}{at}, expected tensors by name\n  hint: "
+                "where it was made, save model.state_dict()"
+            )
+    return dict(state)
+
+
+def read_place(path: str, place: Place) -> Tensor:
+    """Read one tensor of a file.
+
+    Raises:
+        ValueError: as for `load`.
+    """
+    with _opened(path, path) as archive:
+        values = memoryview(_Reader(archive, path).storage_of(place.key))
+    return _strided(_Storage(place.key, place.dtype, values), *place[2:])
+
+
+@contextmanager
+def _opened(file: Any, name: str) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; what goes wrong in the block names the file."""
     try:
         with zipfile.ZipFile(file) as archive:
-            return _Reader(archive, name).read()
+            yield archive
     except zipfile.BadZipFile as error:
         raise ValueError(f"{name}: not a file of torch.save, or truncated: {error}") from error
     except NotAllowed as error:
@@ -100,6 +151,10 @@ class _Reader:
         except ValueError as error:
             raise ValueError(f"{self._name}: {error}") from error
 
+    def storage_of(self, key: str) -> bytes:
+        """Read the memory that tensors lie in."""
+        return self._member(f"{self._folder}data/{key}")
+
     def _member(self, name: str) -> bytes:
         info = self._archive.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED:
@@ -120,8 +175,7 @@ class _Reader:
             "torch Size": Size,
             "torch device": Device,
             "torch._utils _rebuild_tensor_v2": self._tensor,
-            "torch._utils _rebuild_parameter": _parameter,
-            "torch._utils _rebuild_parameter_with_state": _parameter,
+            **{f"torch._utils {name}": _parameter for name in _PARAMETERS},
             "_codecs encode": _encode,
         }
 
@@ -130,7 +184,7 @@ class _Reader:
         if what != "storage" or not isinstance(kind, _Kind):
             raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
         if key not in self._storages:
-            self._storages[key] = memoryview(self._member(f"{self._folder}data/{key}"))
+            self._storages[key] = memoryview(self.storage_of(key))
         values = self._storages[key]
         if len(values) != count * _gt.parse_dtype(kind.dtype).itemsize:
             raise ValueError(
@@ -158,6 +212,23 @@ class _Reader:
         return tensor
 
 
+class _Surveyor(_Reader):
+    """Finds where tensors lie, and reads none of them."""
+
+    def _allowed(self) -> dict[str, Any]:
+        kept = {f"torch._utils {name}": _unchanged for name in _PARAMETERS}
+        return super()._allowed() | kept
+
+    def _storage(self, persistent_id: Any) -> Any:
+        what, kind, key, _, _ = persistent_id
+        if what != "storage" or not isinstance(kind, _Kind):
+            raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
+        return _Storage(key, kind.dtype, memoryview(b""))
+
+    def _tensor(self, storage: _Storage, offset: int, size: Any, stride: Any, *_: Any) -> Any:
+        return Place(storage.key, storage.dtype, offset, tuple(size), tuple(stride))
+
+
 def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tensor:
     import numpy as np
 
@@ -181,6 +252,10 @@ def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tens
 
 def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None, state: Any = None) -> Tensor:
     return gt.nn.Parameter(data, requires_grad)
+
+
+def _unchanged(data: Place, *_: Any) -> Place:
+    return data
 
 
 def _plain_dict(factory: Any = None, *items: Any) -> Any:

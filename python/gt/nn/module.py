@@ -11,6 +11,7 @@ from gt._device import device as Device
 from gt._gt import Tensor
 from gt.autograd import no_grad
 from gt.nn import hooks as _hooks
+from gt.nn.compilable import Compilable
 from gt.nn.hooks import Flagged, RemovableHandle, add_hook
 from gt.nn.parameter import Buffer, is_parameter
 from gt.nn.states import States
@@ -29,7 +30,7 @@ _HOOK_TABLES = (
 )
 
 
-class Module(Tree, States):
+class Module(Tree, States, Compilable):
     """Something with parameters that computes.
 
     Parameters, buffers and modules that are assigned as attributes are found by themselves, also
@@ -185,8 +186,11 @@ class Module(Tree, States):
             or self._backward_hooks
             or self._backward_pre_hooks
             or _hooks.everywhere
+            or self._compiled_call_impl
         ):
             return self.forward(*args, **kwargs)
+        if self._compiled_call_impl:
+            return self._compiled_call_impl(*args, **kwargs)
         return _hooks.call(self, args, kwargs)
 
     def register_forward_pre_hook(
@@ -340,9 +344,6 @@ class Module(Tree, States):
         """Give the module itself: threads and sessions share its tensors anyway."""
         return self
 
-    def compile(self, *args, **kwargs) -> None:
-        """Change nothing: what repeats is found and compiled by itself."""
-
     # Text and copies.
 
     def extra_repr(self) -> str:
@@ -374,7 +375,7 @@ class Module(Tree, States):
     def __deepcopy__(self, memo: dict) -> Module:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
-        for name, value in self.__dict__.items():
+        for name, value in Compilable.__getstate__(self).items():
             # Hooks are functions, which are shared; their tables are each module's own.
             copied.__dict__[name] = (
                 OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)

@@ -1,0 +1,72 @@
+"""Gradients of small batches add up to those of a large one: the same training in less memory.
+
+python examples/accumulation.py
+
+Two copies of a model see the same 128 images per step: one at once, the other 32 at a time. Each
+loss is a mean, so it counts by its share of the large batch; `backward()` adds to what is there.
+"""
+
+import argparse
+
+import gt
+from gt import nn
+from train_digits import load
+
+BATCH, MICRO = 128, 32
+
+
+def loss_of(model, images, labels):
+    """Give the mean loss over images."""
+    return nn.functional.cross_entropy(model(images), labels)
+
+
+def accumulate(model, images, labels, size):
+    """Add up the gradients of batches of a size; give the loss over all images."""
+    total = 0.0
+    for start in range(0, len(labels), size):
+        part = slice(start, start + size)
+        # The last part may be smaller.
+        share = len(labels[part]) / len(labels)
+        loss = loss_of(model, images[part], labels[part]) * share
+        loss.backward()
+        total = total + loss.detach()
+    return total
+
+
+def largest_difference(first, second):
+    """Give how far the parameters of two models are apart at most."""
+    pairs = zip(first.parameters(), second.parameters(), strict=True)
+    return max((a - b).abs().max().item() for a, b in pairs)
+
+
+def main(argv=None):
+    """Train both ways; give the largest difference between their weights, one per epoch."""
+    parser = argparse.ArgumentParser(description="Accumulate gradients.")
+    parser.add_argument("--epochs", type=int, default=5)
+    epochs = parser.parse_args(argv).epochs
+    gt.manual_seed(0)
+    images, labels, _, _ = map(gt.from_numpy, load())
+
+    whole, parts = (nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)) for _ in "ab")
+    parts.load_state_dict(whole.state_dict())
+    ways = [
+        (model, gt.optim.SGD(model.parameters(), lr=0.5), size)
+        for model, size in [(whole, BATCH), (parts, MICRO)]
+    ]
+    print("epoch   loss at once   loss in parts   largest difference of weights")
+    differences = []
+    for epoch in range(epochs):
+        for rows in gt.randperm(len(labels)).split(BATCH):
+            losses = []
+            for model, optimizer, size in ways:
+                optimizer.zero_grad()
+                losses.append(accumulate(model, images[rows], labels[rows], size))
+                optimizer.step()
+        differences.append(largest_difference(whole, parts))
+        once, in_parts = (loss.item() for loss in losses)
+        print(f"{epoch:5} {once:14.7f} {in_parts:15.7f} {differences[-1]:31.1e}")
+    return differences
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Distillation (Hinton et al., 2015): a small network learns from the answers of a large one.
+
+python examples/distillation.py
+
+There are labels for 60 images alone. The teacher, who has seen all labels, gives its opinion of
+every image: how likely each digit is. A student who learns from these opinions recognizes more
+than one who has the labels alone.
+"""
+
+import argparse
+
+import gt
+from gt import nn
+from gt.nn import functional as F
+from train_digits import load
+
+LABELLED = 60
+
+
+def make_model(width):
+    """Give a network with one hidden layer."""
+    return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
+
+
+def distillation_loss(student, teacher, temperature):
+    """Give how far the student's opinions are from the teacher's, both softened.
+
+    Args:
+        student: scores, (images, digits).
+        teacher: scores, of which no gradient is taken.
+        temperature: what scores are divided by; the square makes up for smaller gradients.
+    """
+    ours = F.log_softmax(student / temperature, -1)
+    theirs = F.softmax(teacher.detach() / temperature, -1)
+    return F.kl_div(ours, theirs, reduction="batchmean") * temperature**2
+
+
+def train(model, images, loss_of, epochs):
+    """Train with loss_of(scores, rows), where rows are the batch's places."""
+    optimizer = gt.optim.AdamW(model.parameters(), lr=5e-3)
+    size = min(64, len(images))
+    for _ in range(epochs):
+        for rows in gt.randperm(len(images)).split(size)[: len(images) // size]:
+            loss = loss_of(model(images[rows]), rows)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+def accuracy(model, images, labels):
+    """Give the share of images that are recognized."""
+    with gt.no_grad():
+        return (model(images).argmax(1) == labels).float().mean().item()
+
+
+def main(argv=None):
+    """Train a teacher and two students; give their accuracies."""
+    parser = argparse.ArgumentParser(description="Distil a network.")
+    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--temperature", type=float, default=4.0)
+    args = parser.parse_args(argv)
+    gt.manual_seed(0)
+    images, labels, test_images, test_labels = map(gt.from_numpy, load())
+
+    def by_label(scores, rows):
+        return F.cross_entropy(scores, labels[rows])
+
+    teacher = make_model(256)
+    train(teacher, images, by_label, args.epochs)
+    with gt.no_grad():
+        opinions = teacher(images)
+
+    def by_opinion(scores, rows):
+        return distillation_loss(scores, opinions[rows], args.temperature)
+
+    alone, distilled = make_model(16), make_model(16)
+    distilled.load_state_dict(alone.state_dict())
+    # As many steps as the other student, over and over on the few images.
+    train(alone, images[:LABELLED], by_label, args.epochs * len(images) // 64)
+    train(distilled, images, by_opinion, args.epochs)
+
+    found = {}
+    for name, model in [("teacher", teacher), ("alone", alone), ("distilled", distilled)]:
+        count = sum(p.numel() for p in model.parameters())
+        found[name] = accuracy(model, test_images, test_labels)
+        print(f"{name:10} {count:7,} numbers   test accuracy {found[name]:.1%}")
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""`gt.compile`: a program says itself what is hot."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gt import _gt, config
+
+#: What runs a hot function: the compiler of the workers' engine.
+_COMPILERS = ("inductor", "cudagraphs")
+#: What runs a function as it is.
+_PLAIN = ("eager", "aot_eager")
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
+
+#: Options of PyTorch's compiler that have no bearing on numbers, and what each is.
+_OPTIONS: dict[str, type] = {
+    "epilogue_fusion": bool,
+    "max_autotune": bool,
+    "shape_padding": bool,
+    "triton.cudagraphs": bool,
+    "trace.enabled": bool,
+    "trace.graph_diagram": bool,
+    "fallback_random": bool,  # Random numbers are those of single operations anyway.
+}
+
+_inside = threading.local()
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+) -> Any:
+    """Say that a function or module is hot: from its second call on, it is sent and run as one.
+
+    What repeats is found without being named, too, after three rounds. Numbers are those of the
+    function: its Python runs at each call, so that nothing is traced, and no argument is frozen.
+    Where shapes vary, it is run operation by operation. See docs/hot-paths.md.
+
+    Args:
+        model: a function, or a module, which is given as an `OptimizedModule` around it; without
+            one, a decorator is given.
+        fullgraph: accepted: there are no graphs, and so no breaks in them.
+        dynamic: accepted: nothing is compiled for varying shapes.
+        backend: "inductor" or "cudagraphs" for what the workers' engine has; "eager" or
+            "aot_eager" for the function as it is.
+        mode: accepted as PyTorch's: the engine decides.
+        options: accepted as PyTorch's, those alone that change no number.
+        name: what the log calls it; by default the function's name.
+        disable: whether the function is given as it is.
+
+    Raises:
+        RuntimeError: a backend, mode or option that there is not.
+
+    >>> @gt.compile
+    ... def double(x):
+    ...     return x * 2
+    >>> double(gt.ones(1))
+    tensor([2.], dtype=float32)
+    """
+    _check(fullgraph, dynamic, mode, options)
+    if model is None:
+        return functools.partial(
+            compile, backend=backend, mode=mode, options=options, name=name, disable=disable
+        )
+    if not callable(model):
+        raise TypeError(f"compile: {model!r} is not callable, expected a function or a module")
+    marks = _is_compiler(backend)
+    if disable:
+        return model
+    from gt.nn.compiled import OptimizedModule
+    from gt.nn.module import Module
+
+    if isinstance(model, Module):
+        return OptimizedModule(model, name, marks)
+    return hot(model, name) if marks else model
+
+
+def hot(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """Give a function that runs in a scope of its own, which the core compiles."""
+    told = name or getattr(function, "__qualname__", type(function).__qualname__)
+    signal = f"compile:{told}"
+    config.register_compiled(signal)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if getattr(_inside, "hot", False):
+            return function(*args, **kwargs)  # It is part of the one around it.
+        depth = _gt.signal_enter(signal, None)
+        _inside.hot = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _inside.hot = False
+            _gt.signal_unwind(depth)
+
+    return call
+
+
+def _is_compiler(backend: Any) -> bool:
+    """Say whether a backend compiles.
+
+    Raises:
+        TypeError: it is a function.
+        RuntimeError: there is no such backend.
+    """
+    if backend is None or backend in _COMPILERS:
+        return True
+    if backend in _PLAIN:
+        return False
+    if callable(backend):
+        raise TypeError(
+            "compile: backend is a function, but there is no graph that it could be given\n  hint: "
+            "leave it out, or change the model itself; an engine of your own compiles plans"
+        )
+    raise RuntimeError(
+        f"Invalid backend: {backend!r}, should be one of: {', '.join(_COMPILERS + _PLAIN)}"
+    )
+
+
+def _check(fullgraph: Any, dynamic: Any, mode: Any, options: Any) -> None:
+    if not isinstance(fullgraph, bool):
+        raise TypeError(f"compile: fullgraph is {fullgraph!r}, expected True or False")
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise TypeError(f"compile: dynamic is {dynamic!r}, expected True, False or None")
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    for key, value in (options or {}).items():
+        kind = _OPTIONS.get(key.replace("-", "_"))
+        if kind is None:
+            raise RuntimeError(
+                f"Unexpected optimization option {key}, known options are {list(_OPTIONS)}"
+            )
+        if not isinstance(value, kind):
+            raise RuntimeError(
+                f"Unexpected type of attr {key}, got {type(value).__name__} should be "
+                f"{kind.__name__}"
+            )

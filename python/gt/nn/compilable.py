@@ -1,0 +1,37 @@
+"""Modules that are hot without anything around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gt.nn import hooks as _hooks
+
+#: Attributes that belong to one module alone, and that copies of it lack.
+_UNCOPIED = ("_compiled_call_impl",)
+
+
+class Compilable:
+    """What a module knows of `gt.compile`."""
+
+    #: What `compile` has made of calling the module.
+    _compiled_call_impl: Callable | None = None
+
+    def _call_impl(self, *args, **kwargs):
+        """Call forward and the hooks around it."""
+        return _hooks.call(self, args, kwargs)
+
+    def compile(self, *args, **kwargs) -> None:
+        """Say that the module is hot: from its second call on, it is sent and run as one.
+
+        Args:
+            args: as for `gt.compile`, after the function.
+            kwargs: as for `gt.compile`.
+        """
+        from gt._compile import compile
+
+        named = {"name": type(self).__qualname__, **kwargs}
+        compiled = compile(self._call_impl, *args, **named)
+        self._compiled_call_impl = None if compiled == self._call_impl else compiled
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in _UNCOPIED}
