@@ -28,19 +28,19 @@ from gt.nn import functional as F
 class Config:
     """The sizes of a model, by the names that a config.json has."""
 
-    vocab_size: int = 128256
-    hidden_size: int = 4096
-    intermediate_size: int = 14336
-    num_hidden_layers: int = 32
-    num_attention_heads: int = 32
-    num_key_value_heads: int = 8
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
     head_dim: int | None = None
-    rms_norm_eps: float = 1e-5
+    rms_norm_eps: float = 1e-6
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
     initializer_range: float = 0.02
-    rope: Mapping[str, Any] = field(default_factory=lambda: {"rope_theta": 500000.0})
+    rope: Mapping[str, Any] = field(default_factory=lambda: {"rope_theta": 10000.0})
 
     def __post_init__(self):
         self.head_dim = self.head_dim or self.hidden_size // self.num_attention_heads
@@ -53,7 +53,7 @@ class Config:
         names = {field.name for field in fields(cls)}
         given = {name: value for name, value in config.items() if name in names}
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-        return cls(**given, rope={"rope_theta": config.get("rope_theta", 500000.0), **rope})
+        return cls(**given, rope={"rope_theta": config.get("rope_theta", 10000.0), **rope})
 
 
 def rotary_frequencies(config: Config) -> list[float]:

@@ -27,16 +27,16 @@ from gt.nn import functional as F
 class Config:
     """The sizes of a model, by the names that a config.json has."""
 
-    vocab_size: int = 151936
-    hidden_size: int = 1024
-    intermediate_size: int = 3072
-    num_hidden_layers: int = 28
-    num_attention_heads: int = 16
-    num_key_value_heads: int = 8
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
     head_dim: int = 128
     rms_norm_eps: float = 1e-6
-    rope_theta: float = 1e6
-    tie_word_embeddings: bool = True
+    rope_theta: float = 10000.0
+    tie_word_embeddings: bool = False
     attention_bias: bool = False
     initializer_range: float = 0.02
 
@@ -214,4 +214,4 @@ class Qwen3(nn.Module):
 if __name__ == "__main__":
     from text import demonstrate
 
-    demonstrate(lambda: Qwen3(Config(128, 64, 128, 2, 4, 2, 16, tie_word_embeddings=False)))
+    demonstrate(lambda: Qwen3(Config(128, 64, 128, 2, 4, 2, 16)))
