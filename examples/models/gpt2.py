@@ -144,11 +144,11 @@ class Transformer(nn.Module):
         super().__init__()
         with gt.signal.context("cut_outputs"):
             self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+            nn.init.normal_(self.wte.weight, std=config.initializer_range)
         with gt.signal.context("copied"):
             self.wpe = nn.Embedding(config.n_positions, config.n_embd)
+            nn.init.normal_(self.wpe.weight, std=config.initializer_range)
             self.ln_f = nn.LayerNorm(config.n_embd, config.layer_norm_epsilon)
-        for embedding in (self.wte, self.wpe):
-            nn.init.normal_(embedding.weight, std=config.initializer_range)
         self.drop = nn.Dropout(config.embd_pdrop)
         self.h = nn.ModuleList([Block(config, layer) for layer in range(config.n_layer)])
 
@@ -177,6 +177,7 @@ class GPT2(nn.Module):
         self.transformer = Transformer(config)
         with gt.signal.context("cut_outputs"):
             self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+            nn.init.normal_(self.lm_head.weight, std=config.initializer_range)
         if config.tie_word_embeddings:
             self.lm_head.weight = self.transformer.wte.weight
 

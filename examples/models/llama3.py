@@ -76,6 +76,15 @@ def _stretched(frequency: float, rope: Mapping[str, Any]) -> float:
     return kept * frequency + (1 - kept) * frequency / rope["factor"]
 
 
+def linear(config: Config, inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
+    """Give a layer with normally distributed weights."""
+    layer = nn.Linear(inputs, outputs, bias)
+    nn.init.normal_(layer.weight, std=config.initializer_range)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Turn pairs of numbers (i, i + width / 2) by their angles (Su et al., 2021)."""
     first, second = x.chunk(2, -1)
@@ -92,11 +101,11 @@ class Attention(nn.Module):
         queries = config.num_attention_heads * config.head_dim
         keys = config.num_key_value_heads * config.head_dim
         with gt.signal.context("cut_outputs"):
-            self.q_proj = nn.Linear(hidden, queries, bias=bias)
-            self.k_proj = nn.Linear(hidden, keys, bias=bias)
-            self.v_proj = nn.Linear(hidden, keys, bias=bias)
+            self.q_proj = linear(config, hidden, queries, bias)
+            self.k_proj = linear(config, hidden, keys, bias)
+            self.v_proj = linear(config, hidden, keys, bias)
         with gt.signal.context("cut_inputs"):
-            self.o_proj = nn.Linear(queries, hidden, bias=bias)
+            self.o_proj = linear(config, queries, hidden, bias)
 
     def heads(self, x: Tensor) -> Tensor:
         """Give (batch, length, heads x width) as (batch, heads, length, width)."""
@@ -122,10 +131,10 @@ class MLP(nn.Module):
         super().__init__()
         hidden, inner, bias = config.hidden_size, config.intermediate_size, config.mlp_bias
         with gt.signal.context("cut_outputs"):
-            self.gate_proj = nn.Linear(hidden, inner, bias=bias)
-            self.up_proj = nn.Linear(hidden, inner, bias=bias)
+            self.gate_proj = linear(config, hidden, inner, bias)
+            self.up_proj = linear(config, hidden, inner, bias)
         with gt.signal.context("cut_inputs"):
-            self.down_proj = nn.Linear(inner, hidden, bias=bias)
+            self.down_proj = linear(config, inner, hidden, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each position by itself."""
@@ -156,6 +165,7 @@ class Decoder(nn.Module):
         super().__init__()
         with gt.signal.context("cut_outputs"):
             self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+            nn.init.normal_(self.embed_tokens.weight, std=config.initializer_range)
         self.layers = nn.ModuleList(
             [DecoderLayer(config, layer) for layer in range(config.num_hidden_layers)]
         )
@@ -190,12 +200,7 @@ class Llama(nn.Module):
         self.config = config
         self.model = Decoder(config)
         with gt.signal.context("cut_outputs"):
-            self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        for name, parameter in self.named_parameters():
-            if name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            elif parameter.ndim == 2:
-                nn.init.normal_(parameter, std=config.initializer_range)
+            self.lm_head = linear(config, config.hidden_size, config.vocab_size)
         if config.tie_word_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
 

@@ -33,12 +33,12 @@ def decode(ids: Tensor) -> list[str]:
     return ["".join(map(chr, row)) for row in ids.tolist()]
 
 
-def batches(steps: int, batch: int, length: int) -> Iterator[Tensor]:
-    """Give parts of the text from random places, the same each time."""
+def batches(steps: int, batch: int, length: int) -> Iterator[np.ndarray]:
+    """Give tokens of parts of the text from random places, the same each time."""
     codes = np.frombuffer(TEXT.encode("ascii"), np.uint8).astype(np.int64)
     starts = np.random.default_rng(0).integers(0, len(codes) - length, (steps, batch))
     for start in starts:
-        yield gt.from_numpy(codes[start[:, None] + np.arange(length)])
+        yield codes[start[:, None] + np.arange(length)]
 
 
 def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
@@ -51,14 +51,14 @@ def train(model: nn.Module, steps: int, batch: int = 8, length: int = 48) -> lis
     """Train on the text; give the loss of each step."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
-    with gt.signal.context("batch"):
-        for ids in batches(steps, batch, length):
-            loss = next_token_loss(model, ids)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            losses.append(loss.detach())
-        return gt.stack(losses).tolist()
+    for codes in batches(steps, batch, length):
+        with gt.signal.context("batch"):
+            loss = next_token_loss(model, gt.from_numpy(codes))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+    return gt.stack(losses).tolist()
 
 
 def demonstrate(make_model: Callable[[], nn.Module]) -> None:

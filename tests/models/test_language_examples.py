@@ -41,7 +41,7 @@ def run(plan):
     model = {name}.{make}
     losses = train(model, 6, batch=4, length=16)
     weights = dict(model.named_parameters())
-    places = [placement(weights[key])[0][0] for key in {weights}]
+    places = [[place for place, _ in placement(weights[key])] for key in {weights}]
     with gt.signal.context("batch"):
         ids = gt.tensor([[0, 0, 65, 66], [67, 68, 69, 70]], dtype=gt.int64)
         tokens = generate(model.eval(), ids, 8, ids != 0).tolist()
@@ -55,7 +55,7 @@ for plan, wanted in [
     ("hybrid", {hybrid}),
 ]:
     its_losses, its_tokens, places = run(plan)
-    assert places == wanted, (plan, places)
+    assert all(place in lies for place, lies in zip(wanted, places)), (plan, places)
     assert max(abs(a - b) for a, b in zip(losses, its_losses)) < 1e-3, (plan, losses, its_losses)
     assert tokens == its_tokens, plan
 """
