@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import gt
 from gt import Tensor
+from gt.nn import functional as F
 
 #: After how many steps it is looked whether all sequences have ended: who looks has to wait.
 LOOK_EVERY = 16
@@ -51,6 +52,25 @@ class Cache:
         self.keys[layer][:, :, new] = key
         self.values[layer][:, :, new] = value
         return self.keys[layer], self.values[layer]
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Attend with several heads of queries for each head of keys; causally without a mask.
+
+    Args:
+        query: (batch, heads, queries, width).
+        key: (batch, heads of keys, keys, width).
+        value: likewise.
+        mask: (batch or 1, 1, queries, keys): which keys are seen.
+    """
+    if mask is None or query.shape[2] > 1:
+        return F.scaled_dot_product_attention(
+            query, key, value, mask, is_causal=mask is None, enable_gqa=True
+        )
+    # The heads of one query that share keys are as good as several queries: nothing is repeated.
+    batch, _, _, width = query.shape
+    grouped = query.reshape(batch, key.shape[1], -1, width)
+    return F.scaled_dot_product_attention(grouped, key, value, mask).reshape(query.shape)
 
 
 def positions_and_mask(

@@ -90,7 +90,7 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, mask, cache: Cache | None) -> Tensor:
         """Mix x, (batch, length, width), over positions."""
         query, key, value = (
-            part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2)
+            part.view(*x.shape[:2], self.config.n_head, -1).transpose(1, 2)
             for part in self.c_attn(x).chunk(3, -1)
         )
         if cache is not None:

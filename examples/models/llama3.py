@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import gt
-from generation import Cache, positions_and_mask
+from generation import Cache, attend, positions_and_mask
 from gt import Tensor, nn
 from gt.nn import functional as F
 
@@ -109,7 +109,7 @@ class Attention(nn.Module):
 
     def heads(self, x: Tensor) -> Tensor:
         """Give (batch, length, heads x width) as (batch, heads, length, width)."""
-        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        return x.view(*x.shape[:2], -1, self.head_dim).transpose(1, 2)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
         """Mix x, (batch, length, hidden), over positions."""
@@ -118,9 +118,7 @@ class Attention(nn.Module):
         value = self.heads(self.v_proj(x))
         if cache is not None:
             key, value = cache.extend(self.layer, key, value)
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, mask, is_causal=mask is None, enable_gqa=True
-        )
+        mixed = attend(query, key, value, mask)
         return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import gt
-from generation import Cache, positions_and_mask
+from generation import Cache, attend, positions_and_mask
 from gt import Tensor, nn
 from gt.nn import functional as F
 
@@ -94,7 +94,7 @@ class Attention(nn.Module):
 
     def heads(self, x: Tensor) -> Tensor:
         """Give (batch, length, heads x width) as (batch, length, heads, width)."""
-        return x.unflatten(-1, (-1, self.head_dim))
+        return x.view(*x.shape[:2], -1, self.head_dim)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
         """Mix x, (batch, length, hidden), over positions."""
@@ -104,9 +104,7 @@ class Attention(nn.Module):
         query, key = rotate(query, cos, sin), rotate(key, cos, sin)
         if cache is not None:
             key, value = cache.extend(self.layer, key, value)
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, mask, is_causal=mask is None, enable_gqa=True
-        )
+        mixed = attend(query, key, value, mask)
         return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
 
