@@ -185,5 +185,6 @@ def generate(
 def _without_tail(ids: Tensor, length: int, ends: list[int]) -> Tensor:
     """Leave out what follows the end of the sequence that ends last."""
     is_end = gt.isin(ids[:, length:], gt.tensor(ends, dtype=ids.dtype)).long()
-    ended = is_end.cumsum(1).clamp(max=1).amin(0)
-    return ids[:, : length + ids.shape[1] - length - max(int(ended.sum().item()) - 1, 0)]
+    have_all_ended = is_end.cumsum(1).clamp(max=1).amin(0)
+    tail = max(have_all_ended.sum().item() - 1, 0)
+    return ids[:, : ids.shape[1] - tail]

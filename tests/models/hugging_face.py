@@ -22,7 +22,6 @@ SIZES = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "intermediate_size": 48,
-    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "initializer_range": 0.2,
@@ -40,7 +39,6 @@ GPT2_SIZES = {
     "vocab_size": VOCABULARY,
     "n_positions": 64,
     "n_embd": 32,
-    "n_layer": 2,
     "n_head": 4,
     "initializer_range": 0.2,
     "embd_pdrop": 0.0,
@@ -49,18 +47,25 @@ GPT2_SIZES = {
 }
 
 
-def _qwen3_config(tied: bool):
-    return transformers.Qwen3Config(**SIZES, head_dim=16, tie_word_embeddings=tied)
-
-
-def _llama3_config(tied: bool):
-    return transformers.LlamaConfig(
-        **SIZES, tie_word_embeddings=tied, rope_parameters=STRETCHED, attention_bias=not tied
+def _qwen3_config(tied: bool, layers: int):
+    return transformers.Qwen3Config(
+        **SIZES, num_hidden_layers=layers, head_dim=16, tie_word_embeddings=tied
     )
 
 
-def _gpt2_config(tied: bool):
-    return transformers.GPT2Config(**GPT2_SIZES, tie_word_embeddings=tied)
+def _llama3_config(tied: bool, layers: int):
+    return transformers.LlamaConfig(
+        **SIZES,
+        num_hidden_layers=layers,
+        tie_word_embeddings=tied,
+        rope_parameters=STRETCHED,
+        attention_bias=not tied,
+    )
+
+
+def _gpt2_config(tied: bool, layers: int):
+    tokens = {"bos_token_id": None, "eos_token_id": None}
+    return transformers.GPT2Config(**GPT2_SIZES, **tokens, n_layer=layers, tie_word_embeddings=tied)
 
 
 FAMILIES = {
@@ -70,11 +75,11 @@ FAMILIES = {
 }
 
 
-def both_models(name: str, tied: bool, folder):
+def both_models(name: str, tied: bool, folder, layers: int = 2):
     """Give a random model of Hugging Face's, and the example's with the weights of its file."""
     make_config, their_class, our_class, our_config = FAMILIES[name]
     torch.manual_seed(0)
-    theirs = getattr(transformers, their_class)(make_config(tied)).eval()
+    theirs = getattr(transformers, their_class)(make_config(tied, layers)).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter += 0.05 * torch.randn_like(parameter)
