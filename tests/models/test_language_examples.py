@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import embedded_only, run_on_four_workers, unsharded_only
+from processes import embedded_only, run_on_four_workers, run_python, unsharded_only
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 pytestmark = [embedded_only, unsharded_only]
@@ -97,3 +97,35 @@ def test_the_same_numbers_on_any_plan(name, make, layer, places):
     run_on_four_workers(
         ON_ALL_PLANS.format(folder=str(EXAMPLES), name=name, make=make, weights=layer, **places)
     )
+
+
+DECODING = """
+import sys
+sys.path.insert(0, {folder!r})
+import gpt2, gt, llama3, qwen3
+from generation import generate
+
+def counts():
+    (stats,) = gt.debug.get_worker_stats().values()
+    return [stats["hotpath"][name] for name in ("hot_instructions", "total_instructions")]
+
+gt.gpu_workers(1)
+ids = gt.tensor([[1, 2, 3], [4, 5, 6]], dtype=gt.int64)
+for model in (
+    qwen3.Qwen3(qwen3.Config(64, 32, 64, 1, 4, 2, 8)),
+    llama3.Llama(llama3.Config(64, 32, 64, 1, 4, 2)),
+    gpt2.GPT2(gpt2.Config(64, 64, 32, 1, 4)),
+):
+    for options in ({{}}, {{"temperature": 0.7, "top_k": 10, "top_p": 0.9, "eos_token_id": 99}}):
+        ids.sum().item()
+        before = counts()
+        generate(model.eval(), ids, 48, ids != 0, **options).tolist()
+        hot, total = (after - start for after, start in zip(counts(), before))
+        assert hot > 0.8 * total, (model, options, hot, total)
+"""
+
+
+def test_decoding_is_hot():
+    """All steps have the same shapes, so that they are sent and run as one."""
+    done = run_python(DECODING.format(folder=str(EXAMPLES)))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
