@@ -78,7 +78,8 @@ def positions_and_mask(
 ) -> tuple[Tensor, Tensor | None]:
     """Give the positions of the next tokens, (batch or 1, length), and which keys they see.
 
-    The mask, (batch or 1, 1, length, keys), is None where `is_causal` says the same.
+    Positions count from the first token that is not padding. The mask, (batch or 1, 1, length,
+    keys), is None where `is_causal` says the same.
     """
     if cache is not None:
         places, given, padding = cache.places, cache.given, cache.padding
@@ -156,6 +157,7 @@ def generate(
         eos_token_id: the tokens that end a sequence.
         pad_token_id: stands after the end of a sequence that ends before others.
     """
+    _check(ids, max_new_tokens, attention_mask, temperature, top_k, top_p, uniforms)
     batch, length = ids.shape
     if uniforms is None and temperature > 0:
         uniforms = gt.rand(batch, max_new_tokens, dtype=gt.float64)
@@ -180,6 +182,31 @@ def generate(
             break
     result = gt.cat(tokens, 1)
     return _without_tail(result, length, ends) if ends else result
+
+
+def _check(ids, count, attention_mask, temperature, top_k, top_p, uniforms) -> None:
+    """Say which argument of `generate` cannot be, and what is expected."""
+    if ids.ndim != 2 or ids.shape[1] == 0:
+        raise ValueError(f"generate: ids have shape {ids.shape}, expected (batch, length)")
+    if attention_mask is not None and attention_mask.shape != ids.shape:
+        raise ValueError(
+            f"generate: attention_mask has shape {attention_mask.shape}, expected {ids.shape}"
+        )
+    if count < 1 or temperature < 0:
+        raise ValueError(
+            f"generate: max_new_tokens={count} and temperature={temperature}, "
+            "expected 1 or more, and 0 or more"
+        )
+    if (top_k is not None and top_k < 1) or (top_p is not None and not 0 < top_p <= 1):
+        raise ValueError(
+            f"generate: top_k={top_k} and top_p={top_p}, expected 1 or more, and a share of 1"
+        )
+    if temperature == 0 and not (top_k is top_p is uniforms is None):
+        raise ValueError("generate: temperature=0 draws nothing: leave out top_k, top_p, uniforms")
+    if uniforms is not None and uniforms.shape != (len(ids), count):
+        raise ValueError(
+            f"generate: uniforms have shape {uniforms.shape}, expected {(len(ids), count)}"
+        )
 
 
 def _without_tail(ids: Tensor, length: int, ends: list[int]) -> Tensor:

@@ -155,15 +155,15 @@ class Decoder(nn.Module):
         )
         with gt.signal.context("copied"):
             self.norm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
-            frequencies = gt.tensor(rotary_frequencies(config))
-        self.register_buffer("frequencies", frequencies, persistent=False)
+            # No buffer: angles stay float32 when the model is cast to fewer bits.
+            self.frequencies = gt.tensor(rotary_frequencies(config))
 
     def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
         """Give (batch, length, hidden)."""
         positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
         angles = (positions[..., None] * self.frequencies)[:, None]
-        cos, sin = angles.cos(), angles.sin()
         x = self.embed_tokens(input_ids)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin, mask, cache)
         if cache is not None:

@@ -196,3 +196,42 @@ def test_a_uniform_number_finds_its_token():
     probabilities = gt.tensor([[0.0, 0.5, 0.0, 0.5]]).expand(4, 4)
     uniforms = gt.tensor([0.0, 0.49, 0.5, 1 - 2**-24])
     assert choose(probabilities, uniforms).tolist() == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens=0"),
+        ({"attention_mask": (1, 3)}, r"attention_mask has shape \(1, 3\)"),
+        ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"temperature": 1.0, "top_k": 0}, "top_k=0"),
+        ({"temperature": 1.0, "top_p": 1.5}, "top_p=1.5"),
+        ({"top_k": 3}, "leave out top_k"),
+        ({"temperature": 1.0, "uniforms": (2, 3)}, r"uniforms have shape \(2, 3\)"),
+    ],
+)
+def test_mistakes_are_told(options, message):
+    ids = gt.ones(2, 4, dtype=gt.int64)
+    made = {key: gt.ones(value) for key, value in options.items() if isinstance(value, tuple)}
+    with pytest.raises(ValueError, match=message):
+        generate(None, ids, **{"max_new_tokens": 4, **options, **made})
+
+
+@pytest.mark.parametrize("name", ["qwen3", "llama3"])
+def test_what_the_models_lack_is_refused(name):
+    config = FAMILIES[name][0](True, 1).to_dict()
+    rope = {"rope_parameters": {**config["rope_parameters"], "rope_type": "yarn"}}
+    for change in ({"hidden_act": "gelu"}, rope):
+        with pytest.raises(ValueError, match=f"{name}: .*(hidden_act|'yarn')"):
+            FAMILIES[name][2](FAMILIES[name][3].from_dict({**config, **change}))
+
+
+@NAMES
+def test_bfloat16_comes_close(name, tmp_path):
+    theirs, ours = both_models(name, True, tmp_path)
+    ids = some_ids(2, 40)
+    want = theirs(torch.tensor(ids)).logits.detach().numpy()
+    got = ours.to(gt.bfloat16)(gt.tensor(ids))
+    assert got.dtype == gt.bfloat16
+    assert relative_error(got.detach().float().numpy(), want) < 0.05
+    assert generate(ours, gt.tensor(ids), 3).shape == (2, 43)
