@@ -217,4 +217,4 @@ if __name__ == "__main__":
     from text import demonstrate
 
     SIZES = Config(128, 128, 64, 2, 4, embd_pdrop=0.0, attn_pdrop=0.0, resid_pdrop=0.0)
-    demonstrate(lambda: GPT2(SIZES))
+    demonstrate(lambda: GPT2(SIZES), steps=200)

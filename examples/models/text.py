@@ -61,10 +61,10 @@ def train(model: nn.Module, steps: int, batch: int = 8, length: int = 48) -> lis
     return gt.stack(losses).tolist()
 
 
-def demonstrate(make_model: Callable[[], nn.Module]) -> None:
+def demonstrate(make_model: Callable[[], nn.Module], steps: int = 100) -> None:
     """Train a model on the text, and print the loss and how the model goes on with a line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     arguments = parser.parse_args()
     gt.gpu_workers(arguments.workers)
@@ -74,7 +74,7 @@ def demonstrate(make_model: Callable[[], nn.Module]) -> None:
     print(f"loss: {losses[0]:.3f} -> {losses[-1]:.3f} after {len(losses)} steps")
     model.eval()
     with gt.signal.context("batch"):
-        prompt = encode("What ")
-        greedy = generate(model, prompt, 60)
-        drawn = generate(model, prompt, 60, temperature=0.8, top_k=20, top_p=0.95)
+        prompt = encode("In the forests")
+        greedy = generate(model, prompt, 40)
+        drawn = generate(model, prompt, 40, temperature=0.8, top_k=20, top_p=0.95)
     print(f"most likely: {decode(greedy)[0]!r}\ndrawn: {decode(drawn)[0]!r}")
