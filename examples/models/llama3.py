@@ -1,0 +1,234 @@
+"""Llama 3 (Grattafiori et al., 2024): grouped queries, and rotary positions for long texts.
+
+Parameters have the names and shapes of Hugging Face's files:
+
+    model = Llama(Config.from_dict(json.load(open("config.json"))))
+    model.load_state_dict(gt.safetensors.load_file("model.safetensors"))
+
+    python examples/models/llama3.py     # trains a tiny one on a poem, and lets it recite
+    GT_CONFIG=examples/models/tensor_parallel.yaml python examples/models/llama3.py --workers 4
+
+Signals say where weights are cut; without a configuration they change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import gt
+from generation import Cache, attend, positions_and_mask
+from gt import Tensor, nn
+from gt.nn import functional as F
+
+
+@dataclass
+class Config:
+    """The sizes of a model, by the names that a config.json has."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int | None = None
+    rms_norm_eps: float = 1e-6
+    tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    initializer_range: float = 0.02
+    rope: Mapping[str, Any] = field(default_factory=lambda: {"rope_theta": 10000.0})
+
+    def __post_init__(self):
+        self.head_dim = self.head_dim or self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def from_dict(cls, config: Mapping[str, Any]) -> Config:
+        """Take what a config.json says; refuse what this model does not have."""
+        if config.get("hidden_act", "silu") != "silu":
+            raise ValueError(f"llama3: hidden_act is {config['hidden_act']!r}, expected 'silu'")
+        names = {field.name for field in fields(cls)}
+        given = {name: value for name, value in config.items() if name in names}
+        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        return cls(**given, rope={"rope_theta": config.get("rope_theta", 10000.0), **rope})
+
+
+def rotary_frequencies(config: Config) -> list[float]:
+    """Give by how much each pair of a head's numbers is turned per position."""
+    rope, width = config.rope, config.head_dim
+    plain = [rope["rope_theta"] ** (-i / width) for i in range(0, width, 2)]
+    kind = rope.get("rope_type", "default")
+    if kind == "default":
+        return plain
+    if kind != "llama3":
+        raise ValueError(f"llama3: rope_type is {kind!r}, expected 'default' or 'llama3'")
+    return [_stretched(frequency, rope) for frequency in plain]
+
+
+def _stretched(frequency: float, rope: Mapping[str, Any]) -> float:
+    """Slow down what turns slowly, for texts longer than those of the first training."""
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    turns = rope["original_max_position_embeddings"] * frequency / (2 * math.pi)
+    kept = min(max((turns - low) / (high - low), 0.0), 1.0)
+    return kept * frequency + (1 - kept) * frequency / rope["factor"]
+
+
+def linear(config: Config, inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
+    """Give a layer with normally distributed weights."""
+    layer = nn.Linear(inputs, outputs, bias)
+    nn.init.normal_(layer.weight, std=config.initializer_range)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn pairs of numbers (i, i + width / 2) by their angles (Su et al., 2021)."""
+    first, second = x.chunk(2, -1)
+    return gt.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+
+class Attention(nn.Module):
+    """Causal attention in which several heads of queries share keys and values."""
+
+    def __init__(self, config: Config, layer: int):
+        super().__init__()
+        self.layer, self.head_dim = layer, config.head_dim
+        hidden, bias = config.hidden_size, config.attention_bias
+        queries = config.num_attention_heads * config.head_dim
+        keys = config.num_key_value_heads * config.head_dim
+        with gt.signal.context("cut_outputs"):
+            self.q_proj = linear(config, hidden, queries, bias)
+            self.k_proj = linear(config, hidden, keys, bias)
+            self.v_proj = linear(config, hidden, keys, bias)
+        with gt.signal.context("cut_inputs"):
+            self.o_proj = linear(config, queries, hidden, bias)
+
+    def heads(self, x: Tensor) -> Tensor:
+        """Give (batch, length, heads x width) as (batch, heads, length, width)."""
+        return x.view(*x.shape[:2], -1, self.head_dim).transpose(1, 2)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
+        """Mix x, (batch, length, hidden), over positions."""
+        query = rotate(self.heads(self.q_proj(x)), cos, sin)
+        key = rotate(self.heads(self.k_proj(x)), cos, sin)
+        value = self.heads(self.v_proj(x))
+        if cache is not None:
+            key, value = cache.extend(self.layer, key, value)
+        mixed = attend(query, key, value, mask)
+        return self.o_proj(mixed.transpose(1, 2).flatten(2))
+
+
+class MLP(nn.Module):
+    """SwiGLU (Shazeer, 2020): down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, config: Config):
+        super().__init__()
+        hidden, inner, bias = config.hidden_size, config.intermediate_size, config.mlp_bias
+        with gt.signal.context("cut_outputs"):
+            self.gate_proj = linear(config, hidden, inner, bias)
+            self.up_proj = linear(config, hidden, inner, bias)
+        with gt.signal.context("cut_inputs"):
+            self.down_proj = linear(config, inner, hidden, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each position by itself."""
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class DecoderLayer(nn.Module):
+    """Attention and MLP, each added to its normalized input."""
+
+    def __init__(self, config: Config, layer: int):
+        super().__init__()
+        self.self_attn = Attention(config, layer)
+        self.mlp = MLP(config)
+        with gt.signal.context("copied"):
+            self.input_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
+            self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
+        """Map x, (batch, length, hidden)."""
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask, cache)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Decoder(nn.Module):
+    """Embedding, layers and the last normalization."""
+
+    def __init__(self, config: Config):
+        super().__init__()
+        with gt.signal.context("cut_outputs"):
+            self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+            nn.init.normal_(self.embed_tokens.weight, std=config.initializer_range)
+        self.layers = nn.ModuleList(
+            [DecoderLayer(config, layer) for layer in range(config.num_hidden_layers)]
+        )
+        with gt.signal.context("copied"):
+            self.norm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
+            # No buffer: angles stay float32 when the model is cast to fewer bits.
+            self.frequencies = gt.tensor(rotary_frequencies(config))
+
+    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+        """Give (batch, length, hidden)."""
+        positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
+        angles = (positions[..., None] * self.frequencies)[:, None]
+        x = self.embed_tokens(input_ids)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        for layer in self.layers:
+            x = layer(x, cos, sin, mask, cache)
+        if cache is not None:
+            cache.used += input_ids.shape[1]
+        return self.norm(x)
+
+
+class Llama(nn.Module):
+    """A language model: the next token's logits at each position.
+
+    >>> tiny = Config(64, 32, 64, 2, 4, 2, 8)
+    >>> Llama(tiny)(gt.tensor([[1, 2, 3]], dtype=gt.int64)).shape
+    (1, 3, 64)
+    """
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        self.model = Decoder(config)
+        with gt.signal.context("cut_outputs"):
+            self.lm_head = linear(config, config.hidden_size, config.vocab_size)
+        if config.tie_word_embeddings:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+        """Give logits, (batch, length, vocabulary).
+
+        Args:
+            input_ids: (batch, length) tokens.
+            attention_mask: (batch, length): 0 for padding, which stands on the left.
+            cache: from `make_cache`: the tokens follow on those that it has.
+        """
+        return self.lm_head(self.model(input_ids, attention_mask, cache))
+
+    def make_cache(self, batch: int, length: int, attention_mask: Tensor | None = None) -> Cache:
+        """Give an empty cache for sequences of this length, prompt included."""
+        config = self.config
+        shape = (batch, config.num_key_value_heads, length, config.head_dim)
+        dtype = self.lm_head.weight.dtype
+        return Cache(config.num_hidden_layers, shape, attention_mask, dtype)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest) -> None:
+        """Files of tied models may lack the head."""
+        if self.config.tie_word_embeddings:
+            embedding = state_dict.get(f"{prefix}model.embed_tokens.weight")
+            if embedding is not None:
+                state_dict.setdefault(f"{prefix}lm_head.weight", embedding)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+if __name__ == "__main__":
+    from text import demonstrate
+
+    demonstrate(lambda: Llama(Config(128, 64, 128, 2, 4, 2)))
