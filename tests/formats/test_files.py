@@ -80,7 +80,7 @@ def test_states_of_modules_and_optimizers(tmp_path):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"a": [gt.nn.Linear(1, 1)]}, ["Linear", "'a.0'", "state_dict"]),
+        ({"a": [gt.nn.Identity()]}, ["Identity", "'a.0'", "state_dict"]),
         ({"a": {"b": print}}, ["builtin_function_or_method", "'a.b'"]),
         (np.array(["x"]), ["ndarray"]),
     ],
