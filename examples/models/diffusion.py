@@ -35,19 +35,22 @@ class Schedule:
         else:
             raise ValueError(f'kind is {kind!r}, expected "cosine" or "linear"')
         self.steps = steps
-        self.betas = betas.astype("float32")
-        self.left = np.cumprod(1 - betas).astype("float32")
+        self.betas = betas
+        self.left = np.cumprod(1 - betas)
 
     def add_noise(self, images, noise, times):
         """Give images (batch, 1, 8, 8) after as many steps as `times` (batch,) says."""
-        left = gt.from_numpy(self.left)[times].reshape(-1, 1, 1, 1)
+        left = gt.from_numpy(self.left.astype("float32"))[times].reshape(-1, 1, 1, 1)
         return left.sqrt() * images + (1 - left).sqrt() * noise
 
     def remove_noise(self, images, predicted, time, noise):
         """Give images of one step before, by the noise that the network sees in them."""
         beta, left = float(self.betas[time]), float(self.left[time])
-        mean = (images - beta / math.sqrt(1 - left) * predicted) / math.sqrt(1 - beta)
-        return mean + math.sqrt(beta) * noise if time > 0 else mean
+        before = float(self.left[time - 1]) if time > 0 else 1.0
+        clean = (images - math.sqrt(1 - left) * predicted) / math.sqrt(left)
+        clean_part = math.sqrt(before) * beta * clean.clip(-1, 1)
+        mean = (clean_part + math.sqrt(1 - beta) * (1 - before) * images) / (1 - left)
+        return mean + math.sqrt(beta * (1 - before) / (1 - left)) * noise
 
 
 def wave(times, width):
@@ -87,9 +90,9 @@ class UNet(nn.Module):
         self.time = nn.Sequential(up, nn.SiLU(), down)
         self.first = nn.Conv2d(1, channels, 3, padding=1)
         self.down = Block(channels, channels, width)
-        self.halve = nn.Conv2d(channels, 2 * channels, 3, stride=2, padding=1)
+        self.shrink = nn.Conv2d(channels, 2 * channels, 3, stride=2, padding=1)
         self.middle = nn.ModuleList([Block(2 * channels, 2 * channels, width) for _ in range(2)])
-        self.double = nn.ConvTranspose2d(2 * channels, channels, 4, stride=2, padding=1)
+        self.grow = nn.ConvTranspose2d(2 * channels, channels, 4, stride=2, padding=1)
         self.up = Block(2 * channels, channels, width)
         self.norm = nn.GroupNorm(4, channels)
         self.last = nn.Conv2d(channels, 1, 3, padding=1)
@@ -99,11 +102,17 @@ class UNet(nn.Module):
         """Give the noise in images (batch, 1, 8, 8) after `times` (batch,) steps."""
         time = self.time(wave(times, self.channels))
         high = self.down(self.first(images), time)
-        low = self.halve(high)
+        low = self.shrink(high)
         for block in self.middle:
             low = block(low, time)
-        x = self.up(gt.cat([self.double(low), high], dim=1), time)
+        x = self.up(gt.cat([self.grow(low), high], dim=1), time)
         return self.last(nn.functional.silu(self.norm(x)))
+
+
+def denoising_loss(model, schedule, images, times, noise):
+    """Give how far the network is from the noise, after `times` (batch,) steps each."""
+    predicted = model(schedule.add_noise(images, noise, times), times)
+    return nn.functional.mse_loss(predicted, noise)
 
 
 def train(model, schedule, optimizer, images, steps, batch_size=64):
@@ -113,9 +122,7 @@ def train(model, schedule, optimizer, images, steps, batch_size=64):
         with gt.signal.context("batch"):
             batch = gt.from_numpy(images[rng.integers(len(images), size=batch_size)])
             times = gt.randint(0, schedule.steps, (batch_size,))
-            noise = gt.randn_like(batch)
-            predicted = model(schedule.add_noise(batch, noise, times), times)
-            loss = nn.functional.mse_loss(predicted, noise)
+            loss = denoising_loss(model, schedule, batch, times, gt.randn_like(batch))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -132,7 +139,7 @@ def sample(model, schedule, count):
         for time in reversed(range(schedule.steps)):
             predicted = model(images, gt.full((count,), time))
             images = schedule.remove_noise(images, predicted, time, gt.randn_like(images))
-    return images.clip(-1, 1)
+    return images
 
 
 def distance(images, others):
@@ -149,7 +156,7 @@ def picture(images):
     return "\n".join("".join(character * 2 for character in row) for row in rows)
 
 
-def main(steps=400, diffusion_steps=100, kind="cosine", workers=1):
+def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
     """Train and draw; give the distances to real digits of new ones, and of noise."""
     if workers > 1:
         gt.gpu_workers(workers)
@@ -172,7 +179,7 @@ def main(steps=400, diffusion_steps=100, kind="cosine", workers=1):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Learn to draw digits by denoising.")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--diffusion-steps", type=int, default=100)
     parser.add_argument("--kind", choices=["cosine", "linear"], default="cosine")
     parser.add_argument("--workers", type=int, default=1, help="how many, in this process")

@@ -117,7 +117,7 @@ def evaluate(model, images, labels):
     return (guesses.numpy() == labels).mean()
 
 
-def main(epochs=5, width=16, workers=1):
+def main(epochs=3, width=16, workers=1):
     """Train; give the test accuracy of each epoch."""
     if workers > 1:
         gt.gpu_workers(workers)
@@ -148,7 +148,7 @@ def main(epochs=5, width=16, workers=1):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a ResNet-18 on handwritten digits.")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--width", type=int, default=16, help="64 is the ResNet-18 of the paper")
     parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
     main(**vars(parser.parse_args()))

@@ -157,22 +157,22 @@ def evaluate(model, images, labels):
     return (guesses.numpy() == labels).mean()
 
 
-def main(epochs=20, workers=1):
+def main(epochs=12, workers=1):
     """Train; give the test accuracy of each epoch."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
     np.random.seed(0)
     images, labels, test_images, test_labels = load()
-    sizes = dict(num_layers=4, num_heads=4, hidden_dim=64, mlp_dim=128, num_classes=10)
+    sizes = dict(num_layers=3, num_heads=4, hidden_dim=48, mlp_dim=96, num_classes=10)
     with gt.signal.context("parameters"):
-        model = VisionTransformer(image_size=8, patch_size=2, dropout=0.1, **sizes)
+        model = VisionTransformer(image_size=8, patch_size=2, **sizes)
     count = sum(parameter.numel() for parameter in model.parameters())
     print(f"vision transformer: {count:,} parameters, {len(images)} images in 16 patches")
 
     batch_size = 64
     steps = epochs * (len(images) // batch_size)
-    optimizer = gt.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
+    optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05)
     schedule = gt.optim.lr_scheduler.SequentialLR(
         optimizer,
         [
@@ -191,6 +191,6 @@ def main(epochs=20, workers=1):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a vision transformer on digits.")
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
     main(**vars(parser.parse_args()))
