@@ -4,7 +4,7 @@ Noise is added to images in many small steps, and a small U-Net learns what nois
 are drawn by going back step by step, from nothing but noise.
 
 python examples/models/diffusion.py
-GT_CONFIG=examples/models/parallel/data.yaml python examples/models/diffusion.py --workers 4
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/diffusion.py --workers 4
 """
 
 import argparse
@@ -83,9 +83,9 @@ class UNet(nn.Module):
     def __init__(self, channels=16):
         super().__init__()
         width = 2 * channels
-        with gt.signal.context("columns"):
+        with gt.signal.context("cut_outputs"):
             up = nn.Linear(channels, 4 * channels)
-        with gt.signal.context("rows"):
+        with gt.signal.context("cut_inputs"):
             down = nn.Linear(4 * channels, width)
         self.time = nn.Sequential(up, nn.SiLU(), down)
         self.first = nn.Conv2d(1, channels, 3, padding=1)
@@ -163,7 +163,7 @@ def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
     gt.manual_seed(0)
     images = (load_digits().images / 8 - 1).astype("float32")[:, None]
     schedule = Schedule(diffusion_steps, kind)
-    with gt.signal.context("parameters"):
+    with gt.signal.context("copied"):
         model = UNet()
     print(f"U-Net: {sum(p.numel() for p in model.parameters()):,} parameters, {kind} schedule")
 

@@ -4,7 +4,7 @@ It reads Python's own source code, and writes some. Long texts are read in short
 states go on from one to the next, and gradients do not (truncated backpropagation through time).
 
 python examples/models/lstm.py --text FILE
-GT_CONFIG=examples/models/parallel/data.yaml python examples/models/lstm.py --workers 4
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/lstm.py --workers 4
 """
 
 import argparse
@@ -33,7 +33,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.lstm = nn.LSTM(width, hidden, layers, dropout=dropout, batch_first=True)
-        with gt.signal.context("columns"):
+        with gt.signal.context("cut_outputs"):
             self.decoder = nn.Linear(hidden, vocabulary)
 
     def forward(self, characters, states=None):
@@ -128,7 +128,7 @@ def main(steps=400, hidden=128, file=None, workers=1):
     gt.manual_seed(0)
     text = Text(Path(file).read_text() if file else inspect.getsource(argparse))
     train_data, test_data = np.split(text.data, [len(text.data) * 9 // 10])
-    with gt.signal.context("parameters"):
+    with gt.signal.context("copied"):
         model = LanguageModel(len(text.characters), hidden=hidden)
     count = sum(parameter.numel() for parameter in model.parameters())
     print(f"LSTM: {count:,} parameters, {len(text.characters)} different characters")

@@ -4,7 +4,7 @@ A cart on a rail balances a pole by being pushed left or right. Several carts ru
 the policy sees a batch of them. What made later rewards larger than usual becomes more likely.
 
 python examples/models/policy_gradient.py
-GT_CONFIG=examples/models/parallel/data.yaml python examples/models/policy_gradient.py --workers 4
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/policy_gradient.py --workers 4
 """
 
 import argparse
@@ -47,9 +47,9 @@ class Policy(nn.Module):
 
     def __init__(self, hidden=32):
         super().__init__()
-        with gt.signal.context("columns"):
+        with gt.signal.context("cut_outputs"):
             self.hidden = nn.Linear(4, hidden)
-        with gt.signal.context("rows"):
+        with gt.signal.context("cut_inputs"):
             self.output = nn.Linear(hidden, 2)
 
     def forward(self, states):
@@ -135,7 +135,7 @@ def main(iterations=60, times=200, workers=1):
         gt.gpu_workers(workers)
     gt.manual_seed(0)
     rng = np.random.default_rng(0)
-    with gt.signal.context("parameters"):
+    with gt.signal.context("copied"):
         model = Policy()
     optimizer = gt.optim.Adam(model.parameters(), lr=0.02)
     lengths = train(model, optimizer, rng, iterations, times=times)

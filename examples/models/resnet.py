@@ -4,7 +4,7 @@ Parameters have torchvision's names, shapes and initialisation, so that its weig
 are: `resnet18().load_state_dict(torchvision.models.resnet18(weights="DEFAULT").state_dict())`.
 
 python examples/models/resnet.py
-GT_CONFIG=examples/models/parallel/data.yaml python examples/models/resnet.py --workers 4
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/resnet.py --workers 4
 """
 
 import argparse
@@ -124,7 +124,7 @@ def main(epochs=3, width=16, workers=1):
     gt.manual_seed(0)
     np.random.seed(0)
     images, labels, test_images, test_labels = load()
-    with gt.signal.context("parameters"):
+    with gt.signal.context("copied"):
         model = resnet18(num_classes=10, width=width)
     count = sum(parameter.numel() for parameter in model.parameters())
     print(f"ResNet-18 of width {width}: {count:,} parameters, {len(images)} images")

@@ -5,7 +5,7 @@ Both learn to make the evidence lower bound large: what the code says about the 
 its distribution is from the standard one, from which new images are drawn.
 
 python examples/models/vae.py
-GT_CONFIG=examples/models/parallel/hybrid.yaml python examples/models/vae.py --workers 4
+GT_CONFIG=examples/models/hybrid.yaml python examples/models/vae.py --workers 4
 """
 
 import argparse
@@ -20,9 +20,9 @@ class Perceptron(nn.Sequential):
     """Two linear layers; tensor parallel, nothing moves between them."""
 
     def __init__(self, inputs, hidden, outputs):
-        with gt.signal.context("columns"):
+        with gt.signal.context("cut_outputs"):
             up = nn.Linear(inputs, hidden)
-        with gt.signal.context("rows"):
+        with gt.signal.context("cut_inputs"):
             down = nn.Linear(hidden, outputs)
         super().__init__(up, nn.SiLU(), down)
 
@@ -110,7 +110,7 @@ def main(epochs=60, workers=1):
     gt.manual_seed(0)
     np.random.seed(0)
     images, test_images = load()
-    with gt.signal.context("parameters"):
+    with gt.signal.context("copied"):
         model = VariationalAutoencoder()
     print(f"variational autoencoder: before, ELBO {evaluate(model, test_images):.2f} nats")
 

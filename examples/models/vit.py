@@ -4,7 +4,7 @@ Parameters have torchvision's names, shapes and initialisation, so that its weig
 are: `vit_b_16().load_state_dict(torchvision.models.vit_b_16(weights="DEFAULT").state_dict())`.
 
 python examples/models/vit.py
-GT_CONFIG=examples/models/parallel/hybrid.yaml python examples/models/vit.py --workers 4
+GT_CONFIG=examples/models/hybrid.yaml python examples/models/vit.py --workers 4
 """
 
 import argparse
@@ -23,15 +23,15 @@ class EncoderBlock(nn.Module):
     def __init__(self, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout):
         super().__init__()
         self.ln_1 = nn.LayerNorm(hidden_dim, eps=1e-6)
-        with gt.signal.context("columns"):
+        with gt.signal.context("cut_outputs"):
             self.self_attention = nn.MultiheadAttention(
                 hidden_dim, num_heads, dropout=attention_dropout, batch_first=True
             )
         self.dropout = nn.Dropout(dropout)
         self.ln_2 = nn.LayerNorm(hidden_dim, eps=1e-6)
-        with gt.signal.context("columns"):
+        with gt.signal.context("cut_outputs"):
             up = nn.Linear(hidden_dim, mlp_dim)
-        with gt.signal.context("rows"):
+        with gt.signal.context("cut_inputs"):
             self.self_attention.out_proj = nn.Linear(hidden_dim, hidden_dim)
             down = nn.Linear(mlp_dim, hidden_dim)
         self.mlp = nn.Sequential(up, nn.GELU(), nn.Dropout(dropout), down, nn.Dropout(dropout))
@@ -165,7 +165,7 @@ def main(epochs=12, workers=1):
     np.random.seed(0)
     images, labels, test_images, test_labels = load()
     sizes = dict(num_layers=3, num_heads=4, hidden_dim=48, mlp_dim=96, num_classes=10)
-    with gt.signal.context("parameters"):
+    with gt.signal.context("copied"):
         model = VisionTransformer(image_size=8, patch_size=2, **sizes)
     count = sum(parameter.numel() for parameter in model.parameters())
     print(f"vision transformer: {count:,} parameters, {len(images)} images in 16 patches")
