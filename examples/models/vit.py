@@ -17,6 +17,14 @@ from gt import nn
 from sklearn.datasets import load_digits
 
 
+def feed_forward_layer(inputs, outputs):
+    """Give a linear layer whose biases are next to nothing."""
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.normal_(layer.bias, std=1e-6)
+    return layer
+
+
 class EncoderBlock(nn.Module):
     """Attention and a feed-forward network, each normalized before and added to what came in."""
 
@@ -30,15 +38,12 @@ class EncoderBlock(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.ln_2 = nn.LayerNorm(hidden_dim, eps=1e-6)
         with gt.signal.context("cut_outputs"):
-            up = nn.Linear(hidden_dim, mlp_dim)
+            up = feed_forward_layer(hidden_dim, mlp_dim)
         with gt.signal.context("cut_inputs"):
             self.self_attention.out_proj = nn.Linear(hidden_dim, hidden_dim)
-            down = nn.Linear(mlp_dim, hidden_dim)
+            nn.init.zeros_(self.self_attention.out_proj.bias)
+            down = feed_forward_layer(mlp_dim, hidden_dim)
         self.mlp = nn.Sequential(up, nn.GELU(), nn.Dropout(dropout), down, nn.Dropout(dropout))
-        nn.init.zeros_(self.self_attention.out_proj.bias)
-        for layer in (up, down):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.normal_(layer.bias, std=1e-6)
 
     def forward(self, x):
         """Give the same shape as x, (batch, length, hidden_dim)."""

@@ -138,24 +138,24 @@ def test_vit_with_the_weights_of_torchvision():
         assert_close(ours.eval()(gt.from_numpy(images)), theirs.eval()(torch.from_numpy(images)))
 
 
-def train(model, lib, optimizer, size, steps):
-    """Train on new pictures in every step; list the losses."""
+def train(model, lib, optimizer, batch, size):
+    """Train for 200 steps on new pictures in every step; list the losses."""
     return minimize(
-        lambda step: loss_of(model, lib, *pictures(16, size, seed=step))[1], optimizer, steps
+        lambda step: loss_of(model, lib, *pictures(batch, size, seed=step))[1], optimizer, 200
     )
 
 
 def test_resnet_trains_as_that_of_torchvision():
     ours, theirs = resnets()
-    options = dict(lr=5e-4, momentum=0.9, weight_decay=5e-4)
-    found = train(ours, gt, gt.optim.SGD(ours.parameters(), **options), 32, 200)
-    wanted = train(theirs, torch, torch.optim.SGD(theirs.parameters(), **options), 32, 200)
+    options = dict(lr=3e-4, momentum=0.9, weight_decay=5e-4)
+    found = train(ours, gt, gt.optim.SGD(ours.parameters(), **options), 24, 32)
+    wanted = train(theirs, torch, torch.optim.SGD(theirs.parameters(), **options), 24, 32)
     assert_same_curve(found, wanted)
 
 
 def test_vit_trains_as_that_of_torchvision():
     ours, theirs = transformers()
     options = dict(lr=1e-3, weight_decay=0.05)
-    found = train(ours, gt, gt.optim.AdamW(ours.parameters(), **options), 16, 200)
-    wanted = train(theirs, torch, torch.optim.AdamW(theirs.parameters(), **options), 16, 200)
+    found = train(ours, gt, gt.optim.AdamW(ours.parameters(), **options), 16, 16)
+    wanted = train(theirs, torch, torch.optim.AdamW(theirs.parameters(), **options), 16, 16)
     assert_same_curve(found, wanted)

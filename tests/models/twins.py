@@ -56,11 +56,14 @@ def minimize(loss, optimizer, steps):
     return [value.item() for value in losses]
 
 
-def assert_same_curve(ours, theirs):
-    """Compare losses: the first 20 within 0.1 %, means over 10 steps within 2 %."""
+def assert_same_curve(ours, theirs, progress=0.8):
+    """Compare losses: the first 20 within 0.1 %, means over 10 steps within 2 %.
+
+    At the end they are at most `progress` times what they were.
+    """
     ours, theirs = np.array(ours), np.array(theirs)
     np.testing.assert_allclose(ours[:20], theirs[:20], rtol=1e-3)
     window = np.ones(10) / 10
     smooth, wanted = np.convolve(ours, window, "valid"), np.convolve(theirs, window, "valid")
     np.testing.assert_allclose(smooth, wanted, rtol=0.02)
-    assert wanted[-1] < 0.8 * wanted[0], "training makes progress"
+    assert wanted[-1] < progress * wanted[0], "training makes progress"
