@@ -60,15 +60,9 @@ class Encoder(nn.Module):
         super().__init__()
         self.pos_embedding = nn.Parameter(gt.empty(1, length, hidden_dim).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.Sequential(
-            OrderedDict(
-                (
-                    f"encoder_layer_{layer}",
-                    EncoderBlock(num_heads, hidden_dim, mlp_dim, dropout, attention),
-                )
-                for layer in range(num_layers)
-            )
-        )
+        sizes = (num_heads, hidden_dim, mlp_dim, dropout, attention)
+        names = [f"encoder_layer_{layer}" for layer in range(num_layers)]
+        self.layers = nn.Sequential(OrderedDict((name, EncoderBlock(*sizes)) for name in names))
         self.ln = nn.LayerNorm(hidden_dim, eps=1e-6)
 
     def forward(self, x):
@@ -104,6 +98,10 @@ class VisionTransformer(nn.Module):
         num_classes=1000,
     ):
         super().__init__()
+        if image_size % patch_size:
+            raise ValueError(
+                f"image_size is {image_size}, expected a multiple of patch_size, {patch_size}"
+            )
         length = (image_size // patch_size) ** 2 + 1
         sizes = (num_layers, num_heads, hidden_dim, mlp_dim)
         self.conv_proj = nn.Conv2d(3, hidden_dim, patch_size, stride=patch_size)
@@ -177,7 +175,7 @@ def main(epochs=12, workers=1):
 
     batch_size = 64
     steps = epochs * (len(images) // batch_size)
-    optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05)
+    optimizer = gt.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.05)
     schedule = gt.optim.lr_scheduler.SequentialLR(
         optimizer,
         [

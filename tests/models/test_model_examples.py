@@ -25,6 +25,11 @@ def test_vit_runs(capsys):
     assert f"test accuracy {accuracy:.1%}" in capsys.readouterr().out
 
 
+def test_patches_that_do_not_fit():
+    with pytest.raises(ValueError, match="image_size is 9, expected a multiple of patch_size, 2"):
+        vit.VisionTransformer(9, 2, 1, 1, 4, 4)
+
+
 def test_lstm_runs(tmp_path, capsys):
     path = tmp_path / "text"
     path.write_text("    def go(self):\n        self.step()\n" * 300)

@@ -90,6 +90,17 @@ def assert_same_step(ours, theirs, images, labels):
     assert_gradients_close(ours, theirs)
 
 
+def settings(model):
+    """Give what layers keep besides weights."""
+    names = ("eps", "momentum", "p")
+    return {
+        (module_name, name): getattr(module, name)
+        for module_name, module in model.named_modules()
+        for name in names
+        if hasattr(module, name)
+    }
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
@@ -99,7 +110,9 @@ def assert_same_step(ours, theirs, images, labels):
     ids=["resnet18", "vit"],
 )
 def test_weights_begin_as_those_of_torchvision(ours, theirs):
-    ours, theirs = ours().state_dict(), theirs().state_dict()
+    ours, theirs = ours(), theirs()
+    assert settings(ours) == settings(theirs)
+    ours, theirs = ours.state_dict(), theirs.state_dict()
     assert list(ours) == list(theirs)
     for name, wanted in theirs.items():
         found, wanted = ours[name].numpy().astype("float64"), wanted.numpy().astype("float64")
