@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plans import CUT
-from processes import embedded_only, run_on_four_workers, unsharded_only
+from processes import ON_FOUR_WORKERS, embedded_only, run_python, unsharded_only
 from twins import diffusion, lstm, policy_gradient, resnet, vae, vit
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -66,7 +66,9 @@ def by_plan():
     """What all models give on one worker, and by each plan on four."""
     folders = [str(TESTS), str(TESTS / "models")]
     code = f"import sys\nsys.path[:0] = {folders}\nimport plans\nplans.report()"
-    return json.loads(run_on_four_workers(code))
+    done = run_python(ON_FOUR_WORKERS + code, timeout=110)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("name", CUT)
