@@ -1,0 +1,186 @@
+"""Denoising diffusion (Ho et al., 2020, https://arxiv.org/abs/2006.11239) of handwritten digits.
+
+Noise is added to images in many small steps, and a small U-Net learns what noise it was. New digits
+are drawn by going back step by step, from nothing but noise.
+
+python examples/models/diffusion.py
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/diffusion.py --workers 4
+"""
+
+import argparse
+import math
+
+import gt
+import numpy as np
+from gt import nn
+from sklearn.datasets import load_digits
+
+
+class Schedule:
+    """How much of an image is left after each step.
+
+    Args:
+        steps: how many steps there are.
+        kind: "cosine" (Nichol and Dhariwal, 2021), or "linear" as in the first paper.
+    """
+
+    def __init__(self, steps=100, kind="cosine"):
+        if kind == "cosine":
+            angles = (np.linspace(0, 1, steps + 1) + 0.008) / 1.008 * math.pi / 2
+            left = np.cos(angles) ** 2
+            betas = np.clip(1 - left[1:] / left[:-1], 0, 0.999)
+        elif kind == "linear":
+            # The paper's numbers are for 1000 steps; fewer steps have to be larger.
+            betas = np.clip(np.linspace(1e-4, 0.02, steps) * 1000 / steps, 0, 0.999)
+        else:
+            raise ValueError(f'kind is {kind!r}, expected "cosine" or "linear"')
+        self.steps = steps
+        self.betas = betas
+        self.left = np.cumprod(1 - betas)
+
+    def add_noise(self, images, noise, times):
+        """Give images (batch, 1, 8, 8) after as many steps as `times` (batch,) says."""
+        left = gt.from_numpy(self.left.astype("float32"))[times].reshape(-1, 1, 1, 1)
+        return left.sqrt() * images + (1 - left).sqrt() * noise
+
+    def remove_noise(self, images, predicted, time, noise):
+        """Give images of one step before, by the noise that the network sees in them."""
+        beta, left = float(self.betas[time]), float(self.left[time])
+        before = float(self.left[time - 1]) if time > 0 else 1.0
+        clean = (images - math.sqrt(1 - left) * predicted) / math.sqrt(left)
+        clean_part = math.sqrt(before) * beta * clean.clip(-1, 1)
+        mean = (clean_part + math.sqrt(1 - beta) * (1 - before) * images) / (1 - left)
+        return mean + math.sqrt(beta * (1 - before) / (1 - left)) * noise
+
+
+def wave(times, width):
+    """Give sines and cosines of times (batch,) at many frequencies: (batch, width)."""
+    frequencies = (gt.arange(width // 2) * (-math.log(1000.0) / (width // 2 - 1))).exp()
+    angles = times[:, None] * frequencies
+    return gt.cat([angles.sin(), angles.cos()], dim=1)
+
+
+class Block(nn.Module):
+    """Two convolutions beside a shortcut; the time shifts what is between them."""
+
+    def __init__(self, inputs, outputs, width):
+        super().__init__()
+        self.norm1, self.norm2 = nn.GroupNorm(4, inputs), nn.GroupNorm(4, outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.time = nn.Linear(width, outputs)
+        self.shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
+
+    def forward(self, x, time):
+        """Give (batch, outputs, height, width) for a picture, and an embedded time."""
+        y = self.conv1(nn.functional.silu(self.norm1(x))) + self.time(time)[:, :, None, None]
+        return self.shortcut(x) + self.conv2(nn.functional.silu(self.norm2(y)))
+
+
+class UNet(nn.Module):
+    """Down to half the size and up again; what it saw on the way down helps on the way up."""
+
+    def __init__(self, channels=16):
+        super().__init__()
+        width = 2 * channels
+        with gt.signal.context("cut_outputs"):
+            up = nn.Linear(channels, 4 * channels)
+        with gt.signal.context("cut_inputs"):
+            down = nn.Linear(4 * channels, width)
+        self.time = nn.Sequential(up, nn.SiLU(), down)
+        self.first = nn.Conv2d(1, channels, 3, padding=1)
+        self.down = Block(channels, channels, width)
+        self.shrink = nn.Conv2d(channels, 2 * channels, 3, stride=2, padding=1)
+        self.middle = nn.ModuleList([Block(2 * channels, 2 * channels, width) for _ in range(2)])
+        self.grow = nn.ConvTranspose2d(2 * channels, channels, 4, stride=2, padding=1)
+        self.up = Block(2 * channels, channels, width)
+        self.norm = nn.GroupNorm(4, channels)
+        self.last = nn.Conv2d(channels, 1, 3, padding=1)
+        self.channels = channels
+
+    def forward(self, images, times):
+        """Give the noise in images (batch, 1, 8, 8) after `times` (batch,) steps."""
+        time = self.time(wave(times, self.channels))
+        high = self.down(self.first(images), time)
+        low = self.shrink(high)
+        for block in self.middle:
+            low = block(low, time)
+        x = self.up(gt.cat([self.grow(low), high], dim=1), time)
+        return self.last(nn.functional.silu(self.norm(x)))
+
+
+def denoising_loss(model, schedule, images, times, noise):
+    """Give how far the network is from the noise, after `times` (batch,) steps each."""
+    predicted = model(schedule.add_noise(images, noise, times), times)
+    return nn.functional.mse_loss(predicted, noise)
+
+
+def train(model, schedule, optimizer, images, steps, batch_size=64):
+    """Train on random images, times and noise; give the loss of each step."""
+    rng, losses = np.random.default_rng(1), []
+    for step in range(steps):
+        with gt.signal.context("batch"):
+            batch = gt.from_numpy(images[rng.integers(len(images), size=batch_size)])
+            times = gt.randint(0, schedule.steps, (batch_size,))
+            loss = denoising_loss(model, schedule, batch, times, gt.randn_like(batch))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+        if (step + 1) % 100 == 0:
+            print(f"step {step + 1}: loss {gt.stack(losses[-100:]).mean().item():.4f}")
+    return gt.stack(losses).tolist()
+
+
+def sample(model, schedule, count):
+    """Draw new images, (count, 1, 8, 8)."""
+    images = gt.randn(count, 1, 8, 8)
+    with gt.no_grad():
+        for time in reversed(range(schedule.steps)):
+            predicted = model(images, gt.full((count,), time))
+            images = schedule.remove_noise(images, predicted, time, gt.randn_like(images))
+    return images
+
+
+def distance(images, others):
+    """Give how far images are from the nearest of the others, in the mean."""
+    one, other = images.reshape(len(images), 1, -1), others.reshape(1, len(others), -1)
+    return np.sqrt(((one - other) ** 2).sum(-1)).min(1).mean()
+
+
+def picture(images):
+    """Give images side by side as text."""
+    shades = np.array(list(" .:-=+*#%@"))
+    levels = ((images[:, 0] + 1) / 2 * (len(shades) - 1)).round().astype(int)
+    rows = np.concatenate(shades[levels], axis=1)
+    return "\n".join("".join(character * 2 for character in row) for row in rows)
+
+
+def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
+    """Train and draw; give the distances to real digits of new ones, and of noise."""
+    if workers > 1:
+        gt.gpu_workers(workers)
+    gt.manual_seed(0)
+    images = (load_digits().images / 8 - 1).astype("float32")[:, None]
+    schedule = Schedule(diffusion_steps, kind)
+    with gt.signal.context("copied"):
+        model = UNet()
+    print(f"U-Net: {sum(p.numel() for p in model.parameters()):,} parameters, {kind} schedule")
+
+    optimizer = gt.optim.Adam(model.parameters(), lr=3e-3)
+    train(model, schedule, optimizer, images, steps)
+    drawn = sample(model, schedule, 64).numpy()
+    noise = np.random.default_rng(0).standard_normal(drawn.shape).clip(-1, 1)
+    found, by_chance = distance(drawn, images), distance(noise, images)
+    print(f"distance to the nearest real digit: {found:.2f}; of noise: {by_chance:.2f}")
+    print(picture(drawn[:6]))
+    return found, by_chance
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Learn to draw digits by denoising.")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--diffusion-steps", type=int, default=100)
+    parser.add_argument("--kind", choices=["cosine", "linear"], default="cosine")
+    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    main(**vars(parser.parse_args()))

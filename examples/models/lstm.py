@@ -1,0 +1,150 @@
+"""A language model of characters on an LSTM (Hochreiter and Schmidhuber, 1997).
+
+It reads Python's own source code, and writes some. Long texts are read in short windows: the
+states go on from one to the next, and gradients do not (truncated backpropagation through time).
+
+python examples/models/lstm.py --text FILE
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/lstm.py --workers 4
+"""
+
+import argparse
+import inspect
+import math
+import textwrap
+from pathlib import Path
+
+import gt
+import numpy as np
+from gt import nn
+
+
+class LanguageModel(nn.Module):
+    """Scores for the next character.
+
+    Args:
+        vocabulary: how many characters there are.
+        width: of an embedded character.
+        hidden: the width of the states.
+        layers: how many layers the LSTM has.
+        dropout: the probability that a value between layers is dropped.
+    """
+
+    def __init__(self, vocabulary, width=32, hidden=128, layers=1, dropout=0.0):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.lstm = nn.LSTM(width, hidden, layers, dropout=dropout, batch_first=True)
+        with gt.signal.context("cut_outputs"):
+            self.decoder = nn.Linear(hidden, vocabulary)
+
+    def forward(self, characters, states=None):
+        """Give scores (batch, length, vocabulary) for characters (batch, length), and states."""
+        outputs, states = self.lstm(self.embedding(characters), states)
+        return self.decoder(outputs), states
+
+
+class Text:
+    """A text as numbers, and the characters they stand for."""
+
+    def __init__(self, text):
+        self.characters = sorted(set(text))
+        self.numbers = {character: number for number, character in enumerate(self.characters)}
+        self.data = self.encode(text)
+
+    def encode(self, text):
+        """Give an array of numbers."""
+        return np.array([self.numbers[character] for character in text])
+
+    def decode(self, numbers):
+        """Give the text that numbers stand for."""
+        return "".join(self.characters[number] for number in numbers)
+
+
+def windows(data, batch_size, length):
+    """Give pairs of inputs and targets, (batch_size, length); rows go on in the next pair."""
+    columns = (len(data) - 1) // batch_size
+    inputs = data[: batch_size * columns].reshape(batch_size, columns)
+    targets = data[1 : batch_size * columns + 1].reshape(batch_size, columns)
+    for start in range(0, columns - length + 1, length):
+        yield inputs[:, start : start + length], targets[:, start : start + length]
+
+
+def negative_log_likelihood(model, inputs, targets, states=None):
+    """Give the mean over all characters, in nats, and the states at the end."""
+    with gt.signal.context("batch"):
+        scores, states = model(gt.from_numpy(inputs), states)
+        return nn.functional.cross_entropy(
+            scores.flatten(0, 1), gt.from_numpy(targets.ravel())
+        ), states
+
+
+def train(model, optimizer, data, steps, batch_size=32, length=32):
+    """Train on windows of a text, again and again; give the loss of each step, in nats."""
+    losses = []
+    while len(losses) < steps:
+        states = None
+        for inputs, targets in windows(data, batch_size, length):
+            loss, states = negative_log_likelihood(model, inputs, targets, states)
+            states = tuple(state.detach() for state in states)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.detach())
+            if len(losses) % 50 == 0:
+                bits = gt.stack(losses[-50:]).mean().item() / math.log(2)
+                print(f"step {len(losses)}: {bits:.2f} bits per character")
+            if len(losses) == steps:
+                break
+    return gt.stack(losses).tolist()
+
+
+def evaluate(model, data, batch_size=8, length=64):
+    """Give the bits per character of a text that the model has not seen."""
+    losses, states = [], None
+    with gt.no_grad():
+        for inputs, targets in windows(data, batch_size, length):
+            loss, states = negative_log_likelihood(model, inputs, targets, states)
+            losses.append(loss)
+    return gt.stack(losses).mean().item() / math.log(2)
+
+
+def write(model, text, beginning, length, temperature=0.7):
+    """Let the model go on with a beginning; give both."""
+    with gt.no_grad():
+        scores, states = model(gt.from_numpy(text.encode(beginning))[None])
+        written = []
+        for _ in range(length):
+            probabilities = (scores[:, -1] / temperature).softmax(-1)
+            character = gt.multinomial(probabilities, 1)
+            written.append(character)
+            scores, states = model(character, states)
+    return beginning + text.decode(gt.cat(written, dim=1)[0].tolist())
+
+
+def main(steps=400, hidden=128, file=None, workers=1):
+    """Train; give the bits per character of a part of the text that was not trained on."""
+    if workers > 1:
+        gt.gpu_workers(workers)
+    gt.manual_seed(0)
+    text = Text(Path(file).read_text() if file else inspect.getsource(argparse))
+    train_data, test_data = np.split(text.data, [len(text.data) * 9 // 10])
+    with gt.signal.context("copied"):
+        model = LanguageModel(len(text.characters), hidden=hidden)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"LSTM: {count:,} parameters, {len(text.characters)} different characters")
+
+    optimizer = gt.optim.Adam(model.parameters(), lr=5e-3)
+    train(model, optimizer, train_data, steps)
+    bits = evaluate(model, test_data)
+    print(f"test: {bits:.2f} bits per character, {math.log2(len(text.characters)):.2f} by chance")
+    print(textwrap.indent(write(model, text, "    def ", 200), "  | ", lambda line: True))
+    return bits
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Train a language model of characters.")
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--hidden", type=int, default=128, help="the width of the LSTM's states")
+    parser.add_argument("--text", dest="file", help="what to read, instead of Python's code")
+    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    main(**vars(parser.parse_args()))

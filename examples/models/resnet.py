@@ -1,0 +1,154 @@
+"""ResNet (He et al., 2015, https://arxiv.org/abs/1512.03385), trained on handwritten digits.
+
+Parameters have torchvision's names, shapes and initialisation, so that its weights load as they
+are: `resnet18().load_state_dict(torchvision.models.resnet18(weights="DEFAULT").state_dict())`.
+
+python examples/models/resnet.py
+GT_CONFIG=examples/models/data_parallel.yaml python examples/models/resnet.py --workers 4
+"""
+
+import argparse
+import time
+
+import gt
+import numpy as np
+from gt import nn
+from sklearn.datasets import load_digits
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions beside a shortcut; the first may halve the picture."""
+
+    def __init__(self, inputs, outputs, stride=1):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x):
+        """Give (batch, outputs, height / stride, width / stride)."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        return self.relu(self.bn2(self.conv2(x)) + shortcut)
+
+
+class ResNet(nn.Module):
+    """Four stages of blocks; each but the first halves the picture and doubles the channels.
+
+    Args:
+        blocks: how many blocks each stage has.
+        num_classes: how many classes there are.
+        width: the channels of the first stage.
+    """
+
+    def __init__(self, blocks=(2, 2, 2, 2), num_classes=1000, width=64):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = stage(width, width, blocks[0], stride=1)
+        self.layer2 = stage(width, 2 * width, blocks[1], stride=2)
+        self.layer3 = stage(2 * width, 4 * width, blocks[2], stride=2)
+        self.layer4 = stage(4 * width, 8 * width, blocks[3], stride=2)
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(8 * width, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images):
+        """Give scores of (batch, classes) for images of (batch, 3, height, width)."""
+        x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).flatten(1))
+
+
+def stage(inputs, outputs, blocks, stride):
+    """Give blocks of the same width."""
+    first = BasicBlock(inputs, outputs, stride)
+    return nn.Sequential(first, *(BasicBlock(outputs, outputs) for _ in range(blocks - 1)))
+
+
+def resnet18(**options):
+    """Give a ResNet of 18 layers."""
+    return ResNet((2, 2, 2, 2), **options)
+
+
+def load():
+    """Give images (n, 3, 32, 32) and labels for training, then the same for testing."""
+    digits = load_digits()
+    images = (digits.images / 8 - 1).astype("float32")
+    images = images.repeat(4, axis=1).repeat(4, axis=2)[:, None].repeat(3, axis=1)
+    order = np.random.default_rng(0).permutation(len(images))
+    test, train = order[:256], order[256:]
+    return images[train], digits.target[train], images[test], digits.target[test]
+
+
+def train(model, optimizer, schedule, images, labels, batch_size):
+    """Train for one epoch; give the mean loss."""
+    model.train()
+    order, losses = np.random.permutation(len(images)), []
+    for start in range(0, len(order) - batch_size + 1, batch_size):
+        rows = order[start : start + batch_size]
+        with gt.signal.context("batch"):
+            batch, targets = gt.from_numpy(images[rows]), gt.from_numpy(labels[rows])
+            loss = nn.functional.cross_entropy(model(batch), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.detach())
+    return gt.stack(losses).mean().item()
+
+
+def evaluate(model, images, labels):
+    """Give the accuracy."""
+    model.eval()
+    with gt.no_grad(), gt.signal.context("batch"):
+        guesses = model(gt.from_numpy(images)).argmax(1)
+    return (guesses.numpy() == labels).mean()
+
+
+def main(epochs=3, width=16, workers=1):
+    """Train; give the test accuracy of each epoch."""
+    if workers > 1:
+        gt.gpu_workers(workers)
+    gt.manual_seed(0)
+    np.random.seed(0)
+    images, labels, test_images, test_labels = load()
+    with gt.signal.context("copied"):
+        model = resnet18(num_classes=10, width=width)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"ResNet-18 of width {width}: {count:,} parameters, {len(images)} images")
+
+    batch_size = 64
+    steps = epochs * (len(images) // batch_size)
+    optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    schedule = gt.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=steps)
+    accuracies = []
+    for epoch in range(epochs):
+        start = time.perf_counter()
+        loss = train(model, optimizer, schedule, images, labels, batch_size)
+        seconds = time.perf_counter() - start
+        accuracies.append(evaluate(model, test_images, test_labels))
+        print(
+            f"epoch {epoch + 1}: loss {loss:.3f}, test accuracy {accuracies[-1]:.1%}, "
+            f"{len(images) / seconds:.0f} images/s"
+        )
+    return accuracies
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Train a ResNet-18 on handwritten digits.")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--width", type=int, default=16, help="64 is the ResNet-18 of the paper")
+    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    main(**vars(parser.parse_args()))
