@@ -2,7 +2,7 @@
 
 from gt._gt import synchronize
 from gt.cuda import amp
-from gt.random import manual_seed
+from gt.random import manual_seed as _manual_seed
 
 __all__ = [
     "amp",
@@ -16,8 +16,15 @@ __all__ = [
     "synchronize",
 ]
 
-#: The same: one seed is for all workers.
-manual_seed_all = manual_seed
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers of this thread's session anew, as `gt.manual_seed`."""
+    _manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Do the same: one seed is for all workers."""
+    _manual_seed(seed)
 
 
 def is_available() -> bool:
