@@ -34,4 +34,4 @@ def _grad_fn(tensor: Tensor) -> Node | None:
     return None if tensor.is_leaf else Node()
 
 
-Tensor.grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
+Tensor.grad_fn = property(_grad_fn)  # type: ignore[assignment]
