@@ -72,7 +72,6 @@ from gt._gt import (  # noqa: E402
     float32,
     float64,
     from_numpy,
-    gpu_workers,
     int8,
     int16,
     int32,
@@ -101,6 +100,7 @@ from gt._settings import (  # noqa: E402
     get_default_device,
     get_float32_matmul_precision,
     get_num_threads,
+    gpu_workers,
     set_default_device,
     set_float32_matmul_precision,
     set_num_threads,
@@ -300,11 +300,11 @@ def __dir__():
     return sorted(__all__)
 
 
-#: Modules that are imported when they are first used: NumPy, which they need, takes its time.
-_LATER = ("data", "distributions", "utils")
+#: Modules that are imported when they are first used: NumPy, which some need, takes its time.
+_LATER = ("client", "data", "distributions", "errors", "signals", "utils")
 
 if _TYPE_CHECKING:
-    from gt import data, distributions, utils
+    from gt import client, data, distributions, errors, signals, utils
 
 
 def __getattr__(name: str):

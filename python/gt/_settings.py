@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from gt import _text
+from gt import _gt, _text
 from gt._device import CLUSTER, device
 
 _chosen = {"precision": "highest"}
@@ -50,6 +50,24 @@ def set_printoptions(
     )
     given = {name: value for name, value in given.items() if value is not None}
     _text.options.update(profiles[profile] | given)
+
+
+def gpu_workers(count: int | None = None, *, n: int | None = None) -> None:
+    """Set how many workers a program without a connection has in its own process.
+
+    They start with the next tensor of a thread that has not connected. After `gt.disconnect()`
+    this begins anew.
+
+    Args:
+        count: how many.
+        n: another name for `count`, as early versions had it.
+
+    Raises:
+        RuntimeError: workers have started already.
+    """
+    if (count is None) == (n is None):
+        raise TypeError("gpu_workers: give count or n, which are the same, and not both")
+    _gt.gpu_workers(count if count is not None else n)  # type: ignore[arg-type]
 
 
 def get_num_threads() -> int:
