@@ -304,7 +304,7 @@ def __dir__():
 _LATER = ("client", "data", "distributions", "errors", "signals", "utils")
 
 if _TYPE_CHECKING:
-    from gt import client, data, distributions, errors, signals, utils
+    from gt import client, data, distributions, errors, signals, utils  # noqa: F401
 
 
 def __getattr__(name: str):

@@ -1034,6 +1034,13 @@ class Tensor:
         """
     def detach(self) -> Tensor:
         """The same values in the same memory, without their history."""
+    def detach_(input: Tensor) -> Tensor:
+        """Forget what a tensor was computed from: it becomes a leaf without gradients.
+
+        >>> x = gt.ones(1, requires_grad=True) * 2
+        >>> gt.detach_(x).requires_grad
+        False
+        """
     @property
     def device(self) -> Any:
         """The device of all tensors: the cluster."""

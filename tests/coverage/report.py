@@ -162,7 +162,7 @@ def _section(group: str, failing: list[dict]) -> str:
     parts += _listed("Only a method is missing", forms, _form)
     if others:
         parts.append("| entry | reason |\n| --- | --- |")
-        parts += [f"| `{r['name']}` | {_cell(r['reasons'][0])} |" for r in others]
+        parts += [f"| `{r['name']}` | {cell(r['reasons'][0])} |" for r in others]
         parts.append("")
     return "\n".join(parts)
 
@@ -185,7 +185,7 @@ def _form(result: dict) -> str:
     return f"`{name}`" if method == name else f"`{name}` (`{method}`)"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Give a text as it may stand in a cell of a table."""
     for one, other in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("*", "\\*"), ("_", "\\_")):
         text = text.replace(one, other)
