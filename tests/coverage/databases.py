@@ -74,10 +74,10 @@ def section(kind: str, rows: list[Row]) -> str:
     """Give a section of the page."""
     samples, passed = (sum(row[at] for row in rows) for at in (1, 2))
     whole = sum(row.passed == row.samples for row in rows)
+    share = f"{100 * passed / max(samples, 1):.1f} %"
     lines = [
-        f"## {kind.title()}\n",
-        f"{_TEXTS[kind]} **{whole} of {len(rows)} {kind} pass, and {passed} of {samples} samples:",
-        f"{100 * passed / max(samples, 1):.1f} %.**\n",
+        f"## {kind.title()}\n\n{_TEXTS[kind]}\n",
+        f"**{whole} of {len(rows)} {kind} pass; of {samples} samples, {passed} do: {share}.**\n",
         f"| {kind[:-1]} | samples | pass | |\n| --- | ---: | ---: | --- |",
         *(f"| {row.name} | {row.samples} | {row.passed} | {cell(row.reason)} |" for row in rows),
     ]

@@ -30,7 +30,7 @@ def test_optimizers_have_as_many_samples_as_the_table_says():
 def test_sections_are_put_in_place_of_earlier_ones():
     rows = [databases.Row("Linear", 4, 3, "a | b"), databases.Row("New", 2, 0, "missing")]
     text = databases.section("modules", rows)
-    assert "**0 of 2 modules pass, and 3 of 6 samples:\n50.0 %.**" in text and "a \\| b" in text
+    assert "**0 of 2 modules pass; of 6 samples, 3 do: 50.0 %.**" in text and "a \\| b" in text
     page = databases.with_section("# Page\n\n## What passing means\n\nThis.\n", "modules", text)
     assert databases.rows_of(page, "modules") == [("Linear", 4, 3), ("New", 2, 0)]
     assert databases.with_section(page, "modules", text) == page and page.endswith("This.\n")
