@@ -30,11 +30,14 @@ from gt import (  # noqa: E402
     autograd,
     backends,
     checkpoint,
+    compiler,
     cpu,
     cuda,
     debug,
+    distributed,
     fft,
     func,
+    jit,
     linalg,
     masked,
     nn,
@@ -109,6 +112,7 @@ from gt._settings import (  # noqa: E402
 )
 from gt._size import Size  # noqa: E402
 from gt._status import Status, status  # noqa: E402
+from gt.amp import GradScaler  # noqa: E402
 from gt.amp.autocast_mode import (  # noqa: E402
     autocast,
     clear_autocast_cache,
@@ -173,6 +177,7 @@ __all__ = [
     "DoubleTensor",
     "FloatTensor",
     "Generator",
+    "GradScaler",
     "HalfTensor",
     "IntTensor",
     "LongTensor",
@@ -199,6 +204,7 @@ __all__ = [
     "checkpoint",
     "clear_autocast_cache",
     "compile",
+    "compiler",
     "complex128",
     "complex64",
     "connect",
@@ -212,6 +218,7 @@ __all__ = [
     "default_generator",
     "device",
     "disconnect",
+    "distributed",
     "distributions",
     "double",
     "dtype",
@@ -249,6 +256,7 @@ __all__ = [
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
     "is_grad_enabled",
+    "jit",
     "layout",
     "linalg",
     "load",

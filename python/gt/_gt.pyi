@@ -510,6 +510,12 @@ class Tensor:
         >>> gt.any(gt.tensor([0.0, 2.0]))
         tensor(True, dtype=bool)
         """
+    def apply_(input: Tensor, callable: Any) -> Tensor:
+        """Store in each element what a function of Python gives for it; slow, and waits for values.
+
+        >>> gt.ones(2).apply_(lambda value: value + 1)
+        tensor([2., 2.], dtype=float32)
+        """
     def arccos(self) -> Tensor:
         """The angle in radians whose cosine is x; NaN outside of -1 to 1."""
     def arccos_(self) -> Tensor:
@@ -1491,6 +1497,12 @@ class Tensor:
         """
     def half(self: Tensor, memory_format: Any = None) -> Tensor:
         """Give the values as float16; the tensor itself if it has that dtype."""
+    def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
+        """Give `gt.nn.functional.hardshrink`: x beyond lambd on either side, else 0.
+
+        >>> gt.hardshrink(gt.tensor([0.3, 2.0]))
+        tensor([0., 2.], dtype=float32)
+        """
     def heaviside(input: Tensor, values: Tensor) -> Tensor:
         """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
@@ -2097,6 +2109,12 @@ class Tensor:
     @property
     def mT(self) -> Any:
         """The tensor with its last two axes exchanged."""
+    def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+        """Store in each element what a function of Python gives for it and that of another tensor.
+
+        >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
+        tensor([2., 2.], dtype=float32)
+        """
     def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
         """Take `value` where the mask is True.
 
@@ -2563,6 +2581,12 @@ class Tensor:
 
         Args:
             other: a tensor or a number
+        """
+    def prelu(input: Tensor, weight: Tensor) -> Tensor:
+        """Give `gt.nn.functional.prelu`: x above 0, else weight * x.
+
+        >>> gt.prelu(gt.tensor([-2.0]), gt.tensor([0.5]))
+        tensor([-1.], dtype=float32)
         """
     def prod(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Multiply the values over axes, or over all; int64 for bool and integers.

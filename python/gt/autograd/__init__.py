@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
 from gt.autograd.function import Function
+from gt.autograd.variable import Variable
 
 __all__ = [
     "Function",
     "GradcheckError",
+    "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "functional",
     "grad",
@@ -24,6 +27,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
@@ -126,6 +130,36 @@ class enable_grad(_GradMode):
     """Record again inside a block that does not."""
 
     mode = True
+
+
+class set_detect_anomaly:
+    """Say, where `mode` is true, how NaNs are found; nothing is checked by this itself.
+
+    Args:
+        mode: whether NaNs in backward passes are to be found.
+        check_nan: accepted as PyTorch's.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        if mode:
+            warnings.warn(
+                "detect_anomaly finds nothing by itself: workers that were started with "
+                "GT_CHECK_NAN=1 let the first operation fail that makes a NaN",
+                stacklevel=2,
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+class detect_anomaly(set_detect_anomaly):
+    """As `set_detect_anomaly(True)`, for a `with` block."""
+
+    def __init__(self, check_nan: bool = True):
+        super().__init__(True, check_nan)
 
 
 def grad(

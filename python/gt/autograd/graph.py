@@ -35,3 +35,11 @@ def _grad_fn(tensor: Tensor) -> Node | None:
 
 
 Tensor.grad_fn = property(_grad_fn)  # type: ignore[assignment]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(
+        f"gt.autograd.graph has no '{name}': what a backward pass needs is kept by the core, where "
+        "no function of the program can pack it\n"
+        "  hint: gt.utils.checkpoint.checkpoint keeps less, and computes it again"
+    )

@@ -47,6 +47,7 @@ __all__ = [
     "aminmax",
     "angle",
     "any",
+    "apply_",
     "arange",
     "arccos",
     "arccos_",
@@ -324,6 +325,7 @@ __all__ = [
     "lu",
     "lu_solve",
     "lu_unpack",
+    "map_",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -779,6 +781,12 @@ def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
 
     >>> gt.any(gt.tensor([0.0, 2.0]))
     tensor(True, dtype=bool)
+    """
+def apply_(input: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it; slow, and waits for values.
+
+    >>> gt.ones(2).apply_(lambda value: value + 1)
+    tensor([2., 2.], dtype=float32)
     """
 def arange(start: _Number | None = None, end: _Number | None = None, step: _Number = 1, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make numbers from start up to but without end, in steps: start, start + step, ...
@@ -1972,7 +1980,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _bool | None = Non
     """Make a tensor of the values of an array of any library that speaks DLPack; it copies them.
 
     Args:
-        ext_tensor: an object with `__dlpack__`, in the memory of this process.
+        ext_tensor: an object with `__dlpack__`, in the memory of this process, or its capsule.
         device: changes nothing: all tensors are on the cluster.
         copy: may not be False, as the values are brought to a worker.
 
@@ -2703,6 +2711,12 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unp
     >>> gt.lu_unpack(gt.eye(2), gt.tensor([2, 2], dtype="int32")).P
     tensor([[0., 1.],
             [1., 0.]], dtype=float32)
+    """
+def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it and that of another tensor.
+
+    >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
+    tensor([2., 2.], dtype=float32)
     """
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Take `value` where the mask is True.

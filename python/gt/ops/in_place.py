@@ -100,3 +100,26 @@ def detach_(input: Tensor) -> Tensor:
             "detach_: the tensor is a view, which cannot be detached in place\n  hint: detach()"
         )
     return input._become(input.detach()).requires_grad_(False)
+
+
+@operation
+def apply_(input: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it; slow, and waits for values.
+
+    >>> gt.ones(2).apply_(lambda value: value + 1)
+    tensor([2., 2.], dtype=float32)
+    """
+    values = [callable(value) for value in input.reshape(-1).tolist()]
+    return input.copy_(gt.tensor(values, dtype=input.dtype).reshape(input.shape))
+
+
+@operation
+def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it and that of another tensor.
+
+    >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
+    tensor([2., 2.], dtype=float32)
+    """
+    others = tensor.expand(input.shape).reshape(-1).tolist()
+    values = [callable(*pair) for pair in zip(input.reshape(-1).tolist(), others, strict=True)]
+    return input.copy_(gt.tensor(values, dtype=input.dtype).reshape(input.shape))

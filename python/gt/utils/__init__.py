@@ -1,5 +1,5 @@
 """What PyTorch has in `torch.utils`."""
 
-from gt.utils import checkpoint, data
+from gt.utils import checkpoint, data, dlpack
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack"]
