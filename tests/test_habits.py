@@ -13,6 +13,12 @@ def test_habit(habit):
     habit(gt)
 
 
+@pytest.mark.parametrize("line", habits.LINES)
+@pytest.mark.filterwarnings("ignore")
+def test_line(line):
+    habits.run(gt, line)
+
+
 @pytest.mark.parametrize("mistake", habits.MISTAKES, ids=lambda of: of.__name__)
 def test_mistake(mistake):
     with pytest.raises(Exception, match=habits.MISTAKES[mistake]):

@@ -11,6 +11,7 @@ FILES = ("tensors", "modules", "layers", "training", "optimizers", "data")
 PROGRAMS = ("language", "images", "policies")
 pytest.register_assert_rewrite(*(f"habits.{name}" for name in (*FILES, *PROGRAMS)))
 
+from habits.lines import LINES, run  # noqa: E402, F401
 from habits.mistakes import MISTAKES  # noqa: E402, F401
 
 

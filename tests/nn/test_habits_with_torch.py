@@ -22,6 +22,12 @@ def test_the_habit_is_that_of_pytorch(habit):
     same(given, wanted)
 
 
+@pytest.mark.parametrize("line", habits.LINES)
+@pytest.mark.filterwarnings("ignore")
+def test_the_line_gives_what_it_gives_in_pytorch(line):
+    same(habits.run(gt, line), habits.run(torch, line))
+
+
 @pytest.mark.parametrize("mistake", habits.MISTAKES, ids=lambda of: of.__name__)
 def test_the_mistake_is_told_alike(mistake):
     theirs, ours = (error_of(mistake, library) for library in (torch, gt))
