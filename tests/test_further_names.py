@@ -47,6 +47,18 @@ def test_no_gpu_is_there_to_choose():
         gt.cuda.set_rng_state_all([gt.get_rng_state()])
 
 
+def test_settings_of_libraries_are_kept():
+    with gt.backends.cudnn.flags(enabled=False, benchmark=True):
+        assert gt.backends.cudnn.benchmark and not gt.backends.cudnn.enabled
+    assert gt.backends.cudnn.enabled and gt.backends.cudnn.version() is None
+    gt.backends.cuda.enable_flash_sdp(False)
+    assert not gt.backends.cuda.flash_sdp_enabled() and gt.backends.cuda.math_sdp_enabled()
+    gt.backends.cuda.enable_flash_sdp(True)
+    assert not gt.backends.mps.is_built()
+    with pytest.raises(TypeError, match="expected some of"):
+        gt.backends.cudnn.flags(speed=1).__enter__()
+
+
 def test_parallel_modules_call_their_module():
     model = gt.nn.DataParallel(gt.nn.Linear(2, 1), device_ids=[0, 1])
     x = gt.ones(3, 2)

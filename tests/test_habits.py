@@ -6,6 +6,7 @@ The programs take the library as `torch`; `nn/test_habits_with_torch.py` runs th
 import gt
 import habits
 import pytest
+from habits.mistakes import state_of_another_shape
 
 
 @pytest.mark.parametrize("habit", habits.HABITS, ids=habits.name_of)
@@ -23,3 +24,12 @@ def test_line(line):
 def test_mistake(mistake):
     with pytest.raises(Exception, match=habits.MISTAKES[mistake]):
         mistake(gt)
+
+
+def test_states_that_do_not_fit_are_told_with_what_is_near():
+    with pytest.raises(RuntimeError) as caught:
+        state_of_another_shape(gt)
+    told = str(caught.value)
+    assert "hint: '2.weight' may be '2.weihgt' in the state" in told
+    assert told.index("2.weihgt") < told.index("size mismatch for 0.weight")
+    assert "strict=False" in told

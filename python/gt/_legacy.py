@@ -71,4 +71,4 @@ def _new(tensor: Tensor, *data: Any, device: Any = None) -> Tensor:
     return new_tensor(data, tensor.dtype)
 
 
-Tensor.new = _new  # type: ignore[attr-defined]
+Tensor.new = _new  # type: ignore[method-assign]

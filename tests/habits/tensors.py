@@ -354,8 +354,6 @@ def habit_tensors_are_keys(torch):
 
 def habit_global_switches(torch):
     torch.set_num_threads(1)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.deterministic = False
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.set_float32_matmul_precision("high")
     torch.set_float32_matmul_precision("highest")
