@@ -41,6 +41,8 @@ def test_one_process_is_in_no_group():
 def test_no_gpu_is_there_to_choose():
     assert gt.cuda.memory_allocated() == gt.cuda.max_memory_allocated("cuda:0") == 0
     assert not gt.cuda.is_bf16_supported() and gt.cuda.get_rng_state_all() == []
+    model = gt.nn.Linear(2, 2)
+    assert model.cuda() is model and gt.ones(2).cuda(0, non_blocking=True).cpu().tolist() == [1, 1]
     with pytest.raises(AttributeError, match="is_available"):
         gt.cuda.Event(enable_timing=True)
     with pytest.raises(RuntimeError, match="no GPUs"):
