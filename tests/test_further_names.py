@@ -1,5 +1,6 @@
 """What programs ask of PyTorch besides computing: most of it changes nothing, or says why not."""
 
+import copy
 import warnings
 
 import gt
@@ -123,3 +124,14 @@ def test_normalized_vectors_are_stored_where_that_is_asked_for():
     assert gt.allclose(out, gt.tensor([[0.6, 0.8]]))
     with pytest.raises(RuntimeError, match="automatic differentiation"):
         gt.nn.functional.normalize(vectors.requires_grad_(), out=out)
+
+
+@pytest.mark.parametrize("kind", [gt.nn.Parameter, gt.nn.Buffer])
+def test_shallow_copies_are_of_their_class_and_share_memory(kind):
+    tensor = kind(gt.arange(3), **({"requires_grad": False} if kind is gt.nn.Parameter else {}))
+    tensor.mark = "kept"
+    again = copy.copy(tensor)
+    assert type(again) is kind and again.mark == "kept" and not again.requires_grad
+    again[0] = 7
+    assert tensor.tolist() == [7, 1, 2]
+    assert copy.copy(gt.nn.Parameter(gt.ones(1))).requires_grad

@@ -166,7 +166,7 @@ def _shallow(tensor: Tensor) -> Tensor:
     """Give what `copy.copy` does: a leaf of the tensor's class that shares its memory."""
     copied = tensor.detach()
     if type(tensor) is not Tensor:
-        copied = type(tensor)(copied)
+        copied = Tensor.__new__(type(tensor), copied)
         copied.__dict__.update(tensor.__dict__)
     return copied.requires_grad_(tensor.requires_grad)
 
