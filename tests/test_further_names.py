@@ -62,6 +62,21 @@ def test_settings_of_libraries_are_kept():
         gt.backends.cudnn.flags(speed=1).__enter__()
 
 
+def test_settings_of_processes_are_checked():
+    gt.set_num_interop_threads(1)
+    assert gt.get_num_interop_threads() == 1 and gt.set_flush_denormal(True) is False
+    with pytest.raises(RuntimeError, match="positive"):
+        gt.set_num_interop_threads(0)
+    try:
+        gt.set_default_tensor_type("torch.cuda.DoubleTensor")
+        assert gt.ones(1).dtype == gt.float64
+    finally:
+        gt.set_default_tensor_type(gt.FloatTensor)
+    assert gt.ones(1).dtype == gt.float32
+    with pytest.raises(TypeError, match="gt.FloatTensor"):
+        gt.set_default_tensor_type("torch.LongTensor")
+
+
 def test_parallel_modules_call_their_module():
     model = gt.nn.DataParallel(gt.nn.Linear(2, 1), device_ids=[0, 1])
     x = gt.ones(3, 2)

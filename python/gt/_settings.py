@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from gt import _gt, _text
+from gt import _gt, _legacy, _text
 from gt._device import CLUSTER, device
 
 _chosen = {"precision": "highest"}
@@ -82,6 +82,40 @@ def set_num_threads(number: int) -> None:
     """
     if not isinstance(number, int) or number < 1:
         raise RuntimeError(f"set_num_threads: expected a positive number, not {number!r}")
+
+
+def get_num_interop_threads() -> int:
+    """Count the operations that a worker computes at the same time: one."""
+    return 1
+
+
+def set_num_interop_threads(number: int) -> None:
+    """Do nothing but check the number, as `set_num_threads`."""
+    if not isinstance(number, int) or number < 1:
+        raise RuntimeError(f"set_num_interop_threads: expected a positive number, not {number!r}")
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Give False: numbers close to zero are kept, whatever is asked for."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype of new floats by the name of a type of tensors, as `set_default_dtype`.
+
+    Args:
+        t: `gt.DoubleTensor`, or a name that ends alike, such as "torch.cuda.HalfTensor".
+
+    >>> gt.set_default_tensor_type("torch.FloatTensor")
+    """
+    kind = t if not isinstance(t, str) else getattr(_legacy, t.rpartition(".")[2], None)
+    dtype = getattr(kind, "dtype", None)
+    if dtype is None or not dtype.is_floating_point:
+        raise TypeError(
+            f"set_default_tensor_type: {t!r} is given, expected a type of floats such as "
+            "gt.FloatTensor"
+        )
+    _gt.set_default_dtype(dtype)
 
 
 def set_float32_matmul_precision(precision: str) -> None:
