@@ -30,11 +30,14 @@ from gt import (  # noqa: E402
     autograd,
     backends,
     checkpoint,
+    compiler,
     cpu,
     cuda,
     debug,
+    distributed,
     fft,
     func,
+    jit,
     linalg,
     masked,
     nn,
@@ -73,7 +76,6 @@ from gt._gt import (  # noqa: E402
     float32,
     float64,
     from_numpy,
-    gpu_workers,
     int8,
     int16,
     int32,
@@ -100,15 +102,21 @@ from gt._settings import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_default_device,
     get_float32_matmul_precision,
+    get_num_interop_threads,
     get_num_threads,
+    gpu_workers,
     set_default_device,
+    set_default_tensor_type,
     set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
     set_num_threads,
     set_printoptions,
     use_deterministic_algorithms,
 )
 from gt._size import Size  # noqa: E402
 from gt._status import Status, status  # noqa: E402
+from gt.amp import GradScaler  # noqa: E402
 from gt.amp.autocast_mode import (  # noqa: E402
     autocast,
     clear_autocast_cache,
@@ -173,6 +181,7 @@ __all__ = [
     "DoubleTensor",
     "FloatTensor",
     "Generator",
+    "GradScaler",
     "HalfTensor",
     "IntTensor",
     "LongTensor",
@@ -199,6 +208,7 @@ __all__ = [
     "checkpoint",
     "clear_autocast_cache",
     "compile",
+    "compiler",
     "complex128",
     "complex64",
     "connect",
@@ -212,6 +222,7 @@ __all__ = [
     "default_generator",
     "device",
     "disconnect",
+    "distributed",
     "distributions",
     "double",
     "dtype",
@@ -231,6 +242,7 @@ __all__ = [
     "get_config",
     "get_default_device",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "get_num_threads",
     "get_rng_state",
     "get_signal_config",
@@ -249,6 +261,7 @@ __all__ = [
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
     "is_grad_enabled",
+    "jit",
     "layout",
     "linalg",
     "load",
@@ -276,8 +289,11 @@ __all__ = [
     "set_autocast_enabled",
     "set_autocast_gpu_dtype",
     "set_default_device",
+    "set_default_tensor_type",
     "set_float32_matmul_precision",
     "set_grad_enabled",
+    "set_flush_denormal",
+    "set_num_interop_threads",
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",
@@ -300,11 +316,11 @@ def __dir__():
     return sorted(__all__)
 
 
-#: Modules that are imported when they are first used: NumPy, which they need, takes its time.
-_LATER = ("data", "distributions", "utils")
+#: Modules that are imported when they are first used: NumPy, which some need, takes its time.
+_LATER = ("client", "data", "distributions", "errors", "signals", "utils")
 
 if _TYPE_CHECKING:
-    from gt import data, distributions, utils
+    from gt import client, data, distributions, errors, signals, utils  # noqa: F401
 
 
 def __getattr__(name: str):

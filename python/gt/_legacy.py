@@ -64,3 +64,11 @@ HalfTensor = _type("HalfTensor", _gt.float16)
 IntTensor = _type("IntTensor", _gt.int32)
 LongTensor = _type("LongTensor", _gt.int64)
 ShortTensor = _type("ShortTensor", _gt.int16)
+
+
+def _new(tensor: Tensor, *data: Any, device: Any = None) -> Tensor:
+    """Make a tensor of this one's dtype from values, or of zeros from lengths of axes."""
+    return new_tensor(data, tensor.dtype)
+
+
+Tensor.new = _new  # type: ignore[method-assign]

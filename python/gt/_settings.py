@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gt import _text
+from gt import _gt, _legacy, _text
 from gt._device import CLUSTER, device
 
 _chosen = {"precision": "highest"}
@@ -50,6 +50,24 @@ def set_printoptions(
     _text.options.update(profiles[profile] | given)
 
 
+def gpu_workers(count: int | None = None, *, n: int | None = None) -> None:
+    """Set how many workers a program without a connection has in its own process.
+
+    They start with the next tensor of a thread that has not connected. After `gt.disconnect()`
+    this begins anew.
+
+    Args:
+        count: how many.
+        n: another name for `count`, as early versions had it.
+
+    Raises:
+        RuntimeError: workers have started already.
+    """
+    if (count is None) == (n is None):
+        raise TypeError("gpu_workers: give count or n, which are the same, and not both")
+    _gt.gpu_workers(count if count is not None else n)  # type: ignore[arg-type]
+
+
 def get_num_threads() -> int:
     """Count the threads that a worker on this machine computes with."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -62,6 +80,40 @@ def set_num_threads(number: int) -> None:
     """
     if not isinstance(number, int) or number < 1:
         raise RuntimeError(f"set_num_threads: expected a positive number, not {number!r}")
+
+
+def get_num_interop_threads() -> int:
+    """Count the operations that a worker computes at the same time: one."""
+    return 1
+
+
+def set_num_interop_threads(number: int) -> None:
+    """Do nothing but check the number, as `set_num_threads`."""
+    if not isinstance(number, int) or number < 1:
+        raise RuntimeError(f"set_num_interop_threads: expected a positive number, not {number!r}")
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Give False: numbers close to zero are kept, whatever is asked for."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype of new floats by the name of a type of tensors, as `set_default_dtype`.
+
+    Args:
+        t: `gt.DoubleTensor`, or a name that ends alike, such as "torch.cuda.HalfTensor".
+
+    >>> gt.set_default_tensor_type("torch.FloatTensor")
+    """
+    kind = t if not isinstance(t, str) else getattr(_legacy, t.rpartition(".")[2], None)
+    dtype = getattr(kind, "dtype", None)
+    if dtype is None or not dtype.is_floating_point:
+        raise TypeError(
+            f"set_default_tensor_type: {t!r} is given, expected a type of floats such as "
+            "gt.FloatTensor"
+        )
+    _gt.set_default_dtype(dtype)
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -213,9 +213,18 @@ def get_config() -> Config:
     return _CONFIG
 
 
-def load_config(path: str | os.PathLike) -> Config:
-    """Add the signals of a YAML file to the process's configuration."""
-    _CONFIG.load(path)
+def load_config(
+    path: str | os.PathLike | None = None, *, config_file: str | os.PathLike | None = None
+) -> Config:
+    """Add the signals of a YAML file to the process's configuration.
+
+    Args:
+        path: the file.
+        config_file: another name for `path`, as early versions had it.
+    """
+    if (path is None) == (config_file is None):
+        raise TypeError("load_config: give path or config_file, which are the same, and not both")
+    _CONFIG.load(path if path is not None else config_file)  # type: ignore[arg-type]
     return _CONFIG
 
 

@@ -69,9 +69,23 @@ def get_worker_stats() -> dict[str, dict]:
     freed before) and what it holds, `hotpath` what of it came as
     sequences that repeat, and `compilation` what its engine has made of those. There `compiled`
     has, of engines in Python, what was compiled most recently: the `operations`, the `reason`, such
-    as "came 8 times", and the `seconds` that it took.
+    as "came 8 times", and the `seconds` that it took; `avg_ops_per_compilation`, `min_...` and
+    `max_...` tell how long the sequences of `top_sequences` are, which are kept as programs.
     """
-    return _gt.get_worker_stats()
+    stats = _gt.get_worker_stats()
+    for worker in stats.values():
+        worker["compilation"].update(_lengths(worker["hotpath"]["top_sequences"]))
+    return stats
+
+
+def _lengths(sequences: list[dict]) -> dict[str, float]:
+    """Give how many operations sequences have: on average, at least and at most."""
+    lengths = [sequence["length"] for sequence in sequences] or [0]
+    return {
+        "avg_ops_per_compilation": sum(lengths) / len(lengths),
+        "min_ops_per_compilation": min(lengths),
+        "max_ops_per_compilation": max(lengths),
+    }
 
 
 def print_worker_stats() -> None:

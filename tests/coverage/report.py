@@ -16,7 +16,7 @@ _FRACTIONS = ("float64", "float32", "bfloat16", "float16")
 
 COMMAND = "python tests/coverage/run.py --write docs/coverage.md"
 
-_PAGE = """# Coverage of PyTorch's operators
+_PAGE = """# Coverage of PyTorch's operators, modules and optimizers
 
 PyTorch tests its operators with a database: for each entry it has samples of arguments. GT runs
 the same samples. **{passed} of {total} entries pass.**
@@ -61,7 +61,8 @@ by the gradients that were drawn.
 {command}
 ```
 
-This checks everything, with PyTorch and SciPy installed, and writes this page. It also writes
+This checks everything, with PyTorch and SciPy installed, and writes this page; with
+`--tables modules optimizers` it checks these alone, and the rest stays. It also writes
 `tests/coverage/passing/`: what is named there has to pass in `make test-all`, which checks all
 entries with float32, and of the other checks one in {parts}, chosen by `GT_COVERAGE_SEED`.
 
@@ -162,7 +163,7 @@ def _section(group: str, failing: list[dict]) -> str:
     parts += _listed("Only a method is missing", forms, _form)
     if others:
         parts.append("| entry | reason |\n| --- | --- |")
-        parts += [f"| `{r['name']}` | {_cell(r['reasons'][0])} |" for r in others]
+        parts += [f"| `{r['name']}` | {cell(r['reasons'][0])} |" for r in others]
         parts.append("")
     return "\n".join(parts)
 
@@ -185,7 +186,7 @@ def _form(result: dict) -> str:
     return f"`{name}`" if method == name else f"`{name}` (`{method}`)"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Give a text as it may stand in a cell of a table."""
     for one, other in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("*", "\\*"), ("_", "\\_")):
         text = text.replace(one, other)

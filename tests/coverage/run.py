@@ -1,6 +1,7 @@
-"""Run PyTorch's operator database against GT: `python tests/coverage/run.py --help`."""
+"""Run PyTorch's databases of operators, modules and optimizers: `run.py --help`."""
 
 import argparse
+import importlib
 import json
 import re
 import sys
@@ -14,13 +15,32 @@ from workers import check_all
 
 PASSING = Path(__file__).with_name("passing")
 
+#: PyTorch's databases.
+TABLES = ("operators", "modules", "optimizers")
+
 
 def main() -> int:
     """Check what is asked for, and say what passes."""
     asked = _arguments()
+    begin = time.monotonic()
+    by_kind = _operators(asked) if "operators" in asked.tables else {}
+    sections = {}
+    for name in asked.tables:
+        if name != "operators":
+            sections[name] = databases().section(name, list(databases().CHECKS[name]()))
+            print(f"\n{sections[name]}")
+    print(f"{time.monotonic() - begin:.0f} s")
+    if asked.write:
+        asked.write.write_text(_page(asked.write, by_kind, sections))
+        for kind, found in by_kind.items():
+            _write_passing(PASSING / f"{kind}.txt", found)
+    return 0
+
+
+def _operators(asked) -> dict[str, list[dict]]:
+    """Check operators, print what passes, and give the results by kind."""
     checks = _checks(asked)
     options = {"faces": asked.faces, "all_reasons": asked.verbose}
-    begin = time.monotonic()
     progress = _Progress(len(checks), asked.verbose)
     results = check_all(checks, asked.jobs, options, progress)
     _complete(results)
@@ -32,14 +52,24 @@ def main() -> int:
         if asked.list_failures or asked.verbose:
             print(report.failures(found, reasons=5 if asked.verbose else 1))
         print(report.table(found))
-    print(f"{time.monotonic() - begin:.0f} s")
     if asked.json:
         asked.json.write_text(json.dumps(results, indent=1))
-    if asked.write:
-        asked.write.write_text(report.page(by_kind))
-        for kind, found in by_kind.items():
-            _write_passing(PASSING / f"{kind}.txt", found)
-    return 0
+    return by_kind
+
+
+def _page(to: Path, by_kind: dict[str, list[dict]], sections: dict[str, str]) -> str:
+    """Give the page; what was not checked stays as it is."""
+    old = to.read_text() if to.exists() else ""
+    page = report.page(by_kind) if by_kind else old
+    for name in databases().CHECKS:
+        text = sections.get(name) or databases().section_of(old, name)
+        page = databases().with_section(page, name, text)
+    return page
+
+
+def databases():
+    """Give the module `databases`, which takes a while to import."""
+    return importlib.import_module("databases")
 
 
 def _write_passing(to: Path, results: list[dict]) -> None:
@@ -60,6 +90,12 @@ def _arguments() -> argparse.Namespace:
         choices=(*kinds.KINDS, "all"),
         help="with which dtypes, and whether gradients of gradients; float32 if not given",
     )
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        choices=TABLES,
+        help="which databases; with --write all, else operators if not given",
+    )
     parser.add_argument("--part", action="store_true", help="the part that the seed chooses")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries: exp round/...")
     parser.add_argument("--match", type=re.compile, metavar="REGEX", help="entries whose name has")
@@ -74,6 +110,7 @@ def _arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.write and (asked.only or asked.match or asked.part):
         parser.error("--write is for all entries: without --only, --match and --part")
+    asked.tables = asked.tables or (TABLES if asked.write else TABLES[:1])
     if asked.write or "all" in asked.kinds:
         asked.kinds = list(kinds.KINDS)
     return asked

@@ -42,6 +42,11 @@ def samples(info: ModuleInfo, dtype: torch.dtype, training: bool) -> Iterator[Mo
     return (sample for sample in given if sample.forward_input is not None)
 
 
+def count(info: ModuleInfo, dtype: torch.dtype = torch.float32) -> int:
+    """Count the samples of an entry, while training and in evaluation."""
+    return sum(1 for training in (True, False) for _ in samples(info, dtype, training))
+
+
 def check(info: ModuleInfo, dtype: torch.dtype = torch.float32) -> list[str]:
     """Compare all samples of an entry, and say what differs."""
     problems = []

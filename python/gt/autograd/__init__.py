@@ -4,24 +4,30 @@ functions with gradients of their own.
 
 import functools
 import inspect
+import warnings
 from collections.abc import Sequence
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
 from gt.autograd.function import Function
+from gt.autograd.variable import Variable
 
 __all__ = [
     "Function",
     "GradcheckError",
+    "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
@@ -126,29 +132,114 @@ class enable_grad(_GradMode):
     mode = True
 
 
+class set_detect_anomaly:
+    """Say, where `mode` is true, how NaNs are found; nothing is checked by this itself.
+
+    Args:
+        mode: whether NaNs in backward passes are to be found.
+        check_nan: accepted as PyTorch's.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        if mode:
+            warnings.warn(
+                "detect_anomaly finds nothing by itself: workers that were started with "
+                "GT_CHECK_NAN=1 let the first operation fail that makes a NaN",
+                stacklevel=2,
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+class detect_anomaly(set_detect_anomaly):
+    """As `set_detect_anomaly(True)`, for a `with` block."""
+
+    def __init__(self, check_nan: bool = True):
+        super().__init__(True, check_nan)
+
+
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    allow_unused: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """Give the gradients of a tensor with respect to others, without storing them anywhere.
 
-    Of several outputs, the gradients add up. With `create_graph`, the gradients can be
-    differentiated again.
+    Args:
+        outputs: where the pass starts; the gradients of several add up.
+        inputs: with respect to what.
+        grad_outputs: the gradient of each output; None for a single number, whose gradient is 1.
+        retain_graph: keep the graph for another pass.
+        create_graph: record the pass itself, for gradients of gradients.
+        only_inputs: deprecated: other leaves never get gradients.
+        allow_unused: give None for an input that the outputs do not depend on.
+        is_grads_batched: whether `grad_outputs` have one more axis in front, as the results then.
+        materialize_grads: give zeros instead of None.
+
+    >>> x = gt.tensor([1.0, 2.0], requires_grad=True)
+    >>> gt.autograd.grad((x**2).sum(), x)
+    (tensor([2., 4.], dtype=float32),)
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: materialize_grads=True wants allow_unused=True, or None")
     outputs, gradients = _with_gradients("grad", outputs, grad_outputs)
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     retain = create_graph if retain_graph is None else retain_graph
-    grads = _gt.grad(outputs, gradients, inputs, retain, create_graph)
-    if not allow_unused and any(g is None for g in grads):
-        position = [g is None for g in grads].index(True)
+    if is_grads_batched:
+        grads = _batched(outputs, gradients, inputs, retain, create_graph)
+    else:
+        grads = _gt.grad(outputs, gradients, inputs, retain, create_graph)
+    unused = [place for place, each in enumerate(grads) if each is None]
+    if unused and not (allow_unused or materialize_grads):
         raise RuntimeError(
-            f"grad: the output does not depend on input {position}\n  hint: allow_unused=True"
+            f"grad: the output does not depend on input {unused[0]}\n  hint: allow_unused=True"
         )
+    if materialize_grads:
+        for place in unused:
+            grads[place] = _zeros(inputs[place], gradients if is_grads_batched else None)
     return tuple(grads)
+
+
+def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Tensor | None]:
+    """Give the gradients for each of several gradients of the outputs, along a new first axis."""
+    if any(each is None for each in gradients):
+        raise ValueError("grad: is_grads_batched wants a gradient for each output, not None")
+    used: list[bool] = []
+
+    def one(*given: Tensor) -> tuple[Tensor, ...]:
+        grads = _gt.grad(outputs, list(given), inputs, True, create)
+        used[:] = [each is not None for each in grads]
+        return tuple(each for each in grads if each is not None)
+
+    from gt.func import vmap
+
+    found = iter(vmap(one)(*gradients))
+    if not retain:
+        _gt.grad(outputs, [each[0] for each in gradients], inputs, False, False)
+    return [next(found) if each else None for each in used]
+
+
+def _zeros(of: Tensor, batch: list | None) -> Tensor:
+    """Give zeros like a tensor, one for each of a batch of gradients."""
+    zeros = of.detach() * 0
+    return zeros if batch is None else zeros.expand(batch[0].shape[0], *of.shape)
 
 
 def backward(
@@ -189,5 +280,5 @@ def _with_gradients(name, outputs, gradients) -> tuple[list[Tensor], list[Tensor
 
 
 # These are written with the functions above.
-from gt.autograd import functional  # noqa: E402
+from gt.autograd import functional, graph  # noqa: E402
 from gt.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402

@@ -2,5 +2,6 @@
 
 from gt import nn
 from gt._gt import Tensor
+from gt.client import tensor
 
-__all__ = ["Tensor", "nn"]
+__all__ = ["Tensor", "nn", "tensor"]

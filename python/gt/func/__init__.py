@@ -4,16 +4,23 @@ As PyTorch's `torch.func`. They may be nested: `vmap(grad(loss), in_dims=(None, 
 gradients of each sample.
 """
 
-from gt.func.gradients import grad, grad_and_value, hessian, jacrev, vjp
+from gt.func.gradients import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
 from gt.func.mapping import vmap
-from gt.func.modules import functional_call, stack_module_state
+from gt.func.modules import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
 
 __all__ = [
     "functional_call",
     "grad",
     "grad_and_value",
     "hessian",
+    "jacfwd",
     "jacrev",
+    "jvp",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -93,6 +93,65 @@ def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     return (value, back, pullback.outside(pullback.aux)) if has_aux else (value, back)
 
 
+def jvp(
+    func: Callable,
+    primals: tuple,
+    tangents: tuple,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple:
+    """Compute `func(*primals)` and its derivative along `tangents`: `(output, derivative)`.
+
+    Gradients taken back are linear in the outputs' gradients, and what takes gradients back through
+    that is the derivative along a direction: so `func` has to be differentiable twice.
+
+    Args:
+        func: gives a tensor, or a tree of tensors; with `has_aux`, that and something else.
+        primals: the arguments, a tuple.
+        tangents: the direction, of the same structure.
+        strict: accepted as PyTorch's.
+        has_aux: also gives what `func` gave besides.
+
+    >>> gt.func.jvp(gt.sin, (gt.tensor([0.0]),), (gt.tensor([2.0]),))
+    (tensor([0.], dtype=float32), tensor([2.], dtype=float32))
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple) or not given:
+            raise RuntimeError(
+                f"jvp(f, primals, tangents): Expected {name} to be a tuple of inputs. "
+                f"E.g. it should be valid to call f(*primals), got {type(given).__name__}"
+            )
+    if tree.flatten(primals)[1] != tree.flatten(tangents)[1]:
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same structure"
+        )
+    places = tuple(range(len(primals)))
+    pullback = _Pullback(func, primals, {}, places, has_aux, "jvp(f, primals, tangents)")
+    moved = pullback.along(tree.flatten(tangents)[0])
+    value = pullback.outside(pullback.value)
+    return (value, moved, pullback.outside(pullback.aux)) if has_aux else (value, moved)
+
+
+def jacfwd(
+    func: Callable,
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Callable:
+    """Give the function that computes the Jacobian of `func`: the same as `jacrev`.
+
+    PyTorch's goes column by column, this one row by row; the numbers are those of the derivatives
+    either way. `randomness` is accepted as PyTorch's.
+
+    >>> gt.func.jacfwd(lambda x: x**2)(gt.tensor([3.0]))
+    tensor([[6.]], dtype=float32)
+    """
+    return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
+
+
 def jacrev(
     func: Callable,
     argnums: int | tuple[int, ...] = 0,
@@ -196,6 +255,24 @@ class _Pullback:
             for leaf, one in zip(self.by, found, strict=True)
         ]
         return tree.unflatten(whole, self.structure)
+
+    def along(self, tangents: list[Tensor]):
+        """Give the derivative of the value along a direction of the arguments."""
+        outputs, structure = tree.flatten(self.value)
+        weights = [gt.zeros_like(leaf.detach(), requires_grad=True) for leaf in outputs]
+        with enable_grad():
+            back = tree.flatten(self(tree.unflatten(weights, structure), retain_graph=True))[0]
+        pairs = [pair for pair in zip(back, tangents, strict=True) if pair[0].requires_grad]
+        found: list[Tensor | None] = [None] * len(weights)
+        if pairs:
+            roots, gradients = [list(side) for side in zip(*pairs, strict=True)]
+            create = self.goes_on or any(each.requires_grad for each in gradients)
+            found = _gt.grad(roots, gradients, weights, create, create)
+        whole = [
+            gt.zeros_like(leaf.detach()) if one is None else one
+            for leaf, one in zip(weights, found, strict=True)
+        ]
+        return tree.unflatten(whole, structure)
 
     def outside(self, value):
         """Give a value without the history that only this function has recorded."""

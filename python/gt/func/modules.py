@@ -113,3 +113,19 @@ def _tied(places: dict[str, tuple[Any, Any]], given: dict[str, Tensor]) -> dict[
         name: of[id(holder[key])] for name, (holder, key) in places.items() if id(holder[key]) in of
     }
     return tied | given
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Have the batch normalizations of a module keep no running statistics, in place; give it.
+
+    Without them, a model can be mapped over: nothing is changed in place.
+
+    >>> model = gt.nn.Sequential(gt.nn.BatchNorm1d(2))
+    >>> gt.func.replace_all_batch_norm_modules_(model)[0].running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, (gt.nn.BatchNorm1d, gt.nn.BatchNorm2d, gt.nn.BatchNorm3d)):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

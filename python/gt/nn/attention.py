@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gt
@@ -10,6 +13,32 @@ from gt.nn import functional, init
 from gt.nn.linear import Linear
 from gt.nn.module import Module
 from gt.nn.parameter import Parameter
+
+
+class SDPBackend(enum.IntEnum):
+    """Ways of attention that `sdpa_kernel` names."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(
+    backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False
+) -> Iterator[None]:
+    """Check the names and change nothing: which kernel computes attention is the engine's matter.
+
+    >>> with gt.nn.attention.sdpa_kernel(gt.nn.attention.SDPBackend.MATH):
+    ...     x = gt.ones(1, 2, 4)
+    """
+    given = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    if not given or not all(isinstance(each, SDPBackend) for each in given):
+        raise TypeError(f"sdpa_kernel: {backends!r} is given, expected an SDPBackend, or several")
+    yield
 
 
 class NonDynamicallyQuantizableLinear(Linear):

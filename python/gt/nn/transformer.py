@@ -9,12 +9,14 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.nn import functional, init
+from gt.nn.activation import ReLU
 from gt.nn.attention import MultiheadAttention
 from gt.nn.containers import ModuleList
 from gt.nn.dropout import Dropout
 from gt.nn.linear import Linear
 from gt.nn.module import Module
 from gt.nn.normalization import LayerNorm
+from gt.nn.smooth_activation import GELU
 
 Activation = str | Callable[[Tensor], Tensor]
 
@@ -215,8 +217,12 @@ class TransformerEncoder(Module):
         encoder_layer: copied.
         num_layers: how often.
         norm: of the result, or None.
-        enable_nested_tensor: accepted as PyTorch's: padding is computed here, and masked.
-        mask_check: accepted as PyTorch's.
+        enable_nested_tensor: whether padding becomes zeros where PyTorch leaves it out: in
+            evaluation without gradients, for a layer that is `batch_first` and not `norm_first`,
+            has biases, an even number of heads and "relu" or "gelu", and if a key padding mask
+            alone is given, whose padding is at the end of each row. It is computed, and then
+            set to zero before `norm`; elsewhere it has the values that come out.
+        mask_check: accepted as PyTorch's: padding that is elsewhere is always kept.
     """
 
     def __init__(
@@ -232,6 +238,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        self.use_nested_tensor = enable_nested_tensor and _leaves_out_padding(encoder_layer)
 
     def forward(
         self,
@@ -241,14 +248,52 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """Pass a sequence through all layers; masks as a layer's."""
+        x = src
         for layer in self.layers:
-            src = layer(
-                src,
+            x = layer(
+                x,
                 src_mask=mask,
                 is_causal=bool(is_causal),
                 src_key_padding_mask=src_key_padding_mask,
             )
-        return src if self.norm is None else self.norm(src)
+        if src_key_padding_mask is not None and mask is None and self._is_fast(src):
+            x = gt.where(_padding_at_the_end(src_key_padding_mask), 0, x)
+        return x if self.norm is None else self.norm(x)
+
+    def _is_fast(self, src: Tensor) -> bool:
+        """Say whether PyTorch would leave out padding."""
+        first = self.layers[0]
+        trained = any(each.requires_grad for each in (src, *first.parameters()))
+        return (
+            self.use_nested_tensor
+            and not first.training
+            and src.ndim == 3
+            and not gt.is_autocast_enabled()
+            and not (gt.is_grad_enabled() and trained)
+        )
+
+
+def _leaves_out_padding(layer: Module) -> bool:
+    """Say whether a layer is of the kind that PyTorch computes without padding."""
+    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first:
+        return False
+    attention, activation = layer.self_attn, layer.activation
+    return (
+        attention.batch_first
+        and attention.in_proj_bias is not None
+        and attention.num_heads % 2 == 0
+        and layer.norm1.eps == layer.norm2.eps
+        and (
+            activation in (functional.relu, functional.gelu) or isinstance(activation, (ReLU, GELU))
+        )
+    )
+
+
+def _padding_at_the_end(mask: Tensor) -> Tensor:
+    """Give where padding is, for rows of vectors; nowhere if it is not at the end of each row."""
+    padded = mask if mask.dtype == gt.bool else mask != 0
+    is_at_end = (padded[:, 1:] | ~padded[:, :-1]).all()
+    return (padded & is_at_end).unsqueeze(-1)
 
 
 class TransformerDecoder(Module):

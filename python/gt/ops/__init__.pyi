@@ -34,6 +34,7 @@ __all__ = [
     "addcmul",
     "addmm",
     "addmv",
+    "addmv_",
     "addr",
     "adjoint",
     "affine_grid_generator",
@@ -46,6 +47,7 @@ __all__ = [
     "aminmax",
     "angle",
     "any",
+    "apply_",
     "arange",
     "arccos",
     "arccos_",
@@ -118,8 +120,11 @@ __all__ = [
     "clamp",
     "clamp_",
     "clamp_max",
+    "clamp_max_",
     "clamp_min",
+    "clamp_min_",
     "clip",
+    "clip_",
     "clone",
     "column_stack",
     "combinations",
@@ -133,6 +138,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -155,6 +161,7 @@ __all__ = [
     "deg2rad",
     "deg2rad_",
     "det",
+    "detach_",
     "detach_copy",
     "diag",
     "diag_embed",
@@ -222,6 +229,7 @@ __all__ = [
     "gammaln",
     "gather",
     "gcd",
+    "gcd_",
     "ge",
     "gelu",
     "geqrf",
@@ -255,6 +263,7 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_put",
+    "index_put_",
     "index_reduce",
     "index_select",
     "inner",
@@ -282,7 +291,9 @@ __all__ = [
     "kthvalue",
     "layer_norm",
     "lcm",
+    "lcm_",
     "ldexp",
+    "ldexp_",
     "le",
     "lerp",
     "less",
@@ -314,6 +325,7 @@ __all__ = [
     "lu",
     "lu_solve",
     "lu_unpack",
+    "map_",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -527,6 +539,7 @@ __all__ = [
     "vstack",
     "where",
     "xlogy",
+    "xlogy_",
     "zero_",
     "zeros",
     "zeros_like",
@@ -690,6 +703,8 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: 
     >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
     tensor([13., 13.], dtype=float32)
     """
+def addmv_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.addmv` of a tensor and operands in it."""
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
     """Give `beta * input + alpha * outer(vec1, vec2)`.
 
@@ -766,6 +781,12 @@ def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
 
     >>> gt.any(gt.tensor([0.0, 2.0]))
     tensor(True, dtype=bool)
+    """
+def apply_(input: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it; slow, and waits for values.
+
+    >>> gt.ones(2).apply_(lambda value: value + 1)
+    tensor([2., 2.], dtype=float32)
     """
 def arange(start: _Number | None = None, end: _Number | None = None, step: _Number = 1, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Make numbers from start up to but without end, in steps: start, start + step, ...
@@ -1270,12 +1291,16 @@ def clamp_max(input: Tensor, max: Tensor | _Number) -> Tensor:
     >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
     tensor([-2.,  0.], dtype=float32)
     """
+def clamp_max_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.clamp_max` of a tensor and operands in it."""
 def clamp_min(input: Tensor, min: Tensor | _Number) -> Tensor:
     """Limit the values: no less than min.
 
     >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
     tensor([0., 3.], dtype=float32)
     """
+def clamp_min_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.clamp_min` of a tensor and operands in it."""
 def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
     """Limit the values: no less than min and no more than max.
 
@@ -1285,6 +1310,8 @@ def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Numb
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
     tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
+def clip_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.clip` of a tensor and operands in it."""
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give a tensor of its own with the same values; gradients flow back to this one.
 
@@ -1391,6 +1418,18 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
 
     >>> gt.nn.functional.conv3d(gt.ones(1, 3, 4, 4, 4), gt.ones(2, 3, 2, 2, 2), stride=2).shape
     (1, 2, 2, 2, 2)
+    """
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
+    """Convolve along the first axis: time, batch and channels in this order.
+
+    Args:
+        input: (time, batch, channels in).
+        weight: (length of the kernel, channels in, channels out).
+        bias: (channels out,).
+        pad: how many zeros stand before and after.
+
+    >>> gt.nn.functional.conv_tbc(gt.ones(3, 1, 1), gt.ones(2, 1, 1), gt.zeros(1)).flatten()
+    tensor([2., 2.], dtype=float32)
     """
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
     """Add up kernels times the values of the input, at the windows that `conv1d` would take.
@@ -1549,6 +1588,13 @@ def det(A: Tensor) -> Tensor:
 
     >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
     tensor(-2., dtype=float32)
+    """
+def detach_(input: Tensor) -> Tensor:
+    """Forget what a tensor was computed from: it becomes a leaf without gradients.
+
+    >>> x = gt.ones(1, requires_grad=True) * 2
+    >>> gt.detach_(x).requires_grad
+    False
     """
 def detach_copy(input: Tensor) -> Tensor:
     """Give a copy of a tensor without its history.
@@ -1934,7 +1980,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _bool | None = Non
     """Make a tensor of the values of an array of any library that speaks DLPack; it copies them.
 
     Args:
-        ext_tensor: an object with `__dlpack__`, in the memory of this process.
+        ext_tensor: an object with `__dlpack__`, in the memory of this process, or its capsule.
         device: changes nothing: all tensors are on the cluster.
         copy: may not be False, as the values are brought to a worker.
 
@@ -2005,6 +2051,8 @@ def gcd(input: _TensorLike, other: _TensorLike) -> Tensor:
         input: a tensor or a number
         other: a tensor or a number
     """
+def gcd_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.gcd` of a tensor and operands in it."""
 def ge(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a >= b.
 
@@ -2249,6 +2297,8 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _bool = F
     >>> gt.index_put(gt.zeros(3), (gt.tensor([0, 0], dtype=gt.int64),), gt.ones(2), accumulate=True)
     tensor([2., 0., 0.], dtype=float32)
     """
+def index_put_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.index_put` of a tensor and operands in it."""
 def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
     """Combine all slices that an index along an axis sends to the same place.
 
@@ -2439,12 +2489,16 @@ def lcm(input: _TensorLike, other: _TensorLike) -> Tensor:
         input: a tensor or a number
         other: a tensor or a number
     """
+def lcm_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.lcm` of a tensor and operands in it."""
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Multiply with a power of two: `input * 2**other`.
 
     >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
     tensor([4. , 1.5], dtype=float32)
     """
+def ldexp_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.ldexp` of a tensor and operands in it."""
 def le(input: _TensorLike, other: _TensorLike) -> Tensor:
     """a <= b.
 
@@ -2657,6 +2711,12 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unp
     >>> gt.lu_unpack(gt.eye(2), gt.tensor([2, 2], dtype="int32")).P
     tensor([[0., 1.],
             [1., 0.]], dtype=float32)
+    """
+def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it and that of another tensor.
+
+    >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
+    tensor([2., 2.], dtype=float32)
     """
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Take `value` where the mask is True.
@@ -4210,6 +4270,8 @@ def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
     >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
     tensor([0., 0.], dtype=float32)
     """
+def xlogy_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+    """Store `gt.xlogy` of a tensor and operands in it."""
 def zero_(input: Tensor) -> Tensor:
     """Set all values to zero, in place.
 

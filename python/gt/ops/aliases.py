@@ -65,3 +65,19 @@ def _declare(alias: str, name: str) -> None:
 
 #: What Python 2 called division; PyTorch still has it.
 Tensor.__rdiv__ = Tensor.__rtruediv__
+
+#: What integers are shifted by.
+Tensor.__lshift__ = Tensor.bitwise_left_shift
+Tensor.__rshift__ = Tensor.bitwise_right_shift
+Tensor.__ilshift__ = Tensor.bitwise_left_shift_
+Tensor.__irshift__ = Tensor.bitwise_right_shift_
+Tensor.__rlshift__ = lambda self, other: faces["gt"]["bitwise_left_shift"](other, self)
+Tensor.__rrshift__ = lambda self, other: faces["gt"]["bitwise_right_shift"](other, self)
+
+
+def _reversed(tensor: Tensor) -> Tensor:
+    """Give the tensor from its end along the first axis: `reversed(x)`."""
+    return tensor.flip(0) if tensor.ndim else tensor
+
+
+Tensor.__reversed__ = _reversed

@@ -304,3 +304,23 @@ def _with_bias(name: str, axes: int, output: Tensor, bias: Tensor | None) -> Ten
             f"{output.dtype.name} of shape {(channels,)}"
         )
     return output + bias.reshape(channels, *[1] * axes)
+
+
+@function
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Convolve along the first axis: time, batch and channels in this order.
+
+    Args:
+        input: (time, batch, channels in).
+        weight: (length of the kernel, channels in, channels out).
+        bias: (channels out,).
+        pad: how many zeros stand before and after.
+
+    >>> gt.nn.functional.conv_tbc(gt.ones(3, 1, 1), gt.ones(2, 1, 1), gt.zeros(1)).flatten()
+    tensor([2., 2.], dtype=float32)
+    """
+    for name, of in (("input", input), ("weight", weight)):
+        if of.ndim != 3:
+            raise RuntimeError(f"conv_tbc: {name} has shape {of.shape}, expected 3 axes")
+    channels_first = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return channels_first.permute(2, 0, 1)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gt
 from gt._gt import Tensor
 from gt.ops.annotations import Size
-from gt.ops.registry import function
+from gt.ops.registry import function, operation
 
 
-@function
+@operation
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Give `gt.nn.functional.prelu`: x above 0, else weight * x.
 
@@ -21,7 +21,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return gt.nn.functional.prelu(input, weight)
 
 
-@function
+@operation
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Give `gt.nn.functional.hardshrink`: x beyond lambd on either side, else 0.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gt
 from gt._gt import Tensor
-from gt.ops.registry import function
+from gt.ops.registry import function, operation
 
 _NAMES = """abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
 atanh_ ceil_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ frac_ i0_
@@ -70,3 +72,54 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     tensor([1., 1.], dtype=float32)
     """
     return input.copy_(gt.dropout(input, p, train))
+
+
+def _with_operands(name: str):
+    def in_place(input: Tensor, *operands: Any, **options: Any) -> Tensor:
+        return getattr(input, name)(*operands, **options)
+
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = f"""Store `gt.{name.removesuffix("_")}` of a tensor and operands in it."""
+    return in_place
+
+
+for _name in "addmv_ clamp_max_ clamp_min_ clip_ gcd_ index_put_ lcm_ ldexp_ xlogy_".split():
+    function(_with_operands(_name))
+
+
+@operation
+def detach_(input: Tensor) -> Tensor:
+    """Forget what a tensor was computed from: it becomes a leaf without gradients.
+
+    >>> x = gt.ones(1, requires_grad=True) * 2
+    >>> gt.detach_(x).requires_grad
+    False
+    """
+    if input._is_view():
+        raise RuntimeError(
+            "detach_: the tensor is a view, which cannot be detached in place\n  hint: detach()"
+        )
+    return input._become(input.detach()).requires_grad_(False)
+
+
+@operation
+def apply_(input: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it; slow, and waits for values.
+
+    >>> gt.ones(2).apply_(lambda value: value + 1)
+    tensor([2., 2.], dtype=float32)
+    """
+    values = [callable(value) for value in input.reshape(-1).tolist()]
+    return input.copy_(gt.tensor(values, dtype=input.dtype).reshape(input.shape))
+
+
+@operation
+def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Store in each element what a function of Python gives for it and that of another tensor.
+
+    >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
+    tensor([2., 2.], dtype=float32)
+    """
+    others = tensor.expand(input.shape).reshape(-1).tolist()
+    values = [callable(*pair) for pair in zip(input.reshape(-1).tolist(), others, strict=True)]
+    return input.copy_(gt.tensor(values, dtype=input.dtype).reshape(input.shape))

@@ -52,7 +52,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     """Make a tensor of the values of an array of any library that speaks DLPack; it copies them.
 
     Args:
-        ext_tensor: an object with `__dlpack__`, in the memory of this process.
+        ext_tensor: an object with `__dlpack__`, in the memory of this process, or its capsule.
         device: changes nothing: all tensors are on the cluster.
         copy: may not be False, as the values are brought to a worker.
 
@@ -63,10 +63,25 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
 
     if copy is False:
         raise ValueError("from_dlpack: copy=False cannot be, as the values go to a worker")
+    kind = type(ext_tensor).__name__
+    if kind == "PyCapsule":
+        ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
-        kind = type(ext_tensor).__name__
         raise TypeError(f"from_dlpack: an object with __dlpack__ is expected, not {kind}")
     return _gt.from_numpy(np.array(np.from_dlpack(ext_tensor)))
+
+
+class _Capsule:
+    """What a capsule of DLPack came from: an array in the memory of this process."""
+
+    def __init__(self, capsule: Any):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 @function

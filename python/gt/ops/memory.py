@@ -160,3 +160,15 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
     values = input.reshape(-1).clone()
     values[: count if input.ndim == 2 else None : stride] = fill_value
     return input.copy_(values.reshape(input.shape))
+
+
+def _shallow(tensor: Tensor) -> Tensor:
+    """Give what `copy.copy` does: a leaf of the tensor's class that shares its memory."""
+    copied = tensor.detach()
+    if type(tensor) is not Tensor:
+        copied = Tensor.__new__(type(tensor), copied)
+        copied.__dict__.update(tensor.__dict__)
+    return copied.requires_grad_(tensor.requires_grad)
+
+
+Tensor.__copy__ = _shallow

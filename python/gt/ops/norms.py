@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gt._gt import Tensor, primitives
+from gt._gt import Tensor, is_grad_enabled, primitives
 from gt.ops.annotations import Dims, DType
 from gt.ops.linalg_norms import matrix_norm, vector_norm
 from gt.ops.registry import function, operation
@@ -53,10 +53,36 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 @function(namespace="gt.nn.functional")
-def normalize(input: Tensor, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    dim: Dims = 1,
+    eps: float = 1e-12,
+    out: Tensor | None = None,
+) -> Tensor:
     """Divide vectors by their norm of order p, or by `eps` where the norm is smaller.
+
+    Args:
+        input: the vectors, along `dim`.
+        p: the norm's order.
+        dim: the axis, or several.
+        eps: the least that is divided by.
+        out: a tensor that gets the result, and its shape; without gradients.
 
     >>> gt.nn.functional.normalize(gt.tensor([[3.0, 4.0]]))
     tensor([[0.6, 0.8]], dtype=float32)
     """
-    return input / primitives.maximum(vector_norm(input, p, dim, True), eps)
+    result = input / primitives.maximum(vector_norm(input, p, dim, True), eps)
+    return result if out is None else _stored("normalize", result, out)
+
+
+def _stored(name: str, result: Tensor, out: Tensor) -> Tensor:
+    """Store a result in a tensor that was given for it."""
+    if is_grad_enabled() and (result.requires_grad or out.requires_grad):
+        raise RuntimeError(
+            f"{name}: functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad\n  hint: leave out=..., or use gt.no_grad()"
+        )
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)

@@ -23,11 +23,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Every composite by its qualified name, as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
 
-#: What NumPy calls a parameter that PyTorch calls otherwise; and what Python has as a keyword.
+#: What NumPy, or an early version of a loss, calls a parameter that PyTorch calls otherwise; and
+#: what Python has as a keyword.
 _SYNONYMS = {
     "axis": ("dim", "dims"),
     "from": ("from_",),
     "keepdims": ("keepdim",),
+    "logits": ("input",),
+    "predicted": ("input",),
+    "targets": ("target",),
     "x": ("input",),
     "x2": ("other",),
 }

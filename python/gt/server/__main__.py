@@ -35,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--spawn-gpu-workers",
+        "--spawn_gpu_workers",
         type=at_least(0),
         default=0,
         metavar="N",

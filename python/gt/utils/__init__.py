@@ -1,6 +1,5 @@
 """What PyTorch has in `torch.utils`."""
 
-from gt import data
-from gt.utils import checkpoint
+from gt.utils import checkpoint, data, dlpack
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack"]

@@ -15,6 +15,7 @@ __all__ = [
     "CheckpointError",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
@@ -24,6 +25,15 @@ __all__ = [
 def noop_context_fn() -> tuple[Any, Any]:
     """Give two contexts that do nothing, for the forward pass and for computing again."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def create_selective_checkpoint_contexts(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """Say that a policy by operation is not supported: all of a function is computed again."""
+    raise NotImplementedError(
+        "create_selective_checkpoint_contexts: policies that keep the results of some operations "
+        "(context_fn with a CheckpointPolicy) are not supported\n"
+        "  hint: checkpoint() the parts alone whose results are to be computed again"
+    )
 
 
 def checkpoint(

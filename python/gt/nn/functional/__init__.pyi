@@ -34,6 +34,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -100,6 +101,7 @@ __all__ = [
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
+    "native_channel_shuffle",
     "nll_loss",
     "normalize",
     "one_hot",
@@ -337,6 +339,18 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
     >>> gt.nn.functional.conv3d(gt.ones(1, 3, 4, 4, 4), gt.ones(2, 3, 2, 2, 2), stride=2).shape
     (1, 2, 2, 2, 2)
     """
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
+    """Convolve along the first axis: time, batch and channels in this order.
+
+    Args:
+        input: (time, batch, channels in).
+        weight: (length of the kernel, channels in, channels out).
+        bias: (channels out,).
+        pad: how many zeros stand before and after.
+
+    >>> gt.nn.functional.conv_tbc(gt.ones(3, 1, 1), gt.ones(2, 1, 1), gt.zeros(1)).flatten()
+    tensor([2., 2.], dtype=float32)
+    """
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
     """Add up kernels times the values of the input, at the windows that `conv1d` would take.
 
@@ -489,7 +503,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, ma
         max_norm: what longer rows that are used are shortened to, in the table itself.
         norm_type: the exponent of that norm.
         scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
-        sparse: changes nothing.
+        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
 
     >>> table = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> gt.nn.functional.embedding(gt.tensor([1], dtype=gt.int64), table)
@@ -506,7 +520,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         norm_type: the exponent of that norm.
         scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
         mode: "mean", "sum" or "max".
-        sparse: changes nothing.
+        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
         per_sample_weights: a factor for each index, with "sum" alone.
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: a row that does not count.
@@ -993,6 +1007,12 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     >>> gt.nn.functional.multilabel_soft_margin_loss(x, y)
     tensor(0.6931472, dtype=float32)
     """
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """Take the channels of axis 1 from each group in turn (Zhang et al., 2018).
+
+    >>> gt.nn.functional.channel_shuffle(gt.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3], dtype=int64)
+    """
 def nll_loss(input: Tensor, target: Any, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """Give minus the input at the class of each target; a mean is by weight.
 
@@ -1010,8 +1030,15 @@ def nll_loss(input: Tensor, target: Any, weight: Tensor | None = None, size_aver
     >>> gt.nn.functional.nll_loss(log_p, gt.tensor([0, 1], dtype=gt.int64), reduction="sum")
     tensor(0.98082924, dtype=float32)
     """
-def normalize(input: Tensor, p: _float = 2.0, dim: _int | Sequence[_int] | None = 1, eps: _float = 1e-12) -> Tensor:
+def normalize(input: Tensor, p: _float = 2.0, dim: _int | Sequence[_int] | None = 1, eps: _float = 1e-12, out: Tensor | None = None) -> Tensor:
     """Divide vectors by their norm of order p, or by `eps` where the norm is smaller.
+
+    Args:
+        input: the vectors, along `dim`.
+        p: the norm's order.
+        dim: the axis, or several.
+        eps: the least that is divided by.
+        out: a tensor that gets the result, and its shape; without gradients.
 
     >>> gt.nn.functional.normalize(gt.tensor([[3.0, 4.0]]))
     tensor([[0.6, 0.8]], dtype=float32)

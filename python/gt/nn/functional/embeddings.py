@@ -42,7 +42,7 @@ def embedding(
         max_norm: what longer rows that are used are shortened to, in the table itself.
         norm_type: the exponent of that norm.
         scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
-        sparse: changes nothing.
+        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
 
     >>> table = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> gt.nn.functional.embedding(gt.tensor([1], dtype=gt.int64), table)
@@ -124,7 +124,7 @@ def embedding_bag(
         norm_type: the exponent of that norm.
         scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
         mode: "mean", "sum" or "max".
-        sparse: changes nothing.
+        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
         per_sample_weights: a factor for each index, with "sum" alone.
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: a row that does not count.

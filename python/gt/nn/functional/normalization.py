@@ -105,7 +105,10 @@ def batch_norm(
             [ 0.999995]], dtype=float32)
     """
     if training and math.prod(input.shape[:1] + input.shape[2:]) == 1:
-        raise ValueError(f"batch_norm: one value per channel in an input of shape {input.shape}")
+        raise ValueError(
+            "batch_norm: expected more than 1 value per channel when training, but the input has "
+            f"one value per channel: its shape is {input.shape}"
+        )
     if eps < 0 or (training and eps == 0):
         raise ValueError(f"batch_norm: eps is {eps}, expected more than 0")
     if input.numel() == 0:
@@ -136,7 +139,10 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
     if input.ndim < 2 or math.prod(input.shape[2:]) == 1:
-        raise ValueError(f"instance_norm: one value per channel in an input of shape {input.shape}")
+        raise ValueError(
+            "instance_norm: expected more than 1 spatial element when training, but the input has "
+            f"one value per channel: its shape is {input.shape}"
+        )
     axes = tuple(range(2, input.ndim))
     centered, mean, var = moments(wide("instance_norm", input), axes)
     count = math.prod(input.shape[2:])

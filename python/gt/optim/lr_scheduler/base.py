@@ -20,7 +20,7 @@ class LRScheduler:
 
     #: Whether the first rates are being set, which are those that there are.
     _is_initial = False
-    _gets_lr = False
+    _get_lr_called_within_step = False
     #: What is no part of a state dict.
     _not_saved: tuple[str, ...] = ("optimizer",)
 
@@ -82,7 +82,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._gets_lr = True
+        self._get_lr_called_within_step = True
         try:
             if epoch is None:
                 self.last_epoch += 1
@@ -92,13 +92,13 @@ class LRScheduler:
                 closed = getattr(self, "_get_closed_form_lr", None)
                 rates = self.get_lr() if closed is None else closed()
         finally:
-            self._gets_lr = False
+            self._get_lr_called_within_step = False
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             set_rate(group, rate)
         self._last_lr = rates_of(self.optimizer)
 
     def _warn_unless_stepping(self) -> None:
-        if not self._gets_lr:
+        if not self._get_lr_called_within_step:
             warnings.warn(
                 "To get the last learning rate computed by the scheduler, please use "
                 "`get_last_lr()`.",

@@ -198,10 +198,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             self._go_to(epoch)
         self.last_epoch = math.floor(epoch)
-        self._gets_lr = True
+        self._get_lr_called_within_step = True
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             set_rate(group, rate)
-        self._gets_lr = False
+        self._get_lr_called_within_step = False
         self._last_lr = rates_of(self.optimizer)
 
     def _go_to(self, epoch: float) -> None:

@@ -1,0 +1,21 @@
+"""Tensors under the name that those with gradients had before PyTorch 0.4."""
+
+from __future__ import annotations
+
+from gt._gt import Tensor
+
+
+class _VariableType(type):
+    def __call__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:
+        return data.detach().requires_grad_(requires_grad)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """Gives a tensor that shares the memory of another, and may require gradients.
+
+    >>> gt.autograd.Variable(gt.ones(1), requires_grad=True).requires_grad
+    True
+    """

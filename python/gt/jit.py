@@ -1,0 +1,52 @@
+"""What programs ask of PyTorch's compiler of scripts: functions and modules stay as they are.
+
+What repeats is found and compiled without being named; see `gt.compile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ["export", "ignore", "is_scripting", "is_tracing", "script", "trace", "unused"]
+
+
+def script(obj: F, *args: Any, **kwargs: Any) -> F:
+    """Give a function, class or module as it is.
+
+    >>> gt.jit.script(lambda x: x + 1)(gt.ones(1))
+    tensor([2.], dtype=float32)
+    """
+    return obj
+
+
+def trace(func: F, example_inputs: Any = None, *args: Any, **kwargs: Any) -> F:
+    """Give a function or module as it is: every call runs all of it, whatever the inputs."""
+    return func
+
+
+def export(fn: F) -> F:
+    """Give a method as it is."""
+    return fn
+
+
+def unused(fn: F) -> F:
+    """Give a method as it is."""
+    return fn
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Give a method as it is: `@gt.jit.ignore`, or `@gt.jit.ignore(drop=True)`."""
+    return drop if callable(drop) else lambda fn: fn
+
+
+def is_scripting() -> bool:
+    """Say that nothing is compiled as a script."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Say that nothing is traced."""
+    return False

@@ -1,0 +1,8 @@
+"""`gt.signal` under the name that it had in early versions: the same module."""
+
+import sys
+
+from gt import signal
+from gt.signal import *  # noqa: F403
+
+sys.modules[__name__] = signal

@@ -1,0 +1,8 @@
+"""`gt.data` under the name that it has in PyTorch: the same module."""
+
+import sys
+
+from gt import data
+from gt.data import *  # noqa: F403
+
+sys.modules[__name__] = data
