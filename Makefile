@@ -53,12 +53,12 @@ chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
 	cargo run --release --quiet -p gt-sim --example chaos -- $(FIRST) $(COUNT) $$(nproc)
 
 $(VENV)/.compare: $(VENV)/.tools
-	$(BIN)/pip install --quiet 'torch==2.15.*' jax expecttest scipy
+	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' 'transformers==5.23.*' jax expecttest scipy
 	@touch $@
 
 # Those that PyTorch or JAX takes part in; all others are what `make test` runs.
-WITH_TORCH := tests/coverage tests/data tests/distributions tests/engines tests/formats tests/gpu tests/nn tests/ops \
-	tests/optim $(shell grep -l torch tests/test_*.py)
+WITH_TORCH := tests/coverage tests/data tests/distributions tests/engines tests/formats tests/gpu tests/models tests/nn \
+	tests/ops tests/optim $(shell grep -l torch tests/test_*.py)
 # Those whose results come from an engine, rather than from servers and tools.
 COMPUTING := tests/nn tests/ops tests/optim $(addprefix tests/test_,$(addsuffix .py,arrays autograd autograd_function \
 	autograd_functional counted debug default_dtype examples func functional generated hotpaths \

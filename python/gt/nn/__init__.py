@@ -223,13 +223,8 @@ from gt.nn.sparse import (
     Embedding,
     EmbeddingBag,
 )
-from gt.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
+from gt.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from gt.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 from gt.nn.transposed_convolution import (
     ConvTranspose1d,
     ConvTranspose2d,
