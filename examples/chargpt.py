@@ -1,0 +1,271 @@
+"""Train a small GPT on the characters of Shakespeare's sonnets, and have it write its own.
+
+python examples/chargpt.py                            # in this process
+python examples/chargpt.py --connect localhost:12345  # on a server's workers
+
+Ctrl-C ends the run with a checkpoint, and the same command goes on from there: the parameters at
+the end are the same, bit for bit. --out has the checkpoints, the loss curve and the samples.
+"""
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import gt
+from gt import nn
+from gt.nn import functional as F
+from tqdm import tqdm
+
+SONNETS = Path(__file__).resolve().parent / "text" / "sonnets.txt"
+
+
+class Block(nn.Module):
+    """Attention to what came before, then a perceptron; each adds to what it is given."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def attend(self, x):
+        """Mix the places of x, (batch, length, width), each with those before it."""
+        split = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = split.permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.output(mixed.transpose(1, 2).flatten(2))
+
+    def forward(self, x):
+        """Give (batch, length, width) for the same."""
+        x = x + self.dropout(self.attend(self.norm1(x)))
+        return x + self.dropout(self.narrow(F.gelu(self.widen(self.norm2(x)))))
+
+
+class GPT(nn.Module):
+    """A transformer that scores which character comes next, after each of a text's."""
+
+    def __init__(self, characters, context, width, layers, heads, dropout):
+        super().__init__()
+        self.characters = nn.Embedding(characters, width)
+        self.places = nn.Parameter(gt.zeros(context, width))
+        self.blocks = nn.Sequential(*(Block(width, heads, dropout) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters)
+
+    def forward(self, codes):
+        """Give scores, (batch, context, characters), for codes, (batch, context)."""
+        return self.head(self.norm(self.blocks(self.characters(codes) + self.places)))
+
+
+class Text:
+    """A text as numbers, one for each character; its last tenth is not trained on."""
+
+    def __init__(self, path, context):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            sys.exit(f"the text cannot be read: {error}\n  hint: --text FILE, in UTF-8")
+        if len(text) < 20 * context:
+            sys.exit(f"{path} has {len(text)} characters, expected {20 * context} or more")
+        self.alphabet = sorted(set(text))
+        self.context = context
+        codes = [self.alphabet.index(character) for character in text]
+        self.codes = gt.tensor(codes, dtype=gt.int64)
+        self.trained = len(text) * 9 // 10
+
+    def windows(self, starts):
+        """Give what stands from each start on, and what comes next at each place."""
+        places = starts[:, None] + gt.arange(self.context + 1)
+        codes = self.codes[places]
+        return codes[:, :-1], codes[:, 1:]
+
+    def batches(self, size):
+        """Give a loader of places where windows start, in random order."""
+        starts = range(self.trained - self.context)
+        return gt.data.DataLoader(starts, batch_size=size, shuffle=True, drop_last=True)
+
+    def held_out(self):
+        """Give windows side by side over what is not trained on."""
+        return self.windows(gt.arange(self.trained, len(self.codes) - self.context, self.context))
+
+
+class Record:
+    """What a checkpoint has besides: options, which a run that goes on must share, and losses."""
+
+    def __init__(self, options):
+        self.options = options
+        self.losses, self.held_out = [], []
+
+    def state_dict(self):
+        """Give all of it."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        """Take the losses of a run with the same options."""
+        for name, value in self.options.items():
+            if (stored := state["options"].get(name)) != value:
+                sys.exit(
+                    f"the run in --out has {name} {stored}, {value} is given\n"
+                    f"  hint: --{name} {stored} goes on with it, another --out begins anew"
+                )
+        self.losses, self.held_out = state["losses"], state["held_out"]
+
+
+def loss_of(model, codes, following, precision):
+    """Give the mean of the losses of all characters that follow."""
+    with gt.autocast("cpu", dtype=gt.bfloat16, enabled=precision == "bfloat16"):
+        scores = model(codes)
+    return F.cross_entropy(scores.float().flatten(0, 1), following.flatten())
+
+
+def forever(loader):
+    """Give a loader's batches, pass after pass."""
+    while True:
+        yield from loader
+
+
+def train(model, text, args, options):
+    """Train up to --steps, or to Ctrl-C; give the record, and whether the run is at its end."""
+    optimizer = gt.optim.AdamW(model.parameters(), lr=args.lr)
+    rise = gt.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=args.warmup)
+    fall = gt.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.steps - args.warmup)
+    schedule = gt.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [args.warmup])
+    loader, record = text.batches(args.batch), Record(options)
+    manager = gt.checkpoint.Manager(
+        args.out / "checkpoints",
+        record=record,  # first, since it says what differs
+        model=model,
+        optimizer=optimizer,
+        schedule=schedule,
+        loader=loader,
+    )
+    first = manager.restore_or_initialize()
+    if first >= args.steps:
+        print(f"the run is finished: {first} steps are in {args.out}")
+        return record, True
+    if first:
+        print(f"going on after step {first}")
+
+    # The step that is under way is finished first: then nothing of it is lost.
+    interrupted = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    losses = []
+    bar = gt.progress(range(first, args.steps), initial=first, total=args.steps, disable=args.quiet)
+    for step, starts in zip(bar, forever(loader), strict=False):
+        loss = loss_of(model, *text.windows(starts), args.precision)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        # Not fetched here: the loop goes on while the workers compute.
+        losses.append(loss.detach())
+        bar.show(loss=loss)
+        done = step + 1
+        if done % args.every == 0 or done == args.steps or interrupted.is_set():
+            record.losses += gt.stack(losses).tolist()
+            losses.clear()
+            if not interrupted.is_set():
+                record.held_out.append([done, evaluate(model, text, args.precision)])
+            manager.save(done, force=True)
+            tqdm.write(f"step {done}: loss {record.losses[-1]:.4f}, checkpoint")
+        if interrupted.is_set():
+            break
+    signal.signal(signal.SIGINT, before)
+    manager.wait()
+    return record, done == args.steps
+
+
+def evaluate(model, text, precision):
+    """Give the loss on the text that is not trained on."""
+    model.eval()
+    with gt.no_grad():
+        loss = loss_of(model, *text.held_out(), precision).item()
+    model.train()
+    return loss
+
+
+def write(model, text, count, length, temperature=0.8):
+    """Give texts that the model writes, character by character."""
+    model.eval()
+    codes = gt.full((count, text.context), text.alphabet.index("\n"), dtype=gt.int64)
+    written = []
+    with gt.no_grad():
+        for _ in range(length):
+            scores = model(codes)[:, -1] / temperature
+            written.append(gt.multinomial(scores.softmax(-1), 1))
+            codes = gt.cat([codes[:, 1:], written[-1]], 1)
+    model.train()
+    rows = gt.cat(written, 1).tolist()
+    return ["".join(text.alphabet[code] for code in row) for row in rows]
+
+
+def draw(record, path):
+    """Save the loss curves as a picture."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.5), dpi=130)
+    steps = range(1, len(record.losses) + 1)
+    axes.plot(steps, record.losses, label="trained on", alpha=0.7, linewidth=0.8)
+    axes.plot(*zip(*record.held_out, strict=True), "o-", label="held out", markersize=4)
+    axes.set(xlabel="step", ylabel="loss", title="Shakespeare's sonnets, by characters")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def arguments(argv):
+    """Give the options."""
+    parser = argparse.ArgumentParser(description="Train a GPT on the characters of a text.")
+    parser.add_argument("--text", type=Path, default=SONNETS, metavar="FILE")
+    parser.add_argument("--out", type=Path, default=Path("chargpt_out"), metavar="FOLDER")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--batch", type=int, default=32, help="windows in a step")
+    parser.add_argument("--context", type=int, default=64, help="characters in a window")
+    parser.add_argument("--width", type=int, default=96)
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--warmup", type=int, default=100, help="steps in which the rate rises")
+    parser.add_argument("--every", type=int, default=100, help="steps between checkpoints")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--connect", metavar="HOST:PORT", help="use this server")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    """Train, draw and write; give the model and the record."""
+    args = arguments(argv)
+    if args.connect:
+        gt.connect(args.connect)
+    gt.manual_seed(args.seed)
+    text = Text(args.text, args.context)
+    sizes = (args.context, args.width, args.layers, args.heads, args.dropout)
+    model = GPT(len(text.alphabet), *sizes)
+    told_elsewhere = ("text", "out", "every", "connect", "quiet")
+    options = {name: value for name, value in vars(args).items() if name not in told_elsewhere}
+    record, finished = train(model, text, args, options)
+    if not finished:
+        print(f"interrupted after step {len(record.losses)}: the same command goes on from there")
+        return model, record
+    draw(record, args.out / "loss.png")
+    gt.save(model.state_dict(), args.out / "model.gt")
+    samples = write(model, text, count=3, length=400)
+    (args.out / "samples.txt").write_text(f"\n{'-' * 40}\n".join(samples), encoding="utf-8")
+    print(f"held-out loss {record.held_out[-1][1]:.3f}\n{samples[0]}")
+    return model, record
+
+
+if __name__ == "__main__":
+    main()
