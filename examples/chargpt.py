@@ -237,6 +237,7 @@ def arguments(argv):
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--warmup", type=int, default=100, help="steps in which the rate rises")
     parser.add_argument("--every", type=int, default=100, help="steps between checkpoints")
+    parser.add_argument("--length", type=int, default=400, help="characters of each sample")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--connect", metavar="HOST:PORT", help="use this server")
@@ -253,7 +254,7 @@ def main(argv=None):
     text = Text(args.text, args.context)
     sizes = (args.context, args.width, args.layers, args.heads, args.dropout)
     model = GPT(len(text.alphabet), *sizes)
-    told_elsewhere = ("text", "out", "every", "connect", "quiet")
+    told_elsewhere = ("text", "out", "every", "length", "connect", "quiet")
     options = {name: value for name, value in vars(args).items() if name not in told_elsewhere}
     record, finished = train(model, text, args, options)
     if not finished:
@@ -261,7 +262,7 @@ def main(argv=None):
         return model, record
     draw(record, args.out / "loss.png")
     gt.save(model.state_dict(), args.out / "model.gt")
-    samples = write(model, text, count=3, length=400)
+    samples = write(model, text, count=3, length=args.length)
     (args.out / "samples.txt").write_text(f"\n{'-' * 40}\n".join(samples), encoding="utf-8")
     print(f"held-out loss {record.held_out[-1][1]:.3f}\n{samples[0]}")
     return model, record
