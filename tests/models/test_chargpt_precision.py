@@ -1,6 +1,7 @@
 """The loss of the character GPT falls alike in each precision, and with activations recomputed."""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import gt
@@ -9,32 +10,12 @@ import pytest
 from gt import nn
 from gt.nn import functional as F
 from gt.utils.checkpoint import checkpoint
+from processes import unsharded_only
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+import chargpt  # noqa: E402
+
 STEPS, CONTEXT = 100, 16
-
-
-@pytest.fixture(scope="module")
-def chargpt():
-    """Give the example as a module."""
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import chargpt
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return chargpt
-
-
-@pytest.fixture(scope="module")
-def text(chargpt):
-    """Give its text."""
-    return chargpt.Text(chargpt.SONNETS, CONTEXT)
-
-
-@pytest.fixture(scope="module")
-def in_float32(chargpt, text):
-    """Give the losses in float32."""
-    return curve(chargpt, text)
 
 
 class Recomputed(nn.Module):
@@ -48,9 +29,10 @@ class Recomputed(nn.Module):
         return checkpoint(self.inner, x, use_reentrant=False)
 
 
-def curve(chargpt, text, autocast=None, recomputed=False, parameters=gt.float32):
+def curve(autocast=None, recomputed=False, parameters=gt.float32):
     """Train for some steps, the same in each call but for the precision; give the losses."""
     gt.manual_seed(0)
+    text = chargpt.Text(chargpt.SONNETS, CONTEXT)
     model = chargpt.GPT(len(text.alphabet), CONTEXT, width=32, layers=2, heads=2, dropout=0.1)
     if recomputed:
         model.blocks = nn.Sequential(*map(Recomputed, model.blocks))
@@ -79,13 +61,19 @@ def curve(chargpt, text, autocast=None, recomputed=False, parameters=gt.float32)
     return np.array(gt.stack(losses).tolist())
 
 
+@cache
+def in_float32():
+    """Give the losses in float32."""
+    return curve()
+
+
 def smooth(losses):
     """Give the means of ten steps each."""
     return losses.reshape(-1, 10).mean(1)
 
 
-def test_the_loss_falls(in_float32):
-    assert in_float32[0] > 4.1 and smooth(in_float32)[-1] < 2.7
+def test_the_loss_falls():
+    assert in_float32()[0] > 4.1 and smooth(in_float32())[-1] < 2.7
 
 
 @pytest.mark.parametrize(
@@ -97,11 +85,12 @@ def test_the_loss_falls(in_float32):
     ],
     ids=["bfloat16", "float16", "bfloat16 with float32 masters"],
 )
-def test_a_lower_precision_has_nearly_the_same_curve(chargpt, text, in_float32, options):
-    losses = curve(chargpt, text, **options)
-    assert not np.array_equal(losses, in_float32)
-    np.testing.assert_allclose(smooth(losses), smooth(in_float32), rtol=0.005)
+def test_a_lower_precision_has_nearly_the_same_curve(options):
+    losses = curve(**options)
+    assert not np.array_equal(losses, in_float32())
+    np.testing.assert_allclose(smooth(losses), smooth(in_float32()), rtol=0.005)
 
 
-def test_recomputed_activations_have_the_same_curve(chargpt, text, in_float32):
-    np.testing.assert_array_equal(curve(chargpt, text, recomputed=True), in_float32)
+@unsharded_only
+def test_recomputed_activations_have_the_same_curve():
+    np.testing.assert_array_equal(curve(recomputed=True), in_float32())
