@@ -12,18 +12,24 @@ import pytest
 from processes import HEED_CTRL_C, embedded_only
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = {"steps": 60, "every": 6, "batch": 4, "context": 12, "width": 16, "layers": 2, "heads": 2}
+TINY = {"steps": 60, "every": 6, "batch": 8, "context": 12, "width": 16, "layers": 2, "heads": 2}
+#: A pass over so many characters has fewer steps than a run.
+CHARACTERS = 400
 PROGRAM = f"""{HEED_CTRL_C}
 import sys
 sys.path.insert(0, {str(ROOT / "examples")!r})
 import chargpt
 chargpt.main()
+(stats,) = chargpt.gt.debug.get_worker_stats().values()
+print("hot:", stats["hotpath"]["hot_instructions"] / stats["hotpath"]["total_instructions"])
 """
 
 
 def start(folder, **options):
     """Start a tiny run with its output in a folder."""
-    named = {**TINY, "warmup": 10, "length": 40, "out": "out", **options}
+    sonnets = (ROOT / "examples/text/sonnets.txt").read_text()
+    (folder / "text.txt").write_text(sonnets[:CHARACTERS])
+    named = {**TINY, "warmup": 10, "length": 40, "text": "text.txt", "out": "out", **options}
     given = [word for name, value in named.items() for word in (f"--{name}", str(value))]
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-u", "-c", PROGRAM, *given, "--quiet"],
@@ -78,6 +84,7 @@ def whole(tmp_path_factory):
     code, out, errors = run(folder)
     assert (code, errors) == (0, "")
     assert "held-out loss" in out
+    assert float(out.rpartition("hot: ")[2]) > 0.5, "most operations come as repeating sequences"
     return folder
 
 
