@@ -8,9 +8,11 @@ the end are the same, bit for bit. --out has the checkpoints, the loss curve and
 """
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
+from itertools import chain, repeat
 from pathlib import Path
 
 import gt
@@ -78,18 +80,15 @@ class Text:
 
     def windows(self, starts):
         """Give what stands from each start on, and what comes next at each place."""
-        places = starts[:, None] + gt.arange(self.context + 1)
-        codes = self.codes[places]
+        codes = self.codes[starts[:, None] + gt.arange(self.context + 1)]
         return codes[:, :-1], codes[:, 1:]
 
     def batches(self, size):
         """Give a loader of places where windows start, in random order."""
         starts = range(self.trained - self.context)
+        if size > len(starts):
+            sys.exit(f"--batch is {size}, but the text has {len(starts)} windows to train on")
         return gt.data.DataLoader(starts, batch_size=size, shuffle=True, drop_last=True)
-
-    def held_out(self):
-        """Give windows side by side over what is not trained on."""
-        return self.windows(gt.arange(self.trained, len(self.codes) - self.context, self.context))
 
 
 class Record:
@@ -101,7 +100,7 @@ class Record:
 
     def state_dict(self):
         """Give all of it."""
-        return dict(vars(self))
+        return vars(self)
 
     def load_state_dict(self, state):
         """Take the losses of a run with the same options."""
@@ -114,6 +113,17 @@ class Record:
         self.losses, self.held_out = state["losses"], state["held_out"]
 
 
+@contextlib.contextmanager
+def ctrl_c():
+    """Give an event that Ctrl-C sets, so that the step that is under way is finished first."""
+    pressed = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def loss_of(model, codes, following, precision):
     """Give the mean of the losses of all characters that follow."""
     with gt.autocast("cpu", dtype=gt.bfloat16, enabled=precision == "bfloat16"):
@@ -121,69 +131,57 @@ def loss_of(model, codes, following, precision):
     return F.cross_entropy(scores.float().flatten(0, 1), following.flatten())
 
 
-def forever(loader):
-    """Give a loader's batches, pass after pass."""
-    while True:
-        yield from loader
+def schedule_of(optimizer, steps):
+    """Give the schedule of the learning rate: up for a tenth of the steps, then down."""
+    warmup = steps // 10 + 1
+    rise = gt.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=warmup)
+    fall = gt.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps - warmup, 1))
+    return gt.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [warmup])
 
 
-def train(model, text, args, options):
-    """Train up to --steps, or to Ctrl-C; give the record, and whether the run is at its end."""
+def train(model, text, record, args):
+    """Train up to --steps, or to Ctrl-C."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=args.lr)
-    rise = gt.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=args.warmup)
-    fall = gt.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.steps - args.warmup)
-    schedule = gt.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [args.warmup])
-    loader, record = text.batches(args.batch), Record(options)
-    manager = gt.checkpoint.Manager(
-        args.out / "checkpoints",
-        record=record,  # first, since it says what differs
-        model=model,
-        optimizer=optimizer,
-        schedule=schedule,
-        loader=loader,
-    )
-    first = manager.restore_or_initialize()
-    if first >= args.steps:
-        print(f"the run is finished: {first} steps are in {args.out}")
-        return record, True
-    if first:
-        print(f"going on after step {first}")
+    schedule, loader = schedule_of(optimizer, args.steps), text.batches(args.batch)
+    # The record comes first, since it says what differs.
+    parts = {"record": record, "model": model, "optimizer": optimizer}
+    parts |= {"schedule": schedule, "loader": loader}
+    manager = gt.checkpoint.Manager(args.out / "checkpoints", **parts)
+    if first := manager.restore_or_initialize():
+        told = "the run is finished:" if first == args.steps else "going on after"
+        print(f"{told} step {first} of {args.steps}")
 
-    # The step that is under way is finished first: then nothing of it is lost.
-    interrupted = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
-    losses = []
+    losses, batches = [], chain.from_iterable(repeat(loader))
     bar = gt.progress(range(first, args.steps), initial=first, total=args.steps, disable=args.quiet)
-    for step, starts in zip(bar, forever(loader), strict=False):
-        loss = loss_of(model, *text.windows(starts), args.precision)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-        # Not fetched here: the loop goes on while the workers compute.
-        losses.append(loss.detach())
-        bar.show(loss=loss)
-        done = step + 1
-        if done % args.every == 0 or done == args.steps or interrupted.is_set():
-            record.losses += gt.stack(losses).tolist()
-            losses.clear()
-            if not interrupted.is_set():
+    with manager, ctrl_c() as pressed:
+        for step, starts in zip(bar, batches, strict=False):
+            loss = loss_of(model, *text.windows(starts), args.precision)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+            # Not fetched here: the loop goes on while the workers compute.
+            losses.append(loss.detach())
+            bar.show(loss=loss)
+            done, stop = step + 1, pressed.is_set()
+            if due := done % args.every == 0 or done == args.steps:
                 record.held_out.append([done, evaluate(model, text, args.precision)])
-            manager.save(done, force=True)
-            tqdm.write(f"step {done}: loss {record.losses[-1]:.4f}, checkpoint")
-        if interrupted.is_set():
-            break
-    signal.signal(signal.SIGINT, before)
-    manager.wait()
-    return record, done == args.steps
+            if due or stop:
+                record.losses += gt.stack(losses).tolist()
+                losses.clear()
+                manager.save(done, force=True)
+                tqdm.write(f"step {done}: loss {record.losses[-1]:.4f}, checkpoint")
+            if stop:
+                break
 
 
 def evaluate(model, text, precision):
     """Give the loss on the text that is not trained on."""
+    starts = gt.arange(text.trained, len(text.codes) - text.context, text.context)
     model.eval()
     with gt.no_grad():
-        loss = loss_of(model, *text.held_out(), precision).item()
+        loss = loss_of(model, *text.windows(starts), precision).item()
     model.train()
     return loss
 
@@ -210,16 +208,13 @@ def draw(record, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.5), dpi=130)
+    figure, axes = plt.subplots(figsize=(7, 4.5), dpi=130, layout="constrained")
     steps = range(1, len(record.losses) + 1)
     axes.plot(steps, record.losses, label="trained on", alpha=0.7, linewidth=0.8)
     axes.plot(*zip(*record.held_out, strict=True), "o-", label="held out", markersize=4)
-    axes.set(xlabel="step", ylabel="loss", title="Shakespeare's sonnets, by characters")
-    axes.grid(alpha=0.3)
+    axes.set(xlabel="step", ylabel="loss", title="A text, character by character")
     axes.legend()
-    figure.tight_layout()
     figure.savefig(path)
-    plt.close(figure)
 
 
 def arguments(argv):
@@ -235,18 +230,23 @@ def arguments(argv):
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--lr", type=float, default=2e-3)
-    parser.add_argument("--warmup", type=int, default=100, help="steps in which the rate rises")
     parser.add_argument("--every", type=int, default=100, help="steps between checkpoints")
     parser.add_argument("--length", type=int, default=400, help="characters of each sample")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--connect", metavar="HOST:PORT", help="use this server")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    for name in ("steps", "batch", "context", "layers", "heads", "every", "length"):
+        if (value := getattr(args, name)) < 1:
+            parser.error(f"--{name} is {value}, expected 1 or more")
+    if args.width < 1 or args.width % args.heads:
+        parser.error(f"--width is {args.width}, expected a multiple of --heads, {args.heads}")
+    return args
 
 
 def main(argv=None):
-    """Train, draw and write; give the model and the record."""
+    """Train, draw and write."""
     args = arguments(argv)
     if args.connect:
         gt.connect(args.connect)
@@ -254,18 +254,18 @@ def main(argv=None):
     text = Text(args.text, args.context)
     sizes = (args.context, args.width, args.layers, args.heads, args.dropout)
     model = GPT(len(text.alphabet), *sizes)
-    told_elsewhere = ("text", "out", "every", "length", "connect", "quiet")
-    options = {name: value for name, value in vars(args).items() if name not in told_elsewhere}
-    record, finished = train(model, text, args, options)
-    if not finished:
+    free = ("out", "every", "length", "connect", "quiet")
+    record = Record({name: value for name, value in vars(args).items() if name not in free})
+    record.options["text"] = str(args.text)
+    train(model, text, record, args)
+    if len(record.losses) < args.steps:
         print(f"interrupted after step {len(record.losses)}: the same command goes on from there")
-        return model, record
+        return
     draw(record, args.out / "loss.png")
     gt.save(model.state_dict(), args.out / "model.gt")
     samples = write(model, text, count=3, length=args.length)
     (args.out / "samples.txt").write_text(f"\n{'-' * 40}\n".join(samples), encoding="utf-8")
     print(f"held-out loss {record.held_out[-1][1]:.3f}\n{samples[0]}")
-    return model, record
 
 
 if __name__ == "__main__":

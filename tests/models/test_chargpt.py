@@ -29,7 +29,7 @@ def start(folder, **options):
     """Start a tiny run with its output in a folder."""
     sonnets = (ROOT / "examples/text/sonnets.txt").read_text()
     (folder / "text.txt").write_text(sonnets[:CHARACTERS])
-    named = {**TINY, "warmup": 10, "length": 40, "text": "text.txt", "out": "out", **options}
+    named = {**TINY, "length": 40, "text": "text.txt", "out": "out", **options}
     given = [word for name, value in named.items() for word in (f"--{name}", str(value))]
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-u", "-c", PROGRAM, *given, "--quiet"],
@@ -117,7 +117,7 @@ def test_a_run_that_is_finished_says_so(whole):
     before = last_checkpoint(whole)
     code, out, errors = run(whole)
     assert (code, errors) == (0, "")
-    assert "the run is finished: 60 steps" in out
+    assert "the run is finished: step 60 of 60" in out
     assert last_checkpoint(whole) == before
 
 
