@@ -252,6 +252,7 @@ def main(argv=None):
         gt.connect(args.connect)
     gt.manual_seed(args.seed)
     text = Text(args.text, args.context)
+    args.out.mkdir(parents=True, exist_ok=True)
     sizes = (args.context, args.width, args.layers, args.heads, args.dropout)
     model = GPT(len(text.alphabet), *sizes)
     free = ("out", "every", "length", "connect", "quiet")
