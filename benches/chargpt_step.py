@@ -5,7 +5,10 @@ that passed and of the processor time that was used, of all threads. What GT's w
 follows. `chargpt_step.py SIDE` is one of the processes: it reads the name of a work a line and
 answers with milliseconds, passed and used.
 
-usage: chargpt_step.py [ROUNDS]
+PyTorch's threads burn time while they wait for one another: where others use the machine, compare
+one thread of each.
+
+usage: chargpt_step.py [ROUNDS [THREADS]]
 """
 
 import json
@@ -19,7 +22,6 @@ from types import ModuleType
 from sides import Side
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "chargpt.py"
-THREADS = 2
 SIZES = {"context": 64, "width": 96, "layers": 3, "heads": 4, "dropout": 0.1}
 BATCH, STEPS = 32, 20
 WORKS = {
@@ -48,7 +50,7 @@ def play(side: str) -> None:
     chargpt = example(side)
     lib, nn = chargpt.gt, chargpt.nn
     if side == "torch":
-        lib.set_num_threads(THREADS)
+        lib.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     lib.manual_seed(0)
     text = chargpt.Text(chargpt.SONNETS, SIZES["context"])
     model = chargpt.GPT(len(text.alphabet), *SIZES.values())
@@ -91,9 +93,10 @@ def play(side: str) -> None:
 def main() -> None:
     """Print the table, and what the worker ran."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    threads = {"OMP_NUM_THREADS": str(THREADS)}
-    sides = {name: Side(__file__, name, environment=threads) for name in ("torch", "gt")}
-    print(f"{THREADS} threads, load {os.getloadavg()[0]:.1f}, medians of {rounds} rounds, in ms\n")
+    threads = sys.argv[2] if len(sys.argv) > 2 else "2"
+    environment = {"OMP_NUM_THREADS": threads}
+    sides = {name: Side(__file__, name, environment=environment) for name in ("torch", "gt")}
+    print(f"{threads} threads, load {os.getloadavg()[0]:.1f}, medians of {rounds} rounds, in ms\n")
     print("| work | PyTorch eager | GT | ratio | PyTorch, used | GT, used | ratio |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for work, told in WORKS.items():
