@@ -9,10 +9,12 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
-from processes import HEED_CTRL_C, embedded_only
+from processes import HEED_CTRL_C, embedded_only, one_engine_only, unsharded_only
+
+pytestmark = [embedded_only, one_engine_only, unsharded_only]
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = {"steps": 60, "every": 6, "batch": 8, "context": 12, "width": 16, "layers": 2, "heads": 2}
+TINY = {"steps": 60, "every": 4, "batch": 8, "context": 12, "width": 16, "layers": 2, "heads": 2}
 #: A pass over so many characters has fewer steps than a run.
 CHARACTERS = 400
 PROGRAM = f"""{HEED_CTRL_C}
@@ -62,7 +64,7 @@ def end_after(checkpoints, folder, ending):
 
 
 def last_checkpoint(folder):
-    """Give the state at the end of a run: all of it, arrays in place of tensors."""
+    """Give the state at the end of a run: all of it, with the bytes of tensors."""
     manager = gt.checkpoint.Manager(folder / "out" / "checkpoints")
     assert manager.latest() == TINY["steps"]
     return plain(gt.checkpoint.load(manager.path(TINY["steps"])).state)
@@ -88,7 +90,6 @@ def whole(tmp_path_factory):
     return folder
 
 
-@embedded_only
 def test_a_run_leaves_its_curve_samples_and_model(whole):
     out = whole / "out"
     assert (out / "loss.png").read_bytes().startswith(b"\x89PNG")
@@ -98,7 +99,6 @@ def test_a_run_leaves_its_curve_samples_and_model(whole):
     assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.5
 
 
-@embedded_only
 def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path):
     end_after(2, tmp_path, signal.SIGKILL)  # with the second, the first checkpoint is on the disk
     code, out, errors = end_after(1, tmp_path, signal.SIGINT)
@@ -112,7 +112,6 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path):
     assert (tmp_path / "out/model.gt").read_bytes() == (whole / "out/model.gt").read_bytes()
 
 
-@embedded_only
 def test_a_run_that_is_finished_says_so(whole):
     before = last_checkpoint(whole)
     code, out, errors = run(whole)
@@ -121,14 +120,12 @@ def test_a_run_that_is_finished_says_so(whole):
     assert last_checkpoint(whole) == before
 
 
-@embedded_only
 def test_a_text_that_is_missing(tmp_path):
     code, out, errors = run(tmp_path, text="nowhere.txt")
     assert (code, out) == (1, "")
     assert "nowhere.txt" in errors and "--text FILE" in errors and "Traceback" not in errors
 
 
-@embedded_only
 def test_a_checkpoint_of_another_size(whole):
     code, out, errors = run(whole, width=32)
     assert (code, out) == (1, "")

@@ -15,7 +15,7 @@ from processes import unsharded_only
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 import chargpt  # noqa: E402
 
-STEPS, CONTEXT = 100, 16
+STEPS, CONTEXT = 70, 16
 
 
 class Recomputed(nn.Module):
