@@ -10,10 +10,12 @@ import pytest
 from gt import nn
 from gt.nn import functional as F
 from gt.utils.checkpoint import checkpoint
-from processes import unsharded_only
+from processes import one_engine_only, unsharded_only
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 import chargpt  # noqa: E402
+
+pytestmark = one_engine_only
 
 STEPS, CONTEXT = 70, 16
 
