@@ -165,7 +165,8 @@ def train(model, text, record, args):
             losses.append(loss.detach())
             bar.show(loss=loss)
             done, stop = step + 1, pressed.is_set()
-            if due := done % args.every == 0 or done == args.steps:
+            due = done % args.every == 0 or done == args.steps
+            if due:
                 record.held_out.append([done, evaluate(model, text, args.precision)])
             if due or stop:
                 record.losses += gt.stack(losses).tolist()
