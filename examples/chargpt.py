@@ -188,9 +188,9 @@ def evaluate(model, text, precision):
 
 
 def write(model, text, count, length, temperature=0.8):
-    """Give texts that the model writes, character by character."""
+    """Give texts that the model writes, character by character, after the end of the text."""
     model.eval()
-    codes = gt.full((count, text.context), text.alphabet.index("\n"), dtype=gt.int64)
+    codes = text.codes[-text.context :].expand(count, -1)
     written = []
     with gt.no_grad():
         for _ in range(length):
