@@ -7,6 +7,8 @@
 - ```console lines are for other machines, or go on for ever: their options exist.
 - ```yaml blocks are configurations. ```rust blocks with a file's name stand in that file; others
   are tested by cargo. Blocks without a language are drawings.
+
+Notebooks are run as pages are, cell by cell in their folder, but for fewer steps.
 """
 
 import contextlib
@@ -24,6 +26,7 @@ import pytest
 from processes import embedded_only
 
 ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"", "bash", "console", "python", "rust", "text", "toml", "yaml"}
@@ -182,6 +185,22 @@ def test_the_code_of_a_page_runs(page, tmp_path):
                 assert body.rstrip("\n") in (ROOT / path).read_text(), f"{where}: not in {path}"
     finally:
         running.close()
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.name)
+def test_the_code_of_a_notebook_runs(notebook):
+    cells = [c for c in json.loads(notebook.read_text())["cells"] if c["cell_type"] == "code"]
+    assert all((c["outputs"], c["execution_count"]) == ([], None) for c in cells), "clear outputs"
+    running, said = Page(notebook.parent), ""
+    running.environment["MPLBACKEND"] = "Agg"
+    try:
+        for number, cell in enumerate(cells, 1):
+            source = re.sub(r"^steps = \d+$", "steps = 40", "".join(cell["source"]), flags=re.M)
+            said += running.run_python(source, f"{notebook.name}, code cell {number}")
+    finally:
+        running.close()
+    first, last = map(float, re.search(r"loss ([\d.]+), then ([\d.]+)", said).groups())
+    assert last < first - 1, said
 
 
 def test_every_page_is_in_the_navigation():

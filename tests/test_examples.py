@@ -49,7 +49,7 @@ def test_example(script, words):
 def test_no_example_is_forgotten():
     tested = {"demo", "signal_demo", "compile_demo", "config_from_python", "debug_demo"}
     tested |= {"data_parallel", "tensor_parallel", "pipeline", "hybrid", "sharding"}
-    tested |= {"train_digits", "demo_digits", "export_digits"}
+    tested |= {"train_digits", "demo_digits", "export_digits", "chargpt"}
     # In tests/models/test_techniques.py:
     tested |= {"lora", "steering", "distillation", "ema", "accumulation"}
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == tested
