@@ -1,5 +1,6 @@
 """Each entry of PyTorch's database of modules passes."""
 
+import os
 import warnings
 
 import gt
@@ -12,7 +13,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyTorch's own tests would like further packages
     from database import check, check_errors, module_db, name_of
 
-pytestmark = embedded_only
+# Modules are made of operations, which are tested on every engine.
+pytestmark = [
+    embedded_only,
+    pytest.mark.skipif("GT_BACKEND" in os.environ, reason="modules are compared on one engine"),
+]
 
 #: What PyTorch rejects and GT computes: a weight of another dtype than the input.
 TAKEN = {"NLLLoss"}

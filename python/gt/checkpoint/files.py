@@ -87,6 +87,7 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
         (name, value.dtype.name, list(value.shape))
         for (name, _), value in zip(tensors, values, strict=True)
     ]
+    _remove_manifest(folder)
     at_workers = workers_may_use(folder)
     asked = _gt.save_values(folder, values) if at_workers and values else None
 
@@ -101,7 +102,6 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
         manifest["tensors"] = _described(kinds, parts)
         _write_manifest(folder, manifest)
 
-    _remove_manifest(folder)
     return Saving(folder, write)
 
 
@@ -253,7 +253,7 @@ def _remove_manifest(folder: str) -> None:
     """Have a checkpoint that is to be replaced count no more."""
     try:
         os.remove(os.path.join(folder, MANIFEST))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     _sync_folder(folder)
 

@@ -84,7 +84,6 @@ class Manager:
             "objects": {name: value.state_dict() for name, value in objects.items()},
             "rng": gt.get_rng_state(),
         }
-        os.makedirs(self.folder, exist_ok=True)
         self._saving = save(self.path(step), state, step=step, metadata=metadata)
         return self._saving
 
