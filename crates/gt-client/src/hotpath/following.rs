@@ -16,6 +16,8 @@ pub struct Known {
     slots_before: Vec<(u32, u32)>,
     /// How many slots for outside tensors its steps bind.
     slots: u32,
+    /// How many of its frees, the first ones, are of tensors that its steps make or read.
+    used_frees: usize,
     /// Whether it is a run of a section, in which tensors of varying shape are freed that it cannot
     /// name.
     pub of_section: bool,
@@ -45,7 +47,21 @@ impl Known {
         }
         let instance = Instance::new(definition);
         let slots = known;
-        Known { number, instance, tokens, slots_before, slots, of_section, used, broken: 0, odd: 0 }
+        let is_used = |name: &&Name| !matches!(name, Name::Outside(slot) if *slot >= slots);
+        let used_frees = instance.template.frees.iter().take_while(is_used).count();
+        let (broken, odd) = (0, 0);
+        Known {
+            number,
+            instance,
+            tokens,
+            slots_before,
+            slots,
+            used_frees,
+            of_section,
+            used,
+            broken,
+            odd,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -60,9 +76,11 @@ pub struct Following {
     position: usize,
     /// How many of these were sent.
     sent: usize,
-    /// How many of the template's frees have matched.
+    /// How many of the template's frees of tensors that its steps use have matched.
     freed: usize,
-    /// How many of these were sent.
+    /// Further tensors that the template frees: they count once all of the above have matched.
+    dropped: Vec<TensorId>,
+    /// How many of its frees were sent.
     freed_sent: usize,
     /// Outside tensors by slot, where they differ from the prediction; not sent yet.
     tensors: Vec<(u32, TensorId)>,
@@ -83,6 +101,7 @@ impl Following {
             position: 0,
             sent: 0,
             freed: 0,
+            dropped: Vec::new(),
             freed_sent: 0,
             tensors: Vec::new(),
             numbers: Vec::new(),
@@ -180,14 +199,23 @@ impl Following {
             (Name::Outside(slot), Some((bound, _))) => *slot < *bound || *slot >= known.slots,
             _ => true,
         };
-        if template.frees.get(self.freed).is_some_and(is_bound)
-            && template.freed(self.freed, bindings) == id
-        {
+        let is_next = |index: usize| {
+            template.frees.get(index).is_some_and(is_bound) && template.freed(index, bindings) == id
+        };
+        if self.freed < known.used_frees && is_next(self.freed) {
             self.freed += 1;
+        } else if is_next(known.used_frees + self.dropped.len()) {
+            self.dropped.push(id);
         } else {
             self.odd = true;
             self.others.push(id);
         }
+    }
+
+    /// How many of the template's frees, from the first on, are done.
+    fn frees(&self, known: &Known) -> usize {
+        let all_used = self.freed == known.used_frees;
+        self.freed + if all_used { self.dropped.len() } else { 0 }
     }
 
     pub fn is_complete(&self, known: &Known) -> bool {
@@ -196,7 +224,7 @@ impl Following {
 
     /// Whether the iteration has freed exactly what its template says.
     pub fn is_usual(&self, known: &Known) -> bool {
-        !self.odd && self.freed == known.instance.template.frees.len()
+        !self.odd && self.frees(known) == known.instance.template.frees.len()
     }
 
     pub fn position(&self) -> usize {
@@ -204,29 +232,38 @@ impl Following {
     }
 
     /// Whether there is anything to send.
-    pub fn is_pending(&self) -> bool {
-        self.position > self.sent || self.freed > self.freed_sent || !self.others.is_empty()
+    pub fn is_pending(&self, known: &Known) -> bool {
+        self.position > self.sent
+            || self.frees(known) > self.freed_sent
+            || self.freed < known.used_frees && !self.dropped.is_empty()
+            || !self.others.is_empty()
     }
 
     /// Sends what is pending.
     pub fn send(&mut self, known: &Known, out: &mut Vec<ClientCommand>) {
-        if !self.is_pending() {
+        if !self.is_pending(known) {
             return;
         }
+        if self.freed < known.used_frees && !self.dropped.is_empty() {
+            // They would have to wait for frees that may never come.
+            self.odd = true;
+            self.others.append(&mut self.dropped);
+        }
         let bindings = &known.instance.bindings;
-        let (first, last, frees) = (self.sent as u32, self.position as u32, self.freed as u32);
+        let frees = self.frees(known);
+        let (first, last) = (self.sent as u32, self.position as u32);
         let invocation = Invocation {
             template: known.number,
             bases: bindings.bases(),
             transfer: TransferId(0),
-            part: IterationPart { first, last, frees },
+            part: IterationPart { first, last, frees: frees as u32 },
             tensors: std::mem::take(&mut self.tensors),
             numbers: std::mem::take(&mut self.numbers),
             others: std::mem::take(&mut self.others),
             digest: bindings.digest(),
         };
         out.push(ClientCommand::Invoke(Box::new(invocation)));
-        (self.sent, self.freed_sent) = (self.position, self.freed);
+        (self.sent, self.freed_sent) = (self.position, frees);
     }
 }
 

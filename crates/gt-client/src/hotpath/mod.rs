@@ -162,7 +162,8 @@ impl HotPathDetector {
 
     /// Whether anything is held back.
     pub fn is_pending(&self) -> bool {
-        self.following.as_ref().is_some_and(Following::is_pending)
+        let pending = |of: &Following| of.is_pending(known(&self.known, of.number));
+        self.following.as_ref().is_some_and(pending)
     }
 
     /// Whether an iteration is unfinished, so that its remaining steps may follow.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use gt_ir::template::{Builder, MAX_STEPS, Step};
 use gt_ir::{ClientCommand, Content, Create, Definition, TensorData, TensorId, TransferId};
+use rustc_hash::FxHashSet;
 
 use super::history::History;
 
@@ -116,12 +117,26 @@ impl Recording {
                 _ => return None,
             }
         }
-        frees.into_iter().for_each(|id| builder.free_later(id));
+        // What the round only drops, as the loss of the round before, may have gone earlier: it
+        // comes last, so that the frees before it do not wait for it.
+        let read: FxHashSet<TensorId> = commands.iter().flat_map(reads).collect();
+        let is_used = |id: &TensorId| *id >= base || read.contains(id);
+        let (used, dropped): (Vec<_>, Vec<_>) = frees.into_iter().partition(is_used);
+        used.into_iter().chain(dropped).for_each(|id| builder.free_later(id));
         let definition = builder.finish(number, compile || period.is_none());
         // Where several threads issue into one session, a round may not be a valid template.
         definition.check_client().ok()?;
         Some(Round { tokens, definition })
     }
+}
+
+/// The tensors that a command reads.
+fn reads(command: &ClientCommand) -> impl Iterator<Item = TensorId> {
+    let operands = match command {
+        ClientCommand::Run(instruction) => &instruction.operands[..],
+        _ => &[],
+    };
+    operands.iter().filter_map(|operand| operand.tensor().copied())
 }
 
 /// The command without its data, of which only shape and dtype matter to a template.
