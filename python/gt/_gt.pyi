@@ -355,8 +355,6 @@ class Tensor:
         """The values in another dtype; the tensor itself if it has it."""
     def _is_view(self) -> _bool:
         """Whether it shares the memory of another tensor."""
-    def _placed_as_this(self, values: Any) -> Tensor:
-        """The values of another tensor of the same shape and dtype, placed as this one is."""
     def _view(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same elements under another shape, in the same memory.
 

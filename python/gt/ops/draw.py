@@ -150,7 +150,7 @@ def _fill(
         raise TypeError(f"{name}: dtype {self.dtype.name} does not fit, expected floats")
     with beside(self):
         drawn = draw(self.shape, _wide(self), generator)
-    return self._assign(self._placed_as_this(of_drawn(drawn)._cast(self.dtype)), name)
+    return self._assign(of_drawn(drawn)._cast(self.dtype), name)
 
 
 def _wide(input: Tensor) -> DType:

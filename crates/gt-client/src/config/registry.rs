@@ -33,11 +33,6 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// Whether nothing is said of any signal.
-pub fn is_empty() -> bool {
-    lock().is_empty()
-}
-
 /// Forgets all signals.
 pub fn clear() {
     lock().clear();

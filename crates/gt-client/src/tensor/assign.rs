@@ -3,12 +3,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use gt_ir::ops::slice::SLICE_ASSIGN;
-use gt_ir::{Attribute, Operand};
-use smallvec::smallvec;
-
 use super::Tensor;
-use crate::config::registry;
 use crate::error::{ClientError, Result};
 use crate::tape::grad_enabled;
 
@@ -42,27 +37,6 @@ impl Tensor {
             shared.changed();
         }
         Ok(())
-    }
-
-    /// The values of another tensor of the same shape and dtype, placed as this one is. Values that
-    /// come from elsewhere, such as a file, would else lie where they came to. Where no signal places
-    /// anything, and while a tape records, they are taken as they are.
-    ///
-    /// # Errors
-    /// Another session.
-    pub fn placed_as_this(&self, values: &Tensor) -> Result<Tensor> {
-        if registry::is_empty() || grad_enabled() {
-            return Ok(values.clone());
-        }
-        self.check_session(values, "copy_")?;
-        let shape = self.shape();
-        let attributes = smallvec![
-            Attribute::ints(&vec![0; shape.rank()]),
-            Attribute::dims(&shape),
-            Attribute::ints(&vec![1; shape.rank()]),
-        ];
-        let operands = [Operand::Tensor(self), Operand::Tensor(values)];
-        Tensor::compute(&self.session(), &SLICE_ASSIGN, &operands, attributes)
     }
 
     /// A leaf that requires gradients is changed only where nothing is recorded.

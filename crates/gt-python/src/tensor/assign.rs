@@ -17,13 +17,6 @@ impl PyTensor {
         Ok(slf.clone().unbind())
     }
 
-    /// The values of another tensor of the same shape and dtype, placed as this one is.
-    fn _placed_as_this(&self, py: Python<'_>, values: &PyTensor) -> PyResult<PyTensor> {
-        session::ready(py, &self.0)?;
-        source::note(py);
-        self.0.placed_as_this(&values.0).map(PyTensor).py()
-    }
-
     /// Becomes another tensor, of any shape: what operations in place that rearrange end with.
     fn _become(slf: &Bound<'_, Self>, other: &PyTensor) -> Py<PyTensor> {
         slf.get().0.become_other(&other.0);
@@ -57,7 +50,7 @@ impl PyTensor {
         source::note(slf.py());
         let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
         let value = source.0.cast(this.dtype()).and_then(|value| value.expand(&dims)).py()?;
-        this.assign(&this.placed_as_this(&value).py()?, "copy_").py()?;
+        this.assign(&value, "copy_").py()?;
         Ok(slf.clone().unbind())
     }
 
