@@ -37,7 +37,14 @@ class Parameter(Tensor):
             )
         parameter = super().__new__(cls, data)
         parameter.requires_grad_(requires_grad)
+        signal, _ = _gt.signal_current()
+        if signal is not None:
+            # What is loaded into it later is placed as it was.
+            parameter._signal = signal
         return parameter
+
+    #: The innermost scope that it was made in.
+    _signal: str | None = None
 
     def __init__(self, data: Any = None, requires_grad: bool = True):
         super().__init__()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gt import _gt
 from gt._gt import Tensor
 from gt.autograd import no_grad
+from gt.config import get_signal_config
 from gt.nn.hooks import Flagged, RemovableHandle, add_hook
 from gt.nn.parameter import Parameter
 
@@ -228,7 +229,7 @@ class States:
         value = value if isinstance(value, Tensor) else _gt.tensor_beside(own, _plain(value))
         if not assign:
             with no_grad():
-                own.copy_(value)
+                own.copy_(_placed_as(own, value))
             return
         if isinstance(own, Parameter) and not isinstance(value, Parameter):
             value = Parameter(value, own.requires_grad)
@@ -275,6 +276,15 @@ class _Loading:
 def _plain(value: Any) -> Any:
     """Give an array-like without its history in another framework."""
     return value.detach() if hasattr(value, "detach") else value
+
+
+def _placed_as(own: Tensor, value: Tensor) -> Tensor:
+    """Give a value, placed as the signal says that a parameter was made under."""
+    signal = own._signal if isinstance(own, Parameter) else None
+    config = get_signal_config(signal) if signal is not None else None
+    if signal is None or config is None or config.shard is None:
+        return value
+    return _gt.signal_tensor(value.detach(), signal, None)
 
 
 def _problem(name: str, own: Tensor, value: Any, assign: bool) -> str | None:
