@@ -14,7 +14,8 @@ A checkpoint is a folder with files of values and, written last, a manifest: wit
 count. It may be loaded with another number of workers, another sharding, and on another engine.
 """
 
-from gt.checkpoint.files import CheckpointError, Saving, load, save, verify
+from gt.checkpoint.files import Saving, load, save, verify
 from gt.checkpoint.manager import Manager
+from gt.checkpoint.manifest import CheckpointError
 
 __all__ = ["CheckpointError", "Manager", "Saving", "load", "save", "verify"]

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import secrets
+import shutil
 import threading
-import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from gt import _gt
 from gt._gt import Tensor
+from gt.checkpoint.manifest import (
+    CheckpointError,
+    new_manifest,
+    put_manifest,
+    read_manifest,
+    sync,
+)
 from gt.formats import structure
 from gt.formats.roots import workers_may_use, workers_read
 
-#: What makes a folder a checkpoint; written last.
-MANIFEST = "manifest.json"
-_VERSION = 1
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint could not be written, or is broken."""
+#: Names in a checkpoint's folder: values, those of earlier versions and of `gt.convert`, and what a
+#: process that was killed has left.
+_VALUES_FOLDER = re.compile(r"values-[0-9a-f]{16}")
+_VALUES_FILE = re.compile(r"values-(\d{5}|client)\.safetensors")
+_UNFINISHED = re.compile(r"manifest\.json\.\d+\.part|\.values-.*\.safetensors\..*\.part")
 
 
 class Loaded(NamedTuple):
@@ -45,6 +54,11 @@ class Saving:
         except BaseException as error:
             self.error = error
 
+    def finish(self) -> None:
+        """Wait until it is written, or has failed."""
+        while self._thread.is_alive():
+            self._thread.join(0.1)  # Ctrl-C is noticed in between.
+
     def is_done(self) -> bool:
         """Say whether it is written, or has failed."""
         return not self._thread.is_alive()
@@ -55,8 +69,7 @@ class Saving:
         Raises:
             CheckpointError: it could not be written; what was there before is there still.
         """
-        while self._thread.is_alive():
-            self._thread.join(0.1)  # Ctrl-C is noticed in between.
+        self.finish()
         if self.error is not None:
             raise CheckpointError(
                 f"checkpoint {self.folder} was not written: {self.error}"
@@ -67,7 +80,8 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
     """Write a state into a folder, in the background; the values are those of this moment.
 
     Args:
-        folder: made if it is missing; a checkpoint in it is replaced.
+        folder: made if it is missing. A checkpoint in it is replaced when the new one is whole; one
+            that is still being written into it is waited for.
         state: tensors, arrays, numbers and texts in dicts, lists and tuples, as for `gt.save`.
         step: the number of the training step.
         metadata: whatever JSON can hold.
@@ -80,29 +94,70 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
     """
     folder = os.path.abspath(os.fspath(folder))
     text, tensors = structure.describe(state)
-    manifest = _manifest(text, step, metadata)
-    json.dumps(manifest)  # What cannot be written is an error now.
+    manifest = new_manifest(text, step, metadata)
     values = [_gt.snapshot(tensor) for _, tensor in tensors]
     kinds = [
         (name, value.dtype.name, list(value.shape))
         for (name, _), value in zip(tensors, values, strict=True)
     ]
-    _remove_manifest(folder)
-    at_workers = workers_may_use(folder)
-    asked = _gt.save_values(folder, values) if at_workers and values else None
+    return _in_turn(folder, lambda: _begin(folder, manifest, kinds, values))
+
+
+#: By folder, what is being written into it; gone when it is done.
+_under_way: WeakValueDictionary[str, Saving] = WeakValueDictionary()
+_turn = threading.Lock()
+
+
+def _in_turn(folder: str, begin: Callable[[], Saving]) -> Saving:
+    """Begin to write into a folder once what was begun there before is done."""
+    place = os.path.realpath(folder)
+    while True:
+        with _turn:
+            before = _under_way.get(place)
+            if before is None or before.is_done():
+                _under_way[place] = saving = begin()
+                return saving
+        before.finish()
+
+
+def _begin(
+    folder: str,
+    manifest: dict[str, Any],
+    kinds: list[tuple[str, str, list[int]]],
+    values: list[Tensor],
+) -> Saving:
+    """Write values under names that nothing has yet; then have a new manifest name them."""
+    name = f"values-{secrets.token_hex(8)}"
+    inner = os.path.join(folder, name)
+    asked = _gt.save_values(inner, values) if values and workers_may_use(folder) else None
 
     def write() -> None:
-        if asked is not None:
-            parts = asked.wait()
-        elif values:
-            parts = _gt.write_values(folder, values)
-        else:
-            os.makedirs(folder, exist_ok=True)
-            parts = []
-        manifest["tensors"] = _described(kinds, parts)
-        _write_manifest(folder, manifest)
+        try:
+            if asked is not None:
+                parts = asked.wait()
+            else:
+                os.makedirs(folder, exist_ok=True)
+                parts = _gt.write_values(inner, values) if values else []
+            manifest["tensors"] = _described(kinds, parts, name)
+            put_manifest(folder, manifest)
+        except BaseException:
+            shutil.rmtree(inner, ignore_errors=True)
+            raise
+        sync(folder)
+        _remove_others(folder, name)
 
     return Saving(folder, write)
+
+
+def _remove_others(folder: str, current: str) -> None:
+    """Remove the values of a checkpoint that was replaced, and of those that were not completed."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if _VALUES_FOLDER.fullmatch(name) and name != current:
+            shutil.rmtree(path, ignore_errors=True)
+        elif _VALUES_FILE.fullmatch(name) or _UNFINISHED.fullmatch(name):
+            with suppress(OSError):
+                os.remove(path)
 
 
 def load(folder: Any, *, verify: bool = True) -> Loaded:
@@ -159,68 +214,17 @@ def verify(folder: Any) -> None:
     _verify(folder, read_manifest(folder))
 
 
-def read_manifest(folder: str) -> dict[str, Any]:
-    """Read what says what is where.
-
-    Raises:
-        CheckpointError: there is none, or it is broken.
-    """
-    path = os.path.join(folder, MANIFEST)
-    try:
-        with open(path, encoding="utf-8") as file:
-            text, _, checksum = file.read().rpartition("\n")
-    except OSError as error:
-        raise CheckpointError(f"{folder} is no checkpoint: {error}") from error
-    except UnicodeDecodeError as error:
-        raise CheckpointError(f"{path} is broken: {error}") from error
-    if checksum != _checksum(text):
-        raise CheckpointError(f"{path} is broken: its checksum differs")
-    try:
-        manifest = json.loads(text)
-        if manifest["format"] != "gt-checkpoint" or manifest["version"] != _VERSION:
-            raise CheckpointError(
-                f"{path}: {manifest['format']} of version {manifest['version']} is given, expected "
-                f"gt-checkpoint of version {_VERSION}"
-            )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} is broken: {error!r}") from error
-    return manifest
-
-
-def write_manifest(
-    folder: str, structure: str, tensors: dict[str, Any], *, step: int, metadata: Any
-) -> None:
-    """Have a folder count as a checkpoint, whose values are written already.
-
-    Args:
-        folder: where the files with the values are.
-        structure: what `structure.describe` gives.
-        tensors: by name, what `read_manifest` gives as `"tensors"`.
-        step: the number of the training step.
-        metadata: whatever JSON can hold.
-    """
-    _write_manifest(folder, {**_manifest(structure, step, metadata), "tensors": tensors})
-
-
-def _manifest(structure: str, step: int, metadata: Any) -> dict[str, Any]:
-    return {
-        "format": "gt-checkpoint",
-        "version": _VERSION,
-        "step": step,
-        "metadata": metadata,
-        "structure": structure,
-    }
-
-
-def _described(kinds: list[tuple[str, str, list[int]]], parts: list[tuple]) -> dict[str, Any]:
-    """Say of each tensor what it is, and where its parts are."""
+def _described(
+    kinds: list[tuple[str, str, list[int]]], parts: list[tuple], inner: str
+) -> dict[str, Any]:
+    """Say of each tensor what it is, and where in an inner folder its parts are."""
     told: list[dict[str, Any]] = [
         {"dtype": dtype, "shape": shape, "parts": []} for _, dtype, shape in kinds
     ]
     for index, file, offset, starts, shape, length, checksum in parts:
         told[index]["parts"].append(
             {
-                "file": file,
+                "file": f"{inner}/{file}",
                 "offset": offset,
                 "starts": list(starts),
                 "shape": list(shape),
@@ -229,46 +233,6 @@ def _described(kinds: list[tuple[str, str, list[int]]], parts: list[tuple]) -> d
             }
         )
     return {name: one for (name, _, _), one in zip(kinds, told, strict=True)}
-
-
-def _write_manifest(folder: str, manifest: dict[str, Any]) -> None:
-    text = json.dumps(manifest)
-    path = os.path.join(folder, MANIFEST)
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(f"{text}\n{_checksum(text)}")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError:
-        if os.path.exists(part):
-            os.remove(part)
-        raise
-    for place in (folder, os.path.dirname(folder)):
-        _sync_folder(place)
-
-
-def _remove_manifest(folder: str) -> None:
-    """Have a checkpoint that is to be replaced count no more."""
-    try:
-        os.remove(os.path.join(folder, MANIFEST))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Have a folder's entries written to the disk."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
-def _checksum(text: str) -> str:
-    return f"crc32 {zlib.crc32(text.encode()):08x}"
 
 
 def _verify(folder: str, manifest: dict[str, Any]) -> None:

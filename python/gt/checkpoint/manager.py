@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import gt
-from gt.checkpoint.files import MANIFEST, CheckpointError, Saving, load, save
+from gt.checkpoint.files import Saving, load, save
+from gt.checkpoint.manifest import MANIFEST, CheckpointError
 
 _NAME = re.compile(r"step-(\d+)")
 
@@ -143,7 +144,8 @@ class Manager:
         try:
             saving.wait()
         except CheckpointError as error:
-            shutil.rmtree(saving.folder, ignore_errors=True)
+            if not os.path.exists(os.path.join(saving.folder, MANIFEST)):
+                shutil.rmtree(saving.folder, ignore_errors=True)
             if not warn:
                 raise
             warnings.warn(str(error), stacklevel=3)

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
-from gt.checkpoint.files import MANIFEST
+from gt.checkpoint.manifest import MANIFEST
 from gt.convert.entries import Entry, Source
 from gt.convert.errors import ConvertError, counted, parse_size
 from gt.convert.folder import open_folder
@@ -30,7 +30,8 @@ _WEIGHTS = (
 #: Files of an earlier conversion, which another one replaces.
 _REPLACED = (
     "model.safetensors model-*-of-*.safetensors model.safetensors.index.json pytorch_model.bin "
-    "pytorch_model-*-of-*.bin pytorch_model.bin.index.json values-*.safetensors manifest.json"
+    "pytorch_model-*-of-*.bin pytorch_model.bin.index.json values-*.safetensors manifest.json "
+    "values-????????????????"
 ).split()
 
 
@@ -208,8 +209,9 @@ def _put(part: str, target: str) -> None:
     """Move all files into the target; weights that were there before go first."""
     os.makedirs(target, exist_ok=True)
     for name in os.listdir(target):
+        path = os.path.join(target, name)
         if _is_one_of(name, _REPLACED):
-            os.remove(os.path.join(target, name))
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
     # The file that says what is where is the last: without it, nothing counts.
     names = sorted(os.listdir(part), key=lambda name: (name.endswith(".json"), name == MANIFEST))
     for name in names:

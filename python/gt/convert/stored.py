@@ -10,7 +10,7 @@ from typing import Any
 from gt import _gt
 from gt._gt import Tensor
 from gt.checkpoint import CheckpointError, verify
-from gt.checkpoint.files import MANIFEST, read_manifest
+from gt.checkpoint.manifest import MANIFEST, read_manifest
 from gt.convert.entries import Entry, Source
 from gt.convert.errors import ConvertError
 
@@ -95,8 +95,10 @@ def _told(written: Any) -> str:
 
 
 def _files(manifest: dict[str, Any]) -> set[str]:
-    """Name the files that the values are in."""
-    return {part["file"] for one in manifest["tensors"].values() for part in one["parts"]}
+    """Name the files, and folders, that the values are in."""
+    return {
+        part["file"].split("/")[0] for one in manifest["tensors"].values() for part in one["parts"]
+    }
 
 
 def _entry(folder: str, name: str, stored: dict[str, Any], tied: str | None) -> Entry:

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from gt import _gt, safetensors
-from gt.checkpoint.files import write_manifest
+from gt.checkpoint.manifest import write_manifest
 from gt.convert.entries import Entry
 
 
