@@ -102,7 +102,7 @@ def _as_json(metadata: Any) -> Any:
 
 
 def _culprit(value: Any, where: str) -> str:
-    """Say what of a value JSON cannot hold; the value itself if nothing inside of it is to blame."""
+    """Say what of a value JSON cannot hold."""
     inner: Any = ()
     if isinstance(value, dict):
         inner = value.items()
