@@ -186,8 +186,9 @@ def load(folder: Any, *, verify: bool = True) -> Loaded:
             (os.path.join(folder, p["file"]), p["offset"], p["starts"], p["shape"]) for p in parts
         ]
         try:
+            _check_lengths(folder, parts)
             return make(dtype, shape, where)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError, MemoryError) as error:
             raise CheckpointError(
                 f"checkpoint {folder}: '{name}' cannot be read: {error}"
             ) from error
@@ -199,8 +200,22 @@ def load(folder: Any, *, verify: bool = True) -> Loaded:
             known[name] = tensor(name)
         return known[name]
 
-    state = structure.rebuild(manifest["structure"], once, f"checkpoint {folder}")
+    try:
+        state = structure.rebuild(manifest["structure"], once, f"checkpoint {folder}")
+    except (ValueError, IndexError, OverflowError) as error:
+        raise CheckpointError(str(error)) from error
     return Loaded(state, manifest["step"], manifest["metadata"])
+
+
+def _check_lengths(folder: str, parts: list[dict[str, Any]]) -> None:
+    """Check that files are as long as they must be, where this process can see them.
+
+    So nothing is made as large as a broken manifest says.
+    """
+    for part in parts:
+        path = os.path.join(folder, part["file"])
+        if os.path.exists(path) and os.path.getsize(path) < part["offset"] + part["bytes"]:
+            raise ValueError(f"{path} is truncated")
 
 
 def verify(folder: Any) -> None:

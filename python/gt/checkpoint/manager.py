@@ -71,7 +71,7 @@ class Manager:
         """List the steps that there are folders of, complete or not."""
         try:
             names = os.listdir(self.folder)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         steps = [(name, int(match[1])) for name in names if (match := _NAME.fullmatch(name))]
         return [step for name, step in steps if os.path.basename(self.path(step)) == name]

@@ -8,6 +8,8 @@ import os
 import zlib
 from typing import Any
 
+from gt.checkpoint.valid import check_manifest
+
 #: What makes a folder a checkpoint; written last.
 MANIFEST = "manifest.json"
 _VERSION = 1
@@ -40,8 +42,10 @@ def read_manifest(folder: str) -> dict[str, Any]:
                 f"{path}: {manifest['format']} of version {manifest['version']} is given, expected "
                 f"gt-checkpoint of version {_VERSION}"
             )
+        check_manifest(manifest, folder)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} is broken: {error!r}") from error
+        told = error if type(error) is ValueError else repr(error)
+        raise CheckpointError(f"{path} is broken: {told}") from error
     return manifest
 
 
