@@ -7,6 +7,7 @@ GT_TEST_SHARDED=1.
 
 import os
 import re
+import sys
 from contextlib import nullcontext
 
 import gt
@@ -18,6 +19,12 @@ os.environ.setdefault("GT_COMPILE_CACHE", "off")
 
 SERVER = os.environ.get("GT_TEST_SERVER")
 SHARDED = os.environ.get("GT_TEST_SHARDED")
+
+
+def pytest_runtest_setup():
+    """Allow PyTorch's settings to be changed, which its test utilities forbid once imported."""
+    if backends := sys.modules.get("torch.backends"):
+        backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 
 
 @pytest.fixture(scope="session", autouse=True)

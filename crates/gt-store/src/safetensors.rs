@@ -72,6 +72,10 @@ impl Reader {
     /// # Errors
     /// There is no such file, or it is not of this format.
     pub fn open(path: &Path) -> Result<Reader> {
+        // To open a pipe would wait for who writes into it.
+        if !fs::metadata(path).map_err(|error| StoreError::io(path, error))?.is_file() {
+            return Err(StoreError::format(path, "is no plain file"));
+        }
         let file = fs::File::open(path).map_err(|error| StoreError::io(path, error))?;
         let length = file.metadata().map_err(|error| StoreError::io(path, error))?.len();
         if length < 8 {

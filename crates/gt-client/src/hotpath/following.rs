@@ -78,8 +78,12 @@ pub struct Following {
     sent: usize,
     /// How many of the template's frees of tensors that its steps use have matched.
     freed: usize,
-    /// Further tensors that the template frees: they count once all of the above have matched.
-    dropped: Vec<TensorId>,
+    /// How many of its further frees have matched, of tensors that no step uses.
+    dropped: usize,
+    /// Those of them that wait for all of the above: then they count as the template's.
+    held: Vec<TensorId>,
+    /// Whether some had to be sent before that, by their names.
+    apart: bool,
     /// How many of its frees were sent.
     freed_sent: usize,
     /// Outside tensors by slot, where they differ from the prediction; not sent yet.
@@ -101,7 +105,9 @@ impl Following {
             position: 0,
             sent: 0,
             freed: 0,
-            dropped: Vec::new(),
+            dropped: 0,
+            held: Vec::new(),
+            apart: false,
             freed_sent: 0,
             tensors: Vec::new(),
             numbers: Vec::new(),
@@ -204,8 +210,9 @@ impl Following {
         };
         if self.freed < known.used_frees && is_next(self.freed) {
             self.freed += 1;
-        } else if is_next(known.used_frees + self.dropped.len()) {
-            self.dropped.push(id);
+        } else if is_next(known.used_frees + self.dropped) {
+            self.dropped += 1;
+            if self.apart { self.others.push(id) } else { self.held.push(id) }
         } else {
             self.odd = true;
             self.others.push(id);
@@ -214,8 +221,8 @@ impl Following {
 
     /// How many of the template's frees, from the first on, are done.
     fn frees(&self, known: &Known) -> usize {
-        let all_used = self.freed == known.used_frees;
-        self.freed + if all_used { self.dropped.len() } else { 0 }
+        let counts = self.freed == known.used_frees && !self.apart;
+        self.freed + if counts { self.dropped } else { 0 }
     }
 
     pub fn is_complete(&self, known: &Known) -> bool {
@@ -224,7 +231,8 @@ impl Following {
 
     /// Whether the iteration has freed exactly what its template says.
     pub fn is_usual(&self, known: &Known) -> bool {
-        !self.odd && self.frees(known) == known.instance.template.frees.len()
+        let dropped = known.instance.template.frees.len() - known.used_frees;
+        !self.odd && self.freed == known.used_frees && self.dropped == dropped
     }
 
     pub fn position(&self) -> usize {
@@ -235,7 +243,7 @@ impl Following {
     pub fn is_pending(&self, known: &Known) -> bool {
         self.position > self.sent
             || self.frees(known) > self.freed_sent
-            || self.freed < known.used_frees && !self.dropped.is_empty()
+            || !self.held.is_empty()
             || !self.others.is_empty()
     }
 
@@ -244,10 +252,12 @@ impl Following {
         if !self.is_pending(known) {
             return;
         }
-        if self.freed < known.used_frees && !self.dropped.is_empty() {
-            // They would have to wait for frees that may never come.
-            self.odd = true;
-            self.others.append(&mut self.dropped);
+        if self.freed == known.used_frees {
+            self.held.clear();
+        } else if !self.held.is_empty() {
+            // What they wait for may come late, or never.
+            self.apart = true;
+            self.others.append(&mut self.held);
         }
         let bindings = &known.instance.bindings;
         let frees = self.frees(known);
