@@ -1,6 +1,9 @@
 """A checkpoint that is saved again: the old one or the new one, never none, never a mix."""
 
 import os
+import random
+import signal
+import time
 
 import gt
 import pytest
@@ -92,3 +95,48 @@ def test_saves_into_one_folder_take_turns(tmp_path):
             saving.wait()
         assert set(gt.checkpoint.load(tmp_path / "x").state["x"].tolist()) == {3.0}
     assert len([name for name in os.listdir(tmp_path / "x") if name.startswith("values")]) == 1
+
+
+def test_kills_while_a_folder_is_saved_again_leave_one_or_the_other(tmp_path):
+    folder, chance, last = tmp_path / "x", random.Random(0), 0
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            try:
+                with gt.Session(workers=1):
+                    save_again_and_again(folder, last)
+            finally:
+                os._exit(1)
+        time.sleep(chance.uniform(0.02, 0.12))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        if last or (folder / "manifest.json").exists():
+            loaded = gt.checkpoint.load(folder)
+            values = loaded.state["x"]
+            assert loaded.step >= last
+            assert values.min().item() == values.max().item() == loaded.step
+            last = loaded.step
+    assert last > 5, "checkpoints were made"
+    gt.checkpoint.save(folder, {"x": gt.ones(2)}).wait()
+    assert len(list(folder.iterdir())) == 2, "nothing of those that were killed is left"
+
+
+def save_again_and_again(folder, step):
+    while True:
+        step += 1
+        gt.checkpoint.save(folder, {"x": gt.full((2000,), float(step))}, step=step).wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file system can be mounted by root only")
+def test_a_full_disk_leaves_what_was_in_the_folder(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.system(f"mount -t tmpfs -o size=600k tmpfs {disk} 2>/dev/null") != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        gt.checkpoint.save(disk / "x", {"x": gt.ones(300, 300)}, step=1).wait()
+        with pytest.raises(CheckpointError, match="No space left"):
+            gt.checkpoint.save(disk / "x", {"x": gt.zeros(300, 300)}, step=2).wait()
+        assert gt.checkpoint.load(disk / "x").step == 1
+    finally:
+        os.system(f"umount {disk}")

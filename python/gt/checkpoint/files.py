@@ -54,7 +54,7 @@ class Saving:
         except BaseException as error:
             self.error = error
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Wait until it is written, or has failed."""
         while self._thread.is_alive():
             self._thread.join(0.1)  # Ctrl-C is noticed in between.
@@ -69,7 +69,7 @@ class Saving:
         Raises:
             CheckpointError: it could not be written; what was there before is there still.
         """
-        self.finish()
+        self._finish()
         if self.error is not None:
             raise CheckpointError(
                 f"checkpoint {self.folder} was not written: {self.error}"
@@ -80,8 +80,8 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
     """Write a state into a folder, in the background; the values are those of this moment.
 
     Args:
-        folder: made if it is missing. A checkpoint in it is replaced when the new one is whole; one
-            that is still being written into it is waited for.
+        folder: made if it is missing. A checkpoint in it is replaced when the new one is whole, so
+            there must be room for both; one that is still being written into it is waited for.
         state: tensors, arrays, numbers and texts in dicts, lists and tuples, as for `gt.save`.
         step: the number of the training step.
         metadata: whatever JSON can hold.
@@ -117,7 +117,7 @@ def _in_turn(folder: str, begin: Callable[[], Saving]) -> Saving:
             if before is None or before.is_done():
                 _under_way[place] = saving = begin()
                 return saving
-        before.finish()
+        before._finish()
 
 
 def _begin(
