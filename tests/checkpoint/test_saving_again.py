@@ -8,6 +8,8 @@ import time
 import gt
 import pytest
 from gt.checkpoint import CheckpointError, Manager
+from gt.checkpoint.manifest import write_manifest
+from gt.convert import convert
 
 
 def save_what_fails(folder):
@@ -67,8 +69,6 @@ def test_files_directly_in_the_folder_are_loaded(tmp_path):
     part = {"file": file, "offset": offset, "starts": list(starts), "shape": list(shape)}
     part |= {"bytes": length, "crc32": checksum}
     tensors = {"tensor": {"dtype": "float32", "shape": [3], "parts": [part]}}
-    from gt.checkpoint.manifest import write_manifest
-
     structure = '{"is": "tensor", "name": "tensor"}'
     write_manifest(str(tmp_path), structure, tensors, step=4, metadata=None)
     loaded = gt.checkpoint.load(tmp_path)
@@ -140,3 +140,15 @@ def test_a_full_disk_leaves_what_was_in_the_folder(tmp_path):
         assert gt.checkpoint.load(disk / "x").step == 1
     finally:
         os.system(f"umount {disk}")
+
+
+def test_conversions_know_the_folders_of_values(tmp_path):
+    gt.checkpoint.save(tmp_path / "x", gt.nn.Linear(3, 2).state_dict()).wait()
+    report = convert(tmp_path / "x", tmp_path / "hf")
+    assert report.fits and not report.left and not report.carried
+    convert(tmp_path / "hf", tmp_path / "x", force=True)
+    assert files(tmp_path / "x") == ["manifest.json", "values-00001.safetensors"]
+    assert sorted(os.listdir(tmp_path / "x")) == files(tmp_path / "x")
+    gt.checkpoint.save(tmp_path / "x", {"x": gt.ones(2)}).wait()
+    assert gt.checkpoint.load(tmp_path / "x").state["x"].tolist() == [1, 1]
+    assert not (tmp_path / "x" / "values-00001.safetensors").exists()
