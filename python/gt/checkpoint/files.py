@@ -139,6 +139,7 @@ def _begin(
                 os.makedirs(folder, exist_ok=True)
                 parts = _gt.write_values(inner, values) if values else []
             manifest["tensors"] = _described(kinds, parts, name)
+            sync(folder)  # What the manifest names is on the disk before it is.
             put_manifest(folder, manifest)
         except BaseException:
             shutil.rmtree(inner, ignore_errors=True)
