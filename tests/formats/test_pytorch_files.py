@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 import gt
 import numpy as np
 import pytest
+from gt.formats import pytorch
 from gt.formats.pickled import Machine
 
 torch = pytest.importorskip("torch")
@@ -104,7 +105,7 @@ class Evil:
         Evil((getattr, ("text", "upper"))),
         torch.nn.Linear(1, 1),
         np.float64(3),
-        defaultdict(list),
+        defaultdict(os.getpid),
         {"deep": [Evil((print, ("x",)))]},
     ],
     ids=lambda value: type(value).__name__,
@@ -126,7 +127,7 @@ def archive(program, storage=b"\0" * 16, compression=zipfile.ZIP_STORED):
     return buffer
 
 
-def tensor_program(offset=0, size=(4,), stride=(1,), count=4):
+def tensor_program(offset=0, size=(4,), stride=(1,), count=4, metadata=None):
     """Give a pickle of one tensor."""
 
     class Storage:
@@ -135,7 +136,7 @@ def tensor_program(offset=0, size=(4,), stride=(1,), count=4):
     class Tensor:
         def __reduce__(self):
             function = torch._utils._rebuild_tensor_v2
-            return function, (Storage(), offset, size, stride, False, OrderedDict())
+            return function, (Storage(), offset, size, stride, False, OrderedDict(), metadata)
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, value):
@@ -198,3 +199,61 @@ def test_protocols_of_pickles():
         names["_codecs encode"] = lambda text, encoding: text.encode(encoding)
         machine = Machine(names, lambda _: None, lambda value, state: value)
         assert machine.run(pickle.dumps(value, protocol)) == value
+
+
+def test_conjugated_and_negated_views(tmp_path):
+    value = torch.tensor([1 + 2j, 3 - 4j])
+    same(loaded({"plain": value, "conj": value.conj()}), {"plain": value, "conj": value.conj()})
+    negated = value.conj().imag
+    assert negated.is_neg()
+    same(loaded({"x": negated}), {"x": negated})
+    torch.save({"x": value.conj(), "y": value}, tmp_path / "x.bin")
+    places = pytorch.places(str(tmp_path / "x.bin"))
+    read = {name: pytorch.read_place(str(tmp_path / "x.bin"), p) for name, p in places.items()}
+    same(read, {"x": value.conj(), "y": value})
+
+
+def test_other_properties_of_tensors_are_told():
+    program = tensor_program(metadata={"conj": False, "shiny": True})
+    with pytest.raises(ValueError, match="a tensor with the property 'shiny'"):
+        gt.load(archive(program))
+
+
+TWICE = b")" + b"2\x86" * 60  # A tuple of a tuple, twice, and so on: 2^60 in all.
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"}" + TWICE + b"K\x01s.",
+        b"}(" + TWICE + b"K\x01u.",
+        b"(" + TWICE + b"K\x01d.",
+        b"\x8f(" + TWICE + b"\x90.",
+        b"(" + TWICE + b"\x91.",
+        b"cbuiltins\nset\n](" + TWICE + b"e\x85R.",
+        b"ccollections\nOrderedDict\n](" + TWICE + b"K\x01\x86e\x85R.",
+        TWICE + b")R.",
+        TWICE + b"Q.",
+        TWICE + TWICE + b"\x93.",
+        b"}(K\x00" + b"2" * 200 + (b"tq\x00(h\x00" + b"2" * 200) * 6 + b"tK\x01s.",
+        b"cbuiltins\nset\ncbuiltins\nrange\nJ\xff\xff\xff\x7f\x85R\x85R.",
+        b"cbuiltins\nset\ncbuiltins\nrange\nJ\xff\xff\xff\x7f\x85RR.",
+        b"cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.",
+        b"cbuiltins\nrange\n\x8a\x09" + b"\xff" * 8 + b"\x00\x85R.",
+        b"cbuiltins\nlist\n)R.",
+    ],
+    ids=range(16),
+)
+def test_no_pickle_takes_for_ever(program):
+    with pytest.raises(ValueError):  # noqa: PT011
+        gt.load(archive(b"\x80\x04" + program))
+
+
+def test_plain_values_of_all_protocols():
+    value = [bytearray(b"ab"), bytearray(), {1, (2, 3)}, frozenset([4]), range(3), set()]
+    value += [OrderedDict({(1, ("a", None)): 2}), defaultdict(list, {1: [2]}), defaultdict(None)]
+    for protocol in range(6):
+        read = gt.load(archive(pickle.dumps(value, protocol)))
+        assert read == value
+        assert [type(item) for item in read] == [type(item) for item in value]
+        assert read[-2].default_factory is list

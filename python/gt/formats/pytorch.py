@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import zipfile
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gt
 from gt import _gt
-from gt._device import device as Device
 from gt._gt import Tensor
-from gt._size import Size
+from gt.formats import plain
 from gt.formats.pickled import Machine, NotAllowed
 
 #: The classes of PyTorch's storages, and the dtype of each.
@@ -58,6 +57,8 @@ class Place(NamedTuple):
     offset: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
+    conj: bool = False
+    neg: bool = False
 
 
 def is_file(path: Any) -> bool:
@@ -109,7 +110,7 @@ def read_place(path: str, place: Place) -> Tensor:
     """
     with _opened(path, path) as archive:
         values = memoryview(_Reader(archive, path).storage_of(place.key))
-    return _strided(_Storage(place.key, place.dtype, values), *place[2:])
+    return _values(_Storage(place.key, place.dtype, values), place)
 
 
 @contextmanager
@@ -121,10 +122,7 @@ def _opened(file: Any, name: str) -> Iterator[zipfile.ZipFile]:
     except zipfile.BadZipFile as error:
         raise ValueError(f"{name}: not a file of torch.save, or truncated: {error}") from error
     except NotAllowed as error:
-        raise ValueError(
-            f"{name}: it contains {error}\n  hint: nothing of a file is executed; where it was "
-            "made, save a state_dict() and plain values instead of objects"
-        ) from error
+        raise ValueError(f"{name}: it contains {error}\n  hint: {error.hint}") from error
 
 
 class _Reader:
@@ -137,13 +135,15 @@ class _Reader:
             raise ValueError(f"{name}: not a file of torch.save: it has {len(pickles)} data.pkl")
         self._folder = pickles[0].removesuffix("data.pkl")
         self._storages: dict[str, memoryview] = {}
-        self._tensors: dict[tuple, Tensor] = {}
+        self._tensors: dict[Place, Tensor] = {}
 
     def read(self) -> Any:
         order = f"{self._folder}byteorder"
         if order in self._archive.namelist() and self._member(order) != b"little":
             raise ValueError(f"{self._name}: its numbers are big-endian: save it again elsewhere")
-        machine = Machine(self._allowed(), self._storage, _with_state)
+        machine = Machine(
+            self._allowed(), self._storage, _with_state, plain.classes() | {"torch Tensor": Tensor}
+        )
         try:
             return machine.run(self._member(f"{self._folder}data.pkl"))
         except NotAllowed:
@@ -166,23 +166,17 @@ class _Reader:
         names["torch.storage UntypedStorage"] = _Kind("uint8")
         for dtype in dict.fromkeys(_STORAGES.values()):
             names[f"torch {dtype}"] = getattr(gt, dtype)
-        for module in ("builtins", "__builtin__"):
-            for kind in (complex, set, frozenset, bytearray, slice, range):
-                names[f"{module} {kind.__name__}"] = kind
-        return names | {
-            "collections OrderedDict": OrderedDict,
-            "collections defaultdict": _plain_dict,
-            "torch Size": Size,
-            "torch device": Device,
+        return names | plain.names() | self._makers()
+
+    def _makers(self) -> dict[str, Any]:
+        """Give the functions that make tensors."""
+        return {
             "torch._utils _rebuild_tensor_v2": self._tensor,
             **{f"torch._utils {name}": _parameter for name in _PARAMETERS},
-            "_codecs encode": _encode,
         }
 
     def _storage(self, persistent_id: Any) -> _Storage:
-        what, kind, key, _, count = persistent_id
-        if what != "storage" or not isinstance(kind, _Kind):
-            raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
+        kind, key, count = _reference(persistent_id)
         if key not in self._storages:
             self._storages[key] = memoryview(self.storage_of(key))
         values = self._storages[key]
@@ -203,30 +197,68 @@ class _Reader:
         metadata: Any = None,
     ) -> Tensor:
         """Make a tensor over a storage, as `torch._utils._rebuild_tensor_v2` does."""
-        place = (storage.key, storage.dtype, offset, tuple(size), tuple(stride))
-        if place in self._tensors:
-            return self._tensors[place].detach()
-        tensor = _strided(storage, offset, tuple(size), tuple(stride))
-        tensor.requires_grad_(bool(requires_grad))
-        self._tensors[place] = tensor
-        return tensor
+        place = _place(storage, offset, size, stride, metadata)
+        if place not in self._tensors:
+            self._tensors[place] = _values(storage, place)
+        return self._tensors[place].detach().requires_grad_(bool(requires_grad))
 
 
 class _Surveyor(_Reader):
     """Finds where tensors lie, and reads none of them."""
 
-    def _allowed(self) -> dict[str, Any]:
+    def _makers(self) -> dict[str, Any]:
         kept = {f"torch._utils {name}": _unchanged for name in _PARAMETERS}
-        return super()._allowed() | kept
+        return super()._makers() | kept
 
     def _storage(self, persistent_id: Any) -> Any:
-        what, kind, key, _, _ = persistent_id
-        if what != "storage" or not isinstance(kind, _Kind):
-            raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
+        kind, key, _ = _reference(persistent_id)
         return _Storage(key, kind.dtype, memoryview(b""))
 
-    def _tensor(self, storage: _Storage, offset: int, size: Any, stride: Any, *_: Any) -> Any:
-        return Place(storage.key, storage.dtype, offset, tuple(size), tuple(stride))
+    def _tensor(
+        self,
+        storage: _Storage,
+        offset: int,
+        size: Any,
+        stride: Any,
+        requires_grad: bool = False,
+        hooks: Any = None,
+        metadata: Any = None,
+    ) -> Any:
+        return _place(storage, offset, size, stride, metadata)
+
+
+def _reference(persistent_id: Any) -> tuple[_Kind, str, int]:
+    """Give the kind, the name and the length of the storage that a pickle refers to."""
+    what, kind, key, _, count = plain.sequence(persistent_id)
+    if plain.text(what) != "storage" or not isinstance(kind, _Kind):
+        raise ValueError(f"a reference to {what[:20]!r} is there, expected one to a storage")
+    return kind, plain.text(key), plain.integer(count)
+
+
+def _place(storage: Any, offset: Any, size: Any, stride: Any, metadata: Any) -> Place:
+    """Say where a tensor lies; its metadata says whether its values are stored as they are."""
+    bits = plain.items(metadata or ())
+    if others := [name for name in bits if name not in ("conj", "neg")]:
+        raise NotAllowed(
+            f"a tensor with the property {str(others[0])[:60]!r}", "save it without that property"
+        )
+    return Place(
+        storage.key,
+        storage.dtype,
+        plain.integer(offset),
+        plain.integers(size),
+        plain.integers(stride),
+        bool(bits.get("conj")),
+        bool(bits.get("neg")),
+    )
+
+
+def _values(storage: _Storage, place: Place) -> Tensor:
+    """Give the tensor at a place of a storage."""
+    tensor = _strided(storage, place.offset, place.size, place.stride)
+    if place.conj:
+        tensor = tensor.conj()
+    return -tensor if place.neg else tensor
 
 
 def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tensor:
@@ -251,22 +283,13 @@ def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tens
 
 
 def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None, state: Any = None) -> Tensor:
-    return gt.nn.Parameter(data, requires_grad)
+    if not isinstance(data, Tensor):
+        raise ValueError(f"a parameter of a {type(data).__name__}, expected a tensor")
+    return gt.nn.Parameter(data, bool(requires_grad))
 
 
 def _unchanged(data: Place, *_: Any) -> Place:
     return data
-
-
-def _plain_dict(factory: Any = None, *items: Any) -> Any:
-    return defaultdict(None, *items)
-
-
-def _encode(text: str, encoding: str) -> bytes:
-    """Give bytes that a pickle writes as a text."""
-    if encoding != "latin1":
-        raise ValueError(f"bytes in the encoding {encoding!r}")
-    return text.encode("latin1")
 
 
 def _with_state(value: Any, state: Any) -> Any:
