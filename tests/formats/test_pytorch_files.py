@@ -257,3 +257,41 @@ def test_plain_values_of_all_protocols():
         assert read == value
         assert [type(item) for item in read] == [type(item) for item in value]
         assert read[-2].default_factory is list
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: torch.ones(2).to(torch.float8_e4m3fn), "dtype float8_e4m3fn"),
+        (lambda: torch.ones(2).to(torch.uint16), "dtype uint16"),
+        (lambda: torch.eye(2).to_sparse(), "a sparse tensor.*\n.*to_dense"),
+        (lambda: torch.ones(2, device="meta"), "device 'meta'"),
+        (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "a quantized"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tensors_that_are_not_read_are_told(make, message):
+    with pytest.raises(ValueError, match=message):
+        loaded({"x": make()})
+
+
+def test_tensors_with_attributes(tmp_path):
+    tensor, parameter = torch.arange(4.0)[1:], torch.nn.Parameter(torch.ones(2))
+    tensor.note = parameter.note = "x"
+    value = {"tensor": tensor, "parameter": parameter, "buffer": torch.nn.Buffer(torch.ones(2))}
+    same(loaded(value), value)
+    torch.save({"tensor": tensor}, tmp_path / "x.bin")
+    place = pytorch.places(str(tmp_path / "x.bin"))["tensor"]
+    assert pytorch.read_place(str(tmp_path / "x.bin"), place).tolist() == [1, 2, 3]
+
+
+def test_a_file_to_convert_holds_a_dict_of_tensors(tmp_path):
+    path = str(tmp_path / "x.bin")
+    for value, message in [
+        (torch.ones(1), "holds a tensor, expected a dict of tensors by name"),
+        ({"a": {"b": torch.ones(1)}}, "holds a dict at 'a', expected a dict"),
+        ({3: torch.ones(1)}, "holds a tensor at 3, expected a dict"),
+    ]:
+        torch.save(value, path)
+        with pytest.raises(ValueError, match=message):
+            pytorch.places(path)

@@ -30,6 +30,7 @@ def save(tensors: Any, path: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
+        _sync_folder(os.path.dirname(os.path.abspath(path)))
     finally:
         if os.path.exists(part):
             os.remove(part)
@@ -51,6 +52,15 @@ def load(file: Any, name: str) -> dict[str, Tensor]:
             return {key.removesuffix(".npy"): _gt.tensor(arrays[key]) for key in members}
     except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
         raise ValueError(f"{name}: an archive that is neither .npz nor .pt: {error}") from error
+
+
+def _sync_folder(folder: str) -> None:
+    """Keep the new name of a file through a loss of power."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _write(file: Any, arrays: list[tuple[str, Any]]) -> None:

@@ -35,6 +35,41 @@ _STORAGES = {
 _PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
 
 
+#: The names of PyTorch's classes of tensors.
+_TENSORS = ("torch Tensor", "torch.nn.parameter Buffer")
+
+#: Dtypes of PyTorch that GT lacks.
+_LACKING = """uint16 uint32 uint64 complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz
+    float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4""".split()
+
+#: What is refused, by the name that a pickle has for it, with a hint.
+_REFUSED = {
+    **{
+        f"torch {dtype}": (
+            f"a tensor of dtype {dtype}, or this dtype, which GT does not have",
+            "where it was made, convert it with .to(torch.float32) or another dtype",
+        )
+        for dtype in _LACKING
+    },
+    "torch._utils _rebuild_sparse_tensor": (
+        "a sparse tensor, which GT does not have",
+        "where it was made, save tensor.to_dense()",
+    ),
+    "torch._utils _rebuild_nested_tensor": (
+        "a nested tensor, which GT does not have",
+        "where it was made, save a list of its parts, tensor.unbind()",
+    ),
+    "torch._utils _rebuild_meta_tensor_no_storage": (
+        "a tensor on the device 'meta', which has no values",
+        "where it was made, save the model once its values are there",
+    ),
+    "torch._utils _rebuild_qtensor": (
+        "a quantized tensor, which GT does not have",
+        "where it was made, save tensor.dequantize()",
+    ),
+}
+
+
 class _Kind(NamedTuple):
     """A class of storages."""
 
@@ -92,14 +127,20 @@ def places(path: str) -> dict[str, Place]:
     """
     with _opened(path, path) as archive:
         state = _Surveyor(archive, path).read()
-    for name, place in state.items() if isinstance(state, dict) else [("", state)]:
+    if not isinstance(state, dict):
+        raise ValueError(_no_state(path, state, ""))
+    for name, place in state.items():
         if not isinstance(name, str) or not isinstance(place, Place):
-            at = f" at {name!r}" if isinstance(state, dict) else ""
-            raise ValueError(
-                f"{path}: it holds a {type(place).__name__}{at}, expected tensors by name\n  hint: "
-                "where it was made, save model.state_dict()"
-            )
+            raise ValueError(_no_state(path, place, f" at {name!r}"))
     return dict(state)
+
+
+def _no_state(path: str, value: Any, where: str) -> str:
+    kind = "tensor" if isinstance(value, Place) else type(value).__name__
+    return (
+        f"{path}: it holds a {kind}{where}, expected a dict of tensors by name\n  hint: "
+        "where it was made, save model.state_dict()"
+    )
 
 
 def read_place(path: str, place: Place) -> Tensor:
@@ -142,7 +183,11 @@ class _Reader:
         if order in self._archive.namelist() and self._member(order) != b"little":
             raise ValueError(f"{self._name}: its numbers are big-endian: save it again elsewhere")
         machine = Machine(
-            self._allowed(), self._storage, _with_state, plain.classes() | {"torch Tensor": Tensor}
+            self._allowed(),
+            self._storage,
+            _with_state,
+            named=plain.classes() | dict.fromkeys(_TENSORS, Tensor),
+            refused=_REFUSED,
         )
         try:
             return machine.run(self._member(f"{self._folder}data.pkl"))
@@ -172,6 +217,8 @@ class _Reader:
         """Give the functions that make tensors."""
         return {
             "torch._utils _rebuild_tensor_v2": self._tensor,
+            "torch._utils _rebuild_tensor_v3": self._tensor_of_bytes,
+            "torch._tensor _rebuild_from_type_v2": self._with_attributes,
             **{f"torch._utils {name}": _parameter for name in _PARAMETERS},
         }
 
@@ -201,6 +248,33 @@ class _Reader:
         if place not in self._tensors:
             self._tensors[place] = _values(storage, place)
         return self._tensors[place].detach().requires_grad_(bool(requires_grad))
+
+    def _tensor_of_bytes(
+        self,
+        storage: _Storage,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        hooks: Any,
+        dtype: Any,
+        metadata: Any = None,
+    ) -> Any:
+        """Make a tensor over a storage that has no dtype, as `_rebuild_tensor_v3` does."""
+        if not isinstance(dtype, _gt.dtype):
+            raise ValueError(f"a {type(dtype).__name__} as a dtype")
+        typed = storage._replace(dtype=dtype.name)
+        return self._tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
+
+    def _with_attributes(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+        """Make a tensor that has attributes in Python, which are left out."""
+        if kind is not Tensor:
+            raise ValueError("a tensor of an unknown class")
+        if function == self._tensor:
+            return self._tensor(*plain.sequence(arguments))
+        if function == self._tensor_of_bytes:
+            return self._tensor_of_bytes(*plain.sequence(arguments))
+        raise ValueError("a tensor that is made by an unknown function")
 
 
 class _Surveyor(_Reader):
