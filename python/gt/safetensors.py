@@ -73,7 +73,7 @@ def save_file(
 
     Raises:
         TypeError: a value is no tensor.
-        ValueError: a dtype that the format lacks: complex128.
+        ValueError: a dtype that the format lacks: complex128; a name that is no valid Unicode.
         OSError: the file cannot be written. What was there before is there still.
     """
     _gt.write_safetensors(os.fspath(filename), _items(tensors), metadata or {})
@@ -222,7 +222,18 @@ def _items(tensors: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
             raise TypeError(
                 f"save: {name!r} is a {type(tensor).__name__}, expected a name and a tensor"
             )
+        if not _is_unicode(name):
+            raise ValueError(f"save: the name {name!r} is no valid Unicode, as the format needs")
     return [(name, tensor.detach()) for name, tensor in tensors.items()]
+
+
+def _is_unicode(name: str) -> bool:
+    """Say whether a text has no half of a pair of surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _in_folder(folder: str) -> str:

@@ -286,3 +286,46 @@ def test_a_slice_has_the_name_of_its_dtype_in_the_file(tmp_path):
     with gt.safetensors.safe_open(path) as file:
         for name in dtypes:
             assert file.get_slice(name).get_dtype() == header[name]["dtype"]
+
+
+def test_a_container_in_itself_is_told(tmp_path):
+    circle = {"a": [1]}
+    circle["a"].append(circle)
+    with pytest.raises(ValueError, match="the dict at 'a.1' holds itself"):
+        gt.save(circle, tmp_path / "x.gt")
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="more than 100 deep in each other at '0.0"):
+        gt.save(deep, tmp_path / "x.gt")
+    deep = []
+    for _ in range(98):
+        deep = {(1,): deep}
+    gt.save([deep, [1], [1]], tmp_path / "x.gt")
+    assert gt.load(tmp_path / "x.gt") == [deep, [1], [1]]
+
+
+def test_half_a_surrogate_pair(tmp_path):
+    state = {"\ud800": gt.ones(1), "\\ud800": gt.zeros(1), "text": "\ud800"}
+    gt.save(state, tmp_path / "x.gt")
+    same(gt.load(tmp_path / "x.gt"), state)
+    with pytest.raises(ValueError, match="is no valid Unicode"):
+        gt.safetensors.save_file({"\ud800": gt.ones(1)}, tmp_path / "x.safetensors")
+
+
+def test_scalars_of_numpy(tmp_path):
+    state = [np.complex64(1 + 2j), np.complex128(3j), np.float16(2), np.int8(3), np.bool_(True)]
+    gt.save(state, tmp_path / "x.gt")
+    same(gt.load(tmp_path / "x.gt"), [1 + 2j, 3j, 2.0, 3, True])
+    for value in (np.longdouble(1), np.bytes_(b"x")):
+        with pytest.raises(TypeError, match="at 'x' cannot be saved"):
+            gt.save({"x": value}, tmp_path / "x.gt")
+
+
+def test_broken_bytes_are_told(tmp_path):
+    gt.save(b"bytes", tmp_path / "x.gt")
+    raw = (tmp_path / "x.gt").read_bytes()
+    assert b"Ynl0ZXM=" in raw
+    (tmp_path / "x.gt").write_bytes(raw.replace(b"Ynl0ZXM=", b"Yn!0ZX-="))
+    with pytest.raises(ValueError, match="its structure is broken"):
+        gt.load(tmp_path / "x.gt")

@@ -26,6 +26,7 @@ def save(obj: Any, f: Any) -> None:
 
     Raises:
         TypeError: there is something else in `obj`; the text says where.
+        ValueError: a container holds itself, or stands too deep in others.
         OSError: the file cannot be written. What was there before is there still.
 
     >>> import tempfile, os

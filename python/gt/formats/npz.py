@@ -78,7 +78,7 @@ def _name(key: Any) -> str:
         raise TypeError(
             f"save: an .npz file holds tensors by name, the key {key!r} is a {type(key).__name__}"
         )
-    if "\0" in key or not key.isascii() and key != key.encode("utf-8", "replace").decode():
+    if "\0" in key or key.encode("utf-8", "replace").decode() != key:
         raise ValueError(f"save: an .npz file cannot hold the name {key!r}")
     return key
 
