@@ -127,21 +127,24 @@ def archive(program, storage=b"\0" * 16, compression=zipfile.ZIP_STORED):
     return buffer
 
 
-def tensor_program(offset=0, size=(4,), stride=(1,), count=4, metadata=None):
-    """Give a pickle of one tensor."""
+def tensor_program(offset=0, size=(4,), stride=(1,), count=4, metadata=None, dtype=None):
+    """Give a pickle of one tensor; with a dtype, its storage is of bytes."""
 
     class Storage:
         pass
 
     class Tensor:
         def __reduce__(self):
-            function = torch._utils._rebuild_tensor_v2
-            return function, (Storage(), offset, size, stride, False, OrderedDict(), metadata)
+            given = (Storage(), offset, size, stride, False, OrderedDict())
+            if dtype is not None:
+                return torch._utils._rebuild_tensor_v3, (*given, dtype, metadata)
+            return torch._utils._rebuild_tensor_v2, (*given, metadata)
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, value):
             if isinstance(value, Storage):
-                return ("storage", torch.FloatStorage, "0", "cpu", count)
+                kind = torch.FloatStorage if dtype is None else torch.UntypedStorage
+                return ("storage", kind, "0", "cpu", count)
             return None
 
     buffer = io.BytesIO()
@@ -151,6 +154,16 @@ def tensor_program(offset=0, size=(4,), stride=(1,), count=4, metadata=None):
 
 def test_a_tensor_of_ones_own():
     assert gt.load(archive(tensor_program())).tolist() == [0, 0, 0, 0]
+
+
+def test_a_tensor_over_bytes(tmp_path):
+    program = tensor_program(1, (3,), (2,), 12, dtype=torch.int16)
+    stored = np.arange(6, dtype=np.int16).tobytes()
+    assert gt.load(archive(program, stored)).tolist() == [1, 3, 5]
+    path = tmp_path / "x.bin"
+    path.write_bytes(archive(b"\x80\x02}X\x01\x00\x00\x00a" + program[2:-1] + b"s.", stored).read())
+    place = pytorch.places(str(path))["a"]
+    assert place.dtype == "int16" and pytorch.read_place(str(path), place).tolist() == [1, 3, 5]
 
 
 @pytest.mark.parametrize(

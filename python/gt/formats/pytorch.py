@@ -39,8 +39,8 @@ _PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
 _TENSORS = ("torch Tensor", "torch.nn.parameter Buffer")
 
 #: Dtypes of PyTorch that GT lacks.
-_LACKING = """uint16 uint32 uint64 complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz
-    float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4""".split()
+_LACKING = """uint16 uint32 uint64 complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz
+    float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4""".split()
 
 #: What is refused, by the name that a pickle has for it, with a hint.
 _REFUSED = {
