@@ -9,6 +9,7 @@ from collections import OrderedDict
 import gt
 import numpy as np
 import pytest
+from gt.formats import pytorch
 
 
 def same(a, b):
@@ -238,6 +239,16 @@ def test_a_pipe_is_refused(tmp_path, load):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="pipe: a pipe, expected a plain file"):
         load(tmp_path / "pipe")
+
+
+def test_a_pipe_or_folder_in_the_place_of_a_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(OSError, match="a pipe, expected a plain file"):
+        gt.load(tmp_path)
+    with pytest.raises(IsADirectoryError, match="a folder, expected a file"):
+        gt.safetensors.safe_open(tmp_path)
+    with pytest.raises(OSError, match="a pipe, expected a plain file"):
+        pytorch.places(str(tmp_path / "model.safetensors"))
 
 
 def test_npz_keeps_all_names_and_dtypes(tmp_path):

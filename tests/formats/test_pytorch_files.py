@@ -275,8 +275,8 @@ def test_plain_values_of_all_protocols():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: torch.ones(2).to(torch.float8_e4m3fn), "dtype float8_e4m3fn"),
-        (lambda: torch.ones(2).to(torch.uint16), "dtype uint16"),
+        (lambda: torch.ones(2).to(torch.float8_e4m3fn), "dtype torch.float8_e4m3fn, which GT"),
+        (lambda: torch.ones(2).to(torch.uint16), "dtype torch.uint16, which GT"),
         (lambda: torch.eye(2).to_sparse(), "a sparse tensor.*\n.*to_dense"),
         (lambda: torch.ones(2, device="meta"), "device 'meta'"),
         (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "a quantized"),

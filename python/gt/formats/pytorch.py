@@ -13,6 +13,7 @@ from gt import _gt
 from gt._gt import Tensor
 from gt.formats import plain
 from gt.formats.pickled import Machine, NotAllowed
+from gt.formats.stored import check_plain_file
 
 #: The classes of PyTorch's storages, and the dtype of each.
 _STORAGES = {
@@ -46,7 +47,7 @@ _LACKING = """uint16 uint32 uint64 complex32 float8_e4m3fn float8_e5m2 float8_e4
 _REFUSED = {
     **{
         f"torch {dtype}": (
-            f"a tensor of dtype {dtype}, or this dtype, which GT does not have",
+            f"the dtype torch.{dtype}, which GT does not have",
             "where it was made, convert it with .to(torch.float32) or another dtype",
         )
         for dtype in _LACKING
@@ -123,8 +124,10 @@ def places(path: str) -> dict[str, Place]:
     """Say where each tensor of a file with a state dict lies, without reading any.
 
     Raises:
+        OSError: there is no such file, or it is no plain file, such as a pipe.
         ValueError: as for `load`; or the file holds something else than tensors by name.
     """
+    check_plain_file(path)
     with _opened(path, path) as archive:
         state = _Surveyor(archive, path).read()
     if not isinstance(state, dict):

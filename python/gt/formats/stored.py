@@ -16,10 +16,12 @@ def check_plain_file(path: str) -> None:
     """Refuse a pipe, a device or a socket, which would wait for ever or never end.
 
     Raises:
-        OSError: there is something else than a file or folder at the path.
+        OSError: there is something else than a file at the path.
     """
-    if not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path):
+    if not os.path.exists(path) or os.path.isfile(path):
         return
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path}: a folder, expected a file")
     what = "pipe" if stat.S_ISFIFO(os.stat(path).st_mode) else "device or socket"
     raise OSError(f"{path}: a {what}, expected a plain file\n  hint: copy its bytes into a file")
 
