@@ -10,17 +10,26 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
-from gt.formats.roots import workers_read
+from gt.formats.stored import StoredFile, check_plain_file
 
 #: The file that says which file of a folder has which tensor.
 INDEX = "model.safetensors.index.json"
+
+#: The names of dtypes in files, by GT's.
+_NAMES = {
+    "bool": "BOOL",
+    "complex64": "C64",
+    "bfloat16": "BF16",
+    **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
+}
 
 
 def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
@@ -32,16 +41,17 @@ def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
         device: accepted for other programs: all tensors are on the cluster.
 
     Raises:
-        OSError: there is no such file.
+        OSError: there is no such file, or it is no plain file, such as a pipe.
         ValueError: the file is broken or truncated, or the index does not fit.
         TypeError: a tensor has a dtype that GT lacks.
     """
     path = os.fspath(filename)
     if os.path.isdir(path):
         path = _in_folder(path)
+    check_plain_file(path)
     if path.endswith(".json"):
         return _load_index(path)
-    file = _File(path)
+    file = StoredFile(path)
     return {name: file.tensor(name) for name in file.entries}
 
 
@@ -63,7 +73,7 @@ def save_file(
 
     Raises:
         TypeError: a value is no tensor.
-        ValueError: a dtype that the format lacks: complex128.
+        ValueError: a dtype that the format lacks: complex128; a name that is no valid Unicode.
         OSError: the file cannot be written. What was there before is there still.
     """
     _gt.write_safetensors(os.fspath(filename), _items(tensors), metadata or {})
@@ -147,7 +157,7 @@ class safe_open:
     """
 
     def __init__(self, filename: Any, framework: str = "gt", device: Any = None):
-        self._file = _File(os.fspath(filename))
+        self._file = StoredFile(os.fspath(filename))
 
     def __enter__(self) -> safe_open:
         return self
@@ -178,39 +188,10 @@ class safe_open:
         return Slice(self._file, name, *self._file.entries[name])
 
 
-class _File:
-    """A file whose values are read by workers where these may, else by this process."""
-
-    def __init__(self, path: str):
-        self._path = os.path.abspath(path)
-        self._file = _gt.SafetensorsFile(self._path)
-        self._is_read_by_workers = workers_read(self._path)
-        self.entries = {name: (dtype, shape) for name, dtype, shape in self._file.entries()}
-        self.metadata = self._file.metadata
-
-    def tensor(self, name: str) -> Tensor:
-        """Give a tensor."""
-        if self._is_read_by_workers and name in self.entries:
-            dtype, shape = self.entries[name]
-            return self._stored(name, dtype, shape, 0)
-        return self._file.tensor(name)
-
-    def rows(self, name: str, start: int, end: int) -> Tensor:
-        """Give some rows of a tensor."""
-        dtype, shape = self.entries[name]
-        if not self._is_read_by_workers or end > shape[0]:
-            return self._file.rows(name, start, end)
-        return self._stored(name, dtype, (end - start, *shape[1:]), start * math.prod(shape[1:]))
-
-    def _stored(self, name: str, dtype: str, shape: tuple[int, ...], skipped: int) -> Tensor:
-        begin = self._file.begin_of(name) + skipped * getattr(_gt, dtype).itemsize
-        return _gt.load_values(dtype, shape, [(self._path, begin, [0] * len(shape), shape)])
-
-
 class Slice:
     """A tensor of a file, of which a part is read."""
 
-    def __init__(self, file: _File, name: str, dtype: str, shape: tuple[int, ...]):
+    def __init__(self, file: StoredFile, name: str, dtype: str, shape: tuple[int, ...]):
         self._file, self._name, self._dtype, self._shape = file, name, dtype, shape
 
     def get_shape(self) -> list[int]:
@@ -218,8 +199,8 @@ class Slice:
         return list(self._shape)
 
     def get_dtype(self) -> str:
-        """Give the name of the dtype."""
-        return self._dtype
+        """Give the name of the dtype that the file has, such as `"F32"`."""
+        return _NAMES.get(self._dtype, self._dtype)
 
     def __getitem__(self, index: Any) -> Tensor:
         first, *others = index if isinstance(index, tuple) else (index,)
@@ -241,7 +222,18 @@ def _items(tensors: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
             raise TypeError(
                 f"save: {name!r} is a {type(tensor).__name__}, expected a name and a tensor"
             )
+        if not _is_unicode(name):
+            raise ValueError(f"save: the name {name!r} is no valid Unicode, as the format needs")
     return [(name, tensor.detach()) for name, tensor in tensors.items()]
+
+
+def _is_unicode(name: str) -> bool:
+    """Say whether a text has no half of a pair of surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _in_folder(folder: str) -> str:
@@ -272,10 +264,9 @@ def _load_parts(path: str, places: dict[str, str], files: Iterable[str]) -> dict
     for name in files:
         if not isinstance(name, str) or os.path.basename(name) != name:
             raise ValueError(f"{path}: it names {name!r}, which is no file of its own folder")
-        file = _gt.SafetensorsFile(os.path.join(folder, name))
-        there = {entry for entry, _, _ in file.entries()}
+        file = StoredFile(os.path.join(folder, name))
         wanted = [entry for entry, place in places.items() if place == name]
-        if missing := [entry for entry in wanted if entry not in there]:
+        if missing := [entry for entry in wanted if entry not in file.entries]:
             raise ValueError(f"{path}: {name} lacks {', '.join(missing[:5])}")
         tensors.update({entry: file.tensor(entry) for entry in wanted})
     return {name: tensors[name] for name in places}

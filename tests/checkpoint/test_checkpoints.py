@@ -147,11 +147,21 @@ def test_workers_read_their_part_of_a_safetensors_file(tmp_path, allowed):
 def test_values_of_a_file_do_not_come_through_the_client(tmp_path):
     path = tmp_path / "x.safetensors"
     gt.safetensors.save_file({"x": gt.ones(3)}, path)
+    gt.save({"x": gt.ones(3)}, tmp_path / "x.gt")
+    parts = tmp_path / "parts"
+    gt.safetensors.save_sharded({"x": gt.ones(3), "y": gt.ones(3)}, parts, max_shard_bytes=12)
+    reads = [
+        lambda: gt.safetensors.load_file(path),
+        lambda: gt.safetensors.load_file(parts),
+        lambda: gt.load(path),
+        lambda: gt.load(tmp_path / "x.gt"),
+        lambda: gt.load(parts),
+    ]
     # The worker may not read what the server says that workers may.
     with cluster(1, "--data-root", str(tmp_path)) as (address, _):
-        with gt.Session(address):
-            with pytest.raises(gt.WorkerError, match="load"):
-                gt.safetensors.load_file(path)["x"].tolist()
+        for read in reads:
+            with gt.Session(address), pytest.raises(gt.WorkerError, match="load"):
+                read()["x"].tolist()
 
 
 def test_no_way_leads_out_of_a_data_root(tmp_path):

@@ -9,6 +9,7 @@ from collections import OrderedDict
 import gt
 import numpy as np
 import pytest
+from gt.formats import pytorch
 
 
 def same(a, b):
@@ -194,7 +195,7 @@ def test_slices_and_metadata(tmp_path):
     with gt.safetensors.safe_open(path, "pt", "cpu") as file:
         assert file.keys() == ["a", "b"] and file.metadata() == {"k": "v"}
         part = file.get_slice("b")
-        assert part.get_shape() == [4, 3] and part.get_dtype() == "float32"
+        assert part.get_shape() == [4, 3] and part.get_dtype() == "F32"
         for index in (np.s_[1:3], np.s_[:, 1], np.s_[-2:, 0:2], np.s_[::2], np.s_[3], np.s_[4:]):
             assert part[index].tolist() == value[index].tolist()
         assert file.get_tensor("a").item() == 1
@@ -231,3 +232,111 @@ def test_a_loaded_tensor_outlives_its_file(tmp_path):
     gt.safetensors.save_file({"a": gt.zeros(3)}, path)
     os.remove(path)
     assert (loaded + 1).sum().item() == sum(range(10000)) + 10000
+
+
+@pytest.mark.parametrize("load", [gt.load, gt.safetensors.load_file, gt.safetensors.safe_open])
+def test_a_pipe_is_refused(tmp_path, load):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe: a pipe, expected a plain file"):
+        load(tmp_path / "pipe")
+
+
+def test_a_pipe_or_folder_in_the_place_of_a_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(OSError, match="a pipe, expected a plain file"):
+        gt.load(tmp_path)
+    with pytest.raises(IsADirectoryError, match="a folder, expected a file"):
+        gt.safetensors.safe_open(tmp_path)
+    with pytest.raises(OSError, match="a pipe, expected a plain file"):
+        pytorch.places(str(tmp_path / "model.safetensors"))
+
+
+def test_npz_keeps_all_names_and_dtypes(tmp_path):
+    path = tmp_path / "x.npz"
+    names = ["allow_pickle", "file", "args", "a", "a.npy", "b/c", "weight \u00e4"]
+    state = {name: gt.tensor([at]) for at, name in enumerate(names)}
+    state |= {"trained": gt.ones(2, requires_grad=True), "complex": gt.tensor(1 + 2j)}
+    gt.save(state, path)
+    read = gt.load(path)
+    assert {name: value.tolist() for name, value in read.items()} == {
+        name: value.tolist() for name, value in state.items()
+    }
+    assert [read[name].dtype for name in state] == [value.dtype for value in state.values()]
+    with np.load(path) as arrays:
+        assert arrays["file"] == [1]
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: {"x": {"y": gt.ones(1)}}, "'x' is a dict"),
+        (lambda: {"x": None}, "'x' is a NoneType"),
+        (lambda: {"x": "text"}, "'x' is a str"),
+        (lambda: {"x": [[1], [2, 3]]}, "'x' is a list"),
+        (lambda: {"x": gt.ones(1, dtype=gt.bfloat16)}, "'x' has dtype bfloat16"),
+        (lambda: {3: gt.ones(1)}, "the key 3 is a int"),
+        (lambda: gt.ones(1), "a Tensor is given"),
+        (lambda: {"a\0b": gt.ones(1)}, "cannot hold the name"),
+        (lambda: {"\ud800": gt.ones(1)}, "cannot hold the name"),
+    ],
+)
+def test_what_npz_lacks_is_told(tmp_path, make, message):
+    gt.save({"x": gt.zeros(1)}, tmp_path / "x.npz")
+    with pytest.raises((TypeError, ValueError), match=message):
+        gt.save(make(), tmp_path / "x.npz")
+    assert gt.load(tmp_path / "x.npz")["x"].tolist() == [0]
+
+
+def test_a_slice_has_the_name_of_its_dtype_in_the_file(tmp_path):
+    path = tmp_path / "x.safetensors"
+    dtypes = DTYPES.replace(" complex128", "").split()
+    gt.safetensors.save_file({name: gt.zeros(1, dtype=getattr(gt, name)) for name in dtypes}, path)
+    raw = path.read_bytes()
+    header = json.loads(raw[8 : 8 + struct.unpack("<Q", raw[:8])[0]])
+    with gt.safetensors.safe_open(path) as file:
+        for name in dtypes:
+            assert file.get_slice(name).get_dtype() == header[name]["dtype"]
+
+
+def test_a_container_in_itself_is_told(tmp_path):
+    circle = {"a": [1]}
+    circle["a"].append(circle)
+    with pytest.raises(ValueError, match="the dict at 'a.1' holds itself"):
+        gt.save(circle, tmp_path / "x.gt")
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="more than 100 deep in each other at '0.0"):
+        gt.save(deep, tmp_path / "x.gt")
+    deep = []
+    for _ in range(98):
+        deep = {(1,): deep}
+    gt.save([deep, [1], [1]], tmp_path / "x.gt")
+    assert gt.load(tmp_path / "x.gt") == [deep, [1], [1]]
+
+
+def test_half_a_surrogate_pair(tmp_path):
+    state = {"\ud800": gt.ones(1), "\\ud800": gt.zeros(1), "text": "\ud800"}
+    gt.save(state, tmp_path / "x.gt")
+    same(gt.load(tmp_path / "x.gt"), state)
+    with pytest.raises(ValueError, match="is no valid Unicode"):
+        gt.safetensors.save_file({"\ud800": gt.ones(1)}, tmp_path / "x.safetensors")
+
+
+def test_scalars_of_numpy(tmp_path):
+    state = [np.complex64(1 + 2j), np.complex128(3j), np.float16(2), np.int8(3), np.bool_(True)]
+    gt.save(state, tmp_path / "x.gt")
+    same(gt.load(tmp_path / "x.gt"), [1 + 2j, 3j, 2.0, 3, True])
+    for value in (np.longdouble(1), np.bytes_(b"x")):
+        with pytest.raises(TypeError, match="at 'x' cannot be saved"):
+            gt.save({"x": value}, tmp_path / "x.gt")
+
+
+def test_broken_bytes_are_told(tmp_path):
+    gt.save(b"bytes", tmp_path / "x.gt")
+    raw = (tmp_path / "x.gt").read_bytes()
+    assert b"Ynl0ZXM=" in raw
+    (tmp_path / "x.gt").write_bytes(raw.replace(b"Ynl0ZXM=", b"Yn!0ZX-="))
+    with pytest.raises(ValueError, match="its structure is broken"):
+        gt.load(tmp_path / "x.gt")

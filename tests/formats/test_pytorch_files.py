@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 import gt
 import numpy as np
 import pytest
+from gt.formats import pytorch
 from gt.formats.pickled import Machine
 
 torch = pytest.importorskip("torch")
@@ -104,7 +105,7 @@ class Evil:
         Evil((getattr, ("text", "upper"))),
         torch.nn.Linear(1, 1),
         np.float64(3),
-        defaultdict(list),
+        defaultdict(os.getpid),
         {"deep": [Evil((print, ("x",)))]},
     ],
     ids=lambda value: type(value).__name__,
@@ -126,21 +127,24 @@ def archive(program, storage=b"\0" * 16, compression=zipfile.ZIP_STORED):
     return buffer
 
 
-def tensor_program(offset=0, size=(4,), stride=(1,), count=4):
-    """Give a pickle of one tensor."""
+def tensor_program(offset=0, size=(4,), stride=(1,), count=4, metadata=None, dtype=None):
+    """Give a pickle of one tensor; with a dtype, its storage is of bytes."""
 
     class Storage:
         pass
 
     class Tensor:
         def __reduce__(self):
-            function = torch._utils._rebuild_tensor_v2
-            return function, (Storage(), offset, size, stride, False, OrderedDict())
+            given = (Storage(), offset, size, stride, False, OrderedDict())
+            if dtype is not None:
+                return torch._utils._rebuild_tensor_v3, (*given, dtype, metadata)
+            return torch._utils._rebuild_tensor_v2, (*given, metadata)
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, value):
             if isinstance(value, Storage):
-                return ("storage", torch.FloatStorage, "0", "cpu", count)
+                kind = torch.FloatStorage if dtype is None else torch.UntypedStorage
+                return ("storage", kind, "0", "cpu", count)
             return None
 
     buffer = io.BytesIO()
@@ -150,6 +154,16 @@ def tensor_program(offset=0, size=(4,), stride=(1,), count=4):
 
 def test_a_tensor_of_ones_own():
     assert gt.load(archive(tensor_program())).tolist() == [0, 0, 0, 0]
+
+
+def test_a_tensor_over_bytes(tmp_path):
+    program = tensor_program(1, (3,), (2,), 12, dtype=torch.int16)
+    stored = np.arange(6, dtype=np.int16).tobytes()
+    assert gt.load(archive(program, stored)).tolist() == [1, 3, 5]
+    path = tmp_path / "x.bin"
+    path.write_bytes(archive(b"\x80\x02}X\x01\x00\x00\x00a" + program[2:-1] + b"s.", stored).read())
+    place = pytorch.places(str(path))["a"]
+    assert place.dtype == "int16" and pytorch.read_place(str(path), place).tolist() == [1, 3, 5]
 
 
 @pytest.mark.parametrize(
@@ -198,3 +212,99 @@ def test_protocols_of_pickles():
         names["_codecs encode"] = lambda text, encoding: text.encode(encoding)
         machine = Machine(names, lambda _: None, lambda value, state: value)
         assert machine.run(pickle.dumps(value, protocol)) == value
+
+
+def test_conjugated_and_negated_views(tmp_path):
+    value = torch.tensor([1 + 2j, 3 - 4j])
+    same(loaded({"plain": value, "conj": value.conj()}), {"plain": value, "conj": value.conj()})
+    negated = value.conj().imag
+    assert negated.is_neg()
+    same(loaded({"x": negated}), {"x": negated})
+    torch.save({"x": value.conj(), "y": value}, tmp_path / "x.bin")
+    places = pytorch.places(str(tmp_path / "x.bin"))
+    read = {name: pytorch.read_place(str(tmp_path / "x.bin"), p) for name, p in places.items()}
+    same(read, {"x": value.conj(), "y": value})
+
+
+def test_other_properties_of_tensors_are_told():
+    program = tensor_program(metadata={"conj": False, "shiny": True})
+    with pytest.raises(ValueError, match="a tensor with the property 'shiny'"):
+        gt.load(archive(program))
+
+
+TWICE = b")" + b"2\x86" * 60  # A tuple of a tuple, twice, and so on: 2^60 in all.
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"}" + TWICE + b"K\x01s.",
+        b"}(" + TWICE + b"K\x01u.",
+        b"(" + TWICE + b"K\x01d.",
+        b"\x8f(" + TWICE + b"\x90.",
+        b"(" + TWICE + b"\x91.",
+        b"cbuiltins\nset\n](" + TWICE + b"e\x85R.",
+        b"ccollections\nOrderedDict\n](" + TWICE + b"K\x01\x86e\x85R.",
+        TWICE + b")R.",
+        TWICE + b"Q.",
+        TWICE + TWICE + b"\x93.",
+        b"}(K\x00" + b"2" * 200 + (b"tq\x00(h\x00" + b"2" * 200) * 6 + b"tK\x01s.",
+        b"cbuiltins\nset\ncbuiltins\nrange\nJ\xff\xff\xff\x7f\x85R\x85R.",
+        b"cbuiltins\nset\ncbuiltins\nrange\nJ\xff\xff\xff\x7f\x85RR.",
+        b"cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.",
+        b"cbuiltins\nrange\n\x8a\x09" + b"\xff" * 8 + b"\x00\x85R.",
+        b"cbuiltins\nlist\n)R.",
+    ],
+    ids=range(16),
+)
+def test_no_pickle_takes_for_ever(program):
+    with pytest.raises(ValueError):  # noqa: PT011
+        gt.load(archive(b"\x80\x04" + program))
+
+
+def test_plain_values_of_all_protocols():
+    value = [bytearray(b"ab"), bytearray(), {1, (2, 3)}, frozenset([4]), range(3), set()]
+    value += [OrderedDict({(1, ("a", None)): 2}), defaultdict(list, {1: [2]}), defaultdict(None)]
+    for protocol in range(6):
+        read = gt.load(archive(pickle.dumps(value, protocol)))
+        assert read == value
+        assert [type(item) for item in read] == [type(item) for item in value]
+        assert read[-2].default_factory is list
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: torch.ones(2).to(torch.float8_e4m3fn), "dtype torch.float8_e4m3fn, which GT"),
+        (lambda: torch.ones(2).to(torch.uint16), "dtype torch.uint16, which GT"),
+        (lambda: torch.eye(2).to_sparse(), "a sparse tensor.*\n.*to_dense"),
+        (lambda: torch.ones(2, device="meta"), "device 'meta'"),
+        (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "a quantized"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tensors_that_are_not_read_are_told(make, message):
+    with pytest.raises(ValueError, match=message):
+        loaded({"x": make()})
+
+
+def test_tensors_with_attributes(tmp_path):
+    tensor, parameter = torch.arange(4.0)[1:], torch.nn.Parameter(torch.ones(2))
+    tensor.note = parameter.note = "x"
+    value = {"tensor": tensor, "parameter": parameter, "buffer": torch.nn.Buffer(torch.ones(2))}
+    same(loaded(value), value)
+    torch.save({"tensor": tensor}, tmp_path / "x.bin")
+    place = pytorch.places(str(tmp_path / "x.bin"))["tensor"]
+    assert pytorch.read_place(str(tmp_path / "x.bin"), place).tolist() == [1, 2, 3]
+
+
+def test_a_file_to_convert_holds_a_dict_of_tensors(tmp_path):
+    path = str(tmp_path / "x.bin")
+    for value, message in [
+        (torch.ones(1), "holds a tensor, expected a dict of tensors by name"),
+        ({"a": {"b": torch.ones(1)}}, "holds a dict at 'a', expected a dict"),
+        ({3: torch.ones(1)}, "holds a tensor at 3, expected a dict"),
+    ]:
+        torch.save(value, path)
+        with pytest.raises(ValueError, match=message):
+            pytorch.places(path)

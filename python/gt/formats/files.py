@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
-from gt.formats import pytorch, structure
+from gt.formats import npz, pytorch, structure
+from gt.formats.stored import StoredFile, check_plain_file
 
 #: The text of a file's header that says how its tensors belong together.
 _STRUCTURE = "gt.structure"
@@ -26,6 +26,7 @@ def save(obj: Any, f: Any) -> None:
 
     Raises:
         TypeError: there is something else in `obj`; the text says where.
+        ValueError: a container holds itself, or stands too deep in others.
         OSError: the file cannot be written. What was there before is there still.
 
     >>> import tempfile, os
@@ -35,7 +36,7 @@ def save(obj: Any, f: Any) -> None:
     {'step': 3, 'weight': tensor([1., 1.], dtype=float32)}
     """
     if not hasattr(f, "write") and os.fspath(f).endswith(".npz"):
-        _save_npz(obj, f)
+        npz.save(obj, os.fspath(f))
         return
     text, tensors = structure.describe(obj)
     if hasattr(f, "write"):
@@ -57,7 +58,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: A
         mmap: accepted as PyTorch's: values of safetensors are read where they are used.
 
     Raises:
-        OSError: there is no such file.
+        OSError: there is no such file, or it is no plain file, such as a pipe.
         ValueError: it is of no known format, broken, or has objects in it that are not read.
     """
     if hasattr(f, "read"):
@@ -67,13 +68,15 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: A
         from gt import safetensors
 
         return safetensors.load_file(path)
+    check_plain_file(path)
     with open(path, "rb") as file:
         start = file.read(9)
     if start.startswith(b"PK"):
         return _load_zip(path, path)
     if not _may_be_safetensors(start):
         raise ValueError(_unknown(path, start))
-    return _structured(_gt.SafetensorsFile(path), path)
+    stored = StoredFile(path)
+    return _structured(stored, list(stored.entries), path)
 
 
 def _load_open(file: Any) -> Any:
@@ -86,7 +89,8 @@ def _load_open(file: Any) -> Any:
         return _load_zip(io.BytesIO(start + rest), name)
     if not _may_be_safetensors(start):
         raise ValueError(_unknown(name, start))
-    return _structured(_gt.SafetensorsFile.over(start + rest), name)
+    given = _gt.SafetensorsFile.over(start + rest)
+    return _structured(given, [entry for entry, _, _ in given.entries()], name)
 
 
 def _may_be_safetensors(start: bytes) -> bool:
@@ -97,21 +101,13 @@ def _may_be_safetensors(start: bytes) -> bool:
 def _load_zip(file: Any, name: str) -> Any:
     if pytorch.is_file(file):
         return pytorch.load(file, name)
-    import numpy as np
-
-    if hasattr(file, "seek"):
-        file.seek(0)
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return {key: _gt.tensor(arrays[key]) for key in arrays.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ValueError(f"{name}: an archive that is neither .npz nor .pt: {error}") from error
+    return npz.load(file, name)
 
 
-def _structured(file: Any, name: str) -> Any:
+def _structured(file: Any, entries: list[str], name: str) -> Any:
     text = file.metadata.get(_STRUCTURE)
     if text is None:
-        return {entry: file.tensor(entry) for entry, _, _ in file.entries()}
+        return {entry: file.tensor(entry) for entry in entries}
     known: dict[str, Tensor] = {}
 
     def tensor(entry: str) -> Tensor:
@@ -120,27 +116,6 @@ def _structured(file: Any, name: str) -> Any:
         return known[entry]
 
     return structure.rebuild(text, tensor, name)
-
-
-def _save_npz(obj: Any, path: Any) -> None:
-    import numpy as np
-
-    if not isinstance(obj, dict) or not all(isinstance(key, str) for key in obj):
-        raise TypeError(
-            f"save: an .npz file holds a dict of tensors by name, a {type(obj).__name__} is given"
-        )
-    whole = os.fspath(path)
-    part = f"{whole}.{os.getpid()}.part.npz"
-    try:
-        arrays = {
-            key: value.numpy() if isinstance(value, Tensor) else np.asarray(value)
-            for key, value in obj.items()
-        }
-        np.savez(part, **arrays)  # type: ignore[arg-type]
-        os.replace(part, whole)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
 
 
 def _unknown(name: str, start: bytes) -> str:

@@ -10,6 +10,8 @@ import pickletools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gt.formats import plain
+
 #: The place on the stack that a tuple, list or dict begins at.
 _MARK = object()
 
@@ -32,8 +34,27 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
+_SAVE_PLAIN = (
+    "nothing of a file is executed; where it was made, save a state_dict() and plain values "
+    "instead of objects"
+)
+_BROKEN = (
+    *(IndexError, KeyError, TypeError, AttributeError, ValueError),
+    *(OverflowError, MemoryError, RecursionError),
+)
+
+
 class NotAllowed(ValueError):
-    """A pickle wants something made that is no tensor and no container."""
+    """A pickle wants something made that is not read.
+
+    Args:
+        what: what it is.
+        hint: what to do.
+    """
+
+    def __init__(self, what: str, hint: str = _SAVE_PLAIN):
+        super().__init__(what)
+        self.hint = hint
 
 
 class Machine:
@@ -42,6 +63,8 @@ class Machine:
     Args:
         allowed: what each allowed name, such as `"collections OrderedDict"`, stands for: a function
             that may be called, or a value.
+        named: likewise, for what is never called.
+        refused: what each name that has a message of its own stands for, and a hint.
         persistent: gives the object of a persistent id.
         build: called as build(object, state) where a pickle sets an object's state; it gives the
             object.
@@ -52,7 +75,10 @@ class Machine:
         allowed: Mapping[str, Any],
         persistent: Callable[[Any], Any],
         build: Callable[[Any, Any], Any],
+        named: Mapping[str, Any] | None = None,
+        refused: Mapping[str, tuple[str, str]] | None = None,
     ):
+        self._named, self._refused = named or {}, refused or {}
         self._allowed, self._persistent, self._build = allowed, persistent, build
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
@@ -71,7 +97,7 @@ class Machine:
                 self._step(operation.name, argument)
         except NotAllowed:
             raise
-        except (IndexError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except _BROKEN as error:
             raise ValueError(f"the pickle is broken: {error!r}") from error
         raise ValueError("the pickle is broken: it does not end")
 
@@ -124,10 +150,10 @@ class Machine:
 
     def _dict(self, _: Any) -> None:
         items = self._to_mark()
-        self._stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+        self._stack.append(_paired(items))
 
     def _frozenset(self, _: Any) -> None:
-        self._stack.append(frozenset(self._to_mark()))
+        self._stack.append(plain.as_frozenset(self._to_mark()))
 
     def _append(self, _: Any) -> None:
         item = self._stack.pop()
@@ -139,30 +165,34 @@ class Machine:
 
     def _setitem(self, _: Any) -> None:
         value, key = self._stack.pop(), self._stack.pop()
-        _checked(self._stack[-1], dict)[key] = value
+        _checked(self._stack[-1], dict)[plain.key(key)] = value
 
     def _setitems(self, _: Any) -> None:
         items = self._to_mark()
-        _checked(self._stack[-1], dict).update(zip(items[::2], items[1::2], strict=True))
+        _checked(self._stack[-1], dict).update(_paired(items))
 
     def _additems(self, _: Any) -> None:
         items = self._to_mark()
-        _checked(self._stack[-1], set).update(items)
+        _checked(self._stack[-1], set).update(plain.as_set(items))
 
     def _global(self, name: str) -> None:
-        if name not in self._allowed:
+        if name in self._refused:
+            raise NotAllowed(*self._refused[name])
+        known = self._allowed if name in self._allowed else self._named
+        if name not in known:
             raise NotAllowed(f"'{name.replace(' ', '.')}', which is no tensor and no container")
-        self._stack.append(self._allowed[name])
+        self._stack.append(known[name])
 
     def _stack_global(self, _: Any) -> None:
         name, module = self._stack.pop(), self._stack.pop()
-        self._global(f"{module} {name}")
+        self._global(f"{plain.text(module)} {plain.text(name)}")
 
     def _reduce(self, _: Any) -> None:
         arguments, function = self._stack.pop(), self._stack.pop()
         if not callable(function) or not any(function is one for one in self._allowed.values()):
-            raise NotAllowed(f"a call of {function!r}")
-        self._stack.append(function(*arguments))
+            name = getattr(function, "__name__", f"a {type(function).__name__}")
+            raise NotAllowed(f"a call of {name}")
+        self._stack.append(function(*_checked(arguments, tuple)))
 
     def _newobj(self, argument: Any) -> None:
         self._reduce(argument)
@@ -180,3 +210,8 @@ def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"a {kind.__name__} was expected, not a {type(value).__name__}")
     return value
+
+
+def _paired(items: list[Any]) -> dict:
+    """Give a dict of keys and values by turns."""
+    return plain.items(list(zip(items[::2], items[1::2], strict=True)))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import zipfile
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gt
 from gt import _gt
-from gt._device import device as Device
 from gt._gt import Tensor
-from gt._size import Size
+from gt.formats import plain
 from gt.formats.pickled import Machine, NotAllowed
+from gt.formats.stored import check_plain_file
 
 #: The classes of PyTorch's storages, and the dtype of each.
 _STORAGES = {
@@ -34,6 +34,41 @@ _STORAGES = {
 
 #: The functions that PyTorch makes parameters of tensors with.
 _PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
+
+
+#: The names of PyTorch's classes of tensors.
+_TENSORS = ("torch Tensor", "torch.nn.parameter Buffer")
+
+#: Dtypes of PyTorch that GT lacks.
+_LACKING = """uint16 uint32 uint64 complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz
+    float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4""".split()
+
+#: What is refused, by the name that a pickle has for it, with a hint.
+_REFUSED = {
+    **{
+        f"torch {dtype}": (
+            f"the dtype torch.{dtype}, which GT does not have",
+            "where it was made, convert it with .to(torch.float32) or another dtype",
+        )
+        for dtype in _LACKING
+    },
+    "torch._utils _rebuild_sparse_tensor": (
+        "a sparse tensor, which GT does not have",
+        "where it was made, save tensor.to_dense()",
+    ),
+    "torch._utils _rebuild_nested_tensor": (
+        "a nested tensor, which GT does not have",
+        "where it was made, save a list of its parts, tensor.unbind()",
+    ),
+    "torch._utils _rebuild_meta_tensor_no_storage": (
+        "a tensor on the device 'meta', which has no values",
+        "where it was made, save the model once its values are there",
+    ),
+    "torch._utils _rebuild_qtensor": (
+        "a quantized tensor, which GT does not have",
+        "where it was made, save tensor.dequantize()",
+    ),
+}
 
 
 class _Kind(NamedTuple):
@@ -58,6 +93,8 @@ class Place(NamedTuple):
     offset: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
+    conj: bool = False
+    neg: bool = False
 
 
 def is_file(path: Any) -> bool:
@@ -87,18 +124,26 @@ def places(path: str) -> dict[str, Place]:
     """Say where each tensor of a file with a state dict lies, without reading any.
 
     Raises:
+        OSError: there is no such file, or it is no plain file, such as a pipe.
         ValueError: as for `load`; or the file holds something else than tensors by name.
     """
+    check_plain_file(path)
     with _opened(path, path) as archive:
         state = _Surveyor(archive, path).read()
-    for name, place in state.items() if isinstance(state, dict) else [("", state)]:
+    if not isinstance(state, dict):
+        raise ValueError(_no_state(path, state, ""))
+    for name, place in state.items():
         if not isinstance(name, str) or not isinstance(place, Place):
-            at = f" at {name!r}" if isinstance(state, dict) else ""
-            raise ValueError(
-                f"{path}: it holds a {type(place).__name__}{at}, expected tensors by name\n  hint: "
-                "where it was made, save model.state_dict()"
-            )
+            raise ValueError(_no_state(path, place, f" at {name!r}"))
     return dict(state)
+
+
+def _no_state(path: str, value: Any, where: str) -> str:
+    kind = "tensor" if isinstance(value, Place) else type(value).__name__
+    return (
+        f"{path}: it holds a {kind}{where}, expected a dict of tensors by name\n  hint: "
+        "where it was made, save model.state_dict()"
+    )
 
 
 def read_place(path: str, place: Place) -> Tensor:
@@ -109,7 +154,7 @@ def read_place(path: str, place: Place) -> Tensor:
     """
     with _opened(path, path) as archive:
         values = memoryview(_Reader(archive, path).storage_of(place.key))
-    return _strided(_Storage(place.key, place.dtype, values), *place[2:])
+    return _values(_Storage(place.key, place.dtype, values), place)
 
 
 @contextmanager
@@ -121,10 +166,7 @@ def _opened(file: Any, name: str) -> Iterator[zipfile.ZipFile]:
     except zipfile.BadZipFile as error:
         raise ValueError(f"{name}: not a file of torch.save, or truncated: {error}") from error
     except NotAllowed as error:
-        raise ValueError(
-            f"{name}: it contains {error}\n  hint: nothing of a file is executed; where it was "
-            "made, save a state_dict() and plain values instead of objects"
-        ) from error
+        raise ValueError(f"{name}: it contains {error}\n  hint: {error.hint}") from error
 
 
 class _Reader:
@@ -137,13 +179,19 @@ class _Reader:
             raise ValueError(f"{name}: not a file of torch.save: it has {len(pickles)} data.pkl")
         self._folder = pickles[0].removesuffix("data.pkl")
         self._storages: dict[str, memoryview] = {}
-        self._tensors: dict[tuple, Tensor] = {}
+        self._tensors: dict[Place, Tensor] = {}
 
     def read(self) -> Any:
         order = f"{self._folder}byteorder"
         if order in self._archive.namelist() and self._member(order) != b"little":
             raise ValueError(f"{self._name}: its numbers are big-endian: save it again elsewhere")
-        machine = Machine(self._allowed(), self._storage, _with_state)
+        machine = Machine(
+            self._allowed(),
+            self._storage,
+            _with_state,
+            named=plain.classes() | dict.fromkeys(_TENSORS, Tensor),
+            refused=_REFUSED,
+        )
         try:
             return machine.run(self._member(f"{self._folder}data.pkl"))
         except NotAllowed:
@@ -166,23 +214,19 @@ class _Reader:
         names["torch.storage UntypedStorage"] = _Kind("uint8")
         for dtype in dict.fromkeys(_STORAGES.values()):
             names[f"torch {dtype}"] = getattr(gt, dtype)
-        for module in ("builtins", "__builtin__"):
-            for kind in (complex, set, frozenset, bytearray, slice, range):
-                names[f"{module} {kind.__name__}"] = kind
-        return names | {
-            "collections OrderedDict": OrderedDict,
-            "collections defaultdict": _plain_dict,
-            "torch Size": Size,
-            "torch device": Device,
+        return names | plain.names() | self._makers()
+
+    def _makers(self) -> dict[str, Any]:
+        """Give the functions that make tensors."""
+        return {
             "torch._utils _rebuild_tensor_v2": self._tensor,
+            "torch._utils _rebuild_tensor_v3": self._tensor_of_bytes,
+            "torch._tensor _rebuild_from_type_v2": self._with_attributes,
             **{f"torch._utils {name}": _parameter for name in _PARAMETERS},
-            "_codecs encode": _encode,
         }
 
     def _storage(self, persistent_id: Any) -> _Storage:
-        what, kind, key, _, count = persistent_id
-        if what != "storage" or not isinstance(kind, _Kind):
-            raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
+        kind, key, count = _reference(persistent_id)
         if key not in self._storages:
             self._storages[key] = memoryview(self.storage_of(key))
         values = self._storages[key]
@@ -203,30 +247,95 @@ class _Reader:
         metadata: Any = None,
     ) -> Tensor:
         """Make a tensor over a storage, as `torch._utils._rebuild_tensor_v2` does."""
-        place = (storage.key, storage.dtype, offset, tuple(size), tuple(stride))
-        if place in self._tensors:
-            return self._tensors[place].detach()
-        tensor = _strided(storage, offset, tuple(size), tuple(stride))
-        tensor.requires_grad_(bool(requires_grad))
-        self._tensors[place] = tensor
-        return tensor
+        place = _place(storage, offset, size, stride, metadata)
+        if place not in self._tensors:
+            self._tensors[place] = _values(storage, place)
+        return self._tensors[place].detach().requires_grad_(bool(requires_grad))
+
+    def _tensor_of_bytes(
+        self,
+        storage: _Storage,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        hooks: Any,
+        dtype: Any,
+        metadata: Any = None,
+    ) -> Any:
+        """Make a tensor over a storage that has no dtype, as `_rebuild_tensor_v3` does."""
+        if not isinstance(dtype, _gt.dtype):
+            raise ValueError(f"a {type(dtype).__name__} as a dtype")
+        typed = storage._replace(dtype=dtype.name)
+        return self._tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
+
+    def _with_attributes(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+        """Make a tensor that has attributes in Python, which are left out."""
+        if kind is not Tensor:
+            raise ValueError("a tensor of an unknown class")
+        if function == self._tensor:
+            return self._tensor(*plain.sequence(arguments))
+        if function == self._tensor_of_bytes:
+            return self._tensor_of_bytes(*plain.sequence(arguments))
+        raise ValueError("a tensor that is made by an unknown function")
 
 
 class _Surveyor(_Reader):
     """Finds where tensors lie, and reads none of them."""
 
-    def _allowed(self) -> dict[str, Any]:
+    def _makers(self) -> dict[str, Any]:
         kept = {f"torch._utils {name}": _unchanged for name in _PARAMETERS}
-        return super()._allowed() | kept
+        return super()._makers() | kept
 
     def _storage(self, persistent_id: Any) -> Any:
-        what, kind, key, _, _ = persistent_id
-        if what != "storage" or not isinstance(kind, _Kind):
-            raise ValueError(f"a reference to {what!r} is there, expected one to a storage")
+        kind, key, _ = _reference(persistent_id)
         return _Storage(key, kind.dtype, memoryview(b""))
 
-    def _tensor(self, storage: _Storage, offset: int, size: Any, stride: Any, *_: Any) -> Any:
-        return Place(storage.key, storage.dtype, offset, tuple(size), tuple(stride))
+    def _tensor(
+        self,
+        storage: _Storage,
+        offset: int,
+        size: Any,
+        stride: Any,
+        requires_grad: bool = False,
+        hooks: Any = None,
+        metadata: Any = None,
+    ) -> Any:
+        return _place(storage, offset, size, stride, metadata)
+
+
+def _reference(persistent_id: Any) -> tuple[_Kind, str, int]:
+    """Give the kind, the name and the length of the storage that a pickle refers to."""
+    what, kind, key, _, count = plain.sequence(persistent_id)
+    if plain.text(what) != "storage" or not isinstance(kind, _Kind):
+        raise ValueError(f"a reference to {what[:20]!r} is there, expected one to a storage")
+    return kind, plain.text(key), plain.integer(count)
+
+
+def _place(storage: Any, offset: Any, size: Any, stride: Any, metadata: Any) -> Place:
+    """Say where a tensor lies; its metadata says whether its values are stored as they are."""
+    bits = plain.items(metadata or ())
+    if others := [name for name in bits if name not in ("conj", "neg")]:
+        raise NotAllowed(
+            f"a tensor with the property {str(others[0])[:60]!r}", "save it without that property"
+        )
+    return Place(
+        storage.key,
+        storage.dtype,
+        plain.integer(offset),
+        plain.integers(size),
+        plain.integers(stride),
+        bool(bits.get("conj")),
+        bool(bits.get("neg")),
+    )
+
+
+def _values(storage: _Storage, place: Place) -> Tensor:
+    """Give the tensor at a place of a storage."""
+    tensor = _strided(storage, place.offset, place.size, place.stride)
+    if place.conj:
+        tensor = tensor.conj()
+    return -tensor if place.neg else tensor
 
 
 def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tensor:
@@ -251,22 +360,13 @@ def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tens
 
 
 def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None, state: Any = None) -> Tensor:
-    return gt.nn.Parameter(data, requires_grad)
+    if not isinstance(data, Tensor):
+        raise ValueError(f"a parameter of a {type(data).__name__}, expected a tensor")
+    return gt.nn.Parameter(data, bool(requires_grad))
 
 
 def _unchanged(data: Place, *_: Any) -> Place:
     return data
-
-
-def _plain_dict(factory: Any = None, *items: Any) -> Any:
-    return defaultdict(None, *items)
-
-
-def _encode(text: str, encoding: str) -> bytes:
-    """Give bytes that a pickle writes as a text."""
-    if encoding != "latin1":
-        raise ValueError(f"bytes in the encoding {encoding!r}")
-    return text.encode("latin1")
 
 
 def _with_state(value: Any, state: Any) -> Any:

@@ -29,6 +29,7 @@ def describe(value: Any) -> tuple[str, list[tuple[str, Tensor]]]:
 
     Raises:
         TypeError: there is something in it that cannot be saved; the text says where.
+        ValueError: a container holds itself, or stands too deep in others.
     """
     writer = _Writer()
     written = writer.write(value, ())
@@ -47,14 +48,32 @@ def rebuild(text: str, tensor: Callable[[str], Tensor], where: str) -> Any:
         raise ValueError(f"{where}: its structure is broken: {error!r}") from error
 
 
+#: How deep containers stand in each other at most, so that each file can be read again.
+_DEEPEST = 100
+
+
 class _Writer:
     def __init__(self) -> None:
         self.tensors: list[tuple[str, Tensor]] = []
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
+        self._around: list[Any] = []
 
     def write(self, value: Any, path: tuple[str, ...]) -> Any:
         """Describe a value that stands at a place."""
+        if any(value is container for container in self._around):
+            raise ValueError(f"save: the {type(value).__name__}{_at(path)} holds itself")
+        if len(self._around) > _DEEPEST:
+            raise ValueError(
+                f"save: containers stand more than {_DEEPEST} deep in each other{_at(path)}"
+            )
+        self._around.append(value)
+        try:
+            return self._described(value, path)
+        finally:
+            self._around.pop()
+
+    def _described(self, value: Any, path: tuple[str, ...]) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)) and type(value) in _PLAIN:
             return value
         if isinstance(value, Tensor):
@@ -66,10 +85,10 @@ class _Writer:
                 return {"is": name, "items": items}
         if type(value) in (dict, OrderedDict):
             return self._dict(value, path)
-        if isinstance(value, (bytes, bytearray)):
+        if type(value) in (bytes, bytearray):
             text = base64.b64encode(value).decode()
             return {"is": type(value).__name__, "base64": text}
-        if isinstance(value, complex):
+        if type(value) is complex:
             return {"is": "complex", "parts": [value.real, value.imag]}
         if isinstance(value, _gt.dtype):
             return {"is": "dtype", "name": value.name}
@@ -95,8 +114,8 @@ class _Writer:
 
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             return {**self._tensor(_gt.tensor(value), path), "is": "array"}
-        if isinstance(value, (np.bool_, np.integer, np.floating)):
-            return value.item()
+        if isinstance(value, (np.bool_, np.number)) and type(value.item()) in (*_PLAIN, complex):
+            return self._described(value.item(), path)
         raise TypeError(_cannot(value, path))
 
     def _tensor(self, tensor: Tensor, path: tuple[str, ...]) -> dict:
@@ -118,7 +137,8 @@ class _Writer:
         return written
 
     def _name(self, wanted: str) -> str:
-        """Give a name that no other tensor has."""
+        """Give a name that no other tensor has, and that UTF-8 can write."""
+        wanted = wanted.encode("utf-8", "backslashreplace").decode()
         name, count = wanted or "tensor", 1
         while name in self._taken or name == "__metadata__":
             count += 1
@@ -131,13 +151,18 @@ _PLAIN = (bool, int, float, str)
 
 
 def _cannot(value: Any, path: tuple[str, ...]) -> str:
-    where = f" at '{'.'.join(path)}'" if path else ""
     kind = type(value).__name__
     if isinstance(value, (gt.nn.Module, gt.optim.Optimizer)):
         hint = "save its state_dict()"
     else:
         hint = "tensors, arrays, numbers, texts, bytes, lists, tuples, sets and dicts can be"
-    return f"save: {kind}{where} cannot be saved\n  hint: {hint}"
+    return f"save: {kind}{_at(path)} cannot be saved\n  hint: {hint}"
+
+
+def _at(path: tuple[str, ...]) -> str:
+    """Say where a value stands."""
+    shown = path if len(path) <= 10 else (*path[:10], "...")
+    return f" at '{'.'.join(shown)}'" if path else ""
 
 
 def _read(written: Any, tensor: Callable[[str], Tensor]) -> Any:
@@ -157,7 +182,7 @@ def _read(written: Any, tensor: Callable[[str], Tensor]) -> Any:
             made._metadata = _read(written["metadata"], tensor)  # type: ignore[attr-defined]
         return made
     if kind in ("bytes", "bytearray"):
-        values = base64.b64decode(written["base64"])
+        values = base64.b64decode(written["base64"], validate=True)
         return values if kind == "bytes" else bytearray(values)
     if kind == "complex":
         return complex(*written["parts"])

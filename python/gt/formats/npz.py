@@ -1,0 +1,105 @@
+"""NumPy's files of arrays by name, `.npz`."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import Any
+
+import gt
+from gt import _gt
+from gt._gt import Tensor
+
+
+def save(tensors: Any, path: str) -> None:
+    """Write a dict of tensors; the file is there once it is complete.
+
+    Raises:
+        TypeError: something else is given, or a dtype that NumPy lacks.
+    """
+    if not isinstance(tensors, dict):
+        raise TypeError(
+            "save: an .npz file holds a dict of tensors by name, a "
+            f"{type(tensors).__name__} is given"
+        )
+    arrays = [(_name(key), _array(key, value)) for key, value in tensors.items()]
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            _write(file, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _sync_folder(os.path.dirname(os.path.abspath(path)))
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+def load(file: Any, name: str) -> dict[str, Tensor]:
+    """Read the tensors of a file, or of what is open for reading.
+
+    Raises:
+        ValueError: it is no such file, broken, or has objects in it.
+    """
+    import numpy as np
+
+    if hasattr(file, "seek"):
+        file.seek(0)
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            members = arrays.zip.namelist()
+            return {key.removesuffix(".npy"): _gt.tensor(arrays[key]) for key in members}
+    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise ValueError(f"{name}: an archive that is neither .npz nor .pt: {error}") from error
+
+
+def _sync_folder(folder: str) -> None:
+    """Keep the new name of a file through a loss of power."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _write(file: Any, arrays: list[tuple[str, Any]]) -> None:
+    import numpy as np
+
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _name(key: Any) -> str:
+    """Give the name of an array that an archive can have."""
+    if not isinstance(key, str):
+        raise TypeError(
+            f"save: an .npz file holds tensors by name, the key {key!r} is a {type(key).__name__}"
+        )
+    if "\0" in key or key.encode("utf-8", "replace").decode() != key:
+        raise ValueError(f"save: an .npz file cannot hold the name {key!r}")
+    return key
+
+
+def _array(key: str, value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, Tensor):
+        if value.dtype == gt.bfloat16:
+            raise TypeError(
+                f"save: tensor '{key}' has dtype bfloat16, which .npz lacks\n  hint: convert it "
+                "with .float(), or save to a path that does not end in .npz"
+            )
+        return value.detach().numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = None
+    if array is None or array.dtype.kind not in "biufc":
+        raise TypeError(
+            f"save: '{key}' is a {type(value).__name__}, expected a tensor or an array of numbers"
+            "\n  hint: save to a path that does not end in .npz to keep other structures"
+        )
+    return array

@@ -1,0 +1,151 @@
+"""What a pickle may make besides tensors: plain values, of bounded size for the bytes it has."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from typing import Any
+
+from gt._device import device as Device
+from gt._size import Size
+
+#: What keys are made of, next to tuples of them.
+_KEYS = (type(None), bool, int, float, complex, str, bytes)
+_DEEPEST_KEY = 8
+_LARGEST_KEY = 10_000
+_LARGEST_INT = 2**63
+
+#: Classes that a defaultdict makes its values with; a file may name them, and not call them.
+CLASSES = {kind.__name__: kind for kind in (list, dict, int, float, tuple, str)}
+
+
+def key(value: Any) -> Any:
+    """Give a value that may be a key of a dict or an item of a set.
+
+    A tuple that holds another one twice, and so on, takes for ever to hash: the size is bounded.
+
+    Raises:
+        ValueError: it is something else than a plain value or a tuple of a few.
+    """
+    level, count = [value], 0
+    for _ in range(_DEEPEST_KEY + 1):
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, tuple):
+                count += len(item)
+                if count > _LARGEST_KEY:
+                    raise ValueError(f"a key of more than {_LARGEST_KEY} values")
+                inner.extend(item)
+            elif not isinstance(item, _KEYS):
+                raise ValueError(f"a {type(item).__name__} as a key, expected a plain value")
+        if not inner:
+            return value
+        level = inner
+    raise ValueError(f"a key of tuples more than {_DEEPEST_KEY} deep")
+
+
+def items(pairs: Any = ()) -> dict:
+    """Give a dict of pairs, whose keys are checked."""
+    pairs = pairs.items() if isinstance(pairs, dict) else sequence(pairs)
+    return {key(name): value for name, value in pairs}
+
+
+def sequence(values: Any) -> list | tuple:
+    """Give a list or tuple, and refuse all else that a loop could take."""
+    if not isinstance(values, (list, tuple)):
+        raise ValueError(f"a list or tuple was expected, not a {type(values).__name__}")
+    return values
+
+
+def text(value: Any) -> str:
+    """Give a text, and refuse all else: messages write it out."""
+    if not isinstance(value, str):
+        raise ValueError(f"a text was expected, not a {type(value).__name__}")
+    return value
+
+
+def integer(value: Any) -> int:
+    """Give an int of at most 64 bits."""
+    if not isinstance(value, int) or not -_LARGEST_INT <= value < _LARGEST_INT:
+        raise ValueError(f"an int of 64 bits was expected, not a {type(value).__name__} like this")
+    return int(value)
+
+
+def integers(values: Any) -> tuple[int, ...]:
+    """Give a tuple of ints of at most 64 bits."""
+    return tuple(integer(value) for value in sequence(values))
+
+
+def ordered_dict(pairs: Any = ()) -> OrderedDict:
+    """Stand for `OrderedDict`."""
+    return OrderedDict(items(pairs))
+
+
+def default_dict(factory: Any = None, pairs: Any = ()) -> defaultdict:
+    """Stand for `defaultdict`."""
+    if factory is not None and not any(factory is kind for kind in CLASSES.values()):
+        raise ValueError(f"a defaultdict with the factory {type(factory).__name__}")
+    return defaultdict(factory, items(pairs))
+
+
+def as_set(values: Any = ()) -> set:
+    """Stand for `set`."""
+    return {key(value) for value in sequence(values)}
+
+
+def as_frozenset(values: Any = ()) -> frozenset:
+    """Stand for `frozenset`."""
+    return frozenset(as_set(values))
+
+
+def as_bytearray(values: Any = b"", encoding: Any = None) -> bytearray:
+    """Stand for `bytearray`, which old pickles give a text in latin1."""
+    if encoding is not None:
+        values = encoded(values, encoding)
+    if not isinstance(values, bytes):
+        raise ValueError(f"a bytearray of a {type(values).__name__}, expected bytes")
+    return bytearray(values)
+
+
+def as_range(*bounds: Any) -> range:
+    """Stand for `range`."""
+    return range(*integers(bounds))
+
+
+def size(values: Any = ()) -> Size:
+    """Stand for `torch.Size`."""
+    return Size(integers(values))
+
+
+def device(kind: Any, index: Any = None) -> Device:
+    """Stand for `torch.device`."""
+    return Device(text(kind)) if index is None else Device(text(kind), integer(index))
+
+
+def encoded(value: Any, encoding: Any) -> bytes:
+    """Give bytes that a pickle writes as a text."""
+    if text(encoding) not in ("latin1", "latin-1"):
+        raise ValueError(f"bytes in the encoding {encoding[:20]!r}")
+    return text(value).encode("latin1")
+
+
+def names() -> dict[str, Any]:
+    """Give the functions that stand for those a pickle may call, by module and name."""
+    made: dict[str, Any] = {
+        "collections OrderedDict": ordered_dict,
+        "collections defaultdict": default_dict,
+        "torch Size": size,
+        "torch device": device,
+        "_codecs encode": encoded,
+    }
+    for module in ("builtins", "__builtin__"):
+        made |= {f"{module} {kind.__name__}": kind for kind in (complex, slice)}
+        made[f"{module} set"], made[f"{module} frozenset"] = as_set, as_frozenset
+        made[f"{module} bytearray"] = as_bytearray
+        made[f"{module} range"] = made[f"{module} xrange"] = as_range
+    return made
+
+
+def classes() -> dict[str, type]:
+    """Give the classes that a pickle may name and not call, by module and name."""
+    modules = ("builtins", "__builtin__")
+    return {f"{module} {name}": kind for module in modules for name, kind in CLASSES.items()}
