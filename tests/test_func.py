@@ -100,6 +100,20 @@ def test_grad_by_several_arguments_with_something_besides():
     both(lambda lib: lib.func.grad(lambda x, y: x * 2, argnums=1)(lib.tensor(1.0), lib.tensor(2.0)))
 
 
+def test_value_and_grad():
+    def of(a, b):
+        return (a * b).sum(), a + 1
+
+    a, b = gt.tensor(X[0]), gt.tensor(X[1])
+    value, gradients = gt.func.value_and_grad(lambda a, b: of(a, b)[0], argnums=(0, 1))(a, b)
+    assert float(value) == pytest.approx(float((X[0] * X[1]).sum()))
+    assert [g.tolist() for g in gradients] == [b.tolist(), a.tolist()]
+    (_, besides), gradient = gt.func.value_and_grad(of, has_aux=True)(a, b)
+    assert besides.tolist() == (a + 1).tolist() and gradient.tolist() == b.tolist()
+    with pytest.raises(RuntimeError, match="scalar Tensor"):
+        gt.func.value_and_grad(gt.sin)(a)
+
+
 def test_grad_of_vmap_of_grad():
     def of(lib):
         x = lib.tensor(X)

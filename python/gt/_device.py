@@ -11,7 +11,8 @@ class device:
     """A device as PyTorch names it, accepted wherever PyTorch programs say one.
 
     Every tensor's device is `device("cluster")`. Other names are taken and change nothing: which
-    worker computes, and on what, is up to signals and the dispatcher.
+    worker computes, and on what, is up to signals and the dispatcher. No tensor can be made on
+    "meta", where PyTorch's have no values.
 
     Args:
         type: "cluster", "cpu", "cuda", "cuda:1", or another device.
@@ -54,6 +55,15 @@ class device:
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
+
+
+def check_target(given: Any) -> None:
+    """Raise an error unless tensors can be put on a device, or on what names one."""
+    if device(given).type == "meta":
+        raise RuntimeError(
+            "device: GT has no 'meta' device, a tensor has memory on the cluster\n"
+            "  hint: leave the device out; layers are cheap to make, as nothing is waited for"
+        )
 
 
 CLUSTER = device("cluster")

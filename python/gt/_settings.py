@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from gt import _gt, _legacy, _text
-from gt._device import CLUSTER, device
+from gt._device import CLUSTER, check_target, device
 
 _chosen = {"precision": "highest"}
 
@@ -149,7 +149,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 def set_default_device(device_: Any) -> None:
     """Check a device and do nothing else: all tensors are on the cluster."""
     if device_ is not None:
-        device(device_)
+        check_target(device_)
 
 
 def get_default_device() -> device:

@@ -158,6 +158,18 @@ def test_a_sample_that_fails_counts_as_given():
     assert [batch["square"].tolist() for batch in restored] == [[16, 25]]
 
 
+def test_a_state_without_length_and_order_is_taken():
+    """As older versions stored it."""
+    loader = make_loader("shuffled", 0)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    del state["dataset length"], state["order"]
+    restored = make_loader("shuffled", 0)
+    restored.load_state_dict(state)
+    assert lists(restored) == lists(batches)
+
+
 def test_mistakes():
     loader = data.DataLoader(range(4), 2)
     state = loader.state_dict()
@@ -166,6 +178,13 @@ def test_mistakes():
     with pytest.raises(ValueError, match="num_workers was 1, but is 0 here"):
         other = data.DataLoader(Count(4), 2, num_workers=1).state_dict()
         data.DataLoader(Count(4), 2).load_state_dict(other)
+    with pytest.raises(ValueError, match="dataset length was 4, but is 3 here"):
+        data.DataLoader(range(3), 2).load_state_dict(state)
+    with pytest.raises(ValueError, match="order was unseeded, but is RandomSampler here"):
+        data.DataLoader(range(4), 2, shuffle=True).load_state_dict(state)
+    shuffled = data.DataLoader(range(4), 2, shuffle=True).state_dict()
+    with pytest.raises(ValueError, match="order was RandomSampler, but is unseeded here"):
+        loader.load_state_dict(shuffled)
     with pytest.raises(ValueError, match="the state has .*'weight'"):
         loader.load_state_dict({"weight": 1})
     with pytest.raises(RuntimeError, match="in_order=False"):

@@ -66,6 +66,41 @@ def test_lazy_layers_are_copied_pickled_and_cast():
     assert norm.running_mean.dtype == gt.float64 and type(norm) is nn.BatchNorm1d
 
 
+def test_a_parameter_without_shape_has_no_size():
+    weight = nn.LazyLinear(3).weight
+    for use in (lambda: weight.numel(), lambda: weight.dim(), lambda: len(weight), weight.tolist):
+        with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+            use()
+    weight.materialize((3, 2))
+    assert (weight.numel(), weight.dim(), len(weight)) == (6, 2, 3)
+
+
+def test_the_gradient_of_a_parameter_has_its_dtype():
+    parameter = nn.Parameter(gt.ones(2))
+    with pytest.raises(RuntimeError, match="dtype float64 to a parameter of dtype float32"):
+        parameter.grad = gt.ones(2, dtype=gt.float64)
+    assert parameter.grad is None
+    parameter.grad = gt.ones(2)
+    assert parameter.grad.tolist() == [1, 1]
+    parameter.grad = None
+    assert parameter.grad is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Linear(2, 2, device="meta"),
+        lambda: nn.Linear(2, 2).to("meta"),
+        lambda: nn.Linear(2, 2).to_empty(device="meta"),
+        lambda: gt.ones(2).to(gt.device("meta"), gt.float64),
+        lambda: gt.set_default_device("meta"),
+    ],
+)
+def test_there_is_no_meta_device(make):
+    with pytest.raises(RuntimeError, match="no 'meta' device"):
+        make()
+
+
 def test_lazy_layers_take_states():
     plain, lazy = nn.Linear(2, 3), nn.LazyLinear(3)
     lazy.load_state_dict(plain.state_dict())

@@ -101,6 +101,13 @@ def test_a_saved_state_goes_on_alike(kind, options, _steps):
         (lambda p: optim.Adam([p], lr=-0.1), ValueError, "-0.1"),
         (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, "below 1"),
         (lambda p: optim.AdamW([p], betas=(-0.1, 0.9)), ValueError, "betas"),
+        (lambda p: optim.SGD([p], lr="x"), TypeError, "not 'x'"),
+        (lambda p: setattr(optim.SGD([p]), "lr", "x"), TypeError, "not 'x'"),
+        (lambda p: setattr(optim.SGD([p]), "lr", None), TypeError, "not None"),
+        (lambda p: setattr(optim.SGD([p]), "lr", -1.0), ValueError, "-1.0"),
+        (lambda p: optim.SGD([p], fused=True, foreach=True), RuntimeError, "cannot be `True`"),
+        (lambda p: optim.AdamW([p], fused=True, foreach=True), RuntimeError, "cannot be `True`"),
+        (lambda p: optim.Adam([p], fused=True, differentiable=True), RuntimeError, "not support"),
     ],
 )
 def test_bad_arguments(act, error, words):

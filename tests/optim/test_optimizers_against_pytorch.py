@@ -57,6 +57,7 @@ def test_states_go_both_ways(name, options):
         step1()
         step2()
     mine, other = ours.state_dict(), theirs.state_dict()
+    assert list(mine["state"][0]) == list(other["state"][0])
     assert mine["param_groups"][0].keys() == other["param_groups"][0].keys()
     assert mine["state"][0].keys() == other["state"][0].keys()
     w1.data = gt.tensor(w2.detach().numpy())
@@ -70,6 +71,33 @@ def test_states_go_both_ways(name, options):
         step1()
         step2()
     np.testing.assert_allclose(w1.detach().numpy(), w2.detach().numpy(), rtol=1e-6)
+
+
+def test_lbfgs_keeps_what_pytorch_does():
+    def after_a_step(lib):
+        _, optimizer, _ = problem_of(lib, "LBFGS", {"max_iter": 3, "history_size": 4})
+        (weight,) = optimizer.param_groups[0]["params"]
+
+        def loss(weight=weight, optimizer=optimizer):
+            optimizer.zero_grad()
+            result = ((weight - 0.3) ** 4).sum()
+            result.backward()
+            return result
+
+        optimizer.step(loss)
+        return optimizer.state_dict()
+
+    def kept_of(state):
+        return state["state"][0]
+
+    mine, other = after_a_step(gt), after_a_step(torch)
+    assert kept_of(mine).keys() == kept_of(other).keys()
+    _, restored, _ = problem_of(gt, "LBFGS", {"history_size": 4})
+    restored.load_state_dict(other)
+    for own in (kept_of(mine)["al"], kept_of(restored.state_dict())["al"]):
+        for one, two in zip(own, kept_of(other)["al"], strict=True):
+            assert (one is None) == (two is None)
+            assert one is None or float(one) == pytest.approx(float(two))
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS)

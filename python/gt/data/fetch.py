@@ -48,6 +48,14 @@ def set_worker_info(info: WorkerInfo) -> None:
     _worker_info = info
 
 
+def length(dataset: Any) -> int | None:
+    """Give how many samples a dataset has; None where it does not say."""
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
 def samples_at(dataset: Any, indices: list) -> list:
     """Give the samples at some indices, at once if the dataset can."""
     at_once = getattr(dataset, "__getitems__", None)

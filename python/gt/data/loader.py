@@ -244,8 +244,7 @@ class DataLoader(Generic[T_co]):
         return {
             **position.state(),
             "dataset": state,
-            "batch_size": self.batch_size,
-            "num_workers": self.num_workers if self._iterable else None,
+            **self._made_as(),
             "generators": [order.get_state(source) for source in self._sources()],
         }
 
@@ -257,13 +256,11 @@ class DataLoader(Generic[T_co]):
         do, too: store `gt.get_rng_state()` as well.
 
         Raises:
-            ValueError: the state is of something else, or of another batch size.
+            ValueError: the state is of something else, or of a loader that was made in another
+                way: with another batch size, dataset length or order.
         """
         state = dict(state_dict)
-        for name, own in (
-            ("batch_size", self.batch_size),
-            ("num_workers", self.num_workers if self._iterable else None),
-        ):
+        for name, own in self._made_as().items():
             if (stored := state.pop(name, own)) != own:
                 raise ValueError(f"load_state_dict: {name} was {stored}, but is {own} here")
         dataset, generators = state.pop("dataset", None), state.pop("generators", [])
@@ -273,6 +270,16 @@ class DataLoader(Generic[T_co]):
         for source, stored in zip(self._sources(), generators, strict=False):
             order.set_state(source, stored)
         self._restored = (position, dataset)
+
+    def _made_as(self) -> dict[str, Any]:
+        """Give what a loader that goes on from a state must have in common with the first."""
+        seeded = self._seeded_sampler()
+        return {
+            "batch_size": self.batch_size,
+            "num_workers": self.num_workers if self._iterable else None,
+            "dataset length": fetch.length(self.dataset),
+            "order": "unseeded" if seeded is None else type(seeded).__name__,
+        }
 
     def _sources(self) -> list[order.Source]:
         """Give the sources of random numbers that are the loader's own."""

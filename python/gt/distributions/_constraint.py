@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gt._gt import Tensor
+
+
+def plain(value: Any) -> Any:
+    """Give the number of a tensor without axes, for texts; anything else as it is."""
+    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
 class Constraint:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gt._gt import Tensor
-from gt.distributions._constraint import Constraint
+from gt.distributions._constraint import Constraint, plain
 
 
 class _Bounded(Constraint):
     """A range with a lower or an upper bound, or both: numbers, or tensors that broadcast."""
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{name}={value}" for name, value in vars(self).items())
+        bounds = ", ".join(f"{name}={plain(value)}" for name, value in vars(self).items())
         return f"{type(self).__name__}({bounds})"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._constraint import plain
 from gt.distributions.utils import lazy_property
 
 __all__ = ["Distribution"]
@@ -246,5 +247,6 @@ class Distribution:
 
     def __repr__(self) -> str:
         given = {k: self.__dict__[k] for k in self.arg_constraints if k in self.__dict__}
-        parts = [f"{k}: {v if v.numel() == 1 else tuple(v.shape)}" for k, v in given.items()]
+        one = {k: plain(v) if v.numel() == 1 else tuple(v.shape) for k, v in given.items()}
+        parts = [f"{name}: {value}" for name, value in one.items()]
         return f"{type(self).__name__}({', '.join(parts)})"

@@ -4,7 +4,16 @@ As PyTorch's `torch.func`. They may be nested: `vmap(grad(loss), in_dims=(None, 
 gradients of each sample.
 """
 
-from gt.func.gradients import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+from gt.func.gradients import (
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    value_and_grad,
+    vjp,
+)
 from gt.func.mapping import vmap
 from gt.func.modules import (
     functional_call,
@@ -22,6 +31,7 @@ __all__ = [
     "jvp",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
+    "value_and_grad",
     "vjp",
     "vmap",
 ]

@@ -67,6 +67,26 @@ def grad_and_value(
     return wrapped
 
 
+def value_and_grad(
+    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable:
+    """Give the function that computes the value of `func` and its gradient: `(value, gradient)`.
+
+    Arguments are those of `grad`. With `has_aux` it gives `((value, aux), gradient)`.
+
+    >>> gt.func.value_and_grad(lambda x: x**3)(gt.tensor(2.0))
+    (tensor(8., dtype=float32), tensor(12., dtype=float32))
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func, updated=())
+    def wrapped(*args, **kwargs):
+        gradient, value = both(*args, **kwargs)
+        return value, gradient
+
+    return wrapped
+
+
 def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     """Compute `func(*primals)`; give that and the function that takes gradients back through it.
 

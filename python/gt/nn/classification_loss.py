@@ -218,7 +218,11 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """The binary cross entropy of probabilities; `weight` is a factor for each element."""
+    """The binary cross entropy of probabilities; `weight` is a factor for each element.
+
+    For an input outside of [0, 1] it is NaN, where PyTorch raises an error: no value is waited for.
+    `GT_CHECK_NAN=1` finds the operation.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Give the loss."""

@@ -37,6 +37,24 @@ class UninitializedTensorMixin:
         return f"<{type(self).__name__}>"
 
 
+def _refuse(name: str) -> None:
+    """Make a method raise what PyTorch does for a tensor without a shape."""
+
+    def refused(self: Any, *_args: Any, **_kwargs: Any) -> Any:
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {name}\n"
+            "  hint: call the module with an input first, which initializes the parameter"
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = "Raise: there is no shape yet."
+    setattr(UninitializedTensorMixin, name, refused)
+
+
+for _name in ("numel", "nelement", "dim", "ndimension", "stride", "tolist", "item", "__len__"):
+    _refuse(_name)
+
+
 def is_lazy(param: Any) -> bool:
     """Say whether this is a parameter or buffer whose shape is not known yet."""
     return isinstance(param, UninitializedTensorMixin)

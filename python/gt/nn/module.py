@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from gt._device import device as Device
+from gt._device import check_target
 from gt._gt import Tensor
 from gt.autograd import no_grad
 from gt.nn import hooks as _hooks
@@ -337,7 +337,7 @@ class Module(Tree, States, Compilable):
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
         """Give the module itself, whose tensors are on the cluster already."""
-        Device(device)
+        check_target(device)
         return self
 
     def share_memory(self) -> Module:

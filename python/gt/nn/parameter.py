@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def _set_grad(parameter: Parameter, grad: Tensor | None) -> None:
+    if isinstance(grad, Tensor) and grad.dtype != parameter.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype {grad.dtype.name} to a parameter of "
+            f"dtype {parameter.dtype.name}\n  hint: parameter.grad = grad.to(parameter.dtype)"
+        )
+    Tensor.grad.__set__(parameter, grad)  # type: ignore[attr-defined]
+
+
 class Parameter(Tensor):
     """A tensor that a module counts among its parameters, even while it is not trained.
 
@@ -45,6 +54,12 @@ class Parameter(Tensor):
 
     #: The innermost scope that it was made in.
     _signal: str | None = None
+
+    grad = property(
+        Tensor.grad.__get__,  # type: ignore[attr-defined]
+        _set_grad,
+        doc="The gradient that backward passes have added up, or None; of the parameter's dtype.",
+    )
 
     def __init__(self, data: Any = None, requires_grad: bool = True):
         super().__init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gt._device import CLUSTER, is_device
+from gt._device import CLUSTER, check_target, is_device
 from gt._gt import Tensor, parse_dtype
 from gt.ops.registry import function
 
@@ -70,7 +70,9 @@ def wanted_dtype(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, bool]:
             dtype = value.dtype
         elif isinstance(value, bool):  # non_blocking and copy may stand behind the others
             continue
-        elif value is not None and not isinstance(value, int) and not is_device(value):
+        elif isinstance(value, int) or is_device(value):
+            check_target(value)
+        elif value is not None:
             dtype = parse_dtype(value)
     return dtype, copy
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import gt
 from gt import _gt
+from gt._device import check_target
 from gt._formats import check_layout
 from gt._gt import Tensor, parse_dtype, primitives
 from gt.ops.annotations import Device, DType, Number, Size
@@ -41,7 +42,7 @@ def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     ) -> Tensor:
         check_layout(make.__name__, layout)
         if device is not None:
-            gt.device(device)
+            check_target(device)
         if lengths_one_by_one and "size" in kwargs:
             args = (*args, kwargs.pop("size"))
         made = make(*args, **kwargs)

@@ -77,11 +77,13 @@ class NAdam(Optimizer):
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         (beta1, beta2), lr, decay = group["betas"], group["lr"], group["momentum_decay"]
         grad = decayed(parameter, grad, group, group["decoupled_weight_decay"])
+        if not state:
+            state.update(step=0, mu_product=1.0)
         mean, square = moments(grad, state, group)
         step = state["step"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
         following = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
-        product = state["mu_product"] = state.get("mu_product", 1.0) * mu
+        product = state["mu_product"] = state["mu_product"] * mu
         scale = math.sqrt(1 - beta2**step)
         for what, share in (
             (grad, (1 - mu) / (1 - product)),

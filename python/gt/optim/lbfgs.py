@@ -142,7 +142,7 @@ class LBFGS(Optimizer):
             steps.append(step)
             ratios.append(1.0 / product)
             state["H_diag"] = product / float(change.dot(change))
-        found, shares = -gradient, [0.0] * len(changes)
+        found, shares = -gradient, state.setdefault("al", [None] * memory)
         for at in reversed(range(len(changes))):
             shares[at] = steps[at].dot(found) * ratios[at]
             found = found - changes[at] * shares[at]

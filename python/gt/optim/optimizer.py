@@ -6,7 +6,7 @@ import copy
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias
 
 import gt
 from gt import _gt
@@ -47,6 +47,10 @@ class Optimizer:
             raise ValueError(
                 "optimizer got an empty parameter list: at least one is needed, none were given"
             )
+        if defaults.get("fused") and defaults.get("differentiable"):
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if defaults.get("fused") and defaults.get("foreach"):
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         self.defaults = defaults
         self.param_groups: list[Group] = []
         #: What is kept for each parameter.
@@ -126,9 +130,8 @@ class Optimizer:
 
     def _check(self, group: Group) -> None:
         """Raise an error if a group's options make no sense."""
-        lr = group.get("lr")
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
+        if (lr := group.get("lr")) is not None:
+            _check_rate(lr)
         at_least_zero(group, "lr", "weight_decay", "eps", "momentum")
         for beta in group.get("betas", ()):
             if not 0 <= beta < 1:
@@ -146,6 +149,9 @@ class Optimizer:
 
     @lr.setter
     def lr(self, lr: float) -> None:
+        _check_rate(lr)
+        for group in self.param_groups:
+            self._check({**group, "lr": lr})
         for group in self.param_groups:
             group["lr"] = lr
 
@@ -345,6 +351,14 @@ def _as_complex(value: Any) -> Any:
 
 def _retains(parameter: Tensor) -> bool:
     return bool(parameter.retains_grad)
+
+
+def _check_rate(lr: Any) -> None:
+    """Raise an error if this is no learning rate."""
+    if not isinstance(lr, SupportsFloat):
+        raise TypeError(f"lr must be a number or a tensor of one, not {lr!r}")
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
 
 
 def at_least_zero(group: Group, *names: str) -> None:

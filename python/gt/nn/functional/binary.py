@@ -38,7 +38,8 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Give -(y log p + (1 - y) log(1 - p)) for probabilities p and targets y of one shape.
 
-    Logarithms are cut at -100, so that p may be 0 or 1; outside of these the loss is not a number.
+    Logarithms are cut at -100, so that p may be 0 or 1. Outside of [0, 1] the loss is NaN, where
+    PyTorch raises an error: no value is waited for. `GT_CHECK_NAN=1` finds the operation.
     `weight` multiplies each element's loss.
 
     >>> gt.nn.functional.binary_cross_entropy(gt.tensor([0.5, 1.0]), gt.tensor([1.0, 1.0]))
