@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use gt_ir::operation::Body;
 use gt_ir::ops::create::FULL;
 use gt_ir::template::{Argument, Builder, Name, RunStep, Step, Values};
 use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
@@ -186,6 +187,12 @@ impl<E: Engine> Device<E> {
             _ => None,
         });
         for (step, (numbers, varying)) in runs.zip(given) {
+            let is_expanded =
+                matches!(step.operation.body, Body::Composite(_)) && !lowers(step.operation);
+            if is_expanded && numbers.iter().any(Option::is_some) {
+                // A body takes a number for what it is, and cannot leave it open.
+                return None;
+            }
             let mut operands = SmallVec::new();
             for (argument, number) in step.operands.iter().zip(numbers) {
                 operands.push(match (argument, number) {
