@@ -80,6 +80,7 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 	$(BIN)/python benches/watching.py --write docs/benchmarks.md
 	$(BIN)/python benches/engines.py --threads 1 --write docs/benchmarks.md
 	$(BIN)/python benches/products.py --write docs/benchmarks.md
+	$(BIN)/python benches/models.py --write docs/benchmarks.md
 
 wheel: $(VENV)/.tools $(RUST_SOURCES) ## Build a wheel into dist/, which GPU machines take as it is
 	. $(BIN)/activate && maturin build --release --quiet --out dist
