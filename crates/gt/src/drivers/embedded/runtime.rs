@@ -202,13 +202,15 @@ impl Runtime {
                 }
             }
             (Role::Client, message) => self.client.receive(message),
-            (Role::Worker, message) => {
-                let worker = &self.workers[(peer.0 - CLIENT.0 - 1) as usize];
-                worker.core.put(message);
-                worker.thread.unpark();
-            }
+            (Role::Worker, message) => self.tell_worker((peer.0 - CLIENT.0 - 1) as usize, message),
             (Role::Watcher, message) => self.watching.send(peer, message),
         }
+    }
+
+    /// Puts a message into a worker's inbox, and wakes its thread.
+    fn tell_worker(&self, index: usize, message: Message) {
+        self.workers[index].core.put(message);
+        self.workers[index].thread.unpark();
     }
 
     /// Has a worker handle its messages and run a turn, unless another thread is at work there.
@@ -248,9 +250,8 @@ impl Runtime {
                 Out::Dispatcher(message) => self.dispatcher.put((from, message)),
                 // Worker ids are indices here.
                 Out::Worker(to, piece) => {
-                    let worker = &self.workers[to.0 as usize];
-                    worker.core.put(Message::Piece { sender: WorkerId(index as u32), piece });
-                    worker.thread.unpark();
+                    let sender = WorkerId(index as u32);
+                    self.tell_worker(to.0 as usize, Message::Piece { sender, piece });
                 }
                 Out::Files(job) => {
                     if let Some(message) = self.filing.begin(index, job) {
@@ -271,10 +272,7 @@ impl Runtime {
 
     fn end_job(&self, index: usize, message: Message) {
         match message {
-            Message::Loaded { .. } => {
-                self.workers[index].core.put(message);
-                self.workers[index].thread.unpark();
-            }
+            Message::Loaded { .. } => self.tell_worker(index, message),
             message => self.dispatcher.put((worker_peer(index), message)),
         }
     }
