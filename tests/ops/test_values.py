@@ -194,6 +194,11 @@ REFERENCE = {
         - np.log(np.exp(x - x.max(dim, keepdims=True)).sum(dim, keepdims=True))
     ),
     "logsumexp": logsumexp,
+    "running_mean": lambda average, x, keep, weight: keep * average + weight * x,
+    "running_square": lambda average, x, keep, weight: keep * average + weight * x * x,
+    "adam_step": lambda x, mean, square, keep, rate, scale, eps: (
+        keep * x - rate * mean / (scale * np.sqrt(square) + eps)
+    ),
     "layer_norm": layer_norm,
     "layer_norm_backward": layer_norm_backward,
     "layer_norm_weight_backward": layer_norm_weight_backward,

@@ -5,9 +5,9 @@ use gt_ir::shape::MAX_RANK;
 use gt_worker::EngineError;
 
 use crate::element::with_bits;
-use crate::simd::vectorized;
 use crate::tensor::{Strides, Tensor, contiguous_strides};
 use crate::threads::{Shared, Threads};
+use crate::turn::{BLOCK, turn};
 use crate::uninit::{Region, Uninit};
 
 /// The loops over one shape in which `K` tensors are walked together: axes of length 1 dropped,
@@ -257,11 +257,6 @@ fn turned(loops: &Loops<2>) -> bool {
     loops.inner_stride(1) == 1 && loops.is_turned(0)
 }
 
-/// Rows and columns that are turned in registers.
-const BLOCK: usize = 8;
-/// Columns that are turned together: their lines of memory stay in the cache.
-const STRIP: usize = 64;
-
 /// # Safety
 /// As for [`run`]; the loops are `turned`.
 unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
@@ -275,82 +270,6 @@ unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
             turn(rows, columns, from.offset(offsets[0]), source, to.offset(offsets[1]), target);
         }
     });
-}
-
-/// Copies a matrix, column by column at the source, row by row at the target.
-///
-/// # Safety
-/// Element (r, c) can be read at `from[r + c * source]` and written at `to[r * target + c]`; the two
-/// matrices do not overlap.
-pub unsafe fn turn<T: Copy>(
-    rows: usize,
-    columns: usize,
-    from: *const T,
-    source: isize,
-    to: *mut T,
-    target: isize,
-) {
-    vectorized(
-        #[inline(always)]
-        // SAFETY: the caller's promise.
-        || unsafe { matrix(rows, columns, from, source, to, target) },
-    );
-}
-
-/// # Safety
-/// As for [`turn`].
-#[inline(always)]
-unsafe fn matrix<T: Copy>(
-    rows: usize,
-    columns: usize,
-    from: *const T,
-    source: isize,
-    to: *mut T,
-    target: isize,
-) {
-    for left in (0..columns).step_by(STRIP) {
-        let right = columns.min(left + STRIP);
-        for top in (0..rows).step_by(BLOCK) {
-            for left in (left..right).step_by(BLOCK) {
-                let (height, width) = (BLOCK.min(rows - top), BLOCK.min(right - left));
-                // SAFETY: top + row is below the rows and left + column below the columns, for which
-                // the caller has made its promise.
-                unsafe {
-                    let from = from.offset(top as isize + left as isize * source);
-                    let to = to.offset(top as isize * target + left as isize);
-                    if (height, width) == (BLOCK, BLOCK) {
-                        block(from, source, to, target);
-                        continue;
-                    }
-                    for row in 0..height as isize {
-                        for column in 0..width as isize {
-                            *to.offset(row * target + column) = *from.offset(row + column * source);
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// As for [`matrix`], of [`BLOCK`] rows and columns.
-#[inline(always)]
-unsafe fn block<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize) {
-    // SAFETY: the caller's promise; a column of the source and a row of the target are runs of
-    // BLOCK elements, which are read and written at any alignment.
-    unsafe {
-        let column = |column: usize| -> [T; BLOCK] {
-            from.offset(column as isize * source).cast::<[T; BLOCK]>().read_unaligned()
-        };
-        let columns: [[T; BLOCK]; BLOCK] = std::array::from_fn(column);
-        // By index: a `map` over the columns would copy all of them for each row.
-        let row = |row: usize| -> [T; BLOCK] { std::array::from_fn(|column| columns[column][row]) };
-        let rows: [[T; BLOCK]; BLOCK] = std::array::from_fn(row);
-        for (row, values) in rows.into_iter().enumerate() {
-            to.offset(row as isize * target).cast::<[T; BLOCK]>().write_unaligned(values);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ mod table;
 mod tensor;
 mod ternary;
 mod threads;
+mod turn;
 mod unary;
 mod uninit;
 mod wide;

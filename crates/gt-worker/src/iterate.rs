@@ -189,8 +189,9 @@ impl<E: Engine> Device<E> {
         for (step, (numbers, varying)) in runs.zip(given) {
             let is_expanded =
                 matches!(step.operation.body, Body::Composite(_)) && !lowers(step.operation);
-            if is_expanded && numbers.iter().any(Option::is_some) {
-                // A body takes a number for what it is, and cannot leave it open.
+            let takes_numbers = is_expanded && !step.operation.open_numbers;
+            if takes_numbers && numbers.iter().any(Option::is_some) {
+                // The body takes a number for what it is, and cannot leave it open.
                 return None;
             }
             let mut operands = SmallVec::new();

@@ -13,19 +13,13 @@ def moments(grad: Tensor, state: dict, group: Group) -> tuple[Tensor, Tensor]:
     """Give the running averages of gradients and of their squares; keep them."""
     beta1, beta2 = group["betas"]
     step = state.get("step", 0) + 1
-    squared = grad * grad
     if step == 1:
-        mean, square = grad * (1 - beta1), squared * (1 - beta2)
+        mean, square = grad * (1 - beta1), grad * grad * (1 - beta2)
     else:
-        mean = primitives.mul_add(state["exp_avg"] * beta1, grad, 1 - beta1)
-        square = primitives.mul_add(state["exp_avg_sq"] * beta2, squared, 1 - beta2)
+        mean = primitives.running_mean(state["exp_avg"], grad, beta1, 1 - beta1)
+        square = primitives.running_square(state["exp_avg_sq"], grad, beta2, 1 - beta2)
     state.update(step=step, exp_avg=mean, exp_avg_sq=square)
     return mean, square
-
-
-def quotient(mean: Tensor, square: Tensor, scale: float, eps: float) -> Tensor:
-    """Give mean / (sqrt(square) / scale + eps)."""
-    return mean / (square.sqrt() * (1 / scale) + eps)
 
 
 class Adam(Optimizer):
@@ -69,7 +63,11 @@ class Adam(Optimizer):
         )
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
-        grad = decayed(parameter, grad, group, group["decoupled_weight_decay"])
+        keep = 1.0
+        if group["decoupled_weight_decay"]:
+            keep -= group["lr"] * group["weight_decay"]
+        else:
+            grad = decayed(parameter, grad, group)
         mean, square = moments(grad, state, group)
         if group["amsgrad"]:
             greatest = state.get("max_exp_avg_sq")
@@ -77,8 +75,10 @@ class Adam(Optimizer):
             state["max_exp_avg_sq"] = square
         (beta1, beta2), step = group["betas"], state["step"]
         scale = math.sqrt(1 - beta2**step)
-        change = quotient(mean, square, scale, group["eps"])
-        parameter.add_scaled_(change, -group["lr"] / (1 - beta1**step))
+        rate = group["lr"] / (1 - beta1**step)
+        parameter.copy_(
+            primitives.adam_step(parameter, mean, square, keep, rate, 1 / scale, group["eps"])
+        )
 
 
 class AdamW(Adam):

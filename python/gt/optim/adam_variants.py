@@ -6,7 +6,7 @@ import math
 
 import gt
 from gt._gt import Tensor, primitives
-from gt.optim.adam import moments, quotient
+from gt.optim.adam import moments
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
 
 
@@ -89,7 +89,11 @@ class NAdam(Optimizer):
             (grad, (1 - mu) / (1 - product)),
             (mean, following / (1 - product * following)),
         ):
-            parameter.add_scaled_(quotient(what, square, scale, group["eps"]), -lr * share)
+            parameter.copy_(
+                primitives.adam_step(
+                    parameter, what, square, 1.0, lr * share, 1 / scale, group["eps"]
+                )
+            )
 
 
 class RAdam(Optimizer):
@@ -138,8 +142,8 @@ class RAdam(Optimizer):
         rectified = math.sqrt(
             (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
         )
-        change = quotient(mean, square, 1.0, group["eps"])
-        parameter.add_scaled_(change, -rate * rectified * math.sqrt(1 - beta2**step))
+        rate *= rectified * math.sqrt(1 - beta2**step)
+        parameter.copy_(primitives.adam_step(parameter, mean, square, 1.0, rate, 1.0, group["eps"]))
 
 
 class Adamax(Optimizer):

@@ -19,7 +19,7 @@ pub const OUTPUTS: usize = 3;
 /// Writes the outputs of a part.
 pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
-    let weights = part.weights(threads, 0)?;
+    let weights = part.weights(threads, 0, false)?;
     let starts = grid.starts();
     let [depth, height, width] = part.axes.map(|axis| axis.kernel);
     let lines: Vec<usize> =
@@ -54,7 +54,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
             }
         }
         for (output, totals) in totals.chunks_exact(starts.len()).enumerate() {
-            let plane = (number * outputs + output) * part.out_plane();
+            let plane = part.plane(image, group, output);
             let [_, height, width] = part.axes.map(|axis| axis.output);
             for (index, total) in totals.iter().enumerate() {
                 let (row, x) = (index / width, index % width);

@@ -65,7 +65,7 @@ impl Blocks {
 /// Writes the outputs of a part.
 pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
     let Convolution { groups, outputs, .. } = *part.convolution;
-    let weights = part.weights(threads, WHOLE)?;
+    let weights = part.weights(threads, WHOLE, false)?;
     let blocks = Blocks::new(part, &weights);
     let pieces = blocks.depth.div_ceil(blocks.piece);
     let along = blocks.columns.div_ceil(blocks.column_step);
@@ -172,11 +172,11 @@ unsafe fn add_up<T: Real>(
     for segment in part.output_side().segments(column..column + columns) {
         let [z, y] = segment.index;
         let at = part.place([z, y, segment.first]);
-        let plane = (segment.outer * groups + group) * outputs;
+        let plane = part.plane(segment.outer, group, 0);
         let sums = &total[segment.at * outputs..][..segment.length * outputs];
         for output in 0..outputs {
             for index in 0..segment.length {
-                let to = (plane + output) * part.out_plane() + at + index * placed_step;
+                let to = plane + output * part.out_steps[1] + at + index * placed_step;
                 // SAFETY: an output of these columns, which are within the whole output.
                 unsafe { *part.out.get().add(to) = sums[index * outputs + output] };
             }

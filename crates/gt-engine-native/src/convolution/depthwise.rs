@@ -22,7 +22,7 @@ const PIECE: usize = 1 << 18;
 /// Writes the outputs of a part, of which each group has one channel.
 pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
     let Convolution { batch, groups, outputs, .. } = *part.convolution;
-    let weights = part.weights(threads, 0)?;
+    let weights = part.weights(threads, 0, false)?;
     let (starts, span) = (grid.starts(), grid.span());
     let planes = batch * groups;
     let step = (PIECE / (part.work() / planes).max(1)).clamp(1, planes);
@@ -51,7 +51,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
                     sum(sums, &inputs[chunk * CHUNK..], &starts, weights);
                 }
                 // SAFETY: nobody else is at this plane of the outputs.
-                unsafe { place(part, grid, sums, number * outputs + output) };
+                unsafe { place(part, grid, sums, part.plane(number / groups, group, output)) };
             }
         }
         Ok(())
@@ -102,7 +102,7 @@ unsafe fn place<T: Real>(part: &Part<T>, grid: &Grid, sums: &[T], plane: usize) 
     let [z, y, x] = part.axes;
     for (index_z, index_y) in pairs(z.output, y.output) {
         let sums = &sums[grid.line(index_z, index_y)..][..x.output];
-        let at = plane * part.out_plane() + part.place([index_z, index_y, 0]);
+        let at = plane + part.place([index_z, index_y, 0]);
         for (index, sum) in sums.iter().enumerate() {
             // SAFETY: an output of the plane.
             unsafe { *part.out.get().add(at + index * x.placed.step) = *sum };

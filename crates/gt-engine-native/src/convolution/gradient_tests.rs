@@ -74,9 +74,14 @@ fn gradients_are_those_of_the_convolution() {
             &windows(&Window::for_input),
             1,
         );
-        let turned = Planes { data: &reversed, steps: [taps, channels * taps] };
+        let turned = Planes { data: &reversed, steps: [taps, channels * taps], is_reversed: false };
         let gradients = contiguous(&gradient, outputs, pixels);
         let result = run(1, &for_input.unwrap(), gradients, turned);
+        let turned = Planes { data: &w, is_reversed: true, ..turned };
+        for (reversed, result) in run(2, &for_input.unwrap(), gradients, turned).iter().zip(&result)
+        {
+            assert!((reversed - result).abs() < 1e-9, "{:?} reversed", case.windows);
+        }
         assert!((product(&x, &result) - expected).abs() < 1e-9, "{:?}", case.windows);
         let for_weight = Convolution::new(
             &lengths(channels, batch, &convolution.input),
@@ -84,8 +89,9 @@ fn gradients_are_those_of_the_convolution() {
             &windows(&Window::for_weight),
             1,
         );
-        let turned = Planes { data: &x, steps: [plane, channels * plane] };
-        let gradients = Planes { data: &gradient, steps: [pixels, outputs * pixels] };
+        let turned = Planes { data: &x, steps: [plane, channels * plane], is_reversed: false };
+        let gradients =
+            Planes { data: &gradient, steps: [pixels, outputs * pixels], is_reversed: false };
         let result = run(1, &for_weight.unwrap(), turned, gradients);
         let mut weight = Vec::new();
         for (output, channel) in pairs(outputs, channels) {

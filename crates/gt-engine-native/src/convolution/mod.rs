@@ -5,6 +5,8 @@
 //! - [`conv_general`] here is the one entry for floats, [`Convolution`] what it is told.
 //! - [`axis`]: a spatial axis. Zeros between inputs are never multiplied: they split a convolution
 //!   into [`part`]s that have none.
+//! - [`indirect`], where there are enough outputs to fill a register: each finds its inputs by a
+//!   table of offsets, and a [`tile`] of pixels and outputs is summed in registers ([`vector`]).
 //! - [`wide`], where outputs are the long axes: inputs are [unfolded](unfold) into matrices, a
 //!   [block](blocks) at a time, and multiplied by gemm.
 //! - [`deep`], where the kernel is what is long (the gradient of a weight): the same with outputs
@@ -27,12 +29,15 @@ mod direct;
 #[cfg(test)]
 mod gradient_tests;
 mod grid;
+mod indirect;
 mod operation;
 mod part;
 mod scatter;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod unfold;
+mod vector;
 mod wide;
 
 use std::mem::MaybeUninit;
@@ -52,6 +57,7 @@ pub use operation::conv_general as operation;
 pub(crate) use part::Product;
 use part::{Origin, Part};
 pub(crate) use unfold::copy_every;
+use vector::Registers;
 
 /// Convolutions of fewer multiplications stay on one thread.
 const PARALLEL: usize = 1 << 19;
@@ -63,7 +69,7 @@ const PLANES: usize = 4;
 const ZEROS: usize = 1 << 16;
 
 /// The floats that convolutions are computed in: float32 and float64, which gemm takes.
-pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {}
+pub trait Real: Number + Registers + Add<Output = Self> + Mul<Output = Self> {}
 
 impl Real for f32 {}
 impl Real for f64 {}
@@ -150,12 +156,14 @@ impl Convolution {
 }
 
 /// A tensor of planes, one for each index of its first two axes: (batch, channels) of an input,
-/// (outputs, channels) of a weight. A plane's elements follow one another in row-major order.
+/// (outputs, channels) of a weight. A plane's elements follow one another in row-major order, or
+/// from the last to the first where they are reversed, which only a weight's may be.
 #[derive(Clone, Copy)]
 pub struct Planes<'a, T> {
     pub data: &'a [T],
     /// From a plane to the next one along each of the first two axes.
     pub steps: [usize; 2],
+    pub is_reversed: bool,
 }
 
 impl<'a, T> Planes<'a, T> {
@@ -167,12 +175,14 @@ impl<'a, T> Planes<'a, T> {
             let end = last(0).zip(last(1)).and_then(|(a, b)| a.checked_add(b)?.checked_add(plane));
             assert!(end.is_some_and(|end| end <= self.data.len()), "planes beyond their data");
         }
-        Origin { first: Shared::new(self.data.as_ptr().cast_mut()), steps: self.steps }
+        let first = Shared::new(self.data.as_ptr().cast_mut());
+        Origin { first, steps: self.steps, is_reversed: self.is_reversed }
     }
 }
 
 /// Convolves: output (batch, outputs, spatial...) of the input and weight that `convolution` tells
-/// the lengths of. Writes every element of `out`, in row-major order.
+/// the lengths of. Writes every element of `out`, in row-major order; that of (outputs, batch,
+/// spatial...) if it is turned.
 ///
 /// The gradient for the input is the convolution of the output's gradient with the weight, its
 /// first two axes exchanged (within each group) and its kernel in reverse, by
@@ -190,6 +200,7 @@ pub fn conv_general<T: Real>(
     convolution: &Convolution,
     input: Planes<T>,
     weight: Planes<T>,
+    is_turned: bool,
     out: &mut [MaybeUninit<T>],
 ) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *convolution;
@@ -197,8 +208,12 @@ pub fn conv_general<T: Real>(
     if out.is_empty() {
         return Ok(());
     }
+    assert!(!input.is_reversed, "an input in its own order");
     let input = input.origin([batch, groups * channels], convolution.input);
     let weight = weight.origin([groups * outputs, channels], convolution.kernel);
+    let plane: usize = convolution.output.iter().product();
+    let out_steps =
+        if is_turned { [plane, batch * plane] } else { [groups * outputs * plane, plane] };
     let parts = convolution.parts();
     let is_empty = |axes: &[Axis; 3]| channels == 0 || axes.iter().any(|axis| axis.kernel == 0);
     if parts.iter().any(is_empty) {
@@ -206,7 +221,7 @@ pub fn conv_general<T: Real>(
     }
     let out = Shared::new(out.as_mut_ptr().cast::<T>());
     for axes in parts.into_iter().filter(|axes| !is_empty(axes)) {
-        let part = Part { convolution, axes, input, weight, out };
+        let part = Part { convolution, axes, input, weight, out, out_steps };
         let (output, kernel) = (part.output_side(), part.kernel_side());
         let is_deep = axes[2].kernel > axes[2].output;
         // Planes are done one by one there.
@@ -223,6 +238,7 @@ pub fn conv_general<T: Real>(
         match grid {
             Some(grid) if is_deep => correlate::run(threads, &part, &grid)?,
             Some(grid) => depthwise::run(threads, &part, &grid)?,
+            None if indirect::is_better(&part) => indirect::run(threads, &part)?,
             None if scatter::is_better(&part) => scatter::run(threads, &part)?,
             None if is_deep => deep::run(threads, &part)?,
             None => wide::run(threads, &part)?,

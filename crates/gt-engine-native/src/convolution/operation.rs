@@ -22,58 +22,90 @@ pub fn conv_general(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
-    let mut planes = |threads: &mut Threads, index: usize| {
-        let x = cast::to(threads, tensor(&mut operands, index)?, dtype)?;
-        in_planes(threads, x)
-    };
-    let input = planes(threads, 0)?;
-    let weight = planes(threads, 1)?;
+    let input = cast::to(threads, tensor(&mut operands, 0)?, dtype)?;
+    let input = in_planes(threads, input)?;
+    let weight = cast::to(threads, tensor(&mut operands, 1)?, dtype)?;
+    // The gradient of an input comes with a reversed kernel.
+    let is_reversed = !dtype.is_exact() && !are_planes(&weight, 1) && are_planes(&weight, -1);
+    let weight = if is_reversed { reversed(weight) } else { in_planes(threads, weight)? };
     let groups = usize::try_from(int(attributes, 5)).ok();
     let convolution = windows(attributes)
         .zip(groups)
         .and_then(|(all, groups)| Convolution::new(input.shape(), weight.shape(), &all, groups))
         .ok_or_else(|| EngineError::Other("conv_general: lengths that do not fit".to_string()))?;
-    let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
+    // Where images and channels are exchanged, as in the gradient of a weight, so are they in the
+    // result: its user exchanges them back, and has it in order.
+    let turned = |x: &Tensor| x.strides()[0] < x.strides()[1];
+    let is_turned = !dtype.is_exact() && groups == Some(1) && turned(&input) && turned(&weight);
+    let (images, outputs) = (output.shape[0], output.shape[1]);
+    let turned = output.shape.with(0, outputs).with(1, images);
+    let shape = if is_turned { turned } else { output.shape };
+    let mut out = Uninit::new(Meta::new(dtype, shape))?;
     match dtype {
-        DType::F32 => floats::<f32>(threads, &convolution, &input, &weight, &mut out)?,
-        DType::F64 => floats::<f64>(threads, &convolution, &input, &weight, &mut out)?,
+        DType::F32 => {
+            let weight = planes_of(&weight, is_reversed);
+            floats::<f32>(threads, &convolution, &input, weight, is_turned, &mut out)?;
+        }
+        DType::F64 => {
+            let weight = planes_of(&weight, is_reversed);
+            floats::<f64>(threads, &convolution, &input, weight, is_turned, &mut out)?;
+        }
         _ => with_number!(dtype, T => {
-            let (input, weight) = (planes_of::<T>(&input), planes_of::<T>(&weight));
+            let (input, weight) = (planes_of::<T>(&input, false), planes_of::<T>(&weight, false));
             direct::conv_general(threads, &convolution, input, weight, out.slots());
         }),
     }
     // SAFETY: both ways write every element.
-    cast::to(threads, unsafe { out.finish() }, output.dtype)
+    let out = unsafe { out.finish() };
+    let order = [1, 0, 2, 3, 4];
+    let out = if is_turned { out.permute(&order[..shape.rank()]) } else { out };
+    cast::to(threads, out, output.dtype)
 }
 
 fn floats<T: Real + Element>(
     threads: &mut Threads,
     convolution: &Convolution,
     input: &Tensor,
-    weight: &Tensor,
+    weight: Planes<T>,
+    is_turned: bool,
     out: &mut Uninit,
 ) -> Result<(), EngineError> {
-    let (input, weight) = (planes_of::<T>(input), planes_of::<T>(weight));
-    super::conv_general(threads, convolution, input, weight, out.slots())
+    let input = planes_of::<T>(input, false);
+    super::conv_general(threads, convolution, input, weight, is_turned, out.slots())
 }
 
 /// The tensor as planes: itself where each of them is contiguous, else copied.
 fn in_planes(threads: &mut Threads, x: Tensor) -> Result<Tensor, EngineError> {
-    let (shape, strides) = (x.shape(), x.strides());
-    let mut step = 1;
-    let are_planes = (2..shape.rank()).rev().all(|axis| {
-        let fits = shape[axis] == 1 || strides[axis] == step;
-        step *= shape[axis] as isize;
-        fits
-    });
-    if are_planes && strides[..2].iter().all(|stride| *stride >= 0) {
-        return Ok(x);
-    }
-    x.contiguous_with(threads)
+    if are_planes(&x, 1) { Ok(x) } else { x.contiguous_with(threads) }
 }
 
-/// The planes of a tensor that [`in_planes`] has given.
-fn planes_of<T: Element>(x: &Tensor) -> Planes<'_, T> {
+/// Whether a plane's elements follow one another at a step, in row-major order.
+fn are_planes(x: &Tensor, mut step: isize) -> bool {
+    let (shape, strides) = (x.shape(), x.strides());
+    strides[..2].iter().all(|stride| *stride >= 0)
+        && (2..shape.rank()).rev().all(|axis| {
+            let fits = match shape[axis] {
+                1 => strides[axis] * step >= 0,
+                _ => strides[axis] == step,
+            };
+            step *= shape[axis] as isize;
+            fits
+        })
+}
+
+/// The tensor with its spatial axes from their ends to their beginnings.
+fn reversed(x: Tensor) -> Tensor {
+    let (shape, mut strides, mut offset) = (*x.shape(), x.strides(), 0);
+    for axis in 2..shape.rank() {
+        offset += strides[axis] * (shape[axis] as isize - 1).max(0);
+        strides[axis] = -strides[axis];
+    }
+    x.into_view(offset, shape, strides)
+}
+
+/// The planes of a tensor that [`in_planes`] or [`reversed`] has given.
+fn planes_of<T: Element>(x: &Tensor, is_reversed: bool) -> Planes<'_, T> {
     let strides = x.strides();
-    Planes { data: x.span(), steps: [strides[0] as usize, strides[1] as usize] }
+    let steps = [strides[0] as usize, strides[1] as usize];
+    Planes { data: x.span(), steps, is_reversed }
 }

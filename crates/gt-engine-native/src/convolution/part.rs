@@ -18,6 +18,8 @@ use crate::threads::{Shared, Threads};
 pub struct Origin<T> {
     pub first: Shared<T>,
     pub steps: [usize; 2],
+    /// Whether a plane's elements are in reverse order.
+    pub is_reversed: bool,
 }
 
 /// A convolution without zeros between its inputs.
@@ -29,6 +31,8 @@ pub struct Part<'a, T> {
     pub weight: Origin<T>,
     /// The whole output, of which this part writes the elements that are placed by its axes.
     pub out: Shared<T>,
+    /// From an image, and from an output, to the next plane of it.
+    pub out_steps: [usize; 2],
 }
 
 /// The weights of a part: a row for each output of all groups.
@@ -38,6 +42,8 @@ pub struct Weights<T> {
     pub row: usize,
     /// From a channel of a row to the next; the elements of a channel follow one another.
     pub channel: usize,
+    /// Whether they do so from the last to the first.
+    pub is_reversed: bool,
     /// What keeps a copy alive.
     _copy: Option<Arc<Buffer>>,
 }
@@ -65,9 +71,10 @@ impl<T: Real> Part<'_, T> {
         self.axes.iter().all(|axis| axis.placed.is_all())
     }
 
-    /// From a plane of the output to the next.
-    pub fn out_plane(&self) -> usize {
-        self.axes.iter().map(|axis| axis.placed.of).product()
+    /// Where a plane of the output is, by its image, group and output of the group.
+    pub fn plane(&self, image: usize, group: usize, output: usize) -> usize {
+        let [image_step, step] = self.out_steps;
+        image * image_step + (group * self.convolution.outputs + output) * step
     }
 
     /// Where an output is in its plane.
@@ -135,14 +142,22 @@ impl<T: Real> Part<'_, T> {
     }
 
     /// The weights in rows; a copy where they are not. Channels of `whole` elements and more may be
-    /// apart from one another.
-    pub fn weights(&self, threads: &mut Threads, whole: usize) -> Result<Weights<T>, EngineError> {
+    /// apart from one another; all may be reversed if `may_be_reversed`.
+    pub fn weights(
+        &self,
+        threads: &mut Threads,
+        whole: usize,
+        may_be_reversed: bool,
+    ) -> Result<Weights<T>, EngineError> {
         let Convolution { groups, channels, outputs, .. } = *self.convolution;
         let taps = self.taps();
         let [row, channel] = self.weight.steps;
         let are_together = channel == taps || channels == 1 || taps >= whole;
-        if are_together && self.axes.iter().all(|axis| axis.taken.is_all()) {
-            return Ok(Weights { first: self.weight.first, row, channel, _copy: None });
+        let is_reversed = self.weight.is_reversed;
+        let is_ordered = may_be_reversed || !is_reversed;
+        if are_together && is_ordered && self.axes.iter().all(|axis| axis.taken.is_all()) {
+            let first = self.weight.first;
+            return Ok(Weights { first, row, channel, is_reversed, _copy: None });
         }
         let length = channels * taps;
         let copy = Buffer::new(groups * outputs * length * size_of::<T>())?;
@@ -160,7 +175,8 @@ impl<T: Real> Part<'_, T> {
             }
             Ok(())
         })?;
-        Ok(Weights { first: to, row: length, channel: taps, _copy: Some(copy) })
+        let copy = Some(copy);
+        Ok(Weights { first: to, row: length, channel: taps, is_reversed: false, _copy: copy })
     }
 
     /// Copies the elements that this part takes of the kernel at an offset within the weights; it
@@ -168,13 +184,15 @@ impl<T: Real> Part<'_, T> {
     fn copy_kernel(&self, offset: usize, to: &mut [MaybeUninit<T>]) {
         let [z, y, x] = self.axes.map(|axis| axis.taken);
         let widths = self.axes.map(|axis| axis.kernel);
+        let last = x.of * y.of * z.of - 1;
         for (row, to) in to.chunks_exact_mut(widths[2]).enumerate() {
             let (index_z, index_y) = (row / widths[1], row % widths[1]);
             let at = ((z.first + index_z * z.step) * y.of + y.first + index_y * y.step) * x.of;
             for (index, to) in to.iter_mut().enumerate() {
-                let at = offset + at + x.first + index * x.step;
+                let at = at + x.first + index * x.step;
+                let at = if self.weight.is_reversed { last - at } else { at };
                 // SAFETY: an element of a plane of the weights, which are all there.
-                to.write(unsafe { *self.weight.first.get().add(at) });
+                to.write(unsafe { *self.weight.first.get().add(offset + at) });
             }
         }
     }

@@ -64,7 +64,7 @@ impl Pieces {
 /// Writes the outputs of a part.
 pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
-    let weights = part.weights(threads, 0)?;
+    let weights = part.weights(threads, 0, false)?;
     let taps = part.taps();
     // A row of all channels for each output and element of the kernel.
     let turned = Buffer::new(groups * outputs * taps * channels * size_of::<T>())?;
@@ -108,7 +108,7 @@ struct Piece<'a, T> {
 impl<T: Real> Piece<'_, T> {
     fn run(&self) -> Result<(), EngineError> {
         let part = self.part;
-        let Convolution { groups, channels, outputs, .. } = *part.convolution;
+        let Convolution { channels, outputs, .. } = *part.convolution;
         let [depth, height, width] = [0, 1, 2].map(|axis| self.inputs(axis));
         let line = part.axes[2].input;
         let rows = self.outputs.len() * part.taps();
@@ -155,10 +155,10 @@ impl<T: Real> Piece<'_, T> {
         let [_, _, along] = self.band.clone().map(|range| range.len());
         let mut lines = sums.chunks_exact(along);
         for output in self.outputs.clone() {
-            let plane = (self.image * groups + self.group) * outputs + output;
+            let plane = part.plane(self.image, self.group, output);
             for z in self.band[0].clone() {
                 for (y, sums) in self.band[1].clone().zip(&mut lines) {
-                    let at = plane * part.out_plane() + part.place([z, y, 0]);
+                    let at = plane + part.place([z, y, 0]);
                     for (index, sum) in sums.iter().enumerate() {
                         let at = at + index * part.axes[2].placed.step;
                         // SAFETY: an output of this piece, where nobody else is.

@@ -12,7 +12,7 @@ use crate::threads::{Shared, Threads};
 
 /// Writes the outputs of a part.
 pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
-    let weights = part.weights(threads, usize::MAX)?;
+    let weights = part.weights(threads, usize::MAX, false)?;
     let blocks = Blocks::new(part);
     let groups = part.convolution.groups;
     let (along, down, deep) = (blocks.along(), blocks.down(), blocks.deep());
@@ -109,13 +109,13 @@ impl<'a, T: Real> Columns<'a, T> {
         shared: *mut T,
     ) -> Result<(), EngineError> {
         let Columns { part, blocks, image, group, first, .. } = *self;
-        let Convolution { groups, outputs, .. } = *part.convolution;
+        let Convolution { outputs, .. } = *part.convolution;
         let (rows, pitch) = (blocks.row_step.min(blocks.rows - row), blocks.pitch);
         let own = if blocks.inputs == Inputs::Own { blocks.depth_step * pitch } else { 0 };
         let apart = if blocks.is_apart { rows * pitch } else { 0 };
         let buffer = Buffer::new((own + apart) * size_of::<T>())?;
         let matrix = buffer.data().cast::<T>();
-        let plane = (image * groups + group) * outputs + row;
+        let plane = part.plane(image, group, row);
         for start in (0..blocks.depth).step_by(blocks.depth_step) {
             let depth = blocks.depth_step.min(blocks.depth - start);
             // SAFETY: all inputs and weights of the part are there. The buffer is this call's alone
@@ -136,8 +136,7 @@ impl<'a, T: Real> Columns<'a, T> {
                 let out = if blocks.is_apart {
                     (matrix.add(own), [pitch, 1])
                 } else {
-                    let pixels = part.pixels();
-                    (part.out.get().add(plane * pixels + first), [pixels, 1])
+                    (part.out.get().add(plane + first), [part.out_steps[1], 1])
                 };
                 let at = (group * outputs + row) * weights.row + start;
                 let a = (weights.first.get().add(at).cast_const(), [weights.row, 1]);
@@ -157,17 +156,16 @@ impl<'a, T: Real> Columns<'a, T> {
     /// # Safety
     /// The block has so many rows. Nobody else is at these rows and columns of the output.
     unsafe fn place(&self, first: usize, rows: usize, block: *const T) {
-        let Convolution { groups, outputs, .. } = *self.part.convolution;
         let step = self.part.axes[2].placed.step;
         for segment in &self.segments {
             let [z, y] = segment.index;
             let at = self.part.place([z, y, segment.first]);
-            let plane = (segment.outer * groups + self.group) * outputs + first;
+            let plane = self.part.plane(segment.outer, self.group, first);
             for row in 0..rows {
                 // SAFETY: the caller's promise; outputs of these rows and columns.
                 unsafe {
                     let from = block.add(row * self.blocks.pitch + segment.at);
-                    let to = self.part.out.get().add((plane + row) * self.part.out_plane() + at);
+                    let to = self.part.out.get().add(plane + row * self.part.out_steps[1] + at);
                     if step == 1 {
                         std::ptr::copy_nonoverlapping(from, to, segment.length);
                     } else {

@@ -7,10 +7,10 @@ use gt_ir::DType;
 
 use super::{Lengths, Matrix, TURNED};
 use crate::buffer::Buffer;
-use crate::copy;
 use crate::element::Number;
 use crate::simd::vectorized;
 use crate::small;
+use crate::turn::turn;
 
 /// One product on this thread, into rows that are `pitch` elements apart; every element of them is
 /// written.
@@ -57,7 +57,7 @@ pub(super) unsafe fn large<T: Number>(
             // by column.
             return unsafe {
                 multiply(lengths, a, b, turned, [1, rows as isize]);
-                copy::turn(rows, columns, turned, rows as isize, out, pitch as isize);
+                turn(rows, columns, turned, rows as isize, out, pitch as isize);
             };
         }
         // SAFETY: the caller's promise; T is no integer.

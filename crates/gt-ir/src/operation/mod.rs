@@ -120,6 +120,9 @@ pub const OUTPUT: u8 = 1 << 7;
 pub const FIRST: u8 = 1;
 pub const SECOND: u8 = 2;
 pub const THIRD: u8 = 4;
+pub const FOURTH: u8 = 8;
+pub const FIFTH: u8 = 16;
+pub const SIXTH: u8 = 32;
 
 /// An operation, independent of engines.
 pub struct Operation {
@@ -149,6 +152,9 @@ pub struct Operation {
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,
     pub body: Body,
+    /// Whether its body hands numbers on without a look at them, so that they may differ from run
+    /// to run of one expansion.
+    pub open_numbers: bool,
     /// Along which axes it may be sharded.
     pub sharding: Sharding,
     /// Derives a part's attributes, if they differ from those of the whole.
@@ -181,6 +187,7 @@ impl Operation {
             underived: 0,
             saves: 0,
             body: Body::Primitive,
+            open_numbers: false,
             sharding: sharding::whole,
             localize: None,
             batching: Batching::Each,

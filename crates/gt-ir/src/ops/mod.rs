@@ -23,6 +23,7 @@ pub mod linalg;
 pub mod matmul;
 pub mod nn;
 pub mod normalization;
+pub mod optim;
 pub mod order;
 pub mod parts;
 pub mod pooling;
@@ -246,6 +247,10 @@ pub const ALL: &[&Operation] = &[
     &nn::GELU,
     &nn::SILU,
     &nn::SOFTPLUS,
+    // optim
+    &optim::RUNNING_MEAN,
+    &optim::RUNNING_SQUARE,
+    &optim::ADAM_STEP,
     // normalization
     &normalization::LAYER_NORM,
     &normalization::LAYER_NORM_BACKWARD,

@@ -48,8 +48,11 @@ impl PyTensor {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
         source::note(slf.py());
-        let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
-        let value = source.0.cast(this.dtype()).and_then(|value| value.expand(&dims)).py()?;
+        let mut value = source.0.cast(this.dtype()).py()?;
+        if value.shape() != this.shape() {
+            let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
+            value = value.expand(&dims).py()?;
+        }
         this.assign(&value, "copy_").py()?;
         Ok(slf.clone().unbind())
     }

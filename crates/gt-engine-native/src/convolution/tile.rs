@@ -1,0 +1,176 @@
+//! The innermost loop of an [indirect](super::indirect) convolution: a tile of outputs in registers.
+
+use super::Real;
+use super::vector::Vector;
+use crate::element::Number;
+use crate::simd::{Level, level, vectorized};
+
+/// Pixels of a tile: with four registers of outputs each, they take 24 of the 32 of AVX-512.
+pub const PIXELS: usize = 6;
+
+/// What the sums of a tile begin with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    Zero,
+    /// What is there.
+    Sums,
+}
+
+/// A tile: `PIXELS` rows of sums, one for each output.
+pub struct Tile<'a, T> {
+    /// What starts and reaches are offsets from.
+    pub inputs: *const T,
+    /// Where each pixel's inputs begin.
+    pub starts: &'a [usize; PIXELS],
+    /// From there to the inputs that are multiplied, one after another.
+    pub reaches: &'a [usize],
+    /// For each reach, a row of weights: one for each output.
+    pub weights: *const T,
+    pub sums: *mut T,
+    pub begin: Begin,
+}
+
+/// How many outputs a tile has: registers and the elements of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    level: Level,
+    registers: usize,
+    lanes: usize,
+}
+
+impl Width {
+    /// The width that wastes least on so many outputs, of those that the machine has registers for.
+    pub fn of<T: Real>(outputs: usize) -> Width {
+        let level = level();
+        let most = if level == Level::V4 { 4 } else { 2 };
+        // One register for each pixel are too few to keep the processor's multipliers busy.
+        let cost = |width: &Width| {
+            let padded = outputs.next_multiple_of(width.outputs());
+            if width.registers == 1 { padded + padded / 4 } else { padded }
+        };
+        let all = [4, 2, 1].into_iter().filter(|registers| *registers <= most);
+        let widths = all.map(|registers| Width::at::<T>(level, registers));
+        widths.min_by_key(cost).expect("one register")
+    }
+
+    fn at<T: Real>(level: Level, registers: usize) -> Width {
+        let lanes = match level {
+            Level::Base => T::Base::LANES,
+            Level::V3 => T::V3::LANES,
+            Level::V4 => T::V4::LANES,
+        };
+        Width { level, registers, lanes }
+    }
+
+    /// How many outputs.
+    pub fn outputs(self) -> usize {
+        self.registers * self.lanes
+    }
+
+    /// Adds to each sum the products of its pixel's inputs with its output's weights.
+    ///
+    /// # Safety
+    /// The inputs can be read at each start and reach, and a row of weights for each reach. The sums
+    /// can be read and written, and nobody else looks at them.
+    pub unsafe fn add<T: Real>(self, tile: Tile<T>) {
+        // SAFETY: the caller's promise; the machine has the level, which is from [`level`].
+        unsafe {
+            match (self.level, self.registers) {
+                (Level::V4, 4) => run::<T::V4, 4>(tile),
+                (Level::V4, 2) => run::<T::V4, 2>(tile),
+                (Level::V4, _) => run::<T::V4, 1>(tile),
+                (Level::V3, 2) => run::<T::V3, 2>(tile),
+                (Level::V3, _) => run::<T::V3, 1>(tile),
+                (Level::Base, 2) => add::<T::Base, 2>(tile),
+                (Level::Base, _) => add::<T::Base, 1>(tile),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`Width::add`]; the machine has the vector's level.
+unsafe fn run<V: Vector, const REGISTERS: usize>(tile: Tile<V::Item>) {
+    vectorized(
+        #[inline(always)]
+        // SAFETY: the caller's promise.
+        || unsafe { add::<V, REGISTERS>(tile) },
+    );
+}
+
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators of arrays are not always taken apart into registers"
+)]
+unsafe fn add<V: Vector, const REGISTERS: usize>(tile: Tile<V::Item>) {
+    let Tile { inputs, starts, reaches, mut weights, sums, begin } = tile;
+    let at = |pixel: usize, register: usize| (pixel * REGISTERS + register) * V::LANES;
+    // SAFETY: the caller's promise, throughout: a row of weights for each reach, inputs at each
+    // start and reach, and a row of sums for each pixel.
+    unsafe {
+        let mut all = [[V::splat(V::Item::ZERO); REGISTERS]; PIXELS];
+        if begin == Begin::Sums {
+            for pixel in 0..PIXELS {
+                for register in 0..REGISTERS {
+                    all[pixel][register] = V::load(sums.add(at(pixel, register)));
+                }
+            }
+        }
+        for reach in reaches {
+            let mut row = [V::splat(V::Item::ZERO); REGISTERS];
+            for register in 0..REGISTERS {
+                row[register] = V::load(weights.add(register * V::LANES));
+            }
+            for pixel in 0..PIXELS {
+                let input = V::splat(*inputs.add(starts[pixel] + reach));
+                for register in 0..REGISTERS {
+                    all[pixel][register] = input.mul_add(row[register], all[pixel][register]);
+                }
+            }
+            weights = weights.add(REGISTERS * V::LANES);
+        }
+        for pixel in 0..PIXELS {
+            for register in 0..REGISTERS {
+                all[pixel][register].store(sums.add(at(pixel, register)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_width_sums_the_same() {
+        let depth = 5;
+        let levels = [Level::Base, Level::V3, Level::V4].into_iter();
+        let levels = levels.filter(|of| *of <= level());
+        for width in levels.flat_map(|of| [1, 2, 4].map(|count| Width::at::<f64>(of, count))) {
+            if width.registers == 4 && width.level != Level::V4 {
+                continue;
+            }
+            let wide = width.outputs();
+            let inputs: Vec<f64> = (0..40).map(f64::from).collect();
+            let weights: Vec<f64> = (0..depth * wide).map(|x| (x % 7) as f64).collect();
+            let (starts, reaches) = ([3, 0, 9, 9, 1, 30], [0, 4, 1, 9, 2]);
+            let mut sums = vec![100.0; PIXELS * wide];
+            for begin in [Begin::Zero, Begin::Sums] {
+                let (inputs, weights) = (inputs.as_ptr(), weights.as_ptr());
+                let (starts, reaches, sums) = (&starts, &reaches, sums.as_mut_ptr());
+                // SAFETY: all starts and reaches are within the inputs, and the rest is as long.
+                unsafe { width.add(Tile { inputs, starts, reaches, weights, sums, begin }) };
+            }
+            for (index, sum) in sums.iter().enumerate() {
+                let (pixel, output) = (index / wide, index % wide);
+                let product = |row: usize| {
+                    inputs[starts[pixel] + reaches[row]] * weights[row * wide + output]
+                };
+                assert_eq!(*sum, 2.0 * (0..depth).map(product).sum::<f64>(), "{width:?}");
+            }
+        }
+    }
+}
