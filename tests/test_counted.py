@@ -40,7 +40,7 @@ def trained(limit, **environment):
 
 
 @embedded_only
-@pytest.mark.parametrize(("limit", "share"), [("0.2 + step / 60", 0.6), ("-1", 0.8)])
+@pytest.mark.parametrize(("limit", "share"), [("0.2 + step / 60", 0.6), ("-1", 0.75)])
 def test_a_training_step_with_a_mask_is_hot_around_it(limit, share):
     """With a count that varies the rest is hot; with one that stays, all of it is."""
     hot, count, losses = trained(limit)

@@ -251,6 +251,28 @@ fn an_iteration_is_planned_once() {
     check("repeated.txt", 2, program);
 }
 
+/// A step of Adam is planned by what it consists of, so that the parameter stays whole; its numbers
+/// are bound in these steps.
+#[test]
+fn numbers_of_a_composite_are_bound_in_its_steps() {
+    let mut program = Program::default();
+    program.within_rows();
+    let [mean, square] = [2, 2].map(|length| program.ones(&[length]));
+    program.mean(2, "whole", Shard::row(None, None));
+    program.signal = 2;
+    let x = program.ones(&[2]);
+    program.signal = 0;
+    let number = |value| Operand::Scalar(Scalar::Float(value));
+    let mut repeated = program.define(0, &[], |program| {
+        let operands = [x, mean, square, number(1.0), number(0.5), number(2.0)];
+        vec![program.step(&ops::optim::ADAM_STEP, &operands, &[Attribute::Float(1e-8)])]
+    });
+    for rate in [0.5, 0.25, 0.125] {
+        program.invoke(&mut repeated, &[(1, Scalar::Float(rate))]);
+    }
+    check("numbers_of_a_composite.txt", 2, program);
+}
+
 /// A plan also depends on which of its tensors are the same.
 #[test]
 fn an_iteration_is_of_the_tensors_that_it_names() {

@@ -1,17 +1,20 @@
 //! Expands composite operations and plans their steps.
 
 use gt_ir::instruction::{Instruction, Operands};
-use gt_ir::operation::Graph;
+use gt_ir::operation::{Body, Graph};
 use gt_ir::ops::shape;
-use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, TensorId, Var};
+use gt_ir::template::varying_numbers;
+use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, Scalar, TensorId, Var};
 use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
 use super::catalogue::{Catalogue, Metas};
+use super::moving::Opened;
 use super::streams::Streams;
 
 impl Planner {
-    /// Plans the steps of a composite in its place.
+    /// Plans the steps of a composite in its place. Where its body looks at numbers, the plan holds
+    /// for these only.
     pub(super) fn expand(
         &mut self,
         catalogue: &mut Catalogue,
@@ -27,14 +30,25 @@ impl Planner {
             values: Vec::new(),
             error: None,
         };
+        let varies = !varying_numbers(instruction.operation, &instruction.attributes).is_empty();
+        let takes_numbers = instruction.operands.iter().any(|operand| operand.scalar().is_some());
+        let are_open = instruction.operation.open_numbers;
+        if varies || takes_numbers && !are_open {
+            expansion.catalogue.moving.is_fixed(instruction.output);
+        }
         let operands: SmallVec<[Operand<Var>; 3]> = instruction
             .operands
             .iter()
-            .map(|operand| {
-                operand.map(|id| {
-                    let meta = expansion.catalogue.placed(*id).meta;
-                    expansion.push(*id, meta)
-                })
+            .enumerate()
+            .map(|(index, operand)| match *operand {
+                Operand::Tensor(id) => {
+                    let meta = expansion.catalogue.placed(id).meta;
+                    Operand::Tensor(expansion.push(Value::Tensor(id, meta)))
+                }
+                Operand::Scalar(scalar) if are_open => {
+                    Operand::Tensor(expansion.push(Value::Number(index, scalar)))
+                }
+                Operand::Scalar(scalar) => Operand::Scalar(scalar),
             })
             .collect();
         let given = expansion.values.len();
@@ -48,12 +62,39 @@ impl Planner {
             return Err(error);
         }
         let values = expansion.values;
-        let (result, _) = values[result.0 as usize];
-        for (value, _) in values[given..].iter().filter(|(value, _)| *value != result) {
-            catalogue.free(*value, streams);
+        let made = values[given..].iter().filter_map(Value::tensor);
+        let (result, _) = values[result.0 as usize].tensor().expect("bodies give tensors");
+        for (value, _) in made.filter(|(value, _)| *value != result) {
+            catalogue.free(value, streams);
         }
         catalogue.rename(result, instruction.output);
         Ok(())
+    }
+}
+
+/// What a variable of a body stands for.
+#[derive(Clone, Copy)]
+enum Value {
+    /// The result of a failed step has a shape all the same.
+    Tensor(TensorId, Meta),
+    /// A number, which is this operand of the composite.
+    Number(usize, Scalar),
+}
+
+impl Value {
+    fn tensor(&self) -> Option<(TensorId, Meta)> {
+        match *self {
+            Value::Tensor(id, meta) => Some((id, meta)),
+            Value::Number(..) => None,
+        }
+    }
+
+    /// As an operand, of which a tensor is told by `tell`.
+    fn operand<T>(&self, tell: fn(TensorId, Meta) -> T) -> Operand<T> {
+        match *self {
+            Value::Tensor(id, meta) => Operand::Tensor(tell(id, meta)),
+            Value::Number(_, scalar) => Operand::Scalar(scalar),
+        }
     }
 }
 
@@ -63,15 +104,46 @@ struct Expansion<'a> {
     catalogue: &'a mut Catalogue,
     streams: &'a mut Streams,
     instruction: &'a Instruction,
-    /// The operands and results of the steps. A failed step has a shape all the same.
-    values: Vec<(TensorId, Meta)>,
+    /// The operands and results of the steps.
+    values: Vec<Value>,
     error: Option<String>,
 }
 
 impl Expansion<'_> {
-    fn push(&mut self, id: TensorId, meta: Meta) -> Var {
-        self.values.push((id, meta));
+    fn push(&mut self, value: Value) -> Var {
+        self.values.push(value);
         Var(self.values.len() as u32 - 1)
+    }
+
+    /// The operands of a step, each tensor told by `tell`.
+    fn operands<T, C>(&self, operands: &[Operand<Var>], tell: fn(TensorId, Meta) -> T) -> C
+    where
+        C: FromIterator<Operand<T>>,
+    {
+        let operand = |operand: &Operand<Var>| match *operand {
+            Operand::Tensor(var) => self.values[var.0 as usize].operand(tell),
+            Operand::Scalar(scalar) => Operand::Scalar(scalar),
+        };
+        operands.iter().map(operand).collect()
+    }
+
+    /// Registers which operands of a step are numbers of the composite.
+    fn open(&mut self, operation: &Operation, operands: &[Operand<Var>], output: TensorId) {
+        let number =
+            |(operand, var): (usize, &Operand<Var>)| match self.values[var.tensor()?.0 as usize] {
+                Value::Number(given, _) => Some((operand, given)),
+                Value::Tensor(..) => None,
+            };
+        let numbers: SmallVec<_> = operands.iter().enumerate().filter_map(number).collect();
+        if numbers.is_empty() {
+            return;
+        }
+        let composite = self.instruction.output;
+        match operation.body {
+            // Its own steps would have to be traced back through it.
+            Body::Composite(_) => self.catalogue.moving.is_fixed(composite),
+            _ => self.catalogue.moving.opens(output, Opened { composite, numbers }),
+        }
     }
 }
 
@@ -83,12 +155,11 @@ impl Graph for Expansion<'_> {
         attributes: Attributes,
     ) -> Var {
         let output = self.catalogue.name();
-        let value = |var: &Var| self.values[var.0 as usize];
-        let metas: Metas = operands.iter().map(|operand| operand.map(|var| value(var).1)).collect();
+        self.open(operation, operands, output);
+        let metas: Metas = self.operands(operands, |_, meta| meta);
         let results = operation.results(&metas, &attributes);
         let results = results.expect("composites build valid operations");
-        let operands: Operands =
-            operands.iter().map(|operand| operand.map(|var| value(var).0)).collect();
+        let operands: Operands = self.operands(operands, |id, _| id);
         let (source, signal) = (self.instruction.source, self.instruction.signal);
         for _ in 1..results.len() {
             self.catalogue.name();
@@ -100,12 +171,13 @@ impl Graph for Expansion<'_> {
         }
         let first = Var(self.values.len() as u32);
         for (index, meta) in made.into_iter().enumerate() {
-            self.push(output.after(index as u64), meta);
+            self.push(Value::Tensor(output.after(index as u64), meta));
         }
         first
     }
 
     fn meta(&self, var: Var) -> Meta {
-        self.values[var.0 as usize].1
+        let (_, meta) = self.values[var.0 as usize].tensor().expect("bodies are about tensors");
+        meta
     }
 }

@@ -1,10 +1,12 @@
-//! Records how the slices of an iteration are planned, so that its template can be written.
+//! Records what of an iteration's plan follows from its numbers, so that its template can be
+//! written: the positions of slices, and the numbers that composites take.
 
 use std::sync::Arc;
 
 use gt_ir::layout::Layout;
 use gt_ir::{Shape, TensorId, TransferId};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// A slice moved by an exchange, whose blocks follow from the slice's position.
 #[derive(Clone)]
@@ -16,16 +18,26 @@ pub struct Taken {
     pub to: Arc<Layout>,
 }
 
-/// The slices that were planned since this was cleared.
+/// A step of a composite that takes numbers of the composite as they are.
+pub struct Opened {
+    /// What the composite makes.
+    pub composite: TensorId,
+    /// Operands of the step, and the composite's operands that they are.
+    pub numbers: SmallVec<[(usize, usize); 2]>,
+}
+
+/// The slices and composites that were planned since this was cleared.
 #[derive(Default)]
 pub struct Moving {
     taken: FxHashMap<TransferId, Taken>,
+    opened: FxHashMap<TensorId, Opened>,
     fixed: FxHashSet<TensorId>,
 }
 
 impl Moving {
     pub fn clear(&mut self) {
         self.taken.clear();
+        self.opened.clear();
         self.fixed.clear();
     }
 
@@ -37,7 +49,14 @@ impl Moving {
         }
     }
 
-    /// Registers a slice whose plan holds for this position only.
+    /// Registers a step of a composite, by its result: it works for other numbers, too.
+    pub fn opens(&mut self, output: TensorId, opened: Opened) {
+        if self.opened.len() < gt_ir::template::MAX_STEPS {
+            self.opened.insert(output, opened);
+        }
+    }
+
+    /// Registers an instruction whose plan holds for its numbers only, such as a slice's position.
     pub fn is_fixed(&mut self, output: TensorId) {
         if self.fixed.len() < gt_ir::template::MAX_STEPS {
             self.fixed.insert(output);
@@ -49,7 +68,12 @@ impl Moving {
         self.taken.get(&transfer)
     }
 
-    /// Whether a slice's plan holds for its position only.
+    /// The step of a composite that makes a tensor, if numbers of the composite are its operands.
+    pub fn opened(&self, output: TensorId) -> Option<&Opened> {
+        self.opened.get(&output)
+    }
+
+    /// Whether an instruction's plan holds for its numbers only.
     pub fn was_fixed(&self, output: TensorId) -> bool {
         self.fixed.contains(&output)
     }

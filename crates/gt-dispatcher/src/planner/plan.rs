@@ -26,7 +26,7 @@ pub(super) struct IterationPlan {
     /// For each name that it touches, the index of its tensor in `before`: names may coincide.
     pub same: Vec<usize>,
     /// Numbers that the plan depends on, by number slot of the client's template.
-    pub fixed: Vec<(u32, i64)>,
+    pub fixed: Vec<(u32, Scalar)>,
     /// How many planner-made names, and transfers, it uses.
     pub made: u64,
     pub transfers: u64,
@@ -136,7 +136,7 @@ impl IterationPlan {
     /// Whether the numbers that the plan depends on have the same values.
     pub fn fixed_fits(&self, iteration: &Iteration) -> bool {
         let bindings = &iteration.instance.bindings;
-        self.fixed.iter().all(|(slot, value)| bindings.number(*slot).as_i64() == *value)
+        self.fixed.iter().all(|(slot, value)| bindings.number(*slot).same_bits(*value))
     }
 
     /// Whether an iteration is the next after the plan's last one: nothing was named between them.

@@ -140,9 +140,11 @@ impl Planner {
             wanted.as_ref(),
             stays_at.as_deref(),
         );
+        // By its steps, less is moved, or an update keeps the layout of what it updates.
         if let Body::Composite(body) = instruction.operation.body
             && !is_place(instruction.operation)
-            && gathers(catalogue, instruction, &strategy)
+            && (gathers(catalogue, instruction, &strategy)
+                || stays_at.as_deref().is_some_and(|layout| *layout != strategy.output))
         {
             return Ok(self.expand(catalogue, streams, instruction, body));
         }

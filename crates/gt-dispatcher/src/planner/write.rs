@@ -190,6 +190,15 @@ impl TemplateWriter<'_> {
 
     fn run(&self, builder: &mut Builder, instruction: &Instruction) -> Option<RunStep> {
         let mut step = builder.step(instruction)?;
+        if let Some(opened) = self.catalogue.moving.opened(instruction.output) {
+            let composite = self.client_step(opened.composite)?;
+            for &(operand, given) in &opened.numbers {
+                if let Argument::Number(slot) = composite.operands[given] {
+                    step.operands[operand] = Argument::Number(slot - self.first_number);
+                }
+            }
+            return Some(step);
+        }
         let Some(of) = self.client_step(instruction.output) else { return Some(step) };
         let is_part = of.operation == instruction.operation
             && of.operands.len() == instruction.operands.len();
@@ -236,17 +245,21 @@ impl TemplateWriter<'_> {
         Some(step)
     }
 
-    /// The numbers that the plan depends on: the positions of slices whose plans hold for one
-    /// position only.
-    fn fixed(&self) -> Vec<(u32, i64)> {
+    /// The numbers that the plan depends on: those of instructions whose plans hold for no others.
+    fn fixed(&self) -> Vec<(u32, Scalar)> {
         let Iteration { instance, invocation, .. } = *self.iteration;
         let IterationPart { first, last, .. } = invocation.part;
         let mut fixed = Vec::new();
         for step in &instance.template.steps[first as usize..last as usize] {
-            let Step::Run(RunStep { output, varying: Some(varying), .. }) = step else { continue };
+            let Step::Run(RunStep { output, operands, varying, .. }) = step else { continue };
             if self.catalogue.moving.was_fixed(instance.bindings.tensor(*output)) {
-                let slots = varying.first..varying.first + varying.added.len() as u32;
-                fixed.extend(slots.map(|slot| (slot, instance.bindings.number(slot).as_i64())));
+                let given = operands.iter().filter_map(|argument| match argument {
+                    Argument::Number(slot) => Some(*slot),
+                    _ => None,
+                });
+                let slots = varying.iter().flat_map(Varying::slots);
+                let value = |slot| (slot, instance.bindings.number(slot));
+                fixed.extend(given.chain(slots).map(value));
             }
         }
         fixed

@@ -59,6 +59,11 @@ pub struct Varying {
 record!(struct Varying { first, added });
 
 impl Varying {
+    /// The number slots that it takes.
+    pub fn slots(&self) -> std::ops::Range<u32> {
+        self.first..self.first + self.added.len() as u32
+    }
+
     /// The attribute's elements in an iteration.
     pub fn numbers<'a>(&'a self, values: &'a impl Values) -> impl Iterator<Item = i64> + 'a {
         let number = |slot| values.number(slot).as_i64();
