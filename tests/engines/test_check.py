@@ -22,7 +22,8 @@ AMOUNTS = {
 }
 COMPOSITES = set(
     "var std softmax log_softmax logsumexp gelu silu softplus "
-    "running_mean running_square adam_step layer_norm layer_norm_backward layer_norm_weight_backward "
+    "running_mean running_square adam_step "
+    "layer_norm layer_norm_backward layer_norm_weight_backward "
     "weight_backward softmax_backward log_softmax_backward gelu_backward".split()
 )
 WITHOUT_SPEED = [name for name in names() if name != "speed"]
