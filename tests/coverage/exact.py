@@ -1,0 +1,54 @@
+"""Compare GT's rounding errors with PyTorch's, where both round differently.
+
+Sums of large terms that cancel have relative errors far above the dtype's: two orders of adding
+give two results, neither of them better. What PyTorch gives in float64 says how far each is off.
+"""
+
+import gt
+import torch
+from convert import tensor_to_torch, tensors_in, walk
+
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+# GT's largest error may be so many times PyTorch's largest, if it is at most so large a part of the
+# largest value: beyond that, PyTorch's own result says nothing.
+FACTOR = 4
+ROUNDING = 32 * torch.finfo(torch.float32).eps
+
+
+def as_exact(got, want, function, given) -> bool:
+    """Whether GT's results are as near to those in float64 as PyTorch's are.
+
+    Args:
+        got: GT's results, of the shapes and dtypes of `want`.
+        want: PyTorch's results.
+        function: PyTorch's operation, called with `given`.
+        given: its arguments, as a tuple of input, arguments and keywords.
+    """
+    input, args, kwargs = walk(given, _widened)
+    try:
+        exact = function(input, *args, **kwargs)
+    except Exception:
+        return False
+    results = [tensors_in(got, gt.Tensor), tensors_in(want), tensors_in(exact)]
+    if not results[0] or len({len(each) for each in results}) != 1:
+        return False
+    results[0] = [tensor_to_torch(each) for each in results[0]]
+    return all(_near(*each) for each in zip(*results, strict=True))
+
+
+def _widened(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(WIDER.get(value.dtype, value.dtype))
+    return WIDER.get(value, value) if isinstance(value, torch.dtype) else value
+
+
+def _near(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether the largest error of one result is about that of another."""
+    if got.dtype != want.dtype or not (got.shape == want.shape == exact.shape):
+        return False
+    if exact.dtype != WIDER.get(want.dtype) or not want.numel():
+        return torch.equal(got, want)
+    errors = [(each.detach().to(exact.dtype) - exact).abs().max() for each in (got, want)]
+    allowed = torch.minimum(FACTOR * errors[1], ROUNDING * exact.abs().max())
+    return bool(errors[0] <= allowed)
