@@ -244,6 +244,56 @@ def test_keys(tmp_path):
         assert done.stdout == "1.0\n", done
 
 
+def test_users_are_who_their_keys_say(tmp_path):
+    """A server shows whose a session is, and takes nobody's word for it."""
+
+    def make(*options: str, key: str = "") -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "gt", "key", *options]
+        return subprocess.run(command, input=key, capture_output=True, text=True, timeout=30)
+
+    cluster_key = make().stdout.strip()
+    of_ada = make("--user", "ada", "--team", "vision", "--of-file", "-", key=cluster_key)
+    assert (of_ada.returncode, of_ada.stderr) == (0, "")
+    ada = of_ada.stdout.strip()
+    for options, said in [
+        (["--user", "ada"], "--user needs --of-file"),
+        (["--team", "vision"], "--team needs --user"),
+        (["--user", "ada", "--role", "worker", "--of-file", "-"], "--role worker"),
+        (["--user", "a b", "--of-file", "-"], "the user is 'a b', expected"),
+        (["--user", "bob", "--of", ada], "for a user, a key for a cluster"),
+    ]:
+        wrong = make(*options, key=cluster_key)
+        assert wrong.returncode in (1, 2) and said in wrong.stderr, wrong
+    (tmp_path / "key").write_text(cluster_key)
+    keys = ("--key-file", str(tmp_path / "key"))
+    names = "print(gt.ones(1).item(), [session['name'] for session in gt.status().sessions])\n"
+    with cluster(1, *keys, worker_options=keys) as (address, _):
+        done = client(address, names, GT_KEY=ada)
+        assert done.stdout == "1.0 ['ada#1']\n", done
+        forged = client(address, names, GT_KEY=ada.replace("ada:vision", "bob:vision"))
+        assert forged.returncode == 1 and "does not prove that its user is 'bob'" in forged.stderr
+        watching = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "gt",
+                "trace",
+                "-s",
+                "1",
+                "--host",
+                "localhost",
+                "--port",
+                address.split(":")[1],
+            ],
+            env={**os.environ, "GT_KEY": ada},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            cwd=tmp_path,
+        )
+        assert watching.returncode == 1 and "for a user" in watching.stderr, watching
+
+
 def test_garbage_and_other_protocols_disturb_nobody(served):
     host, port = served[0].split(":")
     for junk in [b"GET / HTTP/1.1\r\n\r\n", os.urandom(5000), b"\xff" * 64, b""]:

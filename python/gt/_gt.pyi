@@ -3606,7 +3606,9 @@ def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLik
     """`steps` numbers evenly from start to end, both included."""
 def load_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
     """A tensor whose values the workers of this thread's session read from files. Returns at once."""
-def make_key(role: str | None = None, of: str | None = None) -> str:
+def make_key(
+    role: str | None = None, of: str | None = None, user: str | None = None, team: str = ""
+) -> str:
     """A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one."""
 def manual_seed(seed: _int) -> None:
     """Starts the random numbers of this thread's session anew: the same seed gives the same numbers.

@@ -28,6 +28,7 @@ fn hello(role: Role) -> Message {
         endpoint: String::new(),
         fabric: None,
         rate: 1 << 34,
+        badge: None,
     })
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_ir::ClientCommand;
 use gt_ir::message::Message;
+use gt_ir::standing::Standing;
 
 use crate::dispatcher::{Outbox, PeerId};
 use crate::flow::Flow;
@@ -17,7 +18,7 @@ pub(crate) struct Session {
     pub peer: PeerId,
     /// Unique; never reused.
     pub number: u32,
-    /// Its name in the log.
+    /// Its name in the log: the user's, or else the client's.
     pub label: String,
     /// When it began.
     pub since: Duration,
@@ -25,6 +26,8 @@ pub(crate) struct Session {
     pub instructions: u64,
     /// Peers with the same value can share memory.
     pub machine: String,
+    /// What it is entitled to on each worker.
+    pub standing: Standing,
     pub catalogue: Catalogue,
     pub templates: Templates,
     pub plans: Plans,
@@ -44,6 +47,12 @@ impl Session {
             self.open = self.open.saturating_sub(weight);
             outbox.push(self.peer, Message::Done(weight));
         }
+    }
+
+    /// What workers are told of its standing: nothing, if that is everybody's.
+    pub fn admission(&self) -> Option<Message> {
+        let (session, standing) = (self.number, self.standing.clone());
+        (standing != Standing::default()).then_some(Message::Admit { session, standing })
     }
 
     /// Whether what is planned is recorded, or will be by a queued command.
@@ -80,16 +89,20 @@ impl Sessions {
         peer: PeerId,
         name: &str,
         machine: String,
+        standing: Standing,
     ) -> &mut Session {
         self.last += 1;
         let number = self.last;
+        let name = if standing.user.is_empty() { name } else { &standing.user };
+        let label = format!("{name}#{number}");
         self.by_peer.entry(peer).or_insert_with(|| Session {
             peer,
             number,
-            label: format!("{name}#{number}"),
+            label,
             since: now,
             instructions: 0,
             machine,
+            standing,
             catalogue: Catalogue::default(),
             templates: Templates::default(),
             plans: Plans::default(),

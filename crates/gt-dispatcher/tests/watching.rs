@@ -41,6 +41,7 @@ impl World {
             endpoint: String::new(),
             fabric: None,
             rate: 1,
+            badge: None,
         };
         self.tell(peer, role, Message::Hello(hello))
     }

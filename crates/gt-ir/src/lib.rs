@@ -43,6 +43,7 @@ pub mod scalar;
 pub mod shape;
 pub mod sharding;
 pub mod signal;
+pub mod standing;
 pub mod status;
 pub mod stored;
 pub mod template;

@@ -10,11 +10,12 @@ use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
+use crate::standing::Standing;
 use crate::status::{Report, Status};
 use crate::stored::Written;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// A peer's role, which its link proves and which decides the messages it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -56,6 +57,8 @@ pub enum Message {
     LaneDone { lane: LaneId, weight: u64 },
     /// A command does not fit a lane's state: the dispatcher must end the session.
     LaneBroken { lane: LaneId, reason: String },
+    /// Tells workers what a session is entitled to.
+    Admit { session: u32, standing: Standing },
     /// A worker must drop a session, including queued commands.
     EndSession { session: u32 },
 
@@ -139,6 +142,7 @@ record!(enum Message {
     28 => LaneBroken { lane, reason },
     29 => Saved { request, result },
     30 => Loaded { lane, tensor, result },
+    31 => Admit { session, standing },
 });
 
 impl Message {
@@ -151,6 +155,7 @@ impl Message {
             Message::Stream(_) => "a stream",
             Message::Work { .. } => "work",
             Message::Done(_) | Message::LaneDone { .. } => "credit",
+            Message::Admit { .. } => "a standing",
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",
             Message::Saved { .. } => "what was written",
@@ -201,9 +206,24 @@ pub struct Hello {
     pub fabric: Option<Fabric>,
     /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
     pub rate: u64,
+    /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
+    /// the dispatcher it is a fact.
+    pub badge: Option<Box<Badge>>,
 }
 
-record!(struct Hello { version, schema, role, name, machine, endpoint, fabric, rate });
+record!(struct Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge });
+
+/// Says who a client's user is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Badge {
+    pub user: String,
+    /// Empty for none.
+    pub team: String,
+    /// Follows from the names and the cluster key.
+    pub proof: [u8; 32],
+}
+
+record!(struct Badge { user, team, proof });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Welcome {

@@ -58,6 +58,11 @@ pub enum NetError {
     #[error("this key is for a {given}, a key for a {wanted} is needed")]
     WrongRole { given: &'static str, wanted: &'static str },
 
+    #[error(
+        "the {what} is '{given}', expected 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_', '-', '@', '+'"
+    )]
+    BadName { what: &'static str, given: String },
+
     #[error("the connection to {address} was lost: {reason}")]
     Lost { address: String, reason: String },
 

@@ -2,9 +2,10 @@
 //!
 //! A server has one cluster key, 32 random bytes. The CURVE key pairs of the server and of each
 //! role are derived from it, so the cluster key grants every role. A role's key holds only that
-//! role's pair and the server's public key.
+//! role's pair and the server's public key. A user's key is a client's key with a badge, which
+//! proves who the user is: a hash of the user's name and team, keyed with the cluster key.
 
-use gt_ir::message::Role;
+use gt_ir::message::{Badge, Role};
 
 use crate::error::NetError;
 
@@ -20,6 +21,7 @@ pub struct KeyPair {
 pub enum Key {
     Cluster([u8; 32]),
     Role { role: Role, secret: [u8; 32], server: [u8; 32] },
+    User { badge: Badge, secret: [u8; 32], server: [u8; 32] },
 }
 
 /// The CURVE keys that a peer needs to connect.
@@ -46,6 +48,7 @@ impl Key {
             Key::Role { role, .. } => {
                 Err(NetError::WrongRole { given: role.name(), wanted: "server" })
             }
+            Key::User { .. } => Err(NetError::WrongRole { given: "user", wanted: "server" }),
         }
     }
 
@@ -59,9 +62,66 @@ impl Key {
             Key::Role { role: own, secret, server } if *own == role => {
                 Ok(LinkKey { own: pair(*secret), server: *server })
             }
+            Key::User { secret, server, .. } if role == Role::Client => {
+                Ok(LinkKey { own: pair(*secret), server: *server })
+            }
             Key::Role { role: own, .. } => {
                 Err(NetError::WrongRole { given: own.name(), wanted: role.name() })
             }
+            Key::User { .. } => Err(NetError::WrongRole { given: "user", wanted: role.name() }),
+        }
+    }
+
+    /// A client's key that says who its user is.
+    ///
+    /// # Errors
+    /// This is no cluster key; a name has characters that names do not have.
+    pub fn of_user(&self, user: &str, team: &str) -> Result<Key, NetError> {
+        for (what, name) in [("user", user), ("team", team)] {
+            let is_empty_team = what == "team" && name.is_empty();
+            if !is_empty_team && !is_name(name) {
+                return Err(NetError::BadName { what, given: name.into() });
+            }
+        }
+        let Key::Cluster(cluster) = self else {
+            return Err(NetError::WrongRole { given: self.kind(), wanted: "cluster" });
+        };
+        let (user, team) = (user.to_string(), team.to_string());
+        let proof = prove(cluster, &user, &team);
+        let link = self.link(Role::Client)?;
+        let badge = Badge { user, team, proof };
+        Ok(Key::User { badge, secret: link.own.secret, server: link.server })
+    }
+
+    /// The badge of a user's key.
+    pub fn badge(&self) -> Option<&Badge> {
+        match self {
+            Key::User { badge, .. } => Some(badge),
+            _ => None,
+        }
+    }
+
+    /// Whether a badge was made with this cluster key.
+    pub fn proves(&self, badge: &Badge) -> bool {
+        let Key::Cluster(cluster) = self else { return false };
+        let proof = prove(cluster, &badge.user, &badge.team);
+        // SAFETY: both pointers are valid for the 32 bytes that this function reads.
+        let differs = unsafe {
+            libsodium_sys::sodium_memcmp(
+                proof.as_ptr().cast(),
+                badge.proof.as_ptr().cast(),
+                proof.len(),
+            )
+        };
+        differs == 0
+    }
+
+    /// What it is for, in errors.
+    fn kind(&self) -> &'static str {
+        match self {
+            Key::Cluster(_) => "cluster",
+            Key::Role { role, .. } => role.name(),
+            Key::User { .. } => "user",
         }
     }
 
@@ -87,6 +147,16 @@ impl Key {
                 return Ok(Key::Role { role, secret: half(0), server: half(32) });
             }
         }
+        if let Some(rest) = rest.strip_prefix("user-") {
+            let mut parts = rest.splitn(3, ':');
+            let (user, team) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+            let bytes = parts.next().and_then(from_hex).filter(|bytes| bytes.len() == 96);
+            let bytes = bytes.filter(|_| is_name(user) && (team.is_empty() || is_name(team)));
+            let bytes = bytes.ok_or_else(bad)?;
+            let part = |from: usize| bytes[from..from + 32].try_into().expect("32 of 96");
+            let badge = Badge { user: user.into(), team: team.into(), proof: part(64) };
+            return Ok(Key::User { badge, secret: part(0), server: part(32) });
+        }
         let bytes = from_hex(rest).ok_or_else(bad)?;
         Ok(Key::Cluster(bytes.try_into().map_err(|_| bad())?))
     }
@@ -98,6 +168,10 @@ impl Key {
             Key::Role { role, secret, server } => {
                 format!("{PREFIX}{}-{}{}", role.name(), to_hex(secret), to_hex(server))
             }
+            Key::User { badge: Badge { user, team, proof }, secret, server } => {
+                let bytes = [secret, server, proof].map(|part| to_hex(part)).concat();
+                format!("{PREFIX}user-{user}:{team}:{bytes}")
+            }
         }
     }
 }
@@ -108,19 +182,38 @@ impl std::fmt::Debug for Key {
         f.write_str(match self {
             Key::Cluster(_) => "Key(cluster)",
             Key::Role { role, .. } => role.name(),
+            Key::User { .. } => "Key(user)",
         })
     }
 }
 
-/// Derives a pair from a cluster key: BLAKE2b of the purpose, keyed with the cluster key.
+/// The longest name of a user or team.
+const NAME: usize = 64;
+
+/// Whether this can be the name of a user or team.
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
+    !name.is_empty() && name.len() <= NAME && name.chars().all(fits)
+}
+
+/// The proof that a user is of a team. Names have no slashes, so no two pairs have one text.
+fn prove(cluster: &[u8; 32], user: &str, team: &str) -> [u8; 32] {
+    keyed_hash(cluster, &format!("gt badge 1: {user}/{team}"))
+}
+
+/// Derives a pair from a cluster key.
 fn derive(cluster: &[u8; 32], purpose: &str) -> KeyPair {
-    let mut secret = [0u8; 32];
-    let text = format!("gt link key 1: {purpose}");
+    pair(keyed_hash(cluster, &format!("gt link key 1: {purpose}")))
+}
+
+/// BLAKE2b of a text, keyed with the cluster key.
+fn keyed_hash(cluster: &[u8; 32], text: &str) -> [u8; 32] {
+    let mut hash = [0u8; 32];
     // SAFETY: all pointers are valid for the lengths given, and libsodium keeps none of them.
     let status = unsafe {
         libsodium_sys::crypto_generichash(
-            secret.as_mut_ptr(),
-            secret.len(),
+            hash.as_mut_ptr(),
+            hash.len(),
             text.as_ptr(),
             text.len() as u64,
             cluster.as_ptr(),
@@ -128,7 +221,7 @@ fn derive(cluster: &[u8; 32], purpose: &str) -> KeyPair {
         )
     };
     assert_eq!(status, 0, "lengths within BLAKE2b's limits cannot fail");
-    pair(secret)
+    hash
 }
 
 fn pair(secret: [u8; 32]) -> KeyPair {
@@ -176,6 +269,28 @@ mod tests {
         let (whole, limited) =
             (key.link(Role::Client).unwrap(), client.link(Role::Client).unwrap());
         assert!(whole.own == limited.own && whole.server == limited.server);
+    }
+
+    #[test]
+    fn a_badge_proves_its_user_alone() {
+        let key = Key::generate();
+        let ada = key.of_user("ada", "vision").unwrap();
+        assert_eq!(Key::parse(&ada.to_text()).unwrap(), ada);
+        assert!(ada.link(Role::Client).unwrap().own == key.link(Role::Client).unwrap().own);
+        assert!(ada.link(Role::Worker).is_err() && ada.of_user("bob", "").is_err());
+        let badge = ada.badge().unwrap();
+        assert!(key.proves(badge) && !Key::generate().proves(badge));
+        let other = |user: &str, team: &str| Badge {
+            user: user.into(),
+            team: team.into(),
+            proof: badge.proof,
+        };
+        assert!(!key.proves(&other("bob", "vision")) && !key.proves(&other("ada", "")));
+        assert!(!key.proves(&other("ada/vision", "")));
+        for bad in ["", "a b", "a:b", "a/b", "\u{e9}", &"x".repeat(65)] {
+            assert!(key.of_user(bad, "").is_err(), "{bad}");
+        }
+        assert!(Key::parse(&ada.to_text().replace("ada", "a da")).is_err());
     }
 
     #[test]

@@ -123,12 +123,21 @@ fn run_worker(
     until_signal(py, |stop| worker.run(stop))
 }
 
-/// A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one.
+/// A new cluster key, or one limited to a role ("client", "worker" or "watcher") or a user of a
+/// given one.
 #[pyfunction]
-#[pyo3(signature = (role=None, of=None))]
-fn make_key(role: Option<&str>, of: Option<&str>) -> PyResult<String> {
+#[pyo3(signature = (role=None, of=None, user=None, team=""))]
+fn make_key(
+    role: Option<&str>,
+    of: Option<&str>,
+    user: Option<&str>,
+    team: &str,
+) -> PyResult<String> {
     use gt::ir::message::Role;
     let key = of.map_or_else(|| Ok(Key::generate()), Key::parse).map_err(to_python)?;
+    if let Some(user) = user {
+        return Ok(key.of_user(user, team).map_err(to_python)?.to_text());
+    }
     let role = match role {
         None => return Ok(key.to_text()),
         Some("client") => Role::Client,

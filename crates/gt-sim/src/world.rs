@@ -8,7 +8,7 @@ use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::{ClientCommand, Fabric, LaneId, TransferId, WorkerId};
-use gt_worker::{Work, Worker};
+use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
 use crate::fabric::{Hub, JoiningEngine};
@@ -108,9 +108,14 @@ impl World {
     /// Starts a worker with a name.
     pub fn start_worker(&mut self, name: String) -> PeerId {
         let peer = self.new_peer();
+        // A schedule must not depend on how fast this machine is.
+        let options = Options { is_timed: false, ..Options::default() };
         let core: Box<dyn Work> = match &self.hub {
-            Some(hub) => Box::new(Worker::new(name.clone(), JoiningEngine::new(Arc::clone(hub)))),
-            None => Box::new(Worker::new(name.clone(), NativeEngine::new(1))),
+            Some(hub) => {
+                let engine = JoiningEngine::new(Arc::clone(hub));
+                Box::new(Worker::new(name.clone(), engine).with_options(options))
+            }
+            None => Box::new(Worker::new(name.clone(), NativeEngine::new(1)).with_options(options)),
         };
         let fabric = self.hub.is_some().then(|| Hub::fabric(peer.0));
         self.workers.insert(peer, core);
@@ -256,5 +261,6 @@ fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     let (machine, endpoint) = (String::new(), String::new());
     // A small quantum, so that iterations are cut.
     let rate = 1 << 16;
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate })
+    let badge = None;
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
 }

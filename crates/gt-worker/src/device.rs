@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, WorkerStats};
@@ -45,6 +46,11 @@ impl<E: Engine> Device<E> {
             programs: Programs::default(),
             events: Emitter::new(),
         }
+    }
+
+    /// The engine's time, if turns are measured.
+    pub fn now(&self) -> Option<Duration> {
+        self.options.is_timed.then(|| self.engine.now())
     }
 
     /// Runs an instruction and returns its work. Operands freed by `dying`, the commands that

@@ -31,6 +31,7 @@ mod listing;
 pub mod plan;
 mod programs;
 mod queue;
+mod ready;
 pub mod simplify;
 mod store;
 mod turn;

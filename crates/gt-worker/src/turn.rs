@@ -18,6 +18,8 @@ use crate::work::{FileJob, Out};
 
 /// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
 pub(crate) const TURN_WORK: u64 = 1 << 20;
+/// The time, in nanoseconds, after which a turn ends if no other lane is ready: one may be soon.
+const LONG: u64 = 10_000_000;
 
 /// A lane's turn.
 pub(crate) struct Turn<'a, E: Engine> {
@@ -26,8 +28,10 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub joints: &'a mut Joints<E::Tensor>,
     pub lost: &'a Lost,
     pub out: &'a mut Vec<Out>,
-    /// The work done in this turn.
+    /// The work done in this turn, by an estimate.
     pub spent: u64,
+    /// When it began, or was first looked at.
+    pub begin: Option<Duration>,
     /// How long to wait for a compiler.
     pub patience: Duration,
     /// Whether the lane waits for one.
@@ -35,6 +39,25 @@ pub(crate) struct Turn<'a, E: Engine> {
 }
 
 impl<E: Engine> Turn<'_, E> {
+    /// Whether it has taken so long that the worker looks at its messages.
+    pub fn is_long(&mut self) -> bool {
+        if self.begin.is_none() {
+            self.begin = self.device.now();
+        }
+        self.cost() > LONG
+    }
+
+    /// How long it has taken, in nanoseconds: measured, or by an estimate.
+    pub fn cost(&self) -> u64 {
+        match (self.begin, self.device.now()) {
+            (Some(begin), Some(now)) => now.saturating_sub(begin).as_nanos() as u64,
+            _ => {
+                let rate = u128::from(self.device.engine.rate().max(1));
+                (u128::from(self.spent) * 1_000_000_000 / rate) as u64
+            }
+        }
+    }
+
     /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange
     /// or a compiler.
     pub fn next(&mut self) -> bool {

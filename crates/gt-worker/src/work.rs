@@ -31,11 +31,14 @@ pub struct Options {
     pub batch_size: usize,
     /// Whether an operation fails if it makes a NaN from operands without any.
     pub check_nan: bool,
+    /// Whether turns are measured by the engine's clock; otherwise their cost is an estimate, which
+    /// is the same each time.
+    pub is_timed: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { batch_size: 1, check_nan: false }
+        Options { batch_size: 1, check_nan: false, is_timed: true }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The worker's state machine: lanes take turns on one device, round-robin.
+//! The worker's state machine: lanes take turns on one device, by a policy.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::exchange::Lost;
 use crate::joint::Joints;
 use crate::lane::Lane;
+use crate::ready::Ready;
 use crate::turn::{TURN_WORK, Turn};
 use crate::work::{Options, Out, Work};
 
@@ -28,8 +29,8 @@ pub struct Worker<E: Engine> {
     lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
     joints: Joints<E::Tensor>,
     lost: Lost,
-    /// The lanes that may have something to do (the run queue).
-    ready: VecDeque<LaneId>,
+    /// The lanes that may have something to do.
+    ready: Ready,
     ended: VecDeque<u32>,
 }
 
@@ -52,7 +53,7 @@ impl<E: Engine> Worker<E> {
             lanes: BTreeMap::new(),
             joints: Joints::default(),
             lost: Lost::default(),
-            ready: VecDeque::new(),
+            ready: Ready::default(),
             ended: VecDeque::new(),
         }
     }
@@ -70,9 +71,7 @@ impl<E: Engine> Worker<E> {
 
     /// Makes a lane ready.
     fn wake(&mut self, id: LaneId) {
-        if !self.ready.contains(&id) {
-            self.ready.push_back(id);
-        }
+        self.ready.wake(id);
     }
 
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
@@ -158,8 +157,8 @@ impl<E: Engine> Worker<E> {
                 lane.store.clear(&mut self.device.held);
                 self.device.stats.hot_sequences -= lane.templates.len() as u64;
             }
-            self.ready.retain(|ready| *ready != id);
         }
+        self.ready.retire(session);
         self.joints.end_session(session);
         self.device.events.end_session(session);
         self.device.engine.release_memory();
@@ -190,10 +189,11 @@ impl<E: Engine> Worker<E> {
         let Worker { device, lanes, joints, lost, ready, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         device.events.turn_to(id.session);
-        let others_wait = !ready.is_empty();
+        let (others_wait, is_shared) = (ready.len() > 0, ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
+        let begin = if is_shared { device.now() } else { None };
         let mut turn =
-            Turn { device, lane, joints, lost, out, spent: 0, patience, compiles: false };
+            Turn { device, lane, joints, lost, out, spent: 0, begin, patience, compiles: false };
         let mut end = TurnEnd::Over;
         E::hold(&mut || {
             for _ in 0..TURN {
@@ -203,11 +203,15 @@ impl<E: Engine> Worker<E> {
                     }
                     return;
                 }
-                if others_wait && turn.spent > TURN_WORK {
+                if turn.spent > TURN_WORK && (others_wait || turn.is_long()) {
                     return;
                 }
             }
         });
+        if is_shared {
+            let cost = turn.cost().max(1);
+            ready.charge(id.session, cost);
+        }
         end
     }
 
@@ -252,16 +256,17 @@ impl<E: Engine> Work for Worker<E> {
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),
+            Message::Admit { session, standing } => self.ready.admit(session, &standing),
             _ => {}
         }
         self.pause(out);
     }
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
-        let Some(id) = self.ready.pop_front() else { return false };
+        let Some(id) = self.ready.next() else { return false };
         let end = self.turn(id, out);
         if let TurnEnd::Over = end {
-            self.ready.push_back(id);
+            self.ready.again(id);
         }
         self.pause(out);
         true

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
+use gt_ir::standing::Standing;
 use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 
 use super::{Dispatcher, PeerId, peers};
@@ -81,6 +82,9 @@ impl Dispatcher {
             self.observability.observe(now, &mut self.outbox, peer, true);
         }
         if role == Role::Worker {
+            for session in self.sessions.iter() {
+                self.outbox.0.extend(session.admission().map(|message| (peer, message)));
+            }
             self.introduce(peer);
         }
         self.pump(now);
@@ -88,7 +92,10 @@ impl Dispatcher {
 
     /// Opens a session for a client and returns its number.
     fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> u32 {
-        let session = self.sessions.add(now, peer, &hello.name, hello.machine);
+        let user = hello.badge.map(|badge| (badge.user, badge.team));
+        let (user, team) = user.unwrap_or_default();
+        let standing = Standing { user, team, ..Standing::default() };
+        let session = self.sessions.add(now, peer, &hello.name, hello.machine, standing);
         let fabrics = Arc::new(self.workers.fabrics());
         let slots = &mut session.catalogue.slots;
         self.workers.hosts().into_iter().for_each(|host| slots.add(host, |_| true));
@@ -97,8 +104,20 @@ impl Dispatcher {
             slots.set_home(slots.on(worker).first().copied());
         }
         let (label, number) = (&session.label, session.number);
-        let details = format_args!("session={number}");
-        self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
+        let Standing { user, team, .. } = &session.standing;
+        match user.as_str() {
+            "" => {
+                let details = format_args!("session={number}");
+                self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
+            }
+            _ => {
+                let details = format_args!("session={number} user={user} team={team}");
+                self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
+            }
+        }
+        for worker in self.workers.iter() {
+            self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
+        }
         number
     }
 

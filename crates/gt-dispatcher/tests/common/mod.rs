@@ -22,7 +22,8 @@ use gt_ir::{
 pub fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
     let (machine, endpoint) = ("machine".to_string(), String::new());
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate: u64::MAX })
+    let (rate, badge) = (u64::MAX, None);
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
 }
 
 /// Builds a client's program as commands.

@@ -93,7 +93,8 @@ impl Driver for Line {
 fn hello(role: Role, name: String) -> Message {
     let (version, schema, rate) = (PROTOCOL_VERSION, schema(), u64::MAX);
     let (machine, endpoint, fabric) = (String::new(), String::new(), None);
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate })
+    let badge = None;
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
 }
 
 /// The parts, with the dispatcher's log and what the workers' engines were given to make ready.

@@ -30,7 +30,7 @@ where
 {
     let batch_size = environment::count("GT_WORKER_BATCH_SIZE").unwrap_or(1) as usize;
     let check_nan = environment::switch("GT_CHECK_NAN") == Some(true);
-    let options = Options { batch_size, check_nan };
+    let options = Options { batch_size, check_nan, ..Options::default() };
     Box::new(Worker::new(name, engine).with_options(options))
 }
 

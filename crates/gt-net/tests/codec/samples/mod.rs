@@ -8,7 +8,10 @@ mod templates;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::message::{Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats};
+use gt_ir::message::{
+    Badge, Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats,
+};
+use gt_ir::standing::Standing;
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,
@@ -40,6 +43,11 @@ pub fn messages() -> Vec<Message> {
             endpoint: "tcp://h:1".into(),
             fabric: Some(fabric()),
             rate: 1 << 40,
+            badge: Some(Box::new(Badge {
+                user: "ada".into(),
+                team: "vision".into(),
+                proof: [7; 32],
+            })),
         }),
         Message::Welcome(Welcome {
             session: 1,
@@ -54,6 +62,7 @@ pub fn messages() -> Vec<Message> {
         Message::Done(3),
         Message::LaneDone { lane, weight: 300 },
         Message::LaneBroken { lane, reason: "why".into() },
+        Message::Admit { session: 9, standing: standing() },
         Message::EndSession { session: 9 },
         Message::Value { request, result: Ok(data(10)) },
         Message::Value { request, result: Err(failure.clone()) },
@@ -90,6 +99,11 @@ pub fn messages() -> Vec<Message> {
             (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
         ]),
     ]
+}
+
+fn standing() -> Standing {
+    let (team, user) = ("vision".into(), "ada".into());
+    Standing { team, team_weight: 3, user, user_weight: 1, weight: 1 << 20 }
 }
 
 fn statistics() -> WorkerStats {

@@ -395,5 +395,6 @@ fn hello(role: Role, name: String, rate: u64) -> Message {
     let (version, schema) = (PROTOCOL_VERSION, schema());
     // Workers in one process move tensors by handing them over.
     let (machine, endpoint, fabric) = (String::new(), String::new(), None);
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate })
+    let badge = None;
+    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
 }

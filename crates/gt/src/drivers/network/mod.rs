@@ -34,7 +34,8 @@ pub(super) fn join(
     insecure: bool,
 ) -> Result<(DealerLink, Welcome), NetError> {
     let key = find_key(address, key_file, insecure)?;
-    greet(address, key.as_ref(), insecure, introduction(role, name))
+    let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
+    greet(address, key.as_ref(), insecure, Hello { badge, ..introduction(role, name) })
 }
 
 /// The key for a server: `key_file` or `GT_KEY` if given, or else the key that the server made, if
@@ -63,6 +64,7 @@ pub(super) fn introduction(role: Role, name: &str) -> Hello {
         endpoint: String::new(),
         fabric: None,
         rate: 0,
+        badge: None,
     }
 }
 

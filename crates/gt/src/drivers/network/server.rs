@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Message, Role};
+use gt_ir::message::{Hello, Message, Role};
 use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
+use gt_net::keys::Key;
 use gt_net::server::{Event, LinkId, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 use rustc_hash::FxHashMap;
@@ -45,6 +46,8 @@ pub struct Server {
     links: FxHashMap<PeerId, LinkId>,
     next_peer: u64,
     machine: String,
+    /// The cluster key; none on a server without keys.
+    key: Option<Key>,
     /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
 }
@@ -77,7 +80,7 @@ impl Server {
         let (key, make_file) = match given {
             _ if options.insecure => (None, false),
             Some(key) => (Some(key), false),
-            None => (Some(gt_net::keys::Key::generate()), true),
+            None => (Some(Key::generate()), true),
         };
         let link = ServerLink::bind(address, key.as_ref())?;
         let key_file = match &key {
@@ -102,6 +105,7 @@ impl Server {
             links: FxHashMap::default(),
             next_peer: 1,
             machine,
+            key,
             _key_file: key_file,
         })
     }
@@ -160,6 +164,17 @@ impl Server {
                 return Ok(());
             }
         };
+        if let Message::Hello(Hello { badge: Some(badge), .. }) = &message
+            && !self.key.as_ref().is_some_and(|key| key.proves(badge))
+        {
+            let reason = format!(
+                "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
+                badge.user.escape_debug()
+            );
+            self.link.send(&link, codec::encode(&Message::Goodbye { reason }))?;
+            self.forget(&link, "its key proves nothing");
+            return Ok(());
+        }
         if let Message::Hello(hello) = &message
             && !self.peers.contains_key(&link)
         {

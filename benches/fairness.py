@@ -1,0 +1,156 @@
+"""Measure how device time is divided between clients: a server, workers of one thread, processes.
+
+Each client's work is counted in what it gets done alone, so shares are shares of device time.
+Writes the part "Many users" of docs/benchmarks.md.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sides import write_part
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from processes import cluster
+
+PLAYER = Path(__file__).with_name("fairness_player.py")
+HEADING = "## Many users"
+
+
+class Client:
+    """A process with a session: floods with a work, or asks."""
+
+    def __init__(self, address: str, kind: str, name: str, threads: int = 1):
+        command = [sys.executable, str(PLAYER), address, kind, name, str(threads)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, text=True, **pipes)
+        assert self.process.stdout.readline() == "ready\n", name
+
+    def begin(self, seconds: float) -> None:
+        """Begin a round."""
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+
+    def end(self) -> list[float]:
+        """Give what the round came to."""
+        return [float(word) for word in self.process.stdout.readline().split()]
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+@contextmanager
+def clients(address: str, *wanted):
+    """Start clients; each is (kind, work) or (kind, work, threads)."""
+    with ExitStack() as stack:
+        started = []
+        for each in wanted:
+            client = Client(address, *each)
+            stack.callback(client.stop)
+            started.append(client)
+        yield started
+
+
+def together(players: list[Client], seconds: float) -> list[list[float]]:
+    """Let clients work at the same time."""
+    for player in players:
+        player.begin(seconds)
+    return [player.end() for player in players]
+
+
+def jain(shares: list[float]) -> float:
+    """Give Jain's index: 1 if all are equal, 1/n if one has everything (DEC-TR-301, 1984)."""
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+
+def shares(players: list[Client], seconds: float, rounds: int) -> list[float]:
+    """Give each client's share of device time: what it does, over what it does alone."""
+    alone = []
+    for player in players:
+        player.begin(seconds / 2)
+        alone.append(player.end()[0] / (seconds / 2))
+    done = [together(players, seconds) for _ in range(rounds)]
+    medians = [
+        statistics.median(counts[index][0] for counts in done) for index in range(len(alone))
+    ]
+    return [count / seconds / rate for count, rate in zip(medians, alone, strict=True)]
+
+
+def throughput(counts: list[list[float]]) -> float:
+    """Give what all got done in a second, until the last was ready."""
+    return sum(done for _, done, _ in counts) / max(taken for _, _, taken in counts)
+
+
+def high(times: list[float]) -> float:
+    """Give the 99th of a hundred."""
+    return sorted(times)[min(len(times) - 1, int(len(times) * 0.99))]
+
+
+def asked_beside(address: str, asking: str, flood: str, count: int, seconds: float):
+    """Give the times of questions, alone and beside floods, and how long one of theirs takes."""
+    wanted = [("ask", asking), *[("flood", flood)] * count]
+    with clients(address, *wanted) as (asks, *floods):
+        asks.begin(seconds)
+        alone = asks.end()
+        floods[0].begin(seconds)
+        one = 1e3 * seconds / max(1, floods[0].end()[0])
+        return alone, together([asks, *floods], seconds)[0], one
+
+
+MIXES = {
+    "512 and 2048 products": [("flood", "p512"), ("flood", "p2048")],
+    "128 and 1280 products (1 : 1000)": [("flood", "p128"), ("flood", "p1280")],
+    "1 and 8 threads": [("flood", "p256"), ("flood", "p256", 8)],
+    "hot and cold": [("flood", "chain"), ("flood", "cold")],
+}
+
+
+def main() -> None:
+    """Measure and print, or write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="the page whose part is written")
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    one_thread = ("--threads", "1")
+    lines = ["| work | result |", "| --- | --- |"]
+
+    def row(work: str, result: str) -> None:
+        lines.append(f"| {work} | {result} |")
+        print(lines[-1], flush=True)
+
+    with cluster(1, worker_options=one_thread) as (address, _):
+        for name, wanted in MIXES.items():
+            with clients(address, *wanted) as players:
+                got = shares(players, given.seconds, given.rounds)
+            parts = " and ".join(f"{share:.2f}" for share in got)
+            row(f"{name}: Jain's index (shares)", f"{jain(got):.3f} ({parts})")
+        for asking, what in [("add", "(a + b).sum().item()"), ("p512", "a 512 product")]:
+            for flood, count in [("p1024", 3), ("p2048", 1)]:
+                alone, beside, one = asked_beside(address, asking, flood, count, given.seconds)
+                what_alone = f"alone {statistics.median(alone):.1f}, {high(alone):.1f}"
+                row(
+                    f"{what} beside {count} x {flood[1:]} products: median and p99, ms",
+                    f"{statistics.median(beside):.1f}, {high(beside):.1f} "
+                    f"({what_alone}; one product {one:.0f})",
+                )
+    with cluster(2, worker_options=one_thread) as (address, _):
+        with clients(address, *[("flood", "p1024")] * 10) as players:
+            two = throughput(together(players[:2], given.seconds))
+            all_ten = together(players, given.seconds)
+        row(
+            "10 clients on 2 workers: Jain's index", f"{jain([done for done, _, _ in all_ten]):.3f}"
+        )
+        row("their work, over that of 2 clients", f"{throughput(all_ten) / two:.3f}")
+    if given.write:
+        command = "`.venv/bin/python benches/fairness.py --write docs/benchmarks.md`"
+        write_part(given.write, HEADING, [f"By {command}.", "", *lines, ""])
+
+
+if __name__ == "__main__":
+    main()

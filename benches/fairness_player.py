@@ -1,0 +1,155 @@
+"""One client of benches/fairness.py: computes for some seconds, and says how much it did.
+
+Reads a line `SECONDS` from its standard input for each round; answers with how often its work was
+done in time, how often in all and how long that took, or with the times of its questions.
+"""
+
+import queue
+import sys
+import threading
+import time
+
+import gt
+import numpy as np
+
+#: The seconds that the rounds take which are waited for together, and how many of these are ahead.
+CHUNK, AHEAD = 0.1, 4
+
+
+def product(size: int):
+    """Give a work: a product of square matrices, each time of the result before."""
+    rows = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
+    a = gt.from_numpy(rows.astype("float32"))
+    x = a
+
+    def work() -> gt.Tensor:
+        nonlocal x
+        # Rotations: no number grows.
+        x = x @ a
+        return x
+
+    return work
+
+
+def chain(length: int):
+    """Give a work: small additions, one after the other."""
+    a = gt.zeros(1000)
+
+    def work() -> gt.Tensor:
+        x = a
+        for _ in range(length):
+            x = x + 1
+        return x
+
+    return work
+
+
+def cold_chain(length: int):
+    """Give a work that is never the same twice, so that it does not become hot."""
+    a, round_ = gt.zeros(1000), iter(range(1 << 30))
+
+    def work() -> gt.Tensor:
+        x, count = a, next(round_)
+        for place in range(length):
+            x = x + 1 if (count >> place % 20) & 1 else x * 1.5
+        return x
+
+    return work
+
+
+WORKS = {
+    "p128": lambda: product(128),
+    "p256": lambda: product(256),
+    "p512": lambda: product(512),
+    "p1024": lambda: product(1024),
+    "p1280": lambda: product(1280),
+    "p2048": lambda: product(2048),
+    "chain": lambda: chain(50),
+    "cold": lambda: cold_chain(50),
+}
+
+
+def seconds_of(work) -> float:
+    """Give how long a round takes alone."""
+    count, start = 1, time.perf_counter()
+    while True:
+        run(work, count).item()
+        taken = time.perf_counter() - start
+        if taken > 0.2:
+            return taken / count
+        count, start = 2 * count, time.perf_counter()
+
+
+def run(work, count: int) -> gt.Tensor:
+    """Begin rounds; give a number that needs all of them."""
+    total = gt.zeros(())
+    for _ in range(count):
+        total = total + work().flatten()[0]
+    return total
+
+
+def flood(work, each: float, until: float) -> tuple[int, int]:
+    """Keep the worker busy until a time; give how many rounds were done then, and in the end."""
+    count = max(1, int(CHUNK / each))
+    results: queue.Queue = queue.Queue(AHEAD)
+    done = [0, 0]
+
+    def wait() -> None:
+        while (result := results.get()) is not None:
+            result.item()
+            done[0] += count if time.monotonic() < until else 0
+            done[1] += count
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    while time.monotonic() < until:
+        results.put(run(work, count))
+    results.put(None)
+    waiter.join()
+    return done[0], done[1]
+
+
+def ask(work, until: float) -> list[float]:
+    """Ask for values now and then; give the milliseconds that each took."""
+    times = []
+    while time.monotonic() < until:
+        start = time.perf_counter()
+        work().sum().item()
+        times.append((time.perf_counter() - start) * 1e3)
+        time.sleep(0.02)
+    return times
+
+
+def main() -> None:
+    """Answer lines with what was done."""
+    address, kind, name, threads = *sys.argv[1:4], int(sys.argv[4])
+    gt.connect(address)
+    if kind == "ask" and name == "add":
+        a, b = gt.ones(100), gt.ones(100)
+        works = [lambda: a + b]
+    else:
+        works = [WORKS[name]() for _ in range(threads)]
+    each = [seconds_of(work) for work in works[:1]] * threads
+    print("ready", flush=True)
+    for line in sys.stdin:
+        until = time.monotonic() + float(line)
+        if kind == "ask":
+            print(*ask(works[0], until), flush=True)
+            continue
+        counts = [(0, 0)] * threads
+        start = time.monotonic()
+
+        def part(index: int, until: float = until, counts: list[tuple[int, int]] = counts) -> None:
+            counts[index] = flood(works[index], each[index], until)
+
+        others = [threading.Thread(target=part, args=(index,)) for index in range(threads)]
+        for thread in others:
+            thread.start()
+        for thread in others:
+            thread.join()
+        in_time, in_all = (sum(column) for column in zip(*counts, strict=True))
+        print(in_time, in_all, time.monotonic() - start, flush=True)
+
+
+if __name__ == "__main__":
+    main()

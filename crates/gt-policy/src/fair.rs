@@ -1,0 +1,174 @@
+//! Equal shares of device time, by weights: of teams, of users within a team, of the sessions of a
+//! user.
+
+use gt_ir::standing::Standing;
+use rustc_hash::FxHashMap;
+
+/// The device time, in nanoseconds, that a session which was idle may catch up on.
+pub const QUANTUM: u64 = 20_000_000;
+/// How far, in nanoseconds of device time, a session may get ahead before another is served: the
+/// device's caches are another's then. Less than the quantum, so that whoever was idle need not wait.
+pub const SLICE: u64 = 10_000_000;
+
+/// Deficit round robin with the smallest turns there are (start-time fair queueing: Goyal, Vin and
+/// Cheng, SIGCOMM 1996), on a tree of teams, users and sessions.
+///
+/// Each node counts the device time that it has used, divided by its weight. Whoever has used least
+/// is next, at each level; the session that was served last goes on until it is a slice ahead. A node
+/// that was idle is set forward to where its siblings are, but for one quantum: so it is served at
+/// once, and has no claim to the time that it let pass.
+#[derive(Debug, Default)]
+pub struct Fair {
+    nodes: Vec<Node>,
+    free: Vec<usize>,
+    teams: FxHashMap<String, usize>,
+    users: FxHashMap<(usize, String), usize>,
+    /// For each session its nodes: team, user, session.
+    sessions: FxHashMap<u32, [usize; 3]>,
+    /// How far the team that was served last has come.
+    reached: u64,
+    /// The session that was served last.
+    last: Option<u32>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Node {
+    /// The device time used, divided by the weight.
+    used: u64,
+    weight: u64,
+    /// How far the child that was served last has come.
+    reached: u64,
+    /// How many sessions are below.
+    sessions: u32,
+}
+
+/// The scale of [`Node::used`], so that dividing by a weight loses little.
+const SCALE: u64 = 1 << 6;
+
+impl Fair {
+    /// Whether nothing is left of sessions that were retired.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+            && self.teams.is_empty()
+            && self.users.is_empty()
+            && self.free.len() == self.nodes.len()
+    }
+
+    fn node(&mut self, weight: u32) -> usize {
+        let node = Node { weight: u64::from(weight.max(1)), ..Node::default() };
+        match self.free.pop() {
+            Some(index) => {
+                self.nodes[index] = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        }
+    }
+
+    /// How far each level above a session's nodes has come.
+    fn reached(&self, [team, user, _]: [usize; 3]) -> [u64; 3] {
+        [self.reached, self.nodes[team].reached, self.nodes[user].reached]
+    }
+
+    /// Whether a session, or its user or team, is more than a slice ahead of another's.
+    fn is_ahead(&self, session: u32, other: u32) -> bool {
+        let (Some(own), Some(others)) = (self.sessions.get(&session), self.sessions.get(&other))
+        else {
+            return true;
+        };
+        let apart = own.iter().zip(others).find(|(own, other)| own != other);
+        apart.is_some_and(|(&own, &other)| {
+            let (own, other) = (&self.nodes[own], &self.nodes[other]);
+            own.used > other.used.saturating_add(SLICE * SCALE / own.weight)
+        })
+    }
+
+    /// The order of a session: by its team, then its user, then itself.
+    fn rank(&self, session: u32) -> [(u64, usize); 3] {
+        match self.sessions.get(&session) {
+            Some(path) => path.map(|node| (self.nodes[node].used, node)),
+            None => [(0, 0); 3],
+        }
+    }
+
+    /// A session has come, or its standing has changed.
+    pub fn admit(&mut self, session: u32, standing: &Standing) {
+        self.retire(session);
+        let Standing { team, team_weight, user, user_weight, weight, .. } = standing;
+        let found = self.teams.get(team).copied();
+        let team_node = found.unwrap_or_else(|| self.node(*team_weight));
+        self.teams.entry(team.clone()).or_insert(team_node);
+        let key = (team_node, user.clone());
+        let found = self.users.get(&key).copied();
+        let user_node = found.unwrap_or_else(|| self.node(*user_weight));
+        self.users.entry(key).or_insert(user_node);
+        let node = self.node(*weight);
+        for (node, weight) in [(team_node, team_weight), (user_node, user_weight)] {
+            self.nodes[node].weight = u64::from((*weight).max(1));
+            self.nodes[node].sessions += 1;
+        }
+        self.sessions.insert(session, [team_node, user_node, node]);
+    }
+
+    /// A session is gone.
+    pub fn retire(&mut self, session: u32) {
+        let Some([team, user, node]) = self.sessions.remove(&session) else { return };
+        self.free.push(node);
+        for above in [team, user] {
+            self.nodes[above].sessions -= 1;
+        }
+        if self.nodes[user].sessions == 0 {
+            self.users.retain(|_, node| *node != user);
+            self.free.push(user);
+        }
+        if self.nodes[team].sessions == 0 {
+            self.teams.retain(|_, node| *node != team);
+            self.free.push(team);
+        }
+    }
+
+    /// A session that had nothing to do has work now.
+    pub fn wake(&mut self, session: u32) {
+        let Some(path) = self.sessions.get(&session).copied() else { return };
+        for (node, reached) in path.into_iter().zip(self.reached(path)) {
+            let node = &mut self.nodes[node];
+            let earliest = reached.saturating_sub(QUANTUM * SCALE / node.weight);
+            node.used = node.used.max(earliest);
+        }
+    }
+
+    /// The session that is served next, as an index into `ready`, which has no session twice;
+    /// `None` if it is empty.
+    #[allow(clippy::should_implement_trait, reason = "it is no iterator")]
+    pub fn next(&mut self, ready: &[u32]) -> Option<usize> {
+        let (mut index, mut session) =
+            ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
+        let place = self.last.and_then(|last| ready.iter().position(|other| *other == last));
+        if let Some(place) = place
+            && !self.is_ahead(ready[place], session)
+        {
+            (index, session) = (place, ready[place]);
+        }
+        self.last = Some(session);
+        if let Some(&[team, user, node]) = self.sessions.get(&session) {
+            let used = [team, user, node].map(|node| self.nodes[node].used);
+            self.reached = self.reached.max(used[0]);
+            self.nodes[team].reached = self.nodes[team].reached.max(used[1]);
+            self.nodes[user].reached = self.nodes[user].reached.max(used[2]);
+        }
+        Some(index)
+    }
+
+    /// A session has used the device for `cost` nanoseconds.
+    pub fn charge(&mut self, session: u32, cost: u64) {
+        let Some(path) = self.sessions.get(&session).copied() else { return };
+        for node in path {
+            let node = &mut self.nodes[node];
+            let share = u128::from(cost) * u128::from(SCALE) / u128::from(node.weight);
+            node.used = node.used.saturating_add(share.min(u128::from(u64::MAX)) as u64);
+        }
+    }
+}

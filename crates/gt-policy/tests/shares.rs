@@ -1,0 +1,116 @@
+//! What fair sharing promises, for all sessions, weights and costs.
+
+use gt_ir::standing::Standing;
+use gt_policy::{Fair, QUANTUM, SLICE};
+use proptest::prelude::*;
+
+fn standing(team: u32, user: u32, weight: u32) -> Standing {
+    Standing {
+        team: format!("team {team}"),
+        user: format!("user {user}"),
+        weight,
+        ..Standing::default()
+    }
+}
+
+/// Serves sessions that always have work until the device has been used for `until`; gives the time
+/// that each has used.
+fn serve(policy: &mut Fair, ready: &[u32], cost: impl Fn(u32, u64) -> u64, until: u64) -> Vec<u64> {
+    let mut used = vec![0; ready.len()];
+    let (mut time, mut turn) = (0, 0);
+    while time < until {
+        let index = policy.next(ready).expect("somebody is ready");
+        let cost = cost(ready[index], turn);
+        policy.charge(ready[index], cost);
+        used[index] += cost;
+        time += cost;
+        turn += 1;
+    }
+    used
+}
+
+proptest! {
+    /// Whatever operations cost, shares differ from the weights by a slice and an operation at most.
+    #[test]
+    fn time_is_divided_by_weights(
+        weights in prop::collection::vec(1u32..20, 2..8),
+        costs in prop::collection::vec(1u64..1_000_000, 8),
+        seed in any::<u64>(),
+    ) {
+        let mut fair = Fair::default();
+        let ready: Vec<u32> = (0..weights.len() as u32).collect();
+        for (session, weight) in ready.iter().zip(&weights) {
+            fair.admit(*session, &standing(0, 0, *weight));
+            fair.wake(*session);
+        }
+        let cost = |session: u32, turn: u64| {
+            1 + costs[session as usize % costs.len()] * ((turn ^ seed) % 7) / 7
+        };
+        let used = serve(&mut fair, &ready, cost, 400_000_000);
+        let most = costs.iter().max().unwrap() + 1 + SLICE;
+        for (one, other) in used.iter().zip(&weights).zip(used.iter().zip(&weights).skip(1)) {
+            let shares = [one, other].map(|(used, weight)| *used as f64 / f64::from(*weight));
+            let allowed = most as f64 * (1.0 / f64::from(*one.1) + 1.0 / f64::from(*other.1)) + 1.0;
+            prop_assert!((shares[0] - shares[1]).abs() <= allowed, "{used:?} by {weights:?}");
+        }
+    }
+
+    /// However many sessions users have, and teams users, teams get the same, and users of a team.
+    #[test]
+    fn teams_come_before_users_and_users_before_sessions(sessions in 1u32..6) {
+        let mut fair = Fair::default();
+        // Team 0 has user 0 with many sessions, and user 1 with one; team 1 has one session.
+        let mut places = vec![(0, 1), (1, 2)];
+        places.extend((0..sessions).map(|_| (0, 0)));
+        let ready: Vec<u32> = (0..places.len() as u32).collect();
+        for (session, (team, user)) in ready.iter().zip(&places) {
+            fair.admit(*session, &standing(*team, *user, 1));
+            fair.wake(*session);
+        }
+        let time = 1_000 * SLICE;
+        let used = serve(&mut fair, &ready, |_, _| SLICE / 7, time);
+        let near = |used: u64, wanted: u64| used.abs_diff(wanted) <= 6 * SLICE;
+        prop_assert!(near(used[0], time / 4) && near(used[1], time / 2), "{used:?}");
+        prop_assert!(used[2..].iter().all(|used| near(*used, time / 4 / u64::from(sessions))));
+    }
+
+    /// Whoever was idle is served soon, and catches up on a quantum at most.
+    #[test]
+    fn idleness_is_no_credit(idle in 1u64..100, cost in 1_000u64..1_000_000) {
+        let mut fair = Fair::default();
+        for session in [1, 2] {
+            fair.admit(session, &standing(session, 0, 1));
+            fair.wake(session);
+        }
+        serve(&mut fair, &[1], |_, _| cost, idle * 10_000_000);
+        fair.wake(2);
+        prop_assert_eq!(fair.next(&[1, 2]), Some(1));
+        let used = serve(&mut fair, &[1, 2], |_, _| cost, 100_000_000);
+        prop_assert!(used[1] >= used[0], "{used:?}");
+        prop_assert!(used[1] - used[0] <= QUANTUM + SLICE + 2 * cost, "{used:?}");
+    }
+
+    /// Sessions that come and go leave nothing behind.
+    #[test]
+    fn whoever_is_gone_is_forgotten(order in prop::collection::vec((0u32..6, 0u32..3, 0u32..3), 1..60)) {
+        let mut fair = Fair::default();
+        let mut there = Vec::new();
+        for (session, team, user) in order {
+            if let Some(place) = there.iter().position(|other| *other == session) {
+                there.remove(place);
+                fair.retire(session);
+            } else {
+                there.push(session);
+                fair.admit(session, &standing(team, user, 1));
+                fair.wake(session);
+            }
+            let chosen = fair.next(&there);
+            prop_assert_eq!(chosen.is_some(), !there.is_empty());
+            chosen.into_iter().for_each(|chosen| fair.charge(there[chosen], 5));
+        }
+        for session in there {
+            fair.retire(session);
+        }
+        prop_assert!(fair.is_empty(), "{fair:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! How a worker divides its device between sessions.
+
+mod common;
+
+use common::*;
+use gt_ir::message::Message;
+use gt_ir::ops;
+use gt_ir::standing::Standing;
+use gt_worker::Work;
+
+/// Queues so many operations on a vector of this length in a session.
+fn queue(
+    bench: &mut Bench,
+    session: u32,
+    operation: &'static gt_ir::Operation,
+    work: (u64, usize),
+) {
+    let (count, length) = work;
+    let mut commands = vec![create(0, &vec![1.0; length])];
+    commands
+        .extend((1..=count).map(|name| run(instruction(operation, name, length, &[tensor(0)]))));
+    bench.queue(lane(session, 0), commands);
+}
+
+/// How many operations of each name have been computed.
+fn counts(computed: &[&str]) -> [usize; 2] {
+    ["neg", "sqrt"].map(|name| computed.iter().filter(|other| **other == name).count())
+}
+
+fn admit(bench: &mut Bench, session: u32, weight: u32) {
+    let standing = Standing { weight, ..Standing::default() };
+    bench.hand(Message::Admit { session, standing });
+}
+
+/// Operations of one session take a hundred times as long as those of another.
+#[test]
+fn sessions_get_the_same_time_not_the_same_turns() {
+    let mut bench = Bench::default();
+    queue(&mut bench, 1, &ops::unary::NEG, (20_000, 1));
+    queue(&mut bench, 2, &ops::unary::SQRT, (1_000, 100));
+    let mut computed = Vec::new();
+    while counts(&computed)[0] < 20_000 {
+        assert!(bench.worker.step(&mut bench.out));
+        computed.extend(bench.computed());
+    }
+    // 20,000 of one are 200 of the other, which does 128 in a turn.
+    let [_, long] = counts(&computed);
+    assert!((128..=384).contains(&long), "{long}");
+}
+
+#[test]
+fn time_goes_by_weights() {
+    let mut bench = Bench::default();
+    admit(&mut bench, 1, 3);
+    queue(&mut bench, 1, &ops::unary::NEG, (12_000, 1));
+    queue(&mut bench, 2, &ops::unary::SQRT, (12_000, 1));
+    let mut computed = Vec::new();
+    while counts(&computed)[0] < 12_000 {
+        assert!(bench.worker.step(&mut bench.out));
+        computed.extend(bench.computed());
+    }
+    let [_, light] = counts(&computed);
+    assert!(light.abs_diff(4_000) <= 256, "{light}");
+}
+
+/// Whoever asks now and then has the next turn, whatever others have queued.
+#[test]
+fn a_session_that_was_idle_is_next() {
+    let mut bench = Bench::default();
+    for session in 2..6 {
+        queue(&mut bench, session, &ops::unary::SQRT, (4_000, 100));
+    }
+    (0..4).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    bench.computed();
+    for name in 1..10 {
+        queue(&mut bench, 1, &ops::unary::NEG, (1, name));
+        assert!(bench.worker.step(&mut bench.out));
+        let [short, _] = counts(&bench.computed());
+        assert_eq!(short, 1, "question {name}");
+        // Others go on in between.
+        assert!(bench.worker.step(&mut bench.out));
+        assert_eq!(counts(&bench.computed()), [0, 128]);
+    }
+}
+
+/// A turn ends now and then although nobody waits, as somebody may have come.
+#[test]
+fn a_long_turn_ends_by_itself() {
+    let mut bench = Bench::default();
+    // Each is worth a whole turn by the estimate, and takes ten seconds.
+    queue(&mut bench, 1, &ops::unary::NEG, (100, 100_000));
+    assert!(bench.worker.step(&mut bench.out));
+    let [count, _] = counts(&bench.computed());
+    assert!((1..10).contains(&count), "{count}");
+}
