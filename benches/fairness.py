@@ -5,16 +5,18 @@ Writes the part "Many users" of docs/benchmarks.md.
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from sides import write_part
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from processes import cluster
+from processes import cluster, run_gt
 
 PLAYER = Path(__file__).with_name("fairness_player.py")
 HEADING = "## Many users"
@@ -23,10 +25,11 @@ HEADING = "## Many users"
 class Client:
     """A process with a session: floods with a work, or asks."""
 
-    def __init__(self, address: str, kind: str, name: str, threads: int = 1):
+    def __init__(self, address: str, kind: str, name: str, threads: int = 1, key: str = ""):
         command = [sys.executable, str(PLAYER), address, kind, name, str(threads)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(command, text=True, **pipes)
+        env = {**os.environ, "GT_KEY": key} if key else None
+        self.process = subprocess.Popen(command, text=True, env=env, **pipes)
         assert self.process.stdout.readline() == "ready\n", name
 
     def begin(self, seconds: float) -> None:
@@ -46,7 +49,7 @@ class Client:
 
 @contextmanager
 def clients(address: str, *wanted):
-    """Start clients; each is (kind, work) or (kind, work, threads)."""
+    """Start clients; each is (kind, work), (kind, work, threads) or these and a key."""
     with ExitStack() as stack:
         started = []
         for each in wanted:
@@ -102,6 +105,23 @@ def asked_beside(address: str, asking: str, flood: str, count: int, seconds: flo
         return alone, together([asks, *floods], seconds)[0], one
 
 
+@contextmanager
+def weighted(worker_options):
+    """Run a server whose policy gives ada 10 and eve 90; give the address and their keys."""
+    with tempfile.TemporaryDirectory() as folder:
+        key, policy = Path(folder, "key"), Path(folder, "policy.yaml")
+        key.write_text(run_gt("key").stdout)
+        policy.write_text("users: {ada: {share: 10}, eve: {share: 90}}\n")
+
+        def of_user(user: str) -> str:
+            return run_gt("key", "--user", user, "--of-file", str(key)).stdout.strip()
+
+        options = ("--key-file", str(key))
+        given = (1, *options, "--policy", str(policy))
+        with cluster(*given, worker_options=(*worker_options, *options)) as (address, _):
+            yield address, of_user
+
+
 MIXES = {
     "512 and 2048 products": [("flood", "p512"), ("flood", "p2048")],
     "128 and 1280 products (1 : 1000)": [("flood", "p128"), ("flood", "p1280")],
@@ -139,6 +159,12 @@ def main() -> None:
                     f"{statistics.median(beside):.1f}, {high(beside):.1f} "
                     f"({what_alone}; one product {one:.0f})",
                 )
+    with weighted(one_thread) as (address, of_user):
+        wanted = [("flood", "p512", 1, of_user(user)) for user in ("ada", "eve")]
+        with clients(address, *wanted) as players:
+            counts = [together(players, given.seconds) for _ in range(given.rounds)]
+        ratio = statistics.median(eve[0] / ada[0] for ada, eve in counts)
+        row("weights 10 : 90, 512 products: their work", f"1 : {ratio:.2f}")
     with cluster(2, worker_options=one_thread) as (address, _):
         with clients(address, *[("flood", "p1024")] * 10) as players:
             two = throughput(together(players[:2], given.seconds))

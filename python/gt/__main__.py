@@ -9,14 +9,15 @@ from gt import _gt
 _USAGE = """usage: gt COMMAND [options]
 
 commands:
-  server    run a dispatcher that workers and clients connect to
-  worker    run a worker that serves a dispatcher
-  top       show what a dispatcher, its workers and its sessions are at, live
-  trace     record what happens at a dispatcher into a log
-  visualize draw such a log as a timeline
-  convert   turn a folder of Hugging Face into a checkpoint of GT, or back
-  key       make a key for servers, or one for a single role: gt key [--role ROLE --of-file FILE]
-  version   say the version
+  server        run a dispatcher that workers and clients connect to
+  worker        run a worker that serves a dispatcher
+  top           show what a dispatcher, its workers and its sessions are at, live
+  explain-wait  say what a session waits for, and because of whom
+  trace         record what happens at a dispatcher into a log
+  visualize     draw such a log as a timeline
+  convert       turn a folder of Hugging Face into a checkpoint of GT, or back
+  key           make a key for servers, or one for a role or a user of such a key
+  version       say the version
 
 `gt COMMAND --help` tells more.
 """
@@ -37,6 +38,10 @@ def main(argv: list[str] | None = None) -> int:
         from gt.scripts.top import main as top
 
         return top(rest)
+    if command == "explain-wait":
+        from gt.scripts.explain_wait import main as explain_wait
+
+        return explain_wait(rest)
     if command == "trace":
         from gt.scripts.trace import main as trace
 

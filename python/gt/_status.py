@@ -6,7 +6,11 @@ from gt import _gt
 class Status:
     """A dispatcher at one moment, with its workers and sessions; prints as a table.
 
-    `workers` and `sessions` are lists of dicts; what is not known at the moment is None.
+    `workers` and `sessions` are lists of dicts; what is not known at the moment is None. Of a
+    session, `share` is the part of a worker's time that it is entitled to while all sessions have
+    work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds on
+    all workers, and `behind` names the sessions with work on the workers that it waits for, those
+    that have used most first.
     """
 
     def __init__(self, told: dict):
@@ -34,13 +38,19 @@ class Status:
                 f"{session['seconds']:.0f} s",
                 f"{session['instructions']:,}",
                 f"{session['open']:,}",
-                session["waits_for"],
+                f"{100 * session['share']:.0f} %",
+                f"{session['device_seconds']:.1f} s",
+                _bytes(session["bytes"]),
+                ", beside ".join([session["waits_for"], *session["behind"][:1]]),
             ]
             for session in self.sessions
         ]
         return [
             (["worker", "engine", "state", "queue", "tensors", "memory"], workers),
-            (["session", "age", "instructions", "open", "waits for"], sessions),
+            (
+                ["session", "age", "instructions", "open", "share", "time", "memory", "waits for"],
+                sessions,
+            ),
         ]
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::standing::Usage;
 use gt_ir::{
     Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, Shape, SourceId, TensorId,
     WorkerCommand, ops,
@@ -102,7 +103,7 @@ fn round(workers: u64, batches: u64) -> f64 {
             let is_run = |command: &&WorkerCommand| matches!(command, WorkerCommand::Run(_));
             runs += commands.iter().filter(is_run).count() as u64;
             let weight = commands.iter().map(WorkerCommand::weight).sum();
-            let done = Message::LaneDone { lane, weight };
+            let done = Message::LaneDone { lane, weight, usage: Usage::default() };
             let start = Instant::now();
             dispatcher.handle(Duration::ZERO, worker, Role::Worker, done);
             spent += start.elapsed();

@@ -7,6 +7,7 @@
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.
 //! - [`forward`]: plans a batch; [`delivery`]: sends what was planned; [`pipeline`]: the stream
 //!   modifiers before that; [`planner`]: where instructions run, and which data moves.
+//! - [`rules`]: the operator's policy: what users, teams and keys may have.
 //! - [`answers`]: requests in flight; [`joints`]: the order of joint exchanges.
 //! - [`observability`]: the log, events, the status.
 //!
@@ -22,6 +23,7 @@ mod observability;
 pub mod pipeline;
 pub mod planner;
 mod queue;
+pub mod rules;
 mod scheduler;
 mod sessions;
 mod templates;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use gt_ir::ClientCommand;
 use gt_ir::message::Message;
-use gt_ir::standing::Standing;
+use gt_ir::standing::{Standing, Usage};
+use gt_ir::{ClientCommand, SlotId};
 
-use crate::dispatcher::{Outbox, PeerId};
+use crate::dispatcher::{Limit, Outbox, PeerId};
 use crate::flow::Flow;
 use crate::planner::{Catalogue, Plans};
 use crate::queue::Queued;
@@ -38,6 +38,14 @@ pub(crate) struct Session {
     pub open: u64,
     /// Since when it has had queued batches but no worker.
     pub waiting_since: Option<Duration>,
+    /// When it last sent something, or had something done.
+    pub active: Duration,
+    /// The limits that it was warned of.
+    pub warned: Vec<Limit>,
+    /// The device time that it has used, in nanoseconds.
+    pub device: u64,
+    /// The bytes that it holds in each slot, by number.
+    bytes: Vec<u64>,
 }
 
 impl Session {
@@ -47,6 +55,27 @@ impl Session {
             self.open = self.open.saturating_sub(weight);
             outbox.push(self.peer, Message::Done(weight));
         }
+    }
+
+    /// It sends something, or has something done.
+    pub fn is_active(&mut self, now: Duration) {
+        self.active = now;
+        self.warned.retain(|limit| *limit != Limit::Idle);
+    }
+
+    /// A slot's worker says what was used.
+    pub fn use_up(&mut self, slot: SlotId, usage: Usage) {
+        self.device = self.device.saturating_add(usage.device);
+        let slot = slot.0 as usize;
+        if slot >= self.bytes.len() {
+            self.bytes.resize(slot + 1, 0);
+        }
+        self.bytes[slot] = usage.bytes;
+    }
+
+    /// The bytes that it holds on all workers.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.iter().sum()
     }
 
     /// What workers are told of its standing: nothing, if that is everybody's.
@@ -110,6 +139,10 @@ impl Sessions {
             flow: Flow::default(),
             open: 0,
             waiting_since: None,
+            active: now,
+            warned: Vec::new(),
+            device: 0,
+            bytes: Vec::new(),
         })
     }
 
@@ -140,6 +173,25 @@ impl Sessions {
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
         self.by_peer.values_mut()
+    }
+
+    /// A session's part of a worker's time if all have work, by the weights.
+    pub fn share(&self, of: &Session) -> f64 {
+        let own = &of.standing;
+        let mut teams: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut users: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut weights = 0;
+        for Session { standing, .. } in self.by_peer.values() {
+            teams.insert(&standing.team, standing.team_weight);
+            if standing.team == own.team {
+                users.insert(&standing.user, standing.user_weight);
+                weights += if standing.user == own.user { standing.weight } else { 0 };
+            }
+        }
+        let part = |weight: u32, all: u32| f64::from(weight) / f64::from(all.max(1));
+        part(own.team_weight, teams.into_values().sum())
+            * part(own.user_weight, users.into_values().sum())
+            * part(own.weight, weights)
     }
 
     pub fn len(&self) -> usize {

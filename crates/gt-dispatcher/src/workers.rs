@@ -138,11 +138,6 @@ impl Workers {
         self.workers.len()
     }
 
-    /// The ids and numbers of all workers.
-    pub fn hosts(&self) -> Vec<Host> {
-        self.workers.iter().map(WorkerState::host).collect()
-    }
-
     /// The work that the slowest engine does in a second.
     pub fn rate(&self) -> u64 {
         self.workers.iter().map(|worker| worker.rate).min().unwrap_or(u64::MAX)
@@ -159,9 +154,10 @@ impl Workers {
         fabrics
     }
 
-    /// Assigns a session's home to the worker with the fewest, the first of equals.
-    pub fn assign(&mut self) -> Option<WorkerId> {
-        let worker = self.workers.iter_mut().min_by_key(|worker| worker.sessions)?;
+    /// Assigns a session's home to that of some workers with the fewest, the first of equals.
+    pub fn assign(&mut self, among: &[Host]) -> Option<WorkerId> {
+        let workers = self.workers.iter_mut().filter(|worker| among.contains(&worker.host()));
+        let worker = workers.min_by_key(|worker| worker.sessions)?;
         worker.sessions += 1;
         Some(worker.id)
     }

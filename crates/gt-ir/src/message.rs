@@ -10,7 +10,7 @@ use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
-use crate::standing::Standing;
+use crate::standing::{Division, Standing, Usage};
 use crate::status::{Report, Status};
 use crate::stored::Written;
 
@@ -53,12 +53,17 @@ pub enum Message {
     Work { lane: LaneId, commands: Vec<WorkerCommand> },
     /// Returns credit to a client: commands of this weight are complete.
     Done(u64),
-    /// A lane has completed commands of this weight.
-    LaneDone { lane: LaneId, weight: u64 },
+    /// A lane has completed commands of this weight; `usage` has the device time since it said so
+    /// last, and the bytes that it holds now.
+    LaneDone { lane: LaneId, weight: u64, usage: Usage },
     /// A command does not fit a lane's state: the dispatcher must end the session.
     LaneBroken { lane: LaneId, reason: String },
     /// Tells workers what a session is entitled to.
     Admit { session: u32, standing: Standing },
+    /// Tells workers how time is divided between sessions.
+    Divide(Division),
+    /// Tells a client what is about to happen to its session.
+    Notice { text: String },
     /// A worker must drop a session, including queued commands.
     EndSession { session: u32 },
 
@@ -118,7 +123,7 @@ record!(enum Message {
     4 => Stream(commands),
     5 => Work { lane, commands },
     6 => Done(weight),
-    7 => LaneDone { lane, weight },
+    7 => LaneDone { lane, weight, usage },
     8 => EndSession { session },
     9 => Value { request, result },
     10 => Release { token },
@@ -143,6 +148,8 @@ record!(enum Message {
     29 => Saved { request, result },
     30 => Loaded { lane, tensor, result },
     31 => Admit { session, standing },
+    32 => Divide(division),
+    33 => Notice { text },
 });
 
 impl Message {
@@ -155,7 +162,8 @@ impl Message {
             Message::Stream(_) => "a stream",
             Message::Work { .. } => "work",
             Message::Done(_) | Message::LaneDone { .. } => "credit",
-            Message::Admit { .. } => "a standing",
+            Message::Admit { .. } | Message::Divide(_) => "a policy",
+            Message::Notice { .. } => "a notice",
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",
             Message::Saved { .. } => "what was written",

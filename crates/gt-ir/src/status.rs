@@ -7,6 +7,7 @@ use crate::event::Activity;
 use crate::exchange::WorkerId;
 use crate::instruction::TensorId;
 use crate::record;
+use crate::standing::Standing;
 
 /// A snapshot. Counters count from the start of the dispatcher; times in reports, from when the
 /// first watcher came.
@@ -64,23 +65,11 @@ pub struct Report {
     pub bytes_peak: u64,
     /// The time spent on each activity.
     pub busy: [Duration; Activity::ALL.len()],
-    pub sessions: Vec<Share>,
 }
 
 record!(struct Report {
-    at, since, engine, operations, failed, tensors, bytes, bytes_peak, busy, sessions,
+    at, since, engine, operations, failed, tensors, bytes, bytes_peak, busy,
 });
-
-/// A session's share of a worker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
-    pub session: u32,
-    pub bytes: u64,
-    /// The time that the worker has spent on it.
-    pub busy: Duration,
-}
-
-record!(struct Share { session, bytes, busy });
 
 impl Report {
     /// Whether the worker has sent a report.
@@ -89,18 +78,15 @@ impl Report {
     }
 }
 
-impl Status {
-    /// Whether any worker has sent a report: only then is the memory of sessions known.
-    pub fn has_reports(&self) -> bool {
-        self.workers.iter().any(|worker| worker.report.is_there())
-    }
-}
-
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionStatus {
     pub number: u32,
-    /// The client's name.
+    /// The user's name, or else the client's.
     pub name: String,
+    /// What it is entitled to.
+    pub standing: Standing,
+    /// Its part of a worker's time if all sessions have work, between 0 and 1.
+    pub share: f64,
     /// When it began, since the dispatcher started.
     pub since: Duration,
     /// Instructions received.
@@ -111,13 +97,16 @@ pub struct SessionStatus {
     pub queued: u64,
     /// The bytes held on all workers.
     pub bytes: u64,
-    /// The time that all workers have spent on it.
+    /// The device time that it has used on all workers.
     pub busy: Duration,
     pub waits: Waits,
+    /// The other sessions with work on the workers that it waits for; those that have used the most
+    /// device time first.
+    pub behind: Vec<String>,
 }
 
 record!(struct SessionStatus {
-    number, name, since, instructions, open, queued, bytes, busy, waits,
+    number, name, standing, share, since, instructions, open, queued, bytes, busy, waits, behind,
 });
 
 /// What a session waits for.

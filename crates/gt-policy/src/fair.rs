@@ -4,6 +4,8 @@
 use gt_ir::standing::Standing;
 use rustc_hash::FxHashMap;
 
+use crate::Policy;
+
 /// The device time, in nanoseconds, that a session which was idle may catch up on.
 pub const QUANTUM: u64 = 20_000_000;
 /// How far, in nanoseconds of device time, a session may get ahead before another is served: the
@@ -93,9 +95,10 @@ impl Fair {
             None => [(0, 0); 3],
         }
     }
+}
 
-    /// A session has come, or its standing has changed.
-    pub fn admit(&mut self, session: u32, standing: &Standing) {
+impl Policy for Fair {
+    fn admit(&mut self, session: u32, standing: &Standing) {
         self.retire(session);
         let Standing { team, team_weight, user, user_weight, weight, .. } = standing;
         let found = self.teams.get(team).copied();
@@ -113,8 +116,7 @@ impl Fair {
         self.sessions.insert(session, [team_node, user_node, node]);
     }
 
-    /// A session is gone.
-    pub fn retire(&mut self, session: u32) {
+    fn retire(&mut self, session: u32) {
         let Some([team, user, node]) = self.sessions.remove(&session) else { return };
         self.free.push(node);
         for above in [team, user] {
@@ -130,8 +132,7 @@ impl Fair {
         }
     }
 
-    /// A session that had nothing to do has work now.
-    pub fn wake(&mut self, session: u32) {
+    fn wake(&mut self, session: u32) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
@@ -140,10 +141,7 @@ impl Fair {
         }
     }
 
-    /// The session that is served next, as an index into `ready`, which has no session twice;
-    /// `None` if it is empty.
-    #[allow(clippy::should_implement_trait, reason = "it is no iterator")]
-    pub fn next(&mut self, ready: &[u32]) -> Option<usize> {
+    fn next(&mut self, ready: &[u32]) -> Option<usize> {
         let (mut index, mut session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
         let place = self.last.and_then(|last| ready.iter().position(|other| *other == last));
@@ -162,8 +160,7 @@ impl Fair {
         Some(index)
     }
 
-    /// A session has used the device for `cost` nanoseconds.
-    pub fn charge(&mut self, session: u32, cost: u64) {
+    fn charge(&mut self, session: u32, cost: u64) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for node in path {
             let node = &mut self.nodes[node];

@@ -1,7 +1,7 @@
 //! What fair sharing promises, for all sessions, weights and costs.
 
-use gt_ir::standing::Standing;
-use gt_policy::{Fair, QUANTUM, SLICE};
+use gt_ir::standing::{Division, Standing};
+use gt_policy::{Fair, Policy, QUANTUM, SLICE, policy};
 use proptest::prelude::*;
 
 fn standing(team: u32, user: u32, weight: u32) -> Standing {
@@ -113,4 +113,47 @@ proptest! {
         }
         prop_assert!(fair.is_empty(), "{fair:?}");
     }
+}
+
+fn ranked(priority: u32) -> Standing {
+    Standing { priority, ..Standing::default() }
+}
+
+#[test]
+fn with_fifo_whoever_came_first_is_served_until_idle() {
+    let mut fifo = policy(Division::Fifo);
+    for session in [1, 2, 3] {
+        fifo.admit(session, &Standing::default());
+    }
+    [2, 1].into_iter().for_each(|session| fifo.wake(session));
+    for _ in 0..3 {
+        assert_eq!(fifo.next(&[1, 2]), Some(1));
+        fifo.charge(2, 1_000_000_000);
+    }
+    fifo.wake(3);
+    assert_eq!(fifo.next(&[3, 1]), Some(1), "1 came before 3");
+    fifo.wake(2);
+    assert_eq!(fifo.next(&[2, 3]), Some(1), "2 has come anew");
+    assert_eq!(fifo.next(&[]), None);
+}
+
+#[test]
+fn with_priority_the_highest_are_served_alone_and_equals_share() {
+    let mut priority = policy(Division::Priority);
+    for (session, rank) in [(1, 0), (2, 5), (3, 5)] {
+        priority.admit(session, &ranked(rank));
+        priority.wake(session);
+    }
+    let mut used = [0u64; 4];
+    for _ in 0..40 {
+        let ready = [1, 2, 3];
+        let next = ready[priority.next(&ready).unwrap()];
+        priority.charge(next, SLICE);
+        used[next as usize] += 1;
+    }
+    assert_eq!(used[1], 0);
+    assert!(used[2].abs_diff(used[3]) <= 2, "{used:?}");
+    assert_eq!(priority.next(&[1]), Some(0), "nobody else has work");
+    priority.admit(1, &ranked(9));
+    assert_eq!(priority.next(&[1, 2, 3]), Some(0));
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gt::drivers::network::server::{Server, ServerOptions};
+use gt::drivers::network::server::{Ask, Server, ServerOptions};
 use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
@@ -45,10 +45,11 @@ fn until_signal(
     }
 }
 
-/// Listens at an address and serves until a signal comes. `on_ready` is called once it listens.
+/// Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
+/// `wants_reload`, several times a second, says whether the policy file is to be read again.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new()))]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, wants_reload=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -58,15 +59,34 @@ fn run_server(
     log_file: Option<PathBuf>,
     worker_wait: f64,
     data_roots: Vec<PathBuf>,
+    policy: Option<PathBuf>,
+    wants_reload: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let worker_wait = Duration::try_from_secs_f64(worker_wait).map_err(|_| {
         PyValueError::new_err(format!("worker_wait is {worker_wait}, expected seconds"))
     })?;
     let address = Address::parse(address).map_err(to_python)?;
-    let options = ServerOptions { address, key_file, insecure, log_file, worker_wait, data_roots };
+    let options =
+        ServerOptions { address, key_file, insecure, log_file, worker_wait, data_roots, policy };
     let mut server = Server::bind(&options).map_err(to_python)?;
     on_ready.call0()?;
-    until_signal(py, |stop| server.run(stop))
+    let asks = || {
+        let Some(wants) = &wants_reload else { return Ok(false) };
+        Python::attach(|py| wants.call0(py)?.is_truthy(py))
+    };
+    let mut failed = None;
+    let result = until_signal(py, |stop| {
+        server.run(&mut || match (stop(), asks()) {
+            (true, _) => Ask::Stop,
+            (false, Ok(true)) => Ask::Reload,
+            (false, Ok(false)) => Ask::Nothing,
+            (false, Err(error)) => {
+                failed = Some(error);
+                Ask::Stop
+            }
+        })
+    });
+    failed.map_or(result, Err)
 }
 
 /// Joins a server as a worker and serves until a signal comes or the server is gone.

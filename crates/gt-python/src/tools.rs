@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gt::ClientError;
+use gt::ir::standing::Standing;
 use gt::ir::status::{SessionStatus, Status, Waits, WorkerStatus};
 use gt_tools::ToolError;
 use gt_tools::find::Target;
@@ -116,6 +117,21 @@ fn top(
     }
 }
 
+/// Says what a session waits for, and because of whom.
+#[pyfunction]
+#[pyo3(signature = (session, address=None, process=None, key_file=None, insecure=false))]
+fn explain_wait(
+    py: Python<'_>,
+    session: &str,
+    address: Option<String>,
+    process: Option<u32>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<String> {
+    let target = Target { address, process, key_file, insecure };
+    py.detach(|| gt_tools::explain_wait::run(&target, session)).map_err(to_python)
+}
+
 /// How long workers may take to answer that had nothing to do.
 const IDLE_ANSWER: Duration = Duration::from_millis(200);
 
@@ -169,10 +185,8 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
     dict.set_item("seconds", status.now.as_secs_f64())?;
     let workers = status.workers.iter().map(|worker| convert_worker(py, worker, status.now));
     dict.set_item("workers", PyList::new(py, workers.collect::<PyResult<Vec<_>>>()?)?)?;
-    // What sessions hold is known from workers' reports, which come while somebody watches.
-    let is_known = status.has_reports();
     let sessions = status.sessions.iter();
-    let sessions = sessions.map(|session| convert_session(py, session, status.now, is_known));
+    let sessions = sessions.map(|session| convert_session(py, session, status.now));
     dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
     Ok(dict)
 }
@@ -199,7 +213,6 @@ fn convert_session<'py>(
     py: Python<'py>,
     session: &SessionStatus,
     now: Duration,
-    is_known: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("number", session.number)?;
@@ -208,7 +221,13 @@ fn convert_session<'py>(
     dict.set_item("instructions", session.instructions)?;
     dict.set_item("open", session.open)?;
     dict.set_item("queued", session.queued)?;
-    dict.set_item("bytes", is_known.then_some(session.bytes))?;
+    dict.set_item("bytes", session.bytes)?;
+    let Standing { user, team, .. } = &session.standing;
+    dict.set_item("user", user)?;
+    dict.set_item("team", team)?;
+    dict.set_item("share", session.share)?;
+    dict.set_item("device_seconds", session.busy.as_secs_f64())?;
+    dict.set_item("behind", &session.behind)?;
     let waits = match &session.waits {
         Waits::Nothing => "nothing".to_string(),
         Waits::Workers => "a worker to come".to_string(),
@@ -226,6 +245,7 @@ fn convert_session<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(top, module)?)?;
+    module.add_function(wrap_pyfunction!(explain_wait, module)?)?;
     module.add_function(wrap_pyfunction!(visualize, module)?)?;
     module.add_function(wrap_pyfunction!(get_status, module)?)
 }

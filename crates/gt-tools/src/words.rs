@@ -102,6 +102,8 @@ mod tests {
         let session = |number, waits| SessionStatus {
             number,
             name: format!("s#{number}"),
+            standing: gt_ir::standing::Standing::default(),
+            share: 0.5,
             since: Duration::ZERO,
             instructions: 9,
             open: 5,
@@ -109,6 +111,7 @@ mod tests {
             bytes: 0,
             busy: Duration::ZERO,
             waits,
+            behind: Vec::new(),
         };
         let sessions = vec![session(1, Waits::Nothing), session(2, waits)];
         Status { asker: Some(2), sessions, ..Status::default() }

@@ -21,6 +21,8 @@ pub(crate) struct Lane<T> {
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
     pub warmth: Warmth,
+    /// The device time that the dispatcher has not been told of, in nanoseconds.
+    pub untold: u64,
 }
 
 /// How often a lane has run its plans, by their hashes.
@@ -55,6 +57,7 @@ impl<T> Lane<T> {
             running: None,
             slots: Vec::new(),
             warmth: Warmth::default(),
+            untold: 0,
         }
     }
 

@@ -3,28 +3,52 @@
 use std::collections::VecDeque;
 
 use gt_ir::LaneId;
-use gt_ir::standing::Standing;
-use gt_policy::Fair;
-use rustc_hash::FxHashSet;
+use gt_ir::standing::{Division, Standing};
+use gt_policy::{Policy, policy};
+use rustc_hash::FxHashMap;
 
 /// The run queue: sessions with ready lanes, of which a policy chooses; the lanes of one session
 /// take turns.
-#[derive(Default)]
 pub(crate) struct Ready {
-    policy: Fair,
+    policy: Box<dyn Policy>,
     /// All sessions that may have lanes here.
-    known: FxHashSet<u32>,
+    known: FxHashMap<u32, Standing>,
     /// The sessions that are ready, in no order, each with its lanes.
     sessions: Vec<u32>,
     lanes: Vec<VecDeque<LaneId>>,
     count: usize,
 }
 
+impl Default for Ready {
+    fn default() -> Ready {
+        Ready {
+            policy: policy(Division::default()),
+            known: FxHashMap::default(),
+            sessions: Vec::new(),
+            lanes: Vec::new(),
+            count: 0,
+        }
+    }
+}
+
 impl Ready {
+    /// Sets how time is divided. What sessions have used so far is forgotten.
+    pub fn divide(&mut self, division: Division) {
+        self.policy = policy(division);
+        let mut known: Vec<_> = self.known.iter().collect();
+        known.sort_unstable_by_key(|(session, _)| **session);
+        for (session, standing) in known {
+            self.policy.admit(*session, standing);
+        }
+        for session in &self.sessions {
+            self.policy.wake(*session);
+        }
+    }
+
     /// Sets a session's standing.
     pub fn admit(&mut self, session: u32, standing: &Standing) {
         self.policy.admit(session, standing);
-        self.known.insert(session);
+        self.known.insert(session, standing.clone());
     }
 
     /// A session has ended.
@@ -49,7 +73,7 @@ impl Ready {
 
     /// Makes a lane ready.
     pub fn wake(&mut self, lane: LaneId) {
-        if !self.known.contains(&lane.session) {
+        if !self.known.contains_key(&lane.session) {
             self.admit(lane.session, &Standing::default());
         }
         if !self.sessions.contains(&lane.session) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_ir::WorkerCommand;
 use gt_ir::message::{Message, WorkerStats};
+use gt_ir::standing::Usage;
 use gt_ir::template::Values;
 
 use crate::device::Device;
@@ -30,8 +31,10 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub out: &'a mut Vec<Out>,
     /// The work done in this turn, by an estimate.
     pub spent: u64,
-    /// When it began, or was first looked at.
+    /// When it began, if turns are measured.
     pub begin: Option<Duration>,
+    /// How much of its device time the dispatcher knows of, in nanoseconds.
+    pub told: u64,
     /// How long to wait for a compiler.
     pub patience: Duration,
     /// Whether the lane waits for one.
@@ -40,15 +43,19 @@ pub(crate) struct Turn<'a, E: Engine> {
 
 impl<E: Engine> Turn<'_, E> {
     /// Whether it has taken so long that the worker looks at its messages.
-    pub fn is_long(&mut self) -> bool {
-        if self.begin.is_none() {
-            self.begin = self.device.now();
-        }
+    pub fn is_long(&self) -> bool {
         self.cost() > LONG
     }
 
+    /// Ends it; returns how long it has taken, in nanoseconds.
+    pub fn end(self) -> u64 {
+        let cost = self.cost();
+        self.lane.untold += cost.saturating_sub(self.told);
+        cost
+    }
+
     /// How long it has taken, in nanoseconds: measured, or by an estimate.
-    pub fn cost(&self) -> u64 {
+    fn cost(&self) -> u64 {
         match (self.begin, self.device.now()) {
             (Some(begin), Some(now)) => now.saturating_sub(begin).as_nanos() as u64,
             _ => {
@@ -268,7 +275,11 @@ impl<E: Engine> Turn<'_, E> {
         let weight = self.lane.queue.pop();
         let skipped = std::mem::take(&mut self.lane.queue.skipped);
         self.device.stats.operations_skipped += skipped;
+        let cost = self.cost();
+        let device = std::mem::take(&mut self.lane.untold) + cost.saturating_sub(self.told);
+        self.told = cost;
+        let usage = Usage { device, bytes: self.lane.store.bytes() };
         let lane = self.lane.id;
-        self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight }));
+        self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight, usage }));
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::status::Share;
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
 use crate::device::Device;
@@ -160,7 +159,6 @@ impl<E: Engine> Worker<E> {
         }
         self.ready.retire(session);
         self.joints.end_session(session);
-        self.device.events.end_session(session);
         self.device.engine.release_memory();
         self.ended.push_back(session);
         if self.ended.len() > ENDED {
@@ -191,9 +189,19 @@ impl<E: Engine> Worker<E> {
         device.events.turn_to(id.session);
         let (others_wait, is_shared) = (ready.len() > 0, ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
-        let begin = if is_shared { device.now() } else { None };
-        let mut turn =
-            Turn { device, lane, joints, lost, out, spent: 0, begin, patience, compiles: false };
+        let begin = device.now();
+        let mut turn = Turn {
+            device,
+            lane,
+            joints,
+            lost,
+            out,
+            spent: 0,
+            begin,
+            told: 0,
+            patience,
+            compiles: false,
+        };
         let mut end = TurnEnd::Over;
         E::hold(&mut || {
             for _ in 0..TURN {
@@ -208,38 +216,17 @@ impl<E: Engine> Worker<E> {
                 }
             }
         });
+        let cost = turn.end();
         if is_shared {
-            let cost = turn.cost().max(1);
-            ready.charge(id.session, cost);
+            ready.charge(id.session, cost.max(1));
         }
         end
-    }
-
-    fn held(&self) -> impl Fn(&mut Vec<Share>) + use<E> {
-        let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
-        for (id, lane) in &self.lanes {
-            *bytes.entry(id.session).or_default() += lane.store.bytes();
-        }
-        move |shares: &mut Vec<Share>| {
-            shares.iter_mut().for_each(|share| share.bytes = 0);
-            for (session, bytes) in &bytes {
-                match shares.iter_mut().find(|share| share.session == *session) {
-                    Some(share) => share.bytes = *bytes,
-                    None if *bytes > 0 => {
-                        let busy = Duration::ZERO;
-                        shares.push(Share { session: *session, bytes: *bytes, busy });
-                    }
-                    None => {}
-                }
-            }
-        }
     }
 
     /// Ends the open event, if events are on.
     fn pause(&mut self, out: &mut Vec<Out>) {
         if self.device.events.is_on {
-            let held = self.held();
-            self.device.pause(out, held);
+            self.device.pause(out);
         }
     }
 }
@@ -257,6 +244,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),
             Message::Admit { session, standing } => self.ready.admit(session, &standing),
+            Message::Divide(division) => self.ready.divide(division),
             _ => {}
         }
         self.pause(out);
@@ -312,8 +300,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn report(&mut self, out: &mut Vec<Out>) {
-        let held = self.held();
-        self.device.send_events(true, out, held);
+        self.device.send_events(true, out);
     }
 
     fn after_fork(&mut self) {

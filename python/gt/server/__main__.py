@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -49,6 +50,11 @@ def main(argv: list[str] | None = None) -> int:
         help="a folder in which workers may read and write files for clients; may be repeated",
     )
     parser.add_argument(
+        "--policy",
+        metavar="FILE",
+        help="what users, teams and keys may have, in YAML; read again on SIGHUP",
+    )
+    parser.add_argument(
         "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
     )
     args = parser.parse_args(argv)
@@ -75,6 +81,17 @@ def main(argv: list[str] | None = None) -> int:
             watch.start()
 
     stop_at_signals()
+    is_hung_up = threading.Event()
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: is_hung_up.set())
+
+    def wants_reload() -> bool:
+        if not is_hung_up.is_set():
+            return False
+        is_hung_up.clear()
+        print(f"gt server: reading the policy again: {args.policy}", flush=True)
+        return True
+
     try:
         _gt.run_server(
             address,
@@ -84,6 +101,8 @@ def main(argv: list[str] | None = None) -> int:
             args.log_file,
             args.worker_wait,
             args.data_root,
+            args.policy,
+            wants_reload,
         )
     except KeyboardInterrupt:
         print("gt server: stopped", flush=True)

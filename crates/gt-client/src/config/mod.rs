@@ -19,12 +19,12 @@
 mod error;
 mod reader;
 pub mod registry;
-mod tree;
+pub mod tree;
 
 use gt_ir::signal::Shard;
 
 pub use error::{ConfigError, Place};
-use reader::Reader;
+pub use reader::Reader;
 
 /// What a signal means.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -11,9 +11,9 @@ const SHARD_KEYS: &[&str] = &["axis", "workers", "replicated", "mesh"];
 const WORKERS: &str = "a list of worker numbers, or null for all workers";
 
 /// Reads the parts of a tree. `path` is always the key's full path, for errors.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     /// The name of the file, for errors.
-    pub(super) file: &'a str,
+    pub file: &'a str,
 }
 
 impl Reader<'_> {
@@ -151,7 +151,10 @@ impl Reader<'_> {
     }
 
     /// The entries of a mapping. Null counts as an empty one.
-    pub(super) fn map<'v>(
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn map<'v>(
         &self,
         value: &'v Value,
         path: &str,
@@ -164,12 +167,19 @@ impl Reader<'_> {
         }
     }
 
-    fn wrong(&self, value: &Value, key: &str, expected: &'static str) -> ConfigError {
+    /// The error of a value that is not what is expected.
+    pub fn wrong(&self, value: &Value, key: &str, expected: &'static str) -> ConfigError {
         let (place, given) = (value.place(self.file), value.to_string());
         ConfigError::WrongValue { place, key: key.into(), given, expected }
     }
 
-    fn unknown(&self, key: &Entry, path: String, expected: &'static [&'static str]) -> ConfigError {
+    /// The error of a key that is not known.
+    pub fn unknown(
+        &self,
+        key: &Entry,
+        path: String,
+        expected: &'static [&'static str],
+    ) -> ConfigError {
         let nearest = nearest(&key.text, expected);
         ConfigError::UnknownKey { place: key.place(self.file), key: path, expected, nearest }
     }

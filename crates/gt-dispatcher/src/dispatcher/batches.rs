@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use gt_ir::message::Message;
+use gt_ir::standing::Usage;
 use gt_ir::{ClientCommand, LaneId, RequestId};
 
 use super::{Dispatcher, OVERDRAFT, PeerId, peers};
@@ -21,6 +22,7 @@ impl Dispatcher {
         };
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         session.instructions += weight;
+        session.is_active(now);
         if self.observability.is_on() {
             let (label, number) = (&session.label, session.number);
             self.observability.received(now, label, number, &batch);
@@ -151,7 +153,14 @@ impl Dispatcher {
     }
 
     /// A lane has completed commands of this weight.
-    pub(super) fn lane_done(&mut self, now: Duration, peer: PeerId, lane: LaneId, weight: u64) {
+    pub(super) fn lane_done(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        lane: LaneId,
+        weight: u64,
+        usage: Usage,
+    ) {
         if !self.is_on(lane, peer) {
             return;
         }
@@ -159,6 +168,8 @@ impl Dispatcher {
             worker.done(now, weight);
         }
         if let Some(session) = self.sessions.numbered_mut(lane.session) {
+            session.is_active(now);
+            session.use_up(lane.slot, usage);
             let given = session.flow.done(lane.slot, weight);
             session.give_back(&mut self.outbox, given);
         }

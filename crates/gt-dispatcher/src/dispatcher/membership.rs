@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
-use gt_ir::standing::Standing;
+use gt_ir::standing::{Standing, Usage};
 use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 
 use super::{Dispatcher, PeerId, peers};
@@ -63,7 +63,10 @@ impl Dispatcher {
         let (name, data_roots) = (hello.name.clone(), self.data_roots.clone());
         let mut welcome = Welcome { session: 0, name, window, machine, data_roots };
         match role {
-            Role::Client => welcome.session = self.add_client(now, peer, hello),
+            Role::Client => match self.add_client(now, peer, hello) {
+                Ok(number) => welcome.session = number,
+                Err(reason) => return self.refuse(now, peer, reason),
+            },
             Role::Worker => {
                 let worker = self.workers.add(peer, hello);
                 (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
@@ -82,6 +85,7 @@ impl Dispatcher {
             self.observability.observe(now, &mut self.outbox, peer, true);
         }
         if role == Role::Worker {
+            self.outbox.0.extend(self.division().map(|message| (peer, message)));
             for session in self.sessions.iter() {
                 self.outbox.0.extend(session.admission().map(|message| (peer, message)));
             }
@@ -91,16 +95,20 @@ impl Dispatcher {
     }
 
     /// Opens a session for a client and returns its number.
-    fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> u32 {
+    ///
+    /// # Errors
+    /// The user has as many sessions as the policy allows.
+    fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> Result<u32, String> {
         let user = hello.badge.map(|badge| (badge.user, badge.team));
         let (user, team) = user.unwrap_or_default();
-        let standing = Standing { user, team, ..Standing::default() };
+        let standing = self.entitle(&user, &team)?;
+        let hosts = self.allowed_hosts(&standing);
         let session = self.sessions.add(now, peer, &hello.name, hello.machine, standing);
         let fabrics = Arc::new(self.workers.fabrics());
         let slots = &mut session.catalogue.slots;
-        self.workers.hosts().into_iter().for_each(|host| slots.add(host, |_| true));
+        hosts.iter().for_each(|host| slots.add(*host, |_| true));
         slots.set_fabrics(&fabrics);
-        if let Some(worker) = self.workers.assign() {
+        if let Some(worker) = self.workers.assign(&hosts) {
             slots.set_home(slots.on(worker).first().copied());
         }
         let (label, number) = (&session.label, session.number);
@@ -118,15 +126,20 @@ impl Dispatcher {
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
-        number
+        Ok(number)
     }
 
-    /// Gives a new worker a slot in every session.
+    /// Gives a new worker a slot in every session that may have one more.
     fn add_slots(&mut self, worker: WorkerId) {
         self.planner.set_rate(self.workers.rate());
         let fabrics = Arc::new(self.workers.fabrics());
         let Some(host) = self.workers.by_id(worker).map(WorkerState::host) else { return };
-        for session in self.sessions.iter_mut() {
+        for peer in self.sessions.peers() {
+            let Some(session) = self.sessions.get(peer) else { continue };
+            if !self.allowed_hosts(&session.standing).contains(&host) {
+                continue;
+            }
+            let Some(session) = self.sessions.get_mut(peer) else { continue };
             let had_worker = session.has_worker();
             let catalogue = &mut session.catalogue;
             let (moves, empty) = (catalogue.slots.moves(), catalogue.empty_slots());
@@ -229,11 +242,13 @@ impl Dispatcher {
         }
         let fabrics = Arc::new(self.workers.fabrics());
         for peer in self.sessions.peers() {
+            let Some(session) = self.sessions.get(peer) else { continue };
+            let hosts = self.allowed_hosts(&session.standing);
             let Some(session) = self.sessions.get_mut(peer) else { continue };
             let catalogue = &mut session.catalogue;
             let was_home =
                 catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));
-            let moved = catalogue.slots.remove(lost.id, &self.workers.hosts());
+            let moved = catalogue.slots.remove(lost.id, &hosts);
             catalogue.slots.set_fabrics(&fabrics);
             let mut given = 0;
             let mut told = Vec::new();
@@ -243,7 +258,9 @@ impl Dispatcher {
                 let lane = LaneId { session: session.number, slot: *slot };
                 told.extend(self.joints.lose(lane, catalogue.next().1, &failure));
             }
+            moved.iter().for_each(|slot| session.use_up(*slot, Usage::default()));
             session.plans.slots_moved();
+            let catalogue = &session.catalogue;
             let home = was_home.and_then(|home| catalogue.slots.host(home));
             if let Some(worker) = home {
                 self.workers.settle(worker);

@@ -1,10 +1,13 @@
 //! The dispatcher's state machine: routes each peer's messages to the parts of the dispatcher.
 //!
 //! - [`batches`]: a session's batches, from receipt to the workers.
-//! - [`membership`]: peers that connect and disconnect.
+//! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
 
 mod batches;
 mod membership;
+mod quotas;
+
+pub(crate) use quotas::Limit;
 
 use std::time::Duration;
 
@@ -17,6 +20,7 @@ use crate::observability::log::Log;
 use crate::observability::{Clock, Cluster, Observability, Peers};
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
+use crate::rules::Rules;
 use crate::scheduler::Scheduler;
 use crate::sessions::Sessions;
 use crate::waiting;
@@ -65,6 +69,9 @@ impl Outbox {
 /// The state machine: consumes messages from peers and produces messages to them.
 pub struct Dispatcher {
     limits: Limits,
+    rules: Rules,
+    /// Whether the rules limit anybody's time.
+    ends_sessions: bool,
     machine: String,
     /// The folders in which workers may read and write files; clients are told.
     data_roots: Vec<String>,
@@ -93,6 +100,8 @@ impl Dispatcher {
     pub fn new(machine: String, limits: Limits, log: Option<Log>) -> Dispatcher {
         Dispatcher {
             limits,
+            rules: Rules::default(),
+            ends_sessions: false,
             machine,
             data_roots: Vec::new(),
             sessions: Sessions::default(),
@@ -153,8 +162,8 @@ impl Dispatcher {
         match (role, message) {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch),
-            (Role::Worker, Message::LaneDone { lane, weight }) => {
-                self.lane_done(now, peer, lane, weight);
+            (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
+                self.lane_done(now, peer, lane, weight, usage);
             }
             (Role::Worker, Message::LaneBroken { lane, reason }) => {
                 if self.is_on(lane, peer)
@@ -210,7 +219,8 @@ impl Dispatcher {
         }
     }
 
-    /// Advances the time: fails requests that have waited too long for a worker.
+    /// Advances the time: fails requests that have waited too long for a worker, and ends sessions
+    /// whose time is over.
     pub fn tick(&mut self, now: Duration) {
         let limit = self.limits.worker_wait;
         for session in self.sessions.iter_mut() {
@@ -220,13 +230,15 @@ impl Dispatcher {
                 session.give_back(&mut self.outbox, given);
             }
         }
+        self.end_overdue(now);
         self.observability.tick(now, &mut self.outbox);
     }
 
-    /// When [`Dispatcher::tick`] is due next, if any session waits for a worker.
+    /// When [`Dispatcher::tick`] is due next, if any session waits for a worker or has a limit.
     pub fn next_deadline(&self) -> Option<Duration> {
         let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
-        since.map(|since| since + self.limits.worker_wait)
+        let waiting = since.map(|since| since + self.limits.worker_wait);
+        waiting.into_iter().chain(self.next_end()).min()
     }
 
     /// Whether a lane is on the worker of a link: messages about it from others are ignored.

@@ -54,22 +54,48 @@ impl Cluster<'_> {
     }
 
     fn session(&self, session: &Session) -> SessionStatus {
-        let shares = self.observability.reports.values().flat_map(|report| &report.sessions);
-        let shares = shares.filter(|share| share.session == session.number);
-        let (bytes, busy) = shares.fold((0u64, Duration::ZERO), |(bytes, busy), share| {
-            (bytes.saturating_add(share.bytes), busy.saturating_add(share.busy))
-        });
+        let waits = self.waits(session);
+        let behind = match &waits {
+            Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session),
+            Waits::Nothing | Waits::Workers => Vec::new(),
+        };
         SessionStatus {
             number: session.number,
             name: session.label.clone(),
+            standing: session.standing.clone(),
+            share: self.sessions.share(session),
             since: session.since,
             instructions: session.instructions,
             open: session.open,
             queued: session.queue.iter().map(|batch| batch.weight).sum(),
-            bytes,
-            busy,
-            waits: self.waits(session),
+            bytes: session.bytes(),
+            busy: Duration::from_nanos(session.device),
+            waits,
+            behind,
         }
+    }
+
+    /// The other sessions with work on the workers that a session has work on; those that have used
+    /// the most device time first.
+    fn behind(&self, session: &Session) -> Vec<String> {
+        let works_on = |session: &Session, worker: WorkerId| {
+            let slots = session.catalogue.slots.on(worker);
+            slots.into_iter().any(|slot| session.flow.under_way(slot).0 > 0)
+        };
+        let shared: Vec<WorkerId> = self
+            .workers
+            .iter()
+            .map(|worker| worker.id)
+            .filter(|id| works_on(session, *id))
+            .collect();
+        let mut others: Vec<&Session> = self
+            .sessions
+            .iter()
+            .filter(|other| other.number != session.number)
+            .filter(|other| shared.iter().any(|worker| works_on(other, *worker)))
+            .collect();
+        others.sort_by_key(|other| (std::cmp::Reverse(other.device), other.number));
+        others.into_iter().map(|other| other.label.clone()).collect()
     }
 
     fn waits(&self, session: &Session) -> Waits {

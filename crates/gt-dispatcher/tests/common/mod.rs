@@ -11,6 +11,7 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::signal::Shard;
+use gt_ir::standing::Usage;
 use gt_ir::template::{Bindings, Builder, IterationPart, Name, Step, Values};
 use gt_ir::wire::{Frames, Record};
 use gt_ir::{
@@ -226,7 +227,8 @@ impl Cluster {
                 Message::Work { lane, commands } if peer.0 <= self.workers => {
                     let weight = commands.iter().map(WorkerCommand::weight).sum();
                     self.streams.push((lane.session, peer.0, encoded(commands)));
-                    self.handle(peer, Role::Worker, Message::LaneDone { lane, weight });
+                    let usage = Usage::default();
+                    self.handle(peer, Role::Worker, Message::LaneDone { lane, weight, usage });
                 }
                 Message::EndSession { session } => self.ended.push(session),
                 message if peer.0 > self.workers => self.told.push((peer, message)),

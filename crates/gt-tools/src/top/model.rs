@@ -177,6 +177,7 @@ fn shares(
 
 #[cfg(test)]
 mod tests {
+    use gt_ir::standing::Standing;
     use gt_ir::status::{Report, Waits};
 
     use super::*;
@@ -257,6 +258,8 @@ mod tests {
         let session = |busy| SessionStatus {
             number: 1,
             name: "anna".into(),
+            standing: Standing::default(),
+            share: 0.5,
             since: Duration::ZERO,
             instructions: 7,
             open: 3,
@@ -264,6 +267,7 @@ mod tests {
             bytes: 0,
             busy: Duration::from_millis(busy),
             waits: Waits::Work,
+            behind: Vec::new(),
         };
         let mut model = Model::new(1.0);
         // It tells of an operation of two seconds only at its end.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::Model;
 use super::view::waits;
-use crate::words::{UNKNOWN, held, number};
+use crate::words::{UNKNOWN, bytes, held, number};
 
 /// One moment, for people.
 pub fn plain(model: &Model, title: &str) -> String {
@@ -52,7 +52,7 @@ pub fn plain(model: &Model, title: &str) -> String {
             session.name,
             number(rates.instructions),
             100.0 * rates.share,
-            held(status.has_reports(), session.bytes),
+            bytes(session.bytes),
             waits(session, status.now)
         );
     }
@@ -94,7 +94,12 @@ pub fn json(model: &Model, title: &str) -> String {
             "share": rates.share,
             "open": session.open,
             "queued": session.queued,
-            "bytes": status.has_reports().then_some(session.bytes),
+            "bytes": session.bytes,
+            "user": session.standing.user,
+            "team": session.standing.team,
+            "entitled": session.share,
+            "device_seconds": session.busy.as_secs_f64(),
+            "behind": session.behind,
             "waits_for": waits(session, status.now),
         })
     });

@@ -4,7 +4,6 @@ use gt_ir::event::{EventKind, Mix, Subject, What};
 use gt_ir::exchange::{Exchange, Piece, SlotId};
 use gt_ir::message::WorkerStats;
 use gt_ir::sharding::Block;
-use gt_ir::status::Share;
 use gt_ir::{LaneId, Meta, TensorId, WorkerCommand};
 
 use crate::device::Device;
@@ -95,22 +94,17 @@ impl<E: Engine> Device<E> {
     }
 
     /// Ends the open event, as the worker's turn is over, and sends events if that is due.
-    pub fn pause(&mut self, out: &mut Vec<Out>, held: impl Fn(&mut Vec<Share>)) {
+    pub fn pause(&mut self, out: &mut Vec<Out>) {
         if self.events.is_on {
             self.events.end(self.engine.now(), &self.stats);
-            self.send_events(false, out, held);
+            self.send_events(false, out);
         }
     }
 
-    /// Sends the events if that is due or `at_once`; `held` fills in the bytes that sessions hold.
-    pub fn send_events(
-        &mut self,
-        at_once: bool,
-        out: &mut Vec<Out>,
-        held: impl Fn(&mut Vec<Share>),
-    ) {
+    /// Sends the events if that is due or `at_once`.
+    pub fn send_events(&mut self, at_once: bool, out: &mut Vec<Out>) {
         let (stats, now) = (self.stats(), self.engine.now());
-        let messages = self.events.send(now, at_once, &stats, held);
+        let messages = self.events.send(now, at_once, &stats);
         out.extend(messages.into_iter().map(Out::Dispatcher));
     }
 }

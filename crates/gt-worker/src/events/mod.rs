@@ -10,7 +10,7 @@ use std::time::Duration;
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
 use gt_ir::exchange::WorkerId;
 use gt_ir::message::{Failure, Message, WorkerStats};
-use gt_ir::status::{Report, Share};
+use gt_ir::status::Report;
 use gt_ir::{Content, Meta};
 
 /// An event that has read and written this many bytes is not extended.
@@ -33,7 +33,6 @@ pub(crate) struct Emitter {
     events: Vec<Event>,
     dropped: u64,
     busy: [Duration; Activity::ALL.len()],
-    sessions: Vec<Share>,
     /// When it was turned on, by the clock of the events.
     since: Duration,
     /// When events were sent last, and whether there are any since.
@@ -60,7 +59,6 @@ impl Emitter {
             events: Vec::new(),
             dropped: 0,
             busy: Default::default(),
-            sessions: Vec::new(),
             since: Duration::ZERO,
             sent: Duration::ZERO,
             is_new: false,
@@ -73,7 +71,6 @@ impl Emitter {
         if is_on && !self.is_on {
             (self.is_new, self.since) = (true, there);
             self.busy = Default::default();
-            self.sessions.iter_mut().for_each(|share| share.busy = Duration::ZERO);
         }
         self.is_on = is_on;
         if !is_on {
@@ -199,7 +196,6 @@ impl Emitter {
     fn add(&mut self, event: Event) {
         self.is_new = true;
         let time = event.end.saturating_sub(event.begin);
-        self.share(event.session).busy += time;
         match event.what {
             What::HotPath { mix, .. } | What::Batch { mix } if event.kind == EventKind::Run => {
                 for (activity, share) in mix.shares() {
@@ -224,34 +220,9 @@ impl Emitter {
         self.session = session;
     }
 
-    pub fn end_session(&mut self, session: u32) {
-        self.sessions.retain(|share| share.session != session);
-    }
-
-    /// A session's share; the most recently used one is first.
-    fn share(&mut self, session: u32) -> &mut Share {
-        if self.sessions.first().is_none_or(|share| share.session != session) {
-            match self.sessions.iter().position(|share| share.session == session) {
-                Some(place) => self.sessions.swap(0, place),
-                None => {
-                    self.sessions.push(Share { session, bytes: 0, busy: Duration::ZERO });
-                    let last = self.sessions.len() - 1;
-                    self.sessions.swap(0, last);
-                }
-            }
-        }
-        &mut self.sessions[0]
-    }
-
     /// The messages with new events and a report, if they are due or `at_once`; `now` is the
     /// engine's time.
-    pub fn send(
-        &mut self,
-        now: Duration,
-        at_once: bool,
-        stats: &WorkerStats,
-        held: impl Fn(&mut Vec<Share>),
-    ) -> Vec<Message> {
+    pub fn send(&mut self, now: Duration, at_once: bool, stats: &WorkerStats) -> Vec<Message> {
         let now = self.there(now);
         let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
         if !(self.is_on && self.is_new && due) {
@@ -268,10 +239,6 @@ impl Emitter {
             bytes: stats.bytes,
             bytes_peak: stats.bytes_peak,
             busy: self.busy,
-            sessions: {
-                held(&mut self.sessions);
-                self.sessions.clone()
-            },
         };
         let (events, dropped) =
             (std::mem::take(&mut self.events), std::mem::take(&mut self.dropped));

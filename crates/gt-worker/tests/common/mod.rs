@@ -106,7 +106,7 @@ impl Bench {
     /// The weight that a lane has completed.
     pub fn done(&self, of: LaneId) -> u64 {
         let done = self.out.iter().filter_map(|out| match out {
-            Out::Dispatcher(Message::LaneDone { lane, weight }) if *lane == of => Some(*weight),
+            Out::Dispatcher(Message::LaneDone { lane, weight, .. }) if *lane == of => Some(*weight),
             _ => None,
         });
         done.sum()

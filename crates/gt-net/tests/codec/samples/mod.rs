@@ -11,7 +11,7 @@ use bytes::Bytes;
 use gt_ir::message::{
     Badge, Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats,
 };
-use gt_ir::standing::Standing;
+use gt_ir::standing::{Division, Standing, Usage};
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,
@@ -60,7 +60,9 @@ pub fn messages() -> Vec<Message> {
         Message::Stream(client_commands()),
         Message::Work { lane, commands: worker_commands() },
         Message::Done(3),
-        Message::LaneDone { lane, weight: 300 },
+        Message::LaneDone { lane, weight: 300, usage: Usage { device: 1 << 33, bytes: 4096 } },
+        Message::Divide(Division::Priority),
+        Message::Notice { text: "soon".into() },
         Message::LaneBroken { lane, reason: "why".into() },
         Message::Admit { session: 9, standing: standing() },
         Message::EndSession { session: 9 },
@@ -103,7 +105,7 @@ pub fn messages() -> Vec<Message> {
 
 fn standing() -> Standing {
     let (team, user) = ("vision".into(), "ada".into());
-    Standing { team, team_weight: 3, user, user_weight: 1, weight: 1 << 20 }
+    Standing { team, team_weight: 3, user, user_weight: 1, weight: 1 << 20, priority: 7 }
 }
 
 fn statistics() -> WorkerStats {

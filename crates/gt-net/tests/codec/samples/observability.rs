@@ -5,7 +5,7 @@ use std::time::Duration;
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
-use gt_ir::status::{Report, SessionStatus, Share, Status, Waits, WorkerStatus};
+use gt_ir::status::{Report, SessionStatus, Status, Waits, WorkerStatus};
 use gt_ir::{SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
 use super::meta;
@@ -75,7 +75,6 @@ pub fn report() -> Report {
         bytes: 1 << 40,
         bytes_peak: 1 << 41,
         busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
-        sessions: vec![Share { session: 3, bytes: 12, busy: Duration::from_micros(5) }],
     }
 }
 
@@ -83,6 +82,8 @@ pub fn status() -> Status {
     let session = |number, waits| SessionStatus {
         number,
         name: format!("1f#{number}"),
+        standing: super::standing(),
+        share: 0.25,
         since: Duration::from_secs(1),
         instructions: 1 << 20,
         open: 12,
@@ -90,6 +91,7 @@ pub fn status() -> Status {
         bytes: 4096,
         busy: Duration::from_millis(7),
         waits,
+        behind: vec!["1f#9".into()],
     };
     let (tensor, since) = (TensorId(77), Duration::from_secs(2));
     let waits = [

@@ -160,6 +160,7 @@ fn age(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use gt_ir::event::Activity;
+    use gt_ir::standing::Standing;
     use gt_ir::status::{Report, Waits};
     use gt_ir::{TensorId, WorkerId};
     use ratatui::Terminal;
@@ -193,6 +194,8 @@ mod tests {
         let session = |number, waits| SessionStatus {
             number,
             name: format!("anna#{number}"),
+            standing: Standing::default(),
+            share: 0.5,
             since: Duration::ZERO,
             instructions: 5000 * now.as_secs(),
             open: 12,
@@ -200,6 +203,7 @@ mod tests {
             bytes: 2 << 30,
             busy: Duration::from_millis(busy),
             waits,
+            behind: vec!["eve#9".into()],
         };
         Status {
             asker: None,

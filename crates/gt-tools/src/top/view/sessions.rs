@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use gt_ir::status::{SessionStatus, Status, Waits};
+use gt_ir::status::{SessionStatus, Waits};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
 use super::super::keys::Order;
 use super::super::model::Model;
 use super::cut;
-use crate::words::{held, number};
+use crate::words::{bytes, number};
 
 pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Order) {
     match order {
@@ -45,7 +45,7 @@ pub(super) fn line(
         cut(&session.name, name),
         number(rates.instructions),
         100.0 * rates.share,
-        held(model.status.as_ref().is_some_and(Status::has_reports), session.bytes),
+        bytes(session.bytes),
         waits(session, now)
     );
     Line::raw(cut(&text, usize::from(width)))
@@ -55,8 +55,17 @@ const fn name_width(width: u16) -> usize {
     if width < 60 { 8 } else { 16 }
 }
 
-/// What a session waits for, in words.
+/// What a session waits for, and because of whom, in words.
 pub(in crate::top) fn waits(session: &SessionStatus, now: Duration) -> String {
+    let what = what(session, now);
+    match session.behind.as_slice() {
+        [] => what,
+        [other] => format!("{what}, beside {other}"),
+        [first, others @ ..] => format!("{what}, beside {first} and {} more", others.len()),
+    }
+}
+
+fn what(session: &SessionStatus, now: Duration) -> String {
     match &session.waits {
         Waits::Nothing => "-".into(),
         Waits::Workers => "a worker to come".into(),

@@ -216,6 +216,7 @@ impl Shared {
                 self.send(state, &Message::Observed { sent, here });
             }
             Message::Release { token } => state.blocks.release(token),
+            Message::Notice { text } => tracing::warn!("{text}"),
             Message::Goodbye { reason } => {
                 state.ended =
                     Some(format!("the server at {} ended the session: {reason}", self.address));
@@ -281,6 +282,8 @@ impl Shared {
                 drop(session);
             }
             if let Ok(mut state) = self.state.try_lock() {
+                // A notice, or the end of the session, is for those who wait for nothing, too.
+                self.take_in(&mut state, Duration::ZERO);
                 state.blocks.tidy();
                 self.send_events(&mut state, false);
             }

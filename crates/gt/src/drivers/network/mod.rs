@@ -3,6 +3,7 @@
 //!
 //! - [`server`]: the dispatcher's process; [`worker`]: a worker's process; [`client`]: a session.
 //! - [`neighbours`]: a worker's links to the other workers.
+//! - [`policy`]: the operator's policy file.
 //! - [`fork`]: fork safety of clients.
 //! - [`blocks`]: tensor data in shared memory, for links within one machine.
 
@@ -10,6 +11,7 @@ mod blocks;
 pub mod client;
 mod fork;
 mod neighbours;
+pub mod policy;
 pub mod server;
 pub mod worker;
 

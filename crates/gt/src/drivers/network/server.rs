@@ -15,7 +15,7 @@ use gt_net::server::{Event, LinkId, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 use rustc_hash::FxHashMap;
 
-use super::blocks;
+use super::{blocks, policy};
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 
@@ -30,9 +30,21 @@ pub struct ServerOptions {
     pub worker_wait: Duration,
     /// The folders in which workers may read and write files.
     pub data_roots: Vec<PathBuf>,
+    /// The file with the policy, if there is one.
+    pub policy: Option<PathBuf>,
 }
 
-/// The longest wait, after which `stop` is asked.
+/// What a server is asked to do while it serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Nothing: it goes on.
+    Nothing,
+    /// Read the policy file again.
+    Reload,
+    Stop,
+}
+
+/// The longest wait, after which it is asked what to do.
 const SLICE: Duration = Duration::from_millis(100);
 /// The most messages handled before the dispatcher's tick.
 const ROUND: usize = 256;
@@ -48,6 +60,7 @@ pub struct Server {
     machine: String,
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
+    policy: Option<PathBuf>,
     /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
 }
@@ -69,9 +82,11 @@ impl Server {
     /// Binds the address.
     ///
     /// # Errors
-    /// The address is in use or needs a key; the log cannot be written.
+    /// The address is in use or needs a key; the log cannot be written; the policy is none.
     pub fn bind(options: &ServerOptions) -> Result<Server, NetError> {
         let address = &options.address;
+        let rules = options.policy.as_deref().map(policy::read).transpose();
+        let rules = rules.map_err(|reason| NetError::Start { reason })?;
         let given = keyring::given(options.key_file.as_deref())?;
         if given.is_none() && !address.is_local() && !options.insecure {
             return Err(NetError::KeyRequired { address: address.to_string() });
@@ -95,6 +110,7 @@ impl Server {
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
         dispatcher.set_data_roots(absolute(&options.data_roots));
+        dispatcher.set_rules(Duration::ZERO, rules.unwrap_or_default());
         let started = Instant::now();
         dispatcher.set_clock(Box::new(move || started.elapsed()));
         Ok(Server {
@@ -106,6 +122,7 @@ impl Server {
             next_peer: 1,
             machine,
             key,
+            policy: options.policy.clone(),
             _key_file: key_file,
         })
     }
@@ -115,9 +132,14 @@ impl Server {
         self.dispatcher.pipeline()
     }
 
-    /// Serves until `stop` returns true; it is asked several times a second.
-    pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
-        while !stop() {
+    /// Serves until `ask` tells it to stop; it is called several times a second.
+    pub fn run(&mut self, ask: &mut dyn FnMut() -> Ask) -> Result<(), NetError> {
+        loop {
+            match ask() {
+                Ask::Nothing => {}
+                Ask::Reload => self.reload(),
+                Ask::Stop => break,
+            }
             self.turn()?;
         }
         let links: Vec<LinkId> = self.peers.keys().cloned().collect();
@@ -126,6 +148,21 @@ impl Server {
             self.link.send(&link, goodbye.clone())?;
         }
         Ok(())
+    }
+
+    /// Reads the policy file again. The policy stays as it is if the file has a mistake.
+    fn reload(&mut self) {
+        let Some(path) = &self.policy else {
+            return tracing::warn!("there is no policy to read again: start with --policy FILE");
+        };
+        match policy::read(path) {
+            Ok(rules) => {
+                let exceeded = self.dispatcher.set_rules(self.started.elapsed(), rules);
+                tracing::info!("the policy was read again from {}", path.display());
+                exceeded.iter().for_each(|text| tracing::warn!("{text}"));
+            }
+            Err(error) => tracing::warn!("{error}\n  the policy stays as it was"),
+        }
     }
 
     /// Waits for messages and handles those that have arrived.

@@ -1,0 +1,231 @@
+//! The operator's policy: how many sessions and workers users have, and for how long.
+
+use std::time::Duration;
+
+use gt_ir::message::Message;
+use gt_ir::standing::{Division, Standing};
+
+use super::{Dispatcher, PeerId};
+use crate::observability::log::LineKind;
+use crate::planner::Host;
+use crate::rules::Rules;
+use crate::sessions::Session;
+
+/// The longest time before a session's end at which it is warned, and the part of the limit.
+const WARNING: (Duration, u32) = (Duration::from_secs(300), 10);
+
+/// A limit on a session's time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// How long it lasts.
+    Wall,
+    /// How long it has had nothing to do.
+    Idle,
+}
+
+/// When a session is warned and ended, and why.
+struct End {
+    limit: Limit,
+    allowed: Duration,
+    warn: Duration,
+    at: Duration,
+    /// Whom the limit is for.
+    holder: String,
+}
+
+impl End {
+    fn warning(&self, label: &str, now: Duration) -> String {
+        let left = in_words(self.at.saturating_sub(now));
+        let (holder, allowed) = (&self.holder, in_words(self.allowed));
+        match self.limit {
+            Limit::Wall => format!(
+                "the session {label} ends in {left}: {holder} may keep one for {allowed}; save what is needed"
+            ),
+            Limit::Idle => format!(
+                "the session {label} has nothing to do and ends in {left}: {holder} may keep one idle for {allowed}"
+            ),
+        }
+    }
+
+    fn reason(&self) -> String {
+        let (holder, allowed) = (&self.holder, in_words(self.allowed));
+        match self.limit {
+            Limit::Wall => {
+                format!("it has lasted {allowed}, as long as {holder} may keep a session")
+            }
+            Limit::Idle => format!(
+                "it has had nothing to do for {allowed}, as long as {holder} may keep a session idle"
+            ),
+        }
+    }
+}
+
+/// A time as people say it.
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 7200.. if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds @ 120.. => format!("{} min", (seconds + 30) / 60),
+        1.. => format!("{:.0} s", time.as_secs_f64()),
+        0 => format!("{} ms", time.as_millis()),
+    }
+}
+
+impl Dispatcher {
+    /// Sets the policy, for the sessions that are there too. Returns what it finds exceeded: nothing
+    /// is taken from anybody, but those who have too much get no more.
+    pub fn set_rules(&mut self, now: Duration, rules: Rules) -> Vec<String> {
+        let divided = (self.rules.division != rules.division).then_some(rules.division);
+        self.ends_sessions = rules.end_sessions();
+        self.rules = rules;
+        for worker in self.workers.iter() {
+            self.outbox.0.extend(divided.map(|division| (worker.peer, Message::Divide(division))));
+        }
+        for session in self.sessions.iter_mut() {
+            let Standing { user, team, .. } = &session.standing;
+            let standing = self.rules.standing(user, team);
+            if session.standing != standing {
+                session.standing = standing.clone();
+                let admission = Message::Admit { session: session.number, standing };
+                for worker in self.workers.iter() {
+                    self.outbox.push(worker.peer, admission.clone());
+                }
+            }
+        }
+        let exceeded = self.exceeded();
+        for text in &exceeded {
+            self.observability.write(
+                now,
+                LineKind::Error,
+                "policy",
+                "Exceeded",
+                0,
+                format_args!("{text}"),
+            );
+        }
+        exceeded
+    }
+
+    /// What the sessions have beyond the policy.
+    fn exceeded(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut told = Vec::new();
+        for session in self.sessions.iter() {
+            let Standing { user, team, .. } = &session.standing;
+            for (holder, said) in self.rules.of(user, team) {
+                if told.contains(&holder) {
+                    continue;
+                }
+                let own: Vec<&Session> =
+                    self.sessions.iter().filter(|other| holder.has(&other.standing)).collect();
+                if let Some(most) = said.sessions.filter(|most| own.len() > *most as usize) {
+                    all.push(format!("{holder} has {} sessions, and may have {most}", own.len()));
+                }
+                told.push(holder);
+            }
+        }
+        all
+    }
+
+    /// What a new session of a user is entitled to.
+    ///
+    /// # Errors
+    /// The user, the team or the key has as many sessions as it may have.
+    pub(super) fn entitle(&self, user: &str, team: &str) -> Result<Standing, String> {
+        for (holder, said) in self.rules.of(user, team) {
+            let Some(most) = said.sessions else { continue };
+            let own = self.sessions.iter().filter(|other| holder.has(&other.standing));
+            let labels: Vec<&str> = own.map(|session| session.label.as_str()).collect();
+            if labels.len() >= most as usize {
+                let labels = labels.join(", ");
+                return Err(format!(
+                    "{holder} may have {most} sessions at a time, and has them: {labels}\n  hint: close one of them, or ask the operator for more"
+                ));
+            }
+        }
+        Ok(self.rules.standing(user, team))
+    }
+
+    /// The workers that sessions of a user may be on: those that its sessions are on, and as many of
+    /// the others as it may have besides, those with the fewest sessions first.
+    pub(super) fn allowed_hosts(&self, standing: &Standing) -> Vec<Host> {
+        let mut allowed: Vec<_> = self.workers.iter().collect();
+        for (holder, said) in self.rules.of(&standing.user, &standing.team) {
+            let Some(most) = said.workers else { continue };
+            let is_used = |host| {
+                let mut own = self.sessions.iter().filter(|other| holder.has(&other.standing));
+                own.any(|session| !session.catalogue.slots.on(host).is_empty())
+            };
+            allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
+            allowed.truncate(most as usize);
+        }
+        allowed.sort_by_key(|worker| worker.id);
+        allowed.into_iter().map(|worker| worker.host()).collect()
+    }
+
+    /// Warns and ends the sessions whose time is over.
+    pub(super) fn end_overdue(&mut self, now: Duration) {
+        if !self.ends_sessions {
+            return;
+        }
+        let mut over: Vec<(PeerId, String)> = Vec::new();
+        for session in self.sessions.iter_mut() {
+            for end in ends(&self.rules, session) {
+                if now >= end.at {
+                    over.push((session.peer, end.reason()));
+                    break;
+                }
+                if now >= end.warn && !session.warned.contains(&end.limit) {
+                    session.warned.push(end.limit);
+                    let text = end.warning(&session.label, now);
+                    let (kind, details) = (LineKind::Send, format_args!("{text}"));
+                    self.observability.write(now, kind, &session.label, "Notice", 0, details);
+                    self.outbox.push(session.peer, Message::Notice { text });
+                }
+            }
+        }
+        for (peer, reason) in over {
+            self.refuse(now, peer, reason);
+        }
+    }
+
+    /// When [`Dispatcher::end_overdue`] is due next.
+    pub(super) fn next_end(&self) -> Option<Duration> {
+        if !self.ends_sessions {
+            return None;
+        }
+        let next = |session: &Session| {
+            let ends = ends(&self.rules, session);
+            let at = |end: End| if session.warned.contains(&end.limit) { end.at } else { end.warn };
+            ends.into_iter().map(at).min()
+        };
+        self.sessions.iter().filter_map(next).min()
+    }
+
+    /// How time is divided, for a new worker: nothing, if as by default.
+    pub(super) fn division(&self) -> Option<Message> {
+        let division = self.rules.division;
+        (division != Division::default()).then_some(Message::Divide(division))
+    }
+}
+
+/// When a session ends, by each limit.
+fn ends(rules: &Rules, session: &Session) -> Vec<End> {
+    let Standing { user, team, .. } = &session.standing;
+    let mut ends = Vec::new();
+    for (holder, said) in rules.of(user, team) {
+        let mut add = |limit, since: Duration, allowed: Duration| {
+            let at = since.saturating_add(allowed);
+            let warn = at.saturating_sub(WARNING.0.min(allowed / WARNING.1));
+            ends.push(End { limit, allowed, warn, at, holder: holder.to_string() });
+        };
+        if let Some(wall) = said.wall {
+            add(Limit::Wall, session.since, wall);
+        }
+        if let Some(idle) = said.idle
+            && session.open == 0
+        {
+            add(Limit::Idle, session.active, idle);
+        }
+    }
+    ends
+}

@@ -1,0 +1,205 @@
+//! The operator's policy: sessions, workers, wall and idle time of users and teams.
+
+mod common;
+
+use std::time::Duration;
+
+use common::hello;
+use gt_dispatcher::rules::{Entitlement, Rules};
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::message::{Badge, Hello, Message, Role};
+use gt_ir::standing::{Division, Usage};
+use gt_ir::status::Status;
+use gt_ir::{ClientCommand, LaneId, RequestId, SlotId};
+
+const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+struct World {
+    dispatcher: Dispatcher,
+    now: Duration,
+}
+
+type Out = Vec<(u64, Message)>;
+
+impl World {
+    fn new(workers: u64, rules: Rules) -> World {
+        let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
+        let mut world = World { dispatcher, now: Duration::ZERO };
+        assert_eq!(world.dispatcher.set_rules(Duration::ZERO, rules), Vec::<String>::new());
+        (1..=workers).for_each(|peer| drop(world.join(peer, Role::Worker, "", "")));
+        world
+    }
+
+    fn out(&mut self) -> Out {
+        let mut out = Vec::new();
+        self.dispatcher.take_outbox(&mut out);
+        out.into_iter().map(|(peer, message)| (peer.0, message)).collect()
+    }
+
+    fn join(&mut self, peer: u64, role: Role, user: &str, team: &str) -> Out {
+        let Message::Hello(given) = hello(role, format!("p{peer}"), None) else { unreachable!() };
+        let badge = Badge { user: user.into(), team: team.into(), proof: [0; 32] };
+        let badge = (!user.is_empty()).then(|| Box::new(badge));
+        self.tell(peer, role, Message::Hello(Hello { badge, ..given }))
+    }
+
+    fn tell(&mut self, peer: u64, role: Role, message: Message) -> Out {
+        self.dispatcher.handle(self.now, PeerId(peer), role, message);
+        self.out()
+    }
+
+    fn tick(&mut self, now: Duration) -> Out {
+        self.now = now;
+        self.dispatcher.tick(now);
+        self.out()
+    }
+
+    fn status(&mut self, peer: u64) -> Status {
+        let ask = Message::Stream(vec![ClientCommand::Status { request: RequestId(9) }]);
+        let out = self.tell(peer, Role::Client, ask);
+        let status = out.into_iter().find_map(|(_, message)| match message {
+            Message::Status { status, .. } => Some(*status),
+            _ => None,
+        });
+        status.expect("it is told at once")
+    }
+}
+
+fn refusal(out: &Out) -> Option<&str> {
+    out.iter().find_map(|(_, message)| match message {
+        Message::Goodbye { reason } => Some(reason.as_str()),
+        _ => None,
+    })
+}
+
+fn notice(out: &Out) -> Option<&str> {
+    out.iter().find_map(|(_, message)| match message {
+        Message::Notice { text } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+fn ada(entitlement: Entitlement) -> Rules {
+    Rules { users: [("ada".into(), entitlement)].into(), ..Rules::default() }
+}
+
+#[test]
+fn users_and_teams_have_so_many_sessions_at_a_time() {
+    let most = |sessions| Entitlement { sessions: Some(sessions), ..Entitlement::default() };
+    let teams = [("vision".into(), most(3))].into();
+    let mut world = World::new(1, Rules { teams, ..ada(most(2)) });
+    assert_eq!(refusal(&world.join(11, Role::Client, "ada", "vision")), None);
+    assert_eq!(refusal(&world.join(12, Role::Client, "ada", "")), None);
+    let out = world.join(13, Role::Client, "ada", "vision");
+    let reason = refusal(&out).unwrap();
+    assert!(
+        reason.starts_with("user ada may have 2 sessions at a time, and has them: ada#1, ada#2")
+    );
+    for peer in [14, 15] {
+        assert_eq!(refusal(&world.join(peer, Role::Client, "eve", "vision")), None);
+    }
+    let out = world.join(16, Role::Client, "zoe", "vision");
+    assert!(refusal(&out).unwrap().starts_with("team vision may have 3 sessions"));
+    // Whoever goes makes room.
+    world.dispatcher.disconnect(world.now, PeerId(11), "gone");
+    assert_eq!(refusal(&world.join(17, Role::Client, "ada", "vision")), None);
+}
+
+#[test]
+fn users_are_on_so_many_workers() {
+    let two = Entitlement { workers: Some(2), ..Entitlement::default() };
+    let mut world = World::new(3, ada(two));
+    let hosts = |out: &Out| {
+        let welcome = out.iter().any(|(_, message)| matches!(message, Message::Welcome(_)));
+        assert!(welcome, "{out:?}");
+    };
+    hosts(&world.join(11, Role::Client, "ada", ""));
+    hosts(&world.join(12, Role::Client, "ada", ""));
+    let homes: Vec<u32> = world.status(11).workers.iter().map(|worker| worker.homes).collect();
+    assert_eq!(homes, [1, 1, 0], "both are on the same two");
+    // A further worker is not ada's, but eve's.
+    world.join(4, Role::Worker, "", "");
+    hosts(&world.join(13, Role::Client, "eve", ""));
+    hosts(&world.join(14, Role::Client, "eve", ""));
+    hosts(&world.join(15, Role::Client, "ada", ""));
+    let homes: Vec<u32> = world.status(11).workers.iter().map(|worker| worker.homes).collect();
+    assert_eq!(homes, [2, 1, 1, 1]);
+    // Another takes the place of a lost one.
+    world.dispatcher.disconnect(world.now, PeerId(1), "gone");
+    let homes: Vec<u32> = world.status(11).workers.iter().map(|worker| worker.homes).collect();
+    assert_eq!(homes.iter().sum::<u32>(), 5, "{homes:?}");
+}
+
+#[test]
+fn sessions_end_after_their_wall_time_and_are_warned() {
+    let wall = Entitlement { wall: Some(seconds(1000)), ..Entitlement::default() };
+    let mut world = World::new(1, ada(wall));
+    world.join(11, Role::Client, "ada", "");
+    world.join(12, Role::Client, "eve", "");
+    assert_eq!(world.dispatcher.next_deadline(), Some(seconds(900)));
+    assert_eq!(world.tick(seconds(899)).len(), 0);
+    let out = world.tick(seconds(900));
+    let wants =
+        "the session ada#1 ends in 100 s: user ada may keep one for 17 min; save what is needed";
+    assert_eq!((notice(&out), out.len()), (Some(wants), 1));
+    assert_eq!(world.tick(seconds(950)).len(), 0, "it is warned once");
+    assert_eq!(world.dispatcher.next_deadline(), Some(seconds(1000)));
+    let out = world.tick(seconds(1000));
+    let reason = "it has lasted 17 min, as long as user ada may keep a session";
+    assert_eq!((refusal(&out), world.dispatcher.population()), (Some(reason), (1, 1)));
+    assert!(
+        out.iter().any(|(to, message)| *to == 1 && matches!(message, Message::EndSession { .. }))
+    );
+}
+
+#[test]
+fn idle_sessions_end_and_whoever_does_something_stays() {
+    let idle = Entitlement { idle: Some(seconds(100)), ..Entitlement::default() };
+    let mut world = World::new(1, Rules { default: idle, ..Rules::default() });
+    world.join(11, Role::Client, "", "");
+    assert!(
+        notice(&world.tick(seconds(90))).unwrap().contains("has nothing to do and ends in 10 s")
+    );
+    world.status(11);
+    assert_eq!(notice(&world.tick(seconds(100))), None, "it has asked something");
+    assert!(notice(&world.tick(seconds(180))).is_some(), "it is warned anew");
+    let out = world.tick(seconds(190));
+    assert!(
+        refusal(&out).unwrap().contains("nothing to do for 100 s, as long as all without a user")
+    );
+    // A clock that jumps ends those whose time is over, and nothing else.
+    world.join(12, Role::Client, "", "");
+    assert!(refusal(&world.tick(seconds(1_000_000))).is_some());
+    assert_eq!(world.dispatcher.population(), (0, 1));
+}
+
+#[test]
+fn a_new_policy_holds_for_sessions_that_are_there() {
+    let mut world = World::new(2, Rules::default());
+    world.join(11, Role::Client, "ada", "");
+    let usage = Usage { device: 5_000_000, bytes: 1000 };
+    let lane = LaneId { session: 1, slot: SlotId(0) };
+    world.tell(1, Role::Worker, Message::LaneDone { lane, weight: 0, usage });
+    let entitlement = Entitlement { share: Some(9), sessions: Some(0), ..Entitlement::default() };
+    let rules = Rules { division: Division::Priority, ..ada(entitlement) };
+    let exceeded = world.dispatcher.set_rules(world.now, rules);
+    let wants = ["user ada has 1 sessions, and may have 0"];
+    assert_eq!(exceeded, wants);
+    let out = world.out();
+    let told = |to: u64, wanted: fn(&Message) -> bool| {
+        out.iter().any(|(peer, message)| *peer == to && wanted(message))
+    };
+    for worker in [1, 2] {
+        assert!(told(worker, |message| *message == Message::Divide(Division::Priority)));
+        assert!(told(worker, |message| matches!(message,
+            Message::Admit { session: 1, standing } if standing.user_weight == 9)));
+    }
+    let out = world.join(3, Role::Worker, "", "");
+    assert!(out.iter().any(|(to, message)| *to == 3 && matches!(message, Message::Divide(_))));
+    let status = world.status(11);
+    let session = &status.sessions[0];
+    assert_eq!((session.busy, session.bytes), (Duration::from_millis(5), 1000));
+    assert!((session.share - 1.0).abs() < 1e-9, "nobody else is there");
+}

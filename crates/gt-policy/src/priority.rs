@@ -1,0 +1,42 @@
+//! The highest priority first.
+
+use gt_ir::standing::Standing;
+use rustc_hash::FxHashMap;
+
+use crate::{Fair, Policy};
+
+/// Serves sessions of the highest priority alone; those of one priority get fair shares.
+#[derive(Debug, Default)]
+pub struct Priority {
+    fair: Fair,
+    priorities: FxHashMap<u32, u32>,
+}
+
+impl Policy for Priority {
+    fn admit(&mut self, session: u32, standing: &Standing) {
+        self.priorities.insert(session, standing.priority);
+        self.fair.admit(session, standing);
+    }
+
+    fn retire(&mut self, session: u32) {
+        self.priorities.remove(&session);
+        self.fair.retire(session);
+    }
+
+    fn wake(&mut self, session: u32) {
+        self.fair.wake(session);
+    }
+
+    fn next(&mut self, ready: &[u32]) -> Option<usize> {
+        let priority = |session: &u32| self.priorities.get(session).copied().unwrap_or(0);
+        let highest = ready.iter().map(priority).max()?;
+        let first: Vec<usize> =
+            (0..ready.len()).filter(|index| priority(&ready[*index]) == highest).collect();
+        let sessions: Vec<u32> = first.iter().map(|index| ready[*index]).collect();
+        self.fair.next(&sessions).map(|index| first[index])
+    }
+
+    fn charge(&mut self, session: u32, cost: u64) {
+        self.fair.charge(session, cost);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a session waits for, and because of whom, in words.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use gt_ir::status::{SessionStatus, Status, Waits};
+
+use crate::error::ToolError;
+use crate::find::Target;
+use crate::words::{bytes, duration, grouped};
+
+/// Explains what a session of a dispatcher waits for. The name is that of `gt top`: `ada#1`; one
+/// without a number stands for all sessions of the user.
+///
+/// # Errors
+/// There is nobody to ask, or no such session.
+pub fn run(target: &Target, name: &str) -> Result<String, ToolError> {
+    explain(&target.watch()?.status()?, name)
+}
+
+fn explain(status: &Status, name: &str) -> Result<String, ToolError> {
+    let is_it = |session: &&SessionStatus| {
+        let user = session.name.rsplit_once('#').map(|(user, _)| user);
+        session.name == name || user == Some(name)
+    };
+    let found: Vec<&SessionStatus> = status.sessions.iter().filter(is_it).collect();
+    if found.is_empty() {
+        let known: Vec<&str> = status.sessions.iter().map(|one| one.name.as_str()).collect();
+        let known = if known.is_empty() { "none is there".into() } else { known.join(", ") };
+        let text =
+            format!("there is no session '{name}'\n  hint: sessions that are there: {known}");
+        return Err(ToolError::BadOption(text));
+    }
+    let texts: Vec<String> = found.into_iter().map(|session| of_one(status, session)).collect();
+    Ok(texts.join("\n"))
+}
+
+fn of_one(status: &Status, session: &SessionStatus) -> String {
+    let mut out = String::new();
+    let name = &session.name;
+    let _ = match &session.waits {
+        Waits::Nothing => writeln!(out, "{name} waits for nothing: all that it sent is done."),
+        Waits::Workers => writeln!(out, "{name} waits for a worker: none is connected."),
+        Waits::Room => writeln!(
+            out,
+            "{name} waits for room: {} of its instructions are at the workers, {} wait for their turn.",
+            grouped(session.open.saturating_sub(session.queued)),
+            grouped(session.queued)
+        ),
+        Waits::Work => {
+            writeln!(out, "{name} has {} instructions to run.", grouped(session.open))
+        }
+        Waits::Value { tensor, worker, since } => {
+            let time = duration(status.now.saturating_sub(*since).as_secs_f64());
+            writeln!(
+                out,
+                "{name} waits for a value: tensor {tensor} of worker {worker}, for {time}."
+            )
+        }
+    };
+    if session.behind.is_empty() {
+        let _ = writeln!(out, "Nobody else has work on its workers.");
+    } else {
+        let others = session.behind.iter().map(|other| used(status, other));
+        let others: Vec<String> = others.collect();
+        let _ = writeln!(out, "With work on the same workers: {}.", others.join("; "));
+    }
+    let entitled = format!("{:.0} % of their time", 100.0 * session.share);
+    let _ = writeln!(
+        out,
+        "It is entitled to {entitled}, has used {} of device time, and holds {}.",
+        time(session.busy),
+        bytes(session.bytes)
+    );
+    out
+}
+
+/// `eve#2, entitled to 50 %, which has used 12.3 s of device time`
+fn used(status: &Status, name: &str) -> String {
+    match status.sessions.iter().find(|session| session.name == name) {
+        Some(session) => format!(
+            "{name}, entitled to {:.0} %, which has used {} of device time",
+            100.0 * session.share,
+            time(session.busy)
+        ),
+        None => name.to_string(),
+    }
+}
+
+fn time(time: Duration) -> String {
+    duration(time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_ir::TensorId;
+    use gt_ir::standing::Standing;
+
+    fn session(number: u32, user: &str, waits: Waits) -> SessionStatus {
+        SessionStatus {
+            number,
+            name: format!("{user}#{number}"),
+            standing: Standing { user: user.into(), ..Standing::default() },
+            share: 0.5,
+            since: Duration::ZERO,
+            instructions: 0,
+            open: 2000,
+            queued: 500,
+            bytes: 1 << 20,
+            busy: Duration::from_millis(1500),
+            waits,
+            behind: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn it_says_for_what_and_because_of_whom() {
+        let since = Duration::from_secs(1);
+        let value = Waits::Value { tensor: TensorId(7), worker: "0".into(), since };
+        let ada = SessionStatus { behind: vec!["eve#2".into()], ..session(1, "ada", value) };
+        let sessions = vec![ada, session(2, "eve", Waits::Room)];
+        let status = Status { now: Duration::from_secs(4), sessions, ..Status::default() };
+        let wants = "ada#1 waits for a value: tensor 7 of worker 0, for 3.00 s.\n\
+            With work on the same workers: eve#2, entitled to 50 %, which has used 1.50 s of device time.\n\
+            It is entitled to 50 % of their time, has used 1.50 s of device time, and holds 1.0 MB.\n";
+        assert_eq!(explain(&status, "ada#1").unwrap(), wants);
+        assert_eq!(explain(&status, "ada").unwrap(), wants);
+        let eve = explain(&status, "eve").unwrap();
+        assert!(
+            eve.starts_with("eve#2 waits for room: 1,500 of its instructions are at the workers")
+        );
+        let error = explain(&status, "bob").unwrap_err().to_string();
+        assert!(error.contains("no session 'bob'") && error.contains("ada#1, eve#2"), "{error}");
+    }
+}

@@ -1,0 +1,230 @@
+//! The operator's policy file: what users, teams and keys may have.
+//!
+//! ```yaml
+//! policy: fair                    # or fifo, priority
+//! default: {idle: 12h}
+//! teams:
+//!   vision: {share: 3}
+//! users:
+//!   ada: {share: 2, sessions: 4, workers: 8, wall: 24h}
+//! keys:
+//!   ada@vision: {priority: 1}
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use gt_client::config::tree::{self, Entry, Value};
+use gt_client::config::{ConfigError, Reader};
+use gt_dispatcher::rules::{Entitlement, Rules};
+use gt_ir::standing::Division;
+
+const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys"];
+const LIMITS: &[&str] = &["share", "priority", "sessions", "workers", "wall", "idle"];
+
+const LIMITS_WANTED: &str = "share, priority, sessions, workers, wall and idle";
+const COUNT: &str = "a whole number from 1 on, or null for no limit";
+const PRIORITY: &str = "a whole number from 0 on";
+const TIME: &str = "a time, as 12h, 30min, 90s or a number of seconds, or null";
+
+/// Reads a policy file.
+///
+/// # Errors
+/// It cannot be read, or is no policy: the error has file, line, column and key.
+pub fn read(path: &Path) -> Result<Rules, String> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{file}: the policy cannot be read: {error}"))?;
+    parse(&text, &file).map_err(|error| error.to_string())
+}
+
+/// The policy of a YAML text; `file` names it in errors.
+///
+/// # Errors
+/// Text that is not YAML, unknown and duplicate keys, and values of a wrong type.
+pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
+    let root = tree::parse(text, file)?;
+    let reader = Reader { file };
+    let entries = reader.map(&root, "the file", "policy, default, teams, users and keys")?;
+    let mut rules = Rules::default();
+    // What is not said of a user is as by default, wherever that stands in the file.
+    for (key, value) in entries {
+        if key.text == "default" {
+            rules.default = entitlement(&reader, value, "default", &Entitlement::default())?;
+        }
+    }
+    for (key, value) in entries {
+        let plain = Entitlement::default();
+        match key.text.as_str() {
+            "policy" => rules.division = division(&reader, value)?,
+            "default" => {}
+            "teams" => rules.teams = named(&reader, key, value, &plain)?,
+            "users" => rules.users = named(&reader, key, value, &rules.default)?,
+            "keys" => rules.keys = named(&reader, key, value, &plain)?,
+            _ => return Err(reader.unknown(key, key.text.clone(), KEYS)),
+        }
+    }
+    Ok(rules)
+}
+
+fn division(reader: &Reader, value: &Value) -> Result<Division, ConfigError> {
+    let found = Division::ALL.into_iter().find(|division| value.text() == Some(division.name()));
+    found.ok_or_else(|| reader.wrong(value, "policy", "fair, fifo or priority"))
+}
+
+/// The entitlements of all that a section names; what is not said is as in `base`.
+fn named(
+    reader: &Reader,
+    section: &Entry,
+    value: &Value,
+    base: &Entitlement,
+) -> Result<BTreeMap<String, Entitlement>, ConfigError> {
+    let mut all = BTreeMap::new();
+    for (name, value) in reader.map(value, &section.text, "a name for each")? {
+        let path = format!("{}.{}", section.text, name.text);
+        if section.text == "keys" && !name.text.contains('@') {
+            let (place, given) = (name.place(reader.file), format!("'{}'", name.text));
+            let key = path;
+            let expected = "a user and a team, as ada@vision";
+            return Err(ConfigError::WrongValue { place, key, given, expected });
+        }
+        all.insert(name.text.clone(), entitlement(reader, value, &path, base)?);
+    }
+    Ok(all)
+}
+
+fn entitlement(
+    reader: &Reader,
+    value: &Value,
+    path: &str,
+    base: &Entitlement,
+) -> Result<Entitlement, ConfigError> {
+    let mut said = base.clone();
+    for (key, value) in reader.map(value, path, LIMITS_WANTED)? {
+        let path = format!("{path}.{}", key.text);
+        let count = || whole(reader, value, &path, 1, COUNT);
+        let time = || read_as(reader, value, &path, time, TIME);
+        match key.text.as_str() {
+            "share" => said.share = count()?,
+            "priority" => said.priority = whole(reader, value, &path, 0, PRIORITY)?,
+            "sessions" => said.sessions = count()?,
+            "workers" => said.workers = count()?,
+            "wall" => said.wall = time()?,
+            "idle" => said.idle = time()?,
+            _ => return Err(reader.unknown(key, path, LIMITS)),
+        }
+    }
+    Ok(said)
+}
+
+/// A number from `least` on; `None` for null.
+fn whole(
+    reader: &Reader,
+    value: &Value,
+    path: &str,
+    least: u32,
+    expected: &'static str,
+) -> Result<Option<u32>, ConfigError> {
+    let number = |value: &Value| u32::try_from(value.whole()?).ok().filter(|n| *n >= least);
+    read_as(reader, value, path, number, expected)
+}
+
+/// What `read` makes of a value; `None` for null.
+fn read_as<T>(
+    reader: &Reader,
+    value: &Value,
+    path: &str,
+    read: impl Fn(&Value) -> Option<T>,
+    expected: &'static str,
+) -> Result<Option<T>, ConfigError> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    read(value).map(Some).ok_or_else(|| reader.wrong(value, path, expected))
+}
+
+fn time(value: &Value) -> Option<Duration> {
+    const UNITS: [(&str, f64); 6] =
+        [("ms", 1e-3), ("min", 60.0), ("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+    let seconds = match value.whole() {
+        Some(seconds) => seconds as f64,
+        None => with_unit(value.text()?, &UNITS)?,
+    };
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// A number with the first of these units that it ends with, multiplied by the unit.
+fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (unit, factor) = units.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: f64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read() {
+        let text = "users:\n  ada: {share: 2, idle: null}\n  eve:\n\
+                    policy: priority\ndefault: {idle: 12h, sessions: 3}\n\
+                    teams: {vision: {share: 3, workers: 8}}\n\
+                    keys: {ada@vision: {priority: 1, wall: 90}}\n";
+        let rules = parse(text, "p.yaml").unwrap();
+        let hours = |count: u64| Some(Duration::from_secs(3600 * count));
+        assert_eq!(rules.division, Division::Priority);
+        let ada = &rules.users["ada"];
+        assert_eq!(ada.share, Some(2));
+        assert_eq!((ada.sessions, ada.idle), (Some(3), None), "null lifts a default");
+        assert_eq!(rules.users["eve"], rules.default);
+        assert_eq!((rules.default.idle, rules.teams["vision"].idle), (hours(12), None));
+        let key = &rules.keys["ada@vision"];
+        assert_eq!((key.wall, key.priority), (Some(Duration::from_secs(90)), Some(1)));
+        assert_eq!(parse("", "p.yaml").unwrap(), Rules::default());
+    }
+
+    #[test]
+    fn times_have_units() {
+        let read = |text: &str| parse(&format!("default: {{{text}}}"), "p").map(|r| r.default);
+        for (text, wants) in
+            [("30min", 1800.0), ("1.5 d", 129_600.0), ("250ms", 0.25), ("5m", 300.0)]
+        {
+            let wants = Duration::from_secs_f64(wants);
+            assert_eq!(read(&format!("wall: {text}")).unwrap().wall, Some(wants), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_have_line_key_and_what_is_expected() {
+        let check = |text: &str, wants: &str| {
+            assert_eq!(parse(text, "p.yaml").unwrap_err().to_string(), wants, "{text:?}");
+        };
+        check(
+            "users:\n  ada: {shares: 2}\n",
+            "p.yaml:2:9: 'users.ada.shares' is not a known key, expected share, priority, sessions, \
+             workers, wall, idle\n  hint: did you mean 'share'?",
+        );
+        check("policy: fare\n", "p.yaml:1:9: 'policy' is 'fare', expected fair, fifo or priority");
+        check(
+            "user: {}\n",
+            "p.yaml:1:1: 'user' is not a known key, expected policy, default, teams, users, keys\n  \
+             hint: did you mean 'users'?",
+        );
+        for zero in ["share: 0", "share: -1", "workers: 1.5", "sessions: many"] {
+            let error = parse(&format!("default: {{{zero}}}"), "p").unwrap_err().to_string();
+            assert!(
+                error.ends_with("expected a whole number from 1 on, or null for no limit"),
+                "{error}"
+            );
+        }
+        for wrong in ["0", "-5", "soon", "1e400s", "0s"] {
+            let error = parse(&format!("default: {{idle: {wrong}}}"), "p").unwrap_err().to_string();
+            assert!(error.contains("a time, as 12h"), "{wrong}: {error}");
+        }
+        check(
+            "keys: {ada: {share: 2}}",
+            "p.yaml:1:8: 'keys.ada' is 'ada', expected a user and a team, as ada@vision",
+        );
+    }
+}

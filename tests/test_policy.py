@@ -1,0 +1,175 @@
+"""The operator's policy: shares, limits, and what it says of mistakes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gt
+import pytest
+from processes import cluster, embedded_only, run_gt, run_python
+
+pytestmark = embedded_only
+
+SHOW = "print([(s['name'], s['team'], round(s['share'], 3)) for s in gt.status().sessions])\n"
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Give the options with the cluster's key, and a function for users' keys."""
+    path = tmp_path / "key"
+    path.write_text(run_gt("key").stdout)
+
+    def of_user(user: str, team: str = "") -> str:
+        return run_gt("key", "--user", user, "--team", team, "--of-file", str(path)).stdout.strip()
+
+    return ("--key-file", str(path)), of_user
+
+
+def policy(folder: Path, text: str) -> tuple[str, str]:
+    (folder / "policy.yaml").write_text(text)
+    return "--policy", str(folder / "policy.yaml")
+
+
+def client(address: str, code: str, **environment: str):
+    return run_python(f"import gt, time\ngt.connect('{address}')\n{code}", **environment)
+
+
+def read_until(process, wanted: str) -> str:
+    """Read a process's output up to a line that has the wanted text."""
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if wanted in line:
+            return seen
+    raise AssertionError(f"{wanted!r} is not in {seen!r}")
+
+
+def test_shares_and_sessions_are_as_the_file_says(tmp_path, keys):
+    options, of_user = keys
+    text = "users: {ada: {share: 3}, eve: {sessions: 1}}\nteams: {vision: {share: 4}}\n"
+    with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
+        ada = client(address, "print(gt.ones(2).sum().item())\n" + SHOW, GT_KEY=of_user("ada"))
+        assert ada.stdout == "2.0\n[('ada#1', '', 1.0)]\n", ada
+        gt.connect(address, key_file=options[1])
+        try:
+            # The nameless user has 1 share, and ada 3, of what their team's 1 is beside vision's 4.
+            eve = of_user("eve", "vision")
+            code = "other = gt.Session(" + repr(address) + ")\n"
+            twice = client(address, code, GT_KEY=eve)
+            assert twice.returncode == 1
+            assert "user eve may have 1 sessions at a time, and has them: eve#3" in twice.stderr
+            shown = client(address, SHOW, GT_KEY=eve)
+            assert "('eve#4', 'vision', 0.8)" in shown.stdout, shown
+            shown = client(address, SHOW, GT_KEY=of_user("ada"))
+            assert "('ada#5', '', 0.75)" in shown.stdout, shown
+        finally:
+            gt.disconnect()
+
+
+def test_idle_sessions_are_warned_and_end(tmp_path):
+    options = policy(tmp_path, "default: {idle: 3s}\n")
+    with cluster(1, *options) as (address, _):
+        done = client(
+            address, "print(gt.ones(1).item(), flush=True)\ntime.sleep(4)\ngt.ones(1).item()\n"
+        )
+    assert done.returncode == 1 and done.stdout == "1.0\n", done
+    assert re.search(r"gt: warning: the session \S+#1 has nothing to do and ends in", done.stderr)
+    assert "ConnectionError" in done.stderr
+    assert "it has had nothing to do for 3 s, as long as all without a user's key" in done.stderr
+
+
+def test_sessions_end_with_their_wall_time_and_others_go_on(tmp_path, keys):
+    options, of_user = keys
+    text = "users: {ada: {wall: 2s}}\n"
+    works = "while True: (gt.ones(8) + 1).sum().item()\n"
+    with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
+        done = client(address, works, GT_KEY=of_user("ada"))
+        assert done.returncode == 1 and "it has lasted 2 s, as long as user ada may" in done.stderr
+        other = client(address, "print(gt.ones(3).sum().item())", GT_KEY=of_user("eve"))
+        assert (other.stdout, other.stderr) == ("3.0\n", "")
+
+
+def test_a_mistake_is_told_and_the_policy_stays(tmp_path):
+    options = policy(tmp_path, "default: {sessions: 5}\n")
+    connects = "sessions = [gt.Session({address!r}) for _ in range(2)]\nprint(len(sessions))\n"
+    with cluster(1, *options) as (address, (server, *_)):
+        code = connects.format(address=address)
+        assert client(address, code).stdout == "2\n"
+        policy(tmp_path, "default:\n  sesions: 1\n")
+        server.send_signal(signal.SIGHUP)
+        read_until(server, "reading the policy again")
+        assert client(address, code).stdout == "2\n", "the policy stays"
+        policy(tmp_path, "default: {sessions: 2}\n")
+        server.send_signal(signal.SIGHUP)
+        read_until(server, "reading the policy again")
+        time.sleep(0.5)
+        refused = client(address, code)
+        assert "may have 2 sessions at a time" in refused.stderr, refused
+        server.terminate()
+        errors = server.stderr.read()
+    assert "policy.yaml:2:3: 'default.sesions' is not a known key" in errors
+    assert "did you mean 'sessions'" in errors and "the policy stays as it was" in errors
+
+
+def test_a_server_does_not_start_with_a_wrong_policy(tmp_path):
+    for text, said in [
+        (
+            "users: {ada: {share: 0}}",
+            "1:22: 'users.ada.share' is 0, expected a whole number from 1",
+        ),
+        ("policy: fare", "'policy' is 'fare', expected fair, fifo or priority"),
+        ("default: {idle: soon}", "'default.idle' is 'soon', expected a time"),
+    ]:
+        done = run_gt("server", "-p", "1", *policy(tmp_path, text))
+        assert done.returncode == 1 and said in done.stderr, done
+    done = run_gt("server", "-p", "1", "--policy", str(tmp_path / "none.yaml"))
+    assert done.returncode == 1 and "none.yaml: the policy cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("division", ["fifo", "priority"])
+def test_all_get_their_numbers_however_time_is_divided(tmp_path, keys, division):
+    options, of_user = keys
+    text = f"policy: {division}\nusers: {{ada: {{priority: 1}}}}\n"
+    code = "x = gt.ones(64, 64)\nfor _ in range(200): x = (x @ x) / 64\nprint(x.sum().item())\n"
+    with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
+        program = f"import gt\ngt.connect({address!r})\n{code}"
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", program],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "GT_KEY": of_user(user)},
+            )
+            for user in ("ada", "eve", "eve")
+        ]
+        assert [each.communicate(timeout=60)[0] for each in started] == ["4096.0\n"] * 3
+
+
+def test_a_wait_is_explained(tmp_path):
+    with cluster(1) as (address, _):
+        flood = (
+            f"import gt\ngt.connect({address!r})\nx = gt.ones(1200, 1200)\n"
+            "print(x.sum().item(), flush=True)\n"
+            "while True: x = (x @ x) * 0.001\n"
+        )
+        busy = subprocess.Popen([sys.executable, "-c", flood], stdout=subprocess.PIPE, text=True)
+        try:
+            assert busy.stdout.readline() == "1440000.0\n"
+            time.sleep(0.5)
+            name = f"{busy.pid:x}"
+            said = run_gt("explain-wait", name, "--port", address.split(":")[1])
+            assert said.returncode == 0, said
+            assert said.stdout.startswith(f"{name}#1 "), said.stdout
+            assert "Nobody else has work on its workers." in said.stdout
+            assert re.search(
+                r"It is entitled to 100 % .* has used [\d.]+ m?s of device", said.stdout
+            )
+            unknown = run_gt("explain-wait", "zoe", "--port", address.split(":")[1])
+            assert unknown.returncode == 1 and f"{name}#1" in unknown.stderr
+        finally:
+            busy.kill()
+            busy.communicate()
