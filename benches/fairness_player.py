@@ -12,7 +12,8 @@ import time
 import gt
 import numpy as np
 
-#: The seconds that the rounds take which are waited for together, and how many of these are ahead.
+#: The seconds that the rounds take alone which are waited for together, if not given, and how many
+#: of these are ahead.
 CHUNK, AHEAD = 0.1, 4
 
 
@@ -88,9 +89,9 @@ def run(work, count: int) -> gt.Tensor:
     return total
 
 
-def flood(work, each: float, until: float) -> tuple[int, int]:
+def flood(work, each: float, until: float, chunk: float) -> tuple[int, int]:
     """Keep the worker busy until a time; give how many rounds were done then, and in the end."""
-    count = max(1, int(CHUNK / each))
+    count = max(1, int(chunk / each))
     results: queue.Queue = queue.Queue(AHEAD)
     done = [0, 0]
 
@@ -123,6 +124,7 @@ def ask(work, until: float) -> list[float]:
 def main() -> None:
     """Answer lines with what was done."""
     address, kind, name, threads = *sys.argv[1:4], int(sys.argv[4])
+    chunk = float(sys.argv[5]) if len(sys.argv) > 5 else CHUNK
     gt.connect(address)
     if kind == "ask" and name == "add":
         a, b = gt.ones(100), gt.ones(100)
@@ -140,7 +142,7 @@ def main() -> None:
         start = time.monotonic()
 
         def part(index: int, until: float = until, counts: list[tuple[int, int]] = counts) -> None:
-            counts[index] = flood(works[index], each[index], until)
+            counts[index] = flood(works[index], each[index], until, chunk)
 
         others = [threading.Thread(target=part, args=(index,)) for index in range(threads)]
         for thread in others:

@@ -124,6 +124,7 @@ __all__ = [
     "set_package_folder",
     "trace",
     "top",
+    "explain_wait",
     "visualize",
     "get_status",
     "SafetensorsFile",
@@ -3565,6 +3566,8 @@ def end_explaining(session: OpenSession) -> dict[str, Any]:
     """What was planned since: steps with their operands, result and moves; and bytes by worker."""
 def end_process() -> None:
     """Ends all sessions for good, at the end of the process."""
+def explain_wait(session: str, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
+    """Says what a session waits for, and because of whom."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Ones on the diagonal of n x m, zeros elsewhere."""
 def file_checksum(path: str | PathLike[str], offset: _int, length: _int) -> _int:
@@ -3606,10 +3609,10 @@ def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLik
     """`steps` numbers evenly from start to end, both included."""
 def load_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
     """A tensor whose values the workers of this thread's session read from files. Returns at once."""
-def make_key(
-    role: str | None = None, of: str | None = None, user: str | None = None, team: str = ""
-) -> str:
-    """A new cluster key, or one limited to a role ("client", "worker" or "watcher") of a given one."""
+def make_key(role: str | None = None, of: str | None = None, user: str | None = None, team: str = "") -> str:
+    """A new cluster key, or one limited to a role ("client", "worker" or "watcher") or a user of a
+    given one.
+    """
 def manual_seed(seed: _int) -> None:
     """Starts the random numbers of this thread's session anew: the same seed gives the same numbers.
 
@@ -3657,8 +3660,10 @@ def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tenso
     """
 def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
     """Says what a signal means from now on."""
-def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ...) -> None:
-    """Listens at an address and serves until a signal comes. `on_ready` is called once it listens."""
+def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, wants_reload: Callable[[], _bool] | None = None) -> None:
+    """Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
+    `wants_reload`, several times a second, says whether the policy file is to be read again.
+    """
 def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ...) -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
 def safetensors_bytes(tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> bytes:
