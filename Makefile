@@ -78,6 +78,7 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 	$(BIN)/python benches/hot.py --write docs/benchmarks.md
 	$(BIN)/python benches/ground.py --write docs/benchmarks.md
 	$(BIN)/python benches/watching.py --write docs/benchmarks.md
+	$(BIN)/python benches/fairness.py --write docs/benchmarks.md
 	$(BIN)/python benches/engines.py --threads 1 --write docs/benchmarks.md
 	$(BIN)/python benches/products.py --write docs/benchmarks.md
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
