@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import gt
@@ -54,20 +55,17 @@ def test_shares_and_sessions_are_as_the_file_says(tmp_path, keys):
     with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
         ada = client(address, "print(gt.ones(2).sum().item())\n" + SHOW, GT_KEY=of_user("ada"))
         assert ada.stdout == "2.0\n[('ada#1', '', 1.0)]\n", ada
-        gt.connect(address, key_file=options[1])
-        try:
-            # The nameless user has 1 share, and ada 3, of what their team's 1 is beside vision's 4.
+        # The nameless user has 1 share, and ada 3, of what their team's 1 is beside vision's 4.
+        nameless = gt.Session(address, key_file=options[1])
+        with closing(nameless):
             eve = of_user("eve", "vision")
-            code = "other = gt.Session(" + repr(address) + ")\n"
-            twice = client(address, code, GT_KEY=eve)
+            twice = client(address, f"other = gt.Session({address!r})\n", GT_KEY=eve)
             assert twice.returncode == 1
             assert "user eve may have 1 sessions at a time, and has them: eve#3" in twice.stderr
             shown = client(address, SHOW, GT_KEY=eve)
             assert "('eve#4', 'vision', 0.8)" in shown.stdout, shown
             shown = client(address, SHOW, GT_KEY=of_user("ada"))
             assert "('ada#5', '', 0.75)" in shown.stdout, shown
-        finally:
-            gt.disconnect()
 
 
 def test_idle_sessions_are_warned_and_end(tmp_path):
