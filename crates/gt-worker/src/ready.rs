@@ -16,6 +16,8 @@ pub(crate) struct Ready {
     /// The sessions that are ready, in no order, each with its lanes.
     sessions: Vec<u32>,
     lanes: Vec<VecDeque<LaneId>>,
+    /// The lanes that wait for a compiler: they are asked again after the turn of another.
+    aside: Vec<LaneId>,
     count: usize,
 }
 
@@ -26,6 +28,7 @@ impl Default for Ready {
             known: FxHashMap::default(),
             sessions: Vec::new(),
             lanes: Vec::new(),
+            aside: Vec::new(),
             count: 0,
         }
     }
@@ -57,6 +60,7 @@ impl Ready {
             self.sessions.swap_remove(place);
             self.count -= self.lanes.swap_remove(place).len();
         }
+        self.aside.retain(|lane| lane.session != session);
         self.known.remove(&session);
         self.policy.retire(session);
     }
@@ -66,9 +70,14 @@ impl Ready {
         self.known.len() > 1
     }
 
-    /// The number of ready lanes.
+    /// The number of lanes that may have something to do.
     pub fn len(&self) -> usize {
-        self.count
+        self.count + self.aside.len()
+    }
+
+    /// Whether a lane is ready that does not wait for a compiler.
+    pub fn has_next(&self) -> bool {
+        self.count > 0
     }
 
     /// Makes a lane ready.
@@ -79,6 +88,7 @@ impl Ready {
         if !self.sessions.contains(&lane.session) {
             self.policy.wake(lane.session);
         }
+        self.aside.retain(|other| *other != lane);
         self.again(lane);
     }
 
@@ -99,8 +109,23 @@ impl Ready {
         }
     }
 
+    /// A lane's turn is over, as it waits for a compiler.
+    pub fn set_aside(&mut self, lane: LaneId) {
+        self.aside.push(lane);
+    }
+
+    /// Makes the lanes that were set aside ready.
+    pub fn take_back(&mut self) {
+        while let Some(lane) = self.aside.pop() {
+            self.again(lane);
+        }
+    }
+
     /// Takes out the lane that is next.
     pub fn next(&mut self) -> Option<LaneId> {
+        if self.count == 0 {
+            self.take_back();
+        }
         let place = match self.sessions.len() {
             0 => return None,
             1 if !self.is_shared() => 0,
@@ -148,5 +173,23 @@ mod tests {
         assert_eq!(all.map(count), [2, 2, 4]);
         ready.retire(1);
         assert_eq!((ready.next(), ready.next()), (Some(lane(2, 0)), None));
+    }
+
+    #[test]
+    fn a_lane_set_aside_comes_after_a_turn_of_another() {
+        let mut ready = Ready::default();
+        ready.wake(lane(1, 0));
+        assert_eq!(ready.next(), Some(lane(1, 0)));
+        ready.set_aside(lane(1, 0));
+        ready.wake(lane(2, 0));
+        assert_eq!((ready.len(), ready.has_next()), (2, true));
+        assert_eq!(ready.next(), Some(lane(2, 0)));
+        // Alone, it is asked again and again.
+        assert_eq!(ready.next(), Some(lane(1, 0)));
+        ready.set_aside(lane(1, 0));
+        ready.take_back();
+        ready.set_aside(lane(1, 1));
+        ready.retire(1);
+        assert_eq!((ready.len(), ready.next()), (0, None));
     }
 }

@@ -40,7 +40,9 @@ const PATIENCE: Duration = Duration::from_millis(1);
 enum TurnEnd {
     /// The queue is empty, or the lane waits for an exchange.
     Idle,
-    /// The turn's limits are reached, or the lane waits for a compiler: it has another turn.
+    /// The lane waits for a compiler: it has another turn when others have had theirs.
+    Compiling,
+    /// The turn's limits are reached: it has another turn.
     Over,
 }
 
@@ -187,7 +189,7 @@ impl<E: Engine> Worker<E> {
         let Worker { device, lanes, joints, lost, ready, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         device.events.turn_to(id.session);
-        let (others_wait, is_shared) = (ready.len() > 0, ready.is_shared());
+        let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
         let begin = device.now();
         let mut turn = Turn {
@@ -206,9 +208,7 @@ impl<E: Engine> Worker<E> {
         E::hold(&mut || {
             for _ in 0..TURN {
                 if !turn.next() {
-                    if !turn.compiles {
-                        end = TurnEnd::Idle;
-                    }
+                    end = if turn.compiles { TurnEnd::Compiling } else { TurnEnd::Idle };
                     return;
                 }
                 if turn.spent > TURN_WORK && (others_wait || turn.is_long()) {
@@ -252,9 +252,13 @@ impl<E: Engine> Work for Worker<E> {
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
         let Some(id) = self.ready.next() else { return false };
-        let end = self.turn(id, out);
-        if let TurnEnd::Over = end {
-            self.ready.again(id);
+        match self.turn(id, out) {
+            TurnEnd::Compiling => self.ready.set_aside(id),
+            TurnEnd::Over => {
+                self.ready.take_back();
+                self.ready.again(id);
+            }
+            TurnEnd::Idle => self.ready.take_back(),
         }
         self.pause(out);
         true

@@ -38,19 +38,17 @@ fn commands_run_in_order() {
 
 /// Commands are computed in turns, not on arrival.
 #[test]
-fn lanes_take_turns() {
+fn commands_run_in_turns() {
     let mut bench = Bench::default();
     for session in [1, 2] {
         let commands = (0..200).map(|index| create(index, &[0.0]));
         bench.queue(lane(session, 0), commands.collect());
     }
     assert_eq!(bench.stats().tensors, 0);
-    let mut out = Vec::new();
-    gt_worker::Work::step(&mut bench.worker, &mut out);
-    gt_worker::Work::step(&mut bench.worker, &mut out);
-    // Both lanes have run, and neither is done.
+    gt_worker::Work::step(&mut bench.worker, &mut bench.out);
+    // A turn is less than what either has to do.
     assert_eq!((bench.done(lane(1, 0)), bench.done(lane(2, 0))), (0, 0));
-    assert!((200..400).contains(&bench.stats().tensors), "{}", bench.stats().tensors);
+    assert!((1..200).contains(&bench.stats().tensors), "{}", bench.stats().tensors);
     bench.run();
     assert_eq!((bench.done(lane(1, 0)), bench.done(lane(2, 0))), (200, 200));
 }
