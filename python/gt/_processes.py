@@ -40,3 +40,13 @@ def at_least(least: int):
 
     number.__name__ = "number"
     return number
+
+
+def size(text: str) -> int:
+    """Give the bytes that a text such as `16GB` says, for argparse."""
+    from gt import _gt
+
+    try:
+        return _gt.parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

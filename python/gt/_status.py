@@ -8,9 +8,11 @@ class Status:
 
     `workers` and `sessions` are lists of dicts; what is not known at the moment is None. Of a
     session, `share` is the part of a worker's time that it is entitled to while all sessions have
-    work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds on
-    all workers, and `behind` names the sessions with work on the workers that it waits for, those
-    that have used most first.
+    work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds in
+    the memory of all workers, and `spilled_bytes` what was written away as there was no room.
+    `memory_quotas` says how many bytes its holders may have on each worker, and `behind` names the
+    sessions because of whom it waits: with work on the same workers, those that have used most
+    first; or with memory there, those with most first.
     """
 
     def __init__(self, told: dict):
@@ -28,7 +30,7 @@ class Status:
                 "idle" if worker["busy_for"] is None else f"busy for {worker['busy_for']:.1f} s",
                 f"{worker['queued']:,}",
                 "-" if worker["tensors"] is None else f"{worker['tensors']:,}",
-                "-" if worker["bytes"] is None else _bytes(worker["bytes"]),
+                "-" if worker["bytes"] is None else _memory(worker),
             ]
             for worker in self.workers
         ]
@@ -40,7 +42,8 @@ class Status:
                 f"{session['open']:,}",
                 f"{100 * session['share']:.0f} %",
                 f"{session['device_seconds']:.1f} s",
-                _bytes(session["bytes"]),
+                _memory(session),
+                _quota(session["memory_quotas"]),
                 ", beside ".join([session["waits_for"], *session["behind"][:1]]),
             ]
             for session in self.sessions
@@ -48,7 +51,17 @@ class Status:
         return [
             (["worker", "engine", "state", "queue", "tensors", "memory"], workers),
             (
-                ["session", "age", "instructions", "open", "share", "time", "memory", "waits for"],
+                [
+                    "session",
+                    "age",
+                    "instructions",
+                    "open",
+                    "share",
+                    "time",
+                    "memory",
+                    "quota",
+                    "waits for",
+                ],
                 sessions,
             ),
         ]
@@ -75,6 +88,15 @@ class Status:
             )
             parts.append(f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>")
         return "\n".join(parts)
+
+
+def _memory(told: dict) -> str:
+    memory, elsewhere = told["bytes"], told["spilled_bytes"]
+    return f"{_bytes(memory)} + {_bytes(elsewhere)} on disk" if elsewhere else _bytes(memory)
+
+
+def _quota(quotas: list[tuple[str, int]]) -> str:
+    return _bytes(min(count for _, count in quotas)) if quotas else "-"
 
 
 def _bytes(count: int) -> str:

@@ -33,6 +33,38 @@ pub fn seconds(name: &str) -> Option<Duration> {
     })
 }
 
+/// A size in bytes, as `512MiB`, `16GB` or a number of bytes; `None` if it is not set.
+pub fn size(name: &str) -> Option<u64> {
+    read(name, "a size, as 16GB, 512MiB or a number of bytes", bytes)
+}
+
+/// The number of bytes that a text such as `1.5 GiB` says; `None` if it says none, or 0.
+///
+/// ```
+/// use gt_client::environment::bytes;
+/// assert_eq!((bytes("2KiB"), bytes("1.5 GB"), bytes("10")), (Some(2048), Some(1_500_000_000), Some(10)));
+/// assert_eq!((bytes("0"), bytes("-1 GB"), bytes("much")), (None, None, None));
+/// ```
+pub fn bytes(text: &str) -> Option<u64> {
+    const UNITS: [(&str, f64); 9] = [
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+        ("TiB", 1_099_511_627_776.0),
+        ("KB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("TB", 1e12),
+        ("B", 1.0),
+    ];
+    let text = text.trim();
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
+    let (unit, factor) = unit.copied().unwrap_or(("", 1.0));
+    let number: f64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+    let bytes = number * factor;
+    (bytes.is_finite() && (1.0..9e18).contains(&bytes)).then_some(bytes as u64)
+}
+
 fn read<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let given = std::env::var_os(name).filter(|given| !given.is_empty())?;
     let parsed = given.to_str().map(str::trim).and_then(parse);

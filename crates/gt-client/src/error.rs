@@ -1,8 +1,12 @@
 //! What can go wrong for a client.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use gt_ir::message::Failure;
+use gt_ir::standing::Holding;
+
+use crate::source;
 
 pub type Result<T> = std::result::Result<T, ClientError>;
 
@@ -17,7 +21,7 @@ pub enum ClientError {
     Usage(String),
 
     /// An operation failed where it ran.
-    #[error("{failure}{}{}", place_text(&failure.worker), line_text(.location))]
+    #[error("{}", failed_text(.failure, .location.as_deref(), &|_| None))]
     Failed { failure: Failure, location: Option<String> },
 
     /// The dispatcher is gone, or never was there.
@@ -54,10 +58,30 @@ impl ClientError {
     }
 }
 
-fn place_text(worker: &str) -> String {
-    if worker.is_empty() { String::new() } else { format!("\n  on worker {worker}") }
-}
-
-fn line_text(location: &Option<String>) -> String {
-    location.as_ref().map(|line| format!("\n  issued at {line}")).unwrap_or_default()
+/// A failure in words, with the line that issued it and the tensors that take up most memory, if
+/// that is why. `variable` gives the name of what a line, as `file:line`, makes.
+pub fn failed_text(
+    failure: &Failure,
+    location: Option<&str>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> String {
+    let mut text = failure.to_string();
+    for (index, holding) in failure.largest.iter().enumerate() {
+        let Holding { meta, bytes, .. } = holding;
+        let begin = if index == 0 { "\n  the largest are " } else { ",\n  " };
+        let line = source::text(holding.line);
+        let name = line.as_deref().and_then(variable);
+        let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+        let made = line.map(|line| format!(" of {line}")).unwrap_or_default();
+        let size = (*bytes as f64) / 1e6;
+        // Writing into a text does not fail.
+        let _ = write!(text, "{begin}{name}{} {}{made}, {size:.1} MB", meta.dtype, meta.shape);
+    }
+    if !failure.worker.is_empty() {
+        let _ = write!(text, "\n  on worker {}", failure.worker);
+    }
+    if let Some(line) = location {
+        let _ = write!(text, "\n  issued at {line}");
+    }
+    text
 }

@@ -31,7 +31,7 @@ pub mod tensor;
 pub mod vmap;
 
 pub use driver::Driver;
-pub use error::{CallbackError, ClientError, Result};
+pub use error::{CallbackError, ClientError, Result, failed_text};
 pub use session::{Asked, AskedSave, Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::Tensor;

@@ -176,8 +176,7 @@ mod tests {
     }
 
     fn failure(reason: &str) -> Failure {
-        let (operation, worker) = ("all_reduce".into(), "w".into());
-        Failure { operation, reason: reason.into(), worker, line: SourceId(0) }
+        Failure::new("all_reduce", reason, "w", SourceId(0))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use gt_ir::standing::{Division, Standing};
+use gt_ir::standing::{Division, MemoryQuota, Standing};
 
 /// The policy of a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Entitlement {
     pub sessions: Option<u32>,
     /// Workers that its sessions are on.
     pub workers: Option<u32>,
+    /// Bytes that its sessions may hold together on each worker.
+    pub memory: Option<u64>,
     /// How long a session may last.
     pub wall: Option<Duration>,
     /// How long a session may have nothing to do.
@@ -95,6 +97,10 @@ impl Rules {
             |of: fn(&Entitlement) -> Option<u32>| all.iter().rev().find_map(|(_, said)| of(said));
         let of_user = all.iter().filter(|(holder, _)| !matches!(holder, Holder::Team(_)));
         let share = of_user.rev().find_map(|(_, said)| said.share);
+        let quota = |(holder, said): &(Holder, &Entitlement)| {
+            Some(MemoryQuota { holder: holder.to_string(), bytes: said.memory? })
+        };
+        let memory = all.iter().filter_map(quota).collect();
         Standing {
             team: team.into(),
             team_weight: self.teams.get(team).and_then(|said| said.share).unwrap_or(1),
@@ -102,6 +108,7 @@ impl Rules {
             user_weight: share.unwrap_or(1),
             weight: 1,
             priority: latest(|said| said.priority).unwrap_or(0),
+            memory,
         }
     }
 }
@@ -127,5 +134,14 @@ mod tests {
         let eve = rules.standing("eve", "vision");
         assert_eq!((eve.team_weight, eve.user_weight), (5, 2));
         assert_eq!(Rules::default().standing("", ""), Standing::default());
+        let memory = |bytes| Entitlement { memory: Some(bytes), ..Entitlement::default() };
+        let rules = Rules {
+            default: memory(7),
+            teams: [("vision".into(), memory(9))].into(),
+            ..Rules::default()
+        };
+        let quota = |holder: &str, bytes| MemoryQuota { holder: holder.into(), bytes };
+        let quotas = rules.standing("ada", "vision").memory;
+        assert_eq!(quotas, [quota("team vision", 9), quota("user ada", 7)]);
     }
 }

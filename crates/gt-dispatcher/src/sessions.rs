@@ -7,7 +7,7 @@ use gt_ir::message::Message;
 use gt_ir::standing::{Standing, Usage};
 use gt_ir::{ClientCommand, SlotId};
 
-use crate::dispatcher::{Limit, Outbox, PeerId};
+use crate::dispatcher::{Limit, Outbox, PeerId, Shortage};
 use crate::flow::Flow;
 use crate::planner::{Catalogue, Plans};
 use crate::queue::Queued;
@@ -44,8 +44,10 @@ pub(crate) struct Session {
     pub warned: Vec<Limit>,
     /// The device time that it has used, in nanoseconds.
     pub device: u64,
-    /// The bytes that it holds in each slot, by number.
-    bytes: Vec<u64>,
+    /// The bytes that it holds in memory, and elsewhere, in each slot, by number.
+    bytes: Vec<(u64, u64)>,
+    /// What its slots wait for memory for.
+    pub shortages: BTreeMap<SlotId, Shortage>,
 }
 
 impl Session {
@@ -68,14 +70,20 @@ impl Session {
         self.device = self.device.saturating_add(usage.device);
         let slot = slot.0 as usize;
         if slot >= self.bytes.len() {
-            self.bytes.resize(slot + 1, 0);
+            self.bytes.resize(slot + 1, (0, 0));
         }
-        self.bytes[slot] = usage.bytes;
+        self.bytes[slot] = (usage.bytes, usage.spilled);
     }
 
-    /// The bytes that it holds on all workers.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.iter().sum()
+    /// The bytes that it holds on all workers: in memory, and elsewhere.
+    pub fn bytes(&self) -> (u64, u64) {
+        let add = |all: (u64, u64), own: &(u64, u64)| (all.0 + own.0, all.1 + own.1);
+        self.bytes.iter().fold((0, 0), add)
+    }
+
+    /// The bytes that it holds in a slot, wherever they are.
+    pub fn bytes_in(&self, slot: SlotId) -> u64 {
+        self.bytes.get(slot.0 as usize).map_or(0, |(memory, elsewhere)| memory + elsewhere)
     }
 
     /// What workers are told of its standing: nothing, if that is everybody's.
@@ -143,6 +151,7 @@ impl Sessions {
             warned: Vec::new(),
             device: 0,
             bytes: Vec::new(),
+            shortages: BTreeMap::new(),
         })
     }
 
@@ -177,21 +186,7 @@ impl Sessions {
 
     /// A session's part of a worker's time if all have work, by the weights.
     pub fn share(&self, of: &Session) -> f64 {
-        let own = &of.standing;
-        let mut teams: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut users: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut weights = 0;
-        for Session { standing, .. } in self.by_peer.values() {
-            teams.insert(&standing.team, standing.team_weight);
-            if standing.team == own.team {
-                users.insert(&standing.user, standing.user_weight);
-                weights += if standing.user == own.user { standing.weight } else { 0 };
-            }
-        }
-        let part = |weight: u32, all: u32| f64::from(weight) / f64::from(all.max(1));
-        part(own.team_weight, teams.into_values().sum())
-            * part(own.user_weight, users.into_values().sum())
-            * part(own.weight, weights)
+        of.standing.share(self.by_peer.values().map(|session| &session.standing))
     }
 
     pub fn len(&self) -> usize {

@@ -59,8 +59,7 @@ pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Durati
     let reason = format!(
         "no worker is connected to the server, and none came within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
     );
-    let (operation, worker, line) = ("fetch".into(), String::new(), SourceId::default());
-    let failure = Failure { operation, reason, worker, line };
+    let failure = Failure::new("fetch", reason, "", SourceId::default());
     let mut done = 0;
     for batch in &mut session.queue {
         let mut given_up = 0;

@@ -81,7 +81,12 @@ fn names_of_the_planners_own_are_not_given() {
     let create = |id: u64| {
         let data = TensorData::new(DType::U8, Shape::new(&[1]).unwrap(), vec![1].into());
         let (output, content) = (TensorId(id), Content::Data(data.unwrap()));
-        vec![ClientCommand::Create(Create { output, content, signal: 0 })]
+        vec![ClientCommand::Create(Create {
+            output,
+            content,
+            signal: 0,
+            source: gt_ir::SourceId(0),
+        })]
     };
     for commands in
         [run(PLANNED), run(PLANNED + 7), run(u64::MAX), two(PLANNED - 1), create(PLANNED + 7)]

@@ -179,7 +179,7 @@ fn idle_sessions_end_and_whoever_does_something_stays() {
 fn a_new_policy_holds_for_sessions_that_are_there() {
     let mut world = World::new(2, Rules::default());
     world.join(11, Role::Client, "ada", "");
-    let usage = Usage { device: 5_000_000, bytes: 1000 };
+    let usage = Usage { device: 5_000_000, bytes: 1000, spilled: 0 };
     let lane = LaneId { session: 1, slot: SlotId(0) };
     world.tell(1, Role::Worker, Message::LaneDone { lane, weight: 0, usage });
     let entitlement = Entitlement { share: Some(9), sessions: Some(0), ..Entitlement::default() };

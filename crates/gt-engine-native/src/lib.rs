@@ -72,7 +72,7 @@ use gt_ir::ops::custom::{self, CUSTOM};
 use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
 use gt_worker::check::Mismatch;
 use gt_worker::plan::Given;
-use gt_worker::{Engine, EngineError};
+use gt_worker::{Engine, EngineError, SharedBuffer};
 
 use crate::element::compute_dtype;
 use crate::elementwise::{PARALLEL, PARALLEL_FUNCTIONS};
@@ -233,6 +233,18 @@ impl Engine for NativeEngine {
 
     fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    fn shared_buffer(&self, tensor: &Tensor) -> Option<SharedBuffer> {
+        tensor.shared_buffer()
+    }
+
+    fn is_contiguous(&self, tensor: &Tensor) -> bool {
+        tensor.is_contiguous()
+    }
+
+    fn compact(&mut self, tensor: &Tensor) -> Result<Tensor, EngineError> {
+        copy::of_with(&mut self.threads, tensor)
     }
 
     fn release_memory(&mut self) {

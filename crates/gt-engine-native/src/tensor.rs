@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use bytes::Bytes;
 use gt_ir::shape::MAX_RANK;
 use gt_ir::{DType, Meta, Scalar, Shape, TensorData};
-use gt_worker::EngineError;
+use gt_worker::{EngineError, SharedBuffer};
 
 use crate::buffer::Buffer;
 use crate::copy;
@@ -202,6 +202,15 @@ impl Tensor {
         // What others did before they let go of it has happened.
         fence(Ordering::Acquire);
         is_only && self.buffer.owner().is_none()
+    }
+
+    /// The buffer, if others refer to it or it is longer than the elements.
+    #[inline]
+    pub(crate) fn shared_buffer(&self) -> Option<SharedBuffer> {
+        let bytes = self.buffer.length();
+        let is_own = Arc::strong_count(&self.buffer) == 1 && bytes == self.meta().bytes();
+        let id = Arc::as_ptr(&self.buffer) as usize as u64;
+        (!is_own).then_some(SharedBuffer { id, bytes: bytes as u64 })
     }
 
     /// The elements of a contiguous tensor, as bytes.

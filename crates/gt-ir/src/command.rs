@@ -112,6 +112,8 @@ pub struct Create {
     pub output: TensorId,
     pub content: Content,
     pub signal: u32,
+    /// The user's line that made it.
+    pub source: SourceId,
 }
 
 impl Record for Create {
@@ -119,11 +121,13 @@ impl Record for Create {
         Made(self.output).write(to);
         self.content.write(to);
         self.signal.write(to);
+        self.source.write(to);
     }
 
     fn read(from: &mut Source) -> Decoded<Create> {
         let output = Made::read(from)?.0;
-        Ok(Create { output, content: Record::read(from)?, signal: Record::read(from)? })
+        let (content, signal) = (Record::read(from)?, Record::read(from)?);
+        Ok(Create { output, content, signal, source: Record::read(from)? })
     }
 }
 

@@ -10,12 +10,12 @@ use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
-use crate::standing::{Division, Standing, Usage};
+use crate::standing::{Division, Holding, MemoryWait, Standing, Usage};
 use crate::status::{Report, Status};
 use crate::stored::Written;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// A peer's role, which its link proves and which decides the messages it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,6 +58,11 @@ pub enum Message {
     LaneDone { lane: LaneId, weight: u64, usage: Usage },
     /// A command does not fit a lane's state: the dispatcher must end the session.
     LaneBroken { lane: LaneId, reason: String },
+    /// A lane waits until memory is freed, or no longer does.
+    MemoryWait { lane: LaneId, wait: Option<MemoryWait> },
+    /// All that the session has sent is at the lane that waits for memory: it fails what there is no
+    /// room for once nobody else is about to free any, or at once if it `has_waited` long enough.
+    MemoryTimeout { lane: LaneId, number: u64, has_waited: bool },
     /// Tells workers what a session is entitled to.
     Admit { session: u32, standing: Standing },
     /// Tells workers how time is divided between sessions.
@@ -73,6 +78,9 @@ pub enum Message {
     Saved { request: RequestId, result: Result<Vec<Written>, Failure> },
     /// The values that a worker's driver has read from files for a tensor of a lane.
     Loaded { lane: LaneId, tensor: TensorId, result: Result<Content, Failure> },
+    /// A worker's driver has written a tensor of a lane into the file of this number, with this
+    /// checksum, or could not.
+    Spilled { lane: LaneId, tensor: TensorId, number: u64, result: Result<u32, Failure> },
     /// The receiver has mapped a shared block; its owner may release it.
     Release { token: u128 },
     /// The answer to a request for statistics; a worker's covers itself only.
@@ -150,6 +158,9 @@ record!(enum Message {
     31 => Admit { session, standing },
     32 => Divide(division),
     33 => Notice { text },
+    34 => MemoryWait { lane, wait },
+    35 => MemoryTimeout { lane, number, has_waited },
+    36 => Spilled { lane, tensor, number, result },
 });
 
 impl Message {
@@ -164,10 +175,11 @@ impl Message {
             Message::Done(_) | Message::LaneDone { .. } => "credit",
             Message::Admit { .. } | Message::Divide(_) => "a policy",
             Message::Notice { .. } => "a notice",
+            Message::MemoryWait { .. } | Message::MemoryTimeout { .. } => "a wait for memory",
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",
             Message::Saved { .. } => "what was written",
-            Message::Loaded { .. } => "what was read",
+            Message::Loaded { .. } | Message::Spilled { .. } => "what was read",
             Message::Release { .. } => "a release",
             Message::Statistics { .. } => "statistics",
             Message::Cancel { .. } => "a cancellation",
@@ -283,16 +295,29 @@ pub struct Failure {
     pub worker: String,
     /// The line that issued it; only its client can resolve it.
     pub line: SourceId,
+    /// The tensors that take up most memory, if there was no room.
+    pub largest: Vec<Holding>,
 }
 
 impl Failure {
+    /// A failure for a reason that has nothing to do with memory.
+    pub fn new(
+        operation: impl Into<String>,
+        reason: impl Into<String>,
+        worker: impl Into<String>,
+        line: SourceId,
+    ) -> Failure {
+        let (operation, reason, worker) = (operation.into(), reason.into(), worker.into());
+        Failure { operation, reason, worker, line, largest: Vec::new() }
+    }
+
     /// Whether an index was out of range, which every engine says in the same words.
     pub fn is_bad_index(&self) -> bool {
         self.reason.contains("is out of range for an axis of length")
     }
 }
 
-record!(struct Failure { operation, reason, worker, line });
+record!(struct Failure { operation, reason, worker, line, largest });
 
 /// A worker's statistics since it started.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -310,6 +335,9 @@ pub struct WorkerStats {
     pub bytes: u64,
     /// The most bytes held at once.
     pub bytes_peak: u64,
+    /// Tensors that were written away as there was no room, and their bytes.
+    pub spilled_tensors: u64,
+    pub spilled_bytes: u64,
     /// Of all operations, those in iterations of hot paths.
     pub hot_instructions: u64,
     /// Hot paths defined so far.
@@ -333,6 +361,8 @@ record!(struct WorkerStats {
     tensors,
     bytes,
     bytes_peak,
+    spilled_tensors,
+    spilled_bytes,
     hot_instructions,
     unique_sequences,
     hot_sequences,

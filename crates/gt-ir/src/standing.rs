@@ -1,5 +1,9 @@
 //! What sessions are entitled to on a worker.
 
+use std::collections::BTreeMap;
+
+use crate::instruction::SourceId;
+use crate::operation::Meta;
 use crate::record;
 
 /// How a device's time is divided between sessions.
@@ -42,9 +46,32 @@ pub struct Standing {
     pub weight: u32,
     /// With [`Division::Priority`], the highest is served first.
     pub priority: u32,
+    /// How many bytes it may hold, together with all others of a holder.
+    pub memory: Vec<MemoryQuota>,
 }
 
-record!(struct Standing { team, team_weight, user, user_weight, weight, priority });
+record!(struct Standing { team, team_weight, user, user_weight, weight, priority, memory });
+
+impl Standing {
+    /// A session's part of a worker's time and memory beside `all` sessions there, itself among
+    /// them, by the weights: between 0 and 1.
+    pub fn share<'a>(&self, all: impl Iterator<Item = &'a Standing>) -> f64 {
+        let mut teams: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut users: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut weights = 0;
+        for other in all {
+            teams.insert(&other.team, other.team_weight);
+            if other.team == self.team {
+                users.insert(&other.user, other.user_weight);
+                weights += if other.user == self.user { other.weight } else { 0 };
+            }
+        }
+        let part = |weight: u32, all: u32| f64::from(weight) / f64::from(all.max(1));
+        part(self.team_weight, teams.into_values().sum())
+            * part(self.user_weight, users.into_values().sum())
+            * part(self.weight, weights)
+    }
+}
 
 impl Default for Standing {
     /// That of whoever has no user's key.
@@ -56,6 +83,7 @@ impl Default for Standing {
             user_weight: 1,
             weight: 1,
             priority: 0,
+            memory: Vec::new(),
         }
     }
 }
@@ -65,8 +93,46 @@ impl Default for Standing {
 pub struct Usage {
     /// Device time, in nanoseconds.
     pub device: u64,
-    /// The bytes held.
+    /// The bytes held in the worker's memory.
+    pub bytes: u64,
+    /// The bytes held elsewhere, as there was no room.
+    pub spilled: u64,
+}
+
+record!(struct Usage { device, bytes, spilled });
+
+/// The bytes that a team, a user or a key may hold on each worker, in all sessions together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryQuota {
+    /// Whose quota it is, as `user ada`.
+    pub holder: String,
     pub bytes: u64,
 }
 
-record!(struct Usage { device, bytes });
+record!(struct MemoryQuota { holder, bytes });
+
+/// A tensor that takes up memory.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Holding {
+    pub session: u32,
+    /// The line that made it; only its client can resolve it.
+    pub line: SourceId,
+    pub meta: Meta,
+    /// The bytes of its buffer, which may be longer than the tensor.
+    pub bytes: u64,
+}
+
+record!(struct Holding { session, line, meta, bytes });
+
+/// What a lane that needs memory waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryWait {
+    /// Tells the waits of a lane apart.
+    pub number: u64,
+    /// The bytes that it needs.
+    pub bytes: u64,
+    /// Whose quota is used up, as `user ada`; empty if the worker has no more memory.
+    pub holder: String,
+}
+
+record!(struct MemoryWait { number, bytes, holder });

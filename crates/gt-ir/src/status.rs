@@ -63,12 +63,16 @@ pub struct Report {
     pub tensors: u64,
     pub bytes: u64,
     pub bytes_peak: u64,
+    /// Tensors that were written away as there was no room, and their bytes.
+    pub spilled_tensors: u64,
+    pub spilled_bytes: u64,
     /// The time spent on each activity.
     pub busy: [Duration; Activity::ALL.len()],
 }
 
 record!(struct Report {
-    at, since, engine, operations, failed, tensors, bytes, bytes_peak, busy,
+    at, since, engine, operations, failed, tensors, bytes, bytes_peak, spilled_tensors, spilled_bytes,
+    busy,
 });
 
 impl Report {
@@ -95,8 +99,10 @@ pub struct SessionStatus {
     pub open: u64,
     /// The weight of those that wait for room at the workers.
     pub queued: u64,
-    /// The bytes held on all workers.
+    /// The bytes held in the memory of all workers.
     pub bytes: u64,
+    /// The bytes that were written away as there was no room.
+    pub spilled: u64,
     /// The device time that it has used on all workers.
     pub busy: Duration,
     pub waits: Waits,
@@ -106,7 +112,7 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, standing, share, since, instructions, open, queued, bytes, busy, waits, behind,
+    number, name, standing, share, since, instructions, open, queued, bytes, spilled, busy, waits, behind,
 });
 
 /// What a session waits for.
@@ -122,6 +128,8 @@ pub enum Waits {
     Work,
     /// A fetched value.
     Value { tensor: TensorId, worker: String, since: Duration },
+    /// Memory on a worker: of a holder's quota (as `user ada`), or of the worker (empty).
+    Memory { worker: String, bytes: u64, holder: String, since: Duration },
 }
 
 record!(enum Waits {
@@ -130,4 +138,5 @@ record!(enum Waits {
     2 => Room,
     3 => Work,
     4 => Value { tensor, worker, since },
+    5 => Memory { worker, bytes, holder, since },
 });

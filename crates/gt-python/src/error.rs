@@ -37,6 +37,10 @@ pub fn to_python(error: ClientError) -> PyErr {
                 Err(error) => error,
             })
         }
+        ClientError::Failed { failure, location } if !failure.largest.is_empty() => {
+            let location = location.as_deref();
+            WorkerError::new_err(gt::failed_text(&failure, location, &variable))
+        }
         ClientError::Failed { .. } => WorkerError::new_err(text),
         ClientError::Connection(_) => PyConnectionError::new_err(text),
         ClientError::Callback(CallbackError(error)) => match error.downcast_ref::<PyErr>() {
@@ -45,6 +49,14 @@ pub fn to_python(error: ClientError) -> PyErr {
         },
         ClientError::Interrupted => PyKeyboardInterrupt::new_err(text),
     }
+}
+
+/// The variable that a line, as `file:line`, gives a value.
+fn variable(line: &str) -> Option<String> {
+    Python::attach(|py| {
+        let lines = py.import("gt._lines").ok()?;
+        lines.call_method1("variable", (line,)).ok()?.extract().ok()?
+    })
 }
 
 /// The exception for an index that a worker has found to be out of range: a WorkerError that is an

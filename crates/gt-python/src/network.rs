@@ -92,7 +92,7 @@ fn run_server(
 /// Joins a server as a worker and serves until a signal comes or the server is gone.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new()))]
+#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -104,6 +104,9 @@ fn run_worker(
     peer_host: Option<String>,
     backend: &str,
     data_roots: Vec<PathBuf>,
+    memory: Option<u64>,
+    spill_dir: Option<PathBuf>,
+    spill_limit: Option<u64>,
 ) -> PyResult<()> {
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -127,6 +130,13 @@ fn run_worker(
         fabric,
         rate,
         data_roots,
+        spill_dir: spill_dir.or_else(gt::drivers::memory::spill_dir),
+    };
+    let told = gt::MemoryOptions::from_environment();
+    let memory = gt::MemoryOptions {
+        memory: memory.or(told.memory),
+        spill: spill_limit.or(told.spill),
+        has_spill_dir: options.spill_dir.is_some(),
     };
     if let Some(engine) = &engine {
         engine.watch().end_process_if_it_hangs(&options.name, backend);
@@ -134,13 +144,23 @@ fn run_worker(
     let engine = Mutex::new(engine);
     let make = |name: String, threads: usize| -> Box<dyn Work> {
         match engine.lock().ok().and_then(|mut engine| engine.take()) {
-            Some(engine) => gt::worker_on(name, engine),
-            None => gt::native_worker(name, threads),
+            Some(engine) => gt::worker_with(name, engine, memory),
+            None => gt::native_worker_with(name, threads, memory),
         }
     };
     let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;
     on_ready.call0()?;
     until_signal(py, |stop| worker.run(stop))
+}
+
+/// The bytes that a text such as `16GB` says.
+#[pyfunction]
+fn parse_size(text: &str) -> PyResult<u64> {
+    gt::environment::bytes(text).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "the size is '{text}', expected one as 16GB, 512MiB or a number of bytes"
+        ))
+    })
 }
 
 /// A new cluster key, or one limited to a role ("client", "worker" or "watcher") or a user of a
@@ -175,5 +195,6 @@ fn make_key(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_server, module)?)?;
     module.add_function(wrap_pyfunction!(run_worker, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_size, module)?)?;
     module.add_function(wrap_pyfunction!(make_key, module)?)
 }

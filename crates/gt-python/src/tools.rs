@@ -172,6 +172,7 @@ fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
             if let Some(stats) = stats.iter().find(|stats| stats.name == worker.name) {
                 worker.report.engine.clone_from(&stats.engine);
                 (worker.report.tensors, worker.report.bytes) = (stats.tensors, stats.bytes);
+                worker.report.spilled_bytes = stats.spilled_bytes;
             }
         }
     }
@@ -203,6 +204,7 @@ fn convert_worker<'py>(
     dict.set_item("engine", report.map(|report| &report.engine))?;
     dict.set_item("tensors", report.map(|report| report.tensors))?;
     dict.set_item("bytes", report.map(|report| report.bytes))?;
+    dict.set_item("spilled_bytes", report.map(|report| report.spilled_bytes))?;
     dict.set_item("queued", worker.in_flight)?;
     let busy = worker.busy_since.map(|since| now.saturating_sub(since).as_secs_f64());
     dict.set_item("busy_for", busy)?;
@@ -222,7 +224,12 @@ fn convert_session<'py>(
     dict.set_item("open", session.open)?;
     dict.set_item("queued", session.queued)?;
     dict.set_item("bytes", session.bytes)?;
-    let Standing { user, team, .. } = &session.standing;
+    dict.set_item("spilled_bytes", session.spilled)?;
+    let Standing { user, team, team_weight, user_weight, priority, memory, .. } = &session.standing;
+    dict.set_item("weights", (team_weight, user_weight))?;
+    dict.set_item("priority", priority)?;
+    let quotas = memory.iter().map(|quota| (&quota.holder, quota.bytes));
+    dict.set_item("memory_quotas", quotas.collect::<Vec<_>>())?;
     dict.set_item("user", user)?;
     dict.set_item("team", team)?;
     dict.set_item("share", session.share)?;
@@ -236,6 +243,14 @@ fn convert_session<'py>(
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();
             format!("tensor {tensor} of worker {worker}, for {seconds:.1} s")
+        }
+        Waits::Memory { worker, bytes, holder, since } => {
+            let seconds = now.saturating_sub(*since).as_secs_f64();
+            let of = match holder.as_str() {
+                "" => String::new(),
+                holder => format!(" of {holder}"),
+            };
+            format!("{bytes} bytes of memory{of} on worker {worker}, for {seconds:.1} s")
         }
     };
     dict.set_item("waits_for", waits)?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use gt_dispatcher::PeerId;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::stored::{SavePart, SavedBlock, Written};
-use gt_ir::{Piece, SourceId, WorkerId};
+use gt_ir::{Content, Piece, SourceId, WorkerId};
 use gt_worker::{FileJob, Out};
 
 use crate::faults::Notice;
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Pretends to write a file; there are none to read.
+    /// Pretends to write a checkpoint; there are none to read. Keeps what workers have no room for.
     fn file(&mut self, worker: PeerId, job: FileJob) {
         match job {
             FileJob::Write { part, .. } => {
@@ -58,12 +58,27 @@ impl World {
                 self.send(worker, DISPATCHER, Message::Saved { request, result });
             }
             FileJob::Read { lane, tensor, .. } => {
-                let (operation, reason) = ("load".into(), "there are no files".into());
-                let (worker_name, line) = (String::new(), SourceId::default());
-                let failure = Failure { operation, reason, worker: worker_name, line };
+                let failure = Failure::new("load", "there are no files", "", SourceId::default());
                 let loaded = Message::Loaded { lane, tensor, result: Err(failure) };
                 self.send(worker, worker, loaded);
             }
+            FileJob::Spill { lane, tensor, number, data } => {
+                let result = match self.is_disk_full {
+                    true => Err(Failure::new("spill", "the disk is full", "", SourceId::default())),
+                    false => Ok(7),
+                };
+                if result.is_ok() {
+                    self.files.insert((worker, number), data);
+                }
+                self.send(worker, worker, Message::Spilled { lane, tensor, number, result });
+            }
+            FileJob::Restore { lane, tensor, number, checksum, .. } => {
+                let data = self.files.get(&(worker, number)).filter(|_| checksum == 7).cloned();
+                let lost = Failure::new("restore", "there is no file", "", SourceId::default());
+                let result = data.map(Content::Data).ok_or(lost);
+                self.send(worker, worker, Message::Loaded { lane, tensor, result });
+            }
+            FileJob::Discard { number } => drop(self.files.remove(&(worker, number))),
         }
     }
 

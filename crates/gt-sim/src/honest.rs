@@ -85,7 +85,12 @@ impl Honest {
         let data = TensorData::new(DType::F32, shape.expect("small"), vec![0; 96].into());
         let content = Content::Data(data.expect("as many bytes"));
         self.metas.push(content.meta());
-        self.commands.push(ClientCommand::Create(Create { output, content, signal }));
+        self.commands.push(ClientCommand::Create(Create {
+            output,
+            content,
+            signal,
+            source: SourceId(0),
+        }));
         Operand::Tensor(output)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_ir::{ClientCommand, Fabric, LaneId, TransferId, WorkerId};
+use gt_ir::{ClientCommand, Fabric, LaneId, TensorData, TransferId, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
@@ -51,6 +51,12 @@ pub struct World {
     pub(crate) mailboxes: BTreeMap<PeerId, Vec<Message>>,
     /// The weight that clients have sent and not got back.
     pub(crate) credit: BTreeMap<PeerId, u64>,
+    /// The options of workers that start.
+    pub options: Options,
+    /// Whether nothing can be written to disk.
+    pub is_disk_full: bool,
+    /// What workers have written to disk, as they had no room for it.
+    pub files: BTreeMap<(PeerId, u64), TensorData>,
     next_peer: u64,
     /// How many messages have been delivered.
     pub delivered: u64,
@@ -90,6 +96,10 @@ impl World {
             dispatching: Duration::ZERO,
             mailboxes: BTreeMap::new(),
             credit: BTreeMap::new(),
+            // A schedule must not depend on how fast this machine is.
+            options: Options { is_timed: false, ..Options::default() },
+            is_disk_full: false,
+            files: BTreeMap::new(),
             next_peer: 1,
             delivered: 0,
         };
@@ -108,8 +118,7 @@ impl World {
     /// Starts a worker with a name.
     pub fn start_worker(&mut self, name: String) -> PeerId {
         let peer = self.new_peer();
-        // A schedule must not depend on how fast this machine is.
-        let options = Options { is_timed: false, ..Options::default() };
+        let options = self.options;
         let core: Box<dyn Work> = match &self.hub {
             Some(hub) => {
                 let engine = JoiningEngine::new(Arc::clone(hub));

@@ -75,6 +75,7 @@ impl Client {
                         output,
                         content,
                         signal: placements[index],
+                        source: SourceId(0),
                     }));
                     names.push(output);
                     Operand::Tensor(output)

@@ -3,6 +3,7 @@
 //! - [`place`]: the folders in which files may be.
 //! - [`values`]: blocks of tensors, as workers write and read them.
 //! - [`atomic`]: files that are there whole, or not at all.
+//! - [`spill`]: tensors that there is no room for in a worker's memory.
 //! - [`safetensors`]: tensors by name in one file, which others read and write, too.
 //!
 //! It knows dtypes, shapes and values of `gt-ir`; sessions and workers are unknown to it.
@@ -10,6 +11,7 @@
 pub mod atomic;
 pub mod place;
 pub mod safetensors;
+pub mod spill;
 pub mod values;
 
 use std::path::{Path, PathBuf};

@@ -57,8 +57,24 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
                 "{name} waits for a value: tensor {tensor} of worker {worker}, for {time}."
             )
         }
+        Waits::Memory { worker, bytes: need, holder, since } => {
+            let time = duration(status.now.saturating_sub(*since).as_secs_f64());
+            let of = match holder.as_str() {
+                "" => "of which the worker has no more".to_string(),
+                holder => format!("of which {holder} may hold no more there"),
+            };
+            let need = bytes(*need);
+            writeln!(out, "{name} waits for {need} of memory on worker {worker}, {of}, for {time}.")
+        }
     };
-    if session.behind.is_empty() {
+    let is_short = matches!(session.waits, Waits::Memory { .. });
+    if is_short && session.behind.is_empty() {
+        let _ = writeln!(out, "It holds all of that itself.");
+    } else if is_short {
+        let held = session.behind.iter().map(|other| holds(status, other));
+        let held: Vec<String> = held.collect();
+        let _ = writeln!(out, "The others that hold memory: {}.", held.join("; "));
+    } else if session.behind.is_empty() {
         let _ = writeln!(out, "Nobody else has work on its workers.");
     } else {
         let others = session.behind.iter().map(|other| used(status, other));
@@ -68,11 +84,24 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
     let entitled = format!("{:.0} % of their time", 100.0 * session.share);
     let _ = writeln!(
         out,
-        "It is entitled to {entitled}, has used {} of device time, and holds {}.",
+        "It is entitled to {entitled}, has used {} of device time, and holds {}{}.",
         time(session.busy),
-        bytes(session.bytes)
+        bytes(session.bytes),
+        if session.spilled > 0 {
+            format!(" and {} elsewhere", bytes(session.spilled))
+        } else {
+            String::new()
+        }
     );
     out
+}
+
+/// `eve#2, which holds 1.2 GB`
+fn holds(status: &Status, name: &str) -> String {
+    match status.sessions.iter().find(|session| session.name == name) {
+        Some(session) => format!("{name}, which holds {}", bytes(session.bytes)),
+        None => name.to_string(),
+    }
 }
 
 /// `eve#2, entitled to 50 %, which has used 12.3 s of device time`
@@ -108,6 +137,7 @@ mod tests {
             open: 2000,
             queued: 500,
             bytes: 1 << 20,
+            spilled: 0,
             busy: Duration::from_millis(1500),
             waits,
             behind: Vec::new(),

@@ -76,6 +76,10 @@ pub fn asker_waits(status: &Status) -> String {
             let behind = behind.map_or(0, |worker| worker.in_flight);
             format!("a value of {worker}, which has {behind} instructions to run{others}")
         }
+        Waits::Memory { worker, bytes: need, holder, .. } => {
+            let of = if holder.is_empty() { "it" } else { holder };
+            format!("{} of memory on {worker}, of which {of} has no more{others}", bytes(*need))
+        }
     }
 }
 
@@ -109,6 +113,7 @@ mod tests {
             open: 5,
             queued: 0,
             bytes: 0,
+            spilled: 0,
             busy: Duration::ZERO,
             waits,
             behind: Vec::new(),

@@ -18,6 +18,7 @@ use crate::composite;
 use crate::engine::{Engine, EngineError};
 use crate::events::Emitter;
 use crate::lane::Lane;
+use crate::memory::need_of;
 use crate::programs::Programs;
 use crate::store::{Held, Stored};
 use crate::work::{FileJob, Options, Out};
@@ -62,6 +63,14 @@ impl<E: Engine> Device<E> {
         dying: &[WorkerCommand],
     ) -> u64 {
         self.stats.operations_total += 1;
+        if lane.memory.gives_up.is_some()
+            && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, lane.room())
+        {
+            let title = instruction.title().into();
+            let failure = self.no_room_for(lane, title, need, instruction.source);
+            self.fail_outputs(lane, instruction, &failure);
+            return 1;
+        }
         let mut operands: Operands<E::Tensor> = SmallVec::new();
         let mut metas: Metas = SmallVec::new();
         for (index, operand) in instruction.operands.iter().enumerate() {
@@ -73,8 +82,8 @@ impl<E: Engine> Device<E> {
                 }
                 Operand::Tensor(id) => *id,
             };
-            match lane.store.get(id) {
-                Some(Stored::Ready { tensor, meta }) => {
+            match lane.store.get_used(id) {
+                Some(Stored::Ready { tensor, meta, .. }) => {
                     metas.push(Operand::Tensor(*meta));
                     let again = instruction.operands[index + 1..].contains(operand);
                     let dies = |command: &WorkerCommand| matches!(command, WorkerCommand::Free(freed) if *freed == id);
@@ -82,7 +91,7 @@ impl<E: Engine> Device<E> {
                         let Some((tensor, meta)) = lane.store.take(id) else {
                             unreachable!("it was there a line ago");
                         };
-                        self.release(lane, &meta);
+                        self.release(lane, id, &meta);
                         operands.push(Operand::Tensor(tensor));
                     } else {
                         operands.push(Operand::Tensor(tensor.clone()));
@@ -90,6 +99,13 @@ impl<E: Engine> Device<E> {
                 }
                 Some(Stored::Failed(failure)) => {
                     let failure = Arc::clone(failure);
+                    self.fail_outputs(lane, instruction, &failure);
+                    return 1;
+                }
+                // There was no room to bring it back.
+                Some(Stored::Away(_)) => {
+                    let failure =
+                        self.no_room(lane, instruction.title().into(), instruction.source);
                     self.fail_outputs(lane, instruction, &failure);
                     return 1;
                 }
@@ -105,16 +121,18 @@ impl<E: Engine> Device<E> {
         if self.events.is_on {
             metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
         }
-        match self.compute(lane, instruction, operands, &metas) {
+        match self.compute(instruction, operands, &metas) {
             Ok(made) => {
                 for ((id, meta), tensor) in instruction.outputs().zip(made) {
-                    self.keep(lane, id, tensor, meta);
+                    self.keep(lane, (id, tensor, meta, instruction.source), instruction.reads());
                 }
                 instruction.operation.work(&metas, instruction.meta())
             }
-            Err(reason) => {
-                let failure = self.failure(instruction, &metas, reason);
-                self.fail_outputs(lane, instruction, &failure);
+            Err(error) => {
+                let failure = self.failure(instruction, &metas, self.explain(lane, &error));
+                let largest = self.largest_if_full(lane, &error);
+                let failure = Failure { largest, ..Arc::unwrap_or_clone(failure) };
+                self.fail_outputs(lane, instruction, &Arc::new(failure));
                 1
             }
         }
@@ -126,13 +144,12 @@ impl<E: Engine> Device<E> {
     /// The instruction is not valid, or the engine fails.
     fn compute(
         &mut self,
-        lane: &Lane<E::Tensor>,
         instruction: &Instruction,
         operands: Operands<E::Tensor>,
         metas: &Metas,
-    ) -> Result<SmallVec<[E::Tensor; 1]>, String> {
+    ) -> Result<SmallVec<[E::Tensor; 1]>, EngineError> {
         let (operation, attributes) = (instruction.operation, &instruction.attributes);
-        instruction.check(metas)?;
+        instruction.check(metas).map_err(EngineError::Other)?;
         let meta = instruction.meta();
         let given = if self.options.check_nan { Some(operands.clone()) } else { None };
         let engine = &mut self.engine;
@@ -146,9 +163,9 @@ impl<E: Engine> Device<E> {
             made.map(|made| SmallVec::from_buf([made]))
         }));
         let result = result.unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))));
-        let made = result.map_err(|error| self.explain(lane, &error))?;
+        let made = result?;
         match given.and_then(|given| self.new_nan(&given, &made[0], meta)) {
-            Some(reason) => Err(reason),
+            Some(reason) => Err(EngineError::Other(reason)),
             None => Ok(made),
         }
     }
@@ -182,39 +199,20 @@ impl<E: Engine> Device<E> {
         ))
     }
 
-    /// An engine's error; out of memory, with the lane's largest tensors.
-    pub fn explain(&self, lane: &Lane<E::Tensor>, error: &EngineError) -> String {
-        let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
-        let mut metas: Vec<Meta> = lane.store.metas().collect();
-        metas.sort_unstable_by_key(|meta| {
-            (std::cmp::Reverse(meta.bytes()), meta.dtype as u8, meta.shape.to_string())
-        });
-        let largest: Vec<String> = metas
-            .iter()
-            .take(3)
-            .map(|meta| {
-                let (session, bytes) = (lane.id.session, meta.bytes());
-                format!("{} {} of session {session} ({bytes} bytes)", meta.dtype, meta.shape)
-            })
-            .collect();
-        let (count, own) = (metas.len(), lane.store.bytes());
-        let others = self.held.bytes - own;
-        format!(
-            "{error}; {count} {} {own} bytes, the largest are {}; other sessions hold {others} bytes",
-            if count == 1 { "tensor holds" } else { "tensors hold" },
-            if largest.is_empty() { "none".to_string() } else { largest.join(", ") }
-        )
-    }
-
     /// Makes a tensor from data; of values in files once the driver has read them.
     pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create, out: &mut Vec<Out>) {
         let tensor = create.output;
+        let bytes = create.content.meta().bytes() as u64;
+        if lane.memory.gives_up.is_some() && !lane.has_room(bytes) {
+            let failure = self.no_room_for(lane, "create".into(), bytes, create.source);
+            return self.fail(lane, tensor, failure);
+        }
         match create.content.clone() {
             Content::Stored(values) => {
                 lane.store.wait_for(&mut self.held, tensor);
                 out.push(Out::Files(FileJob::Read { lane: lane.id, tensor, values }));
             }
-            content => self.make(lane, tensor, content),
+            content => self.make(lane, tensor, content, create.source),
         }
     }
 
@@ -225,11 +223,11 @@ impl<E: Engine> Device<E> {
         tensor: TensorId,
         result: Result<Content, Failure>,
     ) {
-        if !lane.store.is_pending(tensor) {
+        if self.take_restored(lane, tensor, &result) || !lane.store.is_pending(tensor) {
             return;
         }
         match result {
-            Ok(content) => self.make(lane, tensor, content),
+            Ok(content) => self.make(lane, tensor, content, SourceId::default()),
             Err(failure) => {
                 let failure = Failure { worker: self.stats.name.clone(), ..failure };
                 self.fail(lane, tensor, Arc::new(failure));
@@ -237,7 +235,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    fn make(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, content: Content) {
+    fn make(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, content: Content, line: SourceId) {
         let meta = content.meta();
         let result = match content {
             Content::Data(data) => self.guarded(|engine| engine.create(data)),
@@ -246,10 +244,11 @@ impl<E: Engine> Device<E> {
             }
         };
         match result {
-            Ok(tensor) => self.keep(lane, id, tensor, meta),
+            Ok(tensor) => self.keep(lane, (id, tensor, meta, line), std::iter::empty()),
             Err(error) => {
+                let largest = self.largest_if_full(lane, &error);
                 let failure = self.plain_failure("create", error.to_string());
-                self.fail(lane, id, Arc::new(failure));
+                self.fail(lane, id, Arc::new(Failure { line, largest, ..failure }));
             }
         }
     }
@@ -279,37 +278,15 @@ impl<E: Engine> Device<E> {
                 result.map(Content::Data).map_err(failed)
             }
             Some(Stored::Failed(failure)) => Err((**failure).clone()),
+            Some(Stored::Away(away)) => {
+                Err((*self.no_room(lane, "fetch".into(), away.line)).clone())
+            }
             Some(Stored::Pending) => unreachable!("it has waited for the tensor"),
             None => {
                 let reason = format!("tensor {id} does not exist on this worker");
                 Err(self.plain_failure("fetch", reason))
             }
         }
-    }
-
-    #[inline]
-    pub fn keep(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        id: TensorId,
-        tensor: E::Tensor,
-        meta: Meta,
-    ) {
-        if self.events.is_on {
-            self.events.makes(&meta);
-        }
-        lane.store.keep(&mut self.held, id, tensor, meta);
-    }
-
-    /// Stops counting a tensor that was taken out of a lane.
-    #[inline]
-    pub fn release(&mut self, lane: &mut Lane<E::Tensor>, meta: &Meta) {
-        lane.store.release(&mut self.held, meta);
-    }
-
-    #[inline]
-    pub fn free(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId) {
-        lane.store.free(&mut self.held, id);
     }
 
     pub fn fail(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, failure: Arc<Failure>) {
@@ -335,18 +312,17 @@ impl<E: Engine> Device<E> {
         metas: &[Operand<Meta>],
         reason: String,
     ) -> Arc<Failure> {
-        Arc::new(Failure {
-            operation: describe(instruction, metas),
+        Arc::new(Failure::new(
+            describe(instruction, metas),
             reason,
-            worker: self.stats.name.clone(),
-            line: instruction.source,
-        })
+            self.stats.name.clone(),
+            instruction.source,
+        ))
     }
 
     /// A failure that belongs to no line of the program.
     pub fn plain_failure(&self, operation: &str, reason: String) -> Failure {
-        let (worker, line) = (self.stats.name.clone(), SourceId::default());
-        Failure { operation: operation.into(), reason, worker, line }
+        Failure::new(operation, reason, self.stats.name.as_str(), SourceId::default())
     }
 
     /// Calls the engine; a panic in it becomes an error.

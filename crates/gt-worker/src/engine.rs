@@ -161,6 +161,37 @@ pub trait Engine: Send {
     /// A clock, for statistics only.
     fn now(&self) -> Duration;
 
+    /// The memory that a tensor shares with others, or that is longer than the tensor; `None` if it
+    /// has memory of its own, as most do.
+    fn shared_buffer(&self, _tensor: &Self::Tensor) -> Option<SharedBuffer> {
+        None
+    }
+
+    /// Whether a tensor's elements lie one after another in row-major order, so that it can be
+    /// reshaped without a copy.
+    fn is_contiguous(&self, _tensor: &Self::Tensor) -> bool {
+        false
+    }
+
+    /// A copy of a tensor, in memory of its own that is no longer than it needs.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    fn compact(&mut self, tensor: &Self::Tensor) -> Result<Self::Tensor, EngineError> {
+        let data = self.read(tensor)?;
+        self.create(data)
+    }
+
+    /// Whether tensors are in the host's memory, rather than in that of a device.
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
+    /// The bytes of the device's memory, if it is not the host's.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+
     /// Releases memory cached for reuse; called when a session ends.
     fn release_memory(&mut self) {}
 
@@ -184,6 +215,14 @@ pub trait Engine: Send {
 
     /// A worker is lost: its groups will not be used again.
     fn leave(&mut self, _worker: WorkerId) {}
+}
+
+/// Memory that several tensors may share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedBuffer {
+    /// The same for all tensors in it, and for no other memory meanwhile.
+    pub id: u64,
+    pub bytes: u64,
 }
 
 /// An engine's part of a joint exchange.

@@ -101,6 +101,9 @@ impl<E: Engine> Device<E> {
             }
         }
         let Some((output, meta)) = exchange.output else { return };
+        if let Some(failure) = self.exchange_without_room(lane, exchange) {
+            return self.fail(lane, output, failure);
+        }
         let mut parts = Vec::with_capacity(exchange.parts.receives.len());
         for Receive { from, .. } in &exchange.parts.receives {
             parts.push(match from {
@@ -169,14 +172,32 @@ impl<E: Engine> Device<E> {
             return Err(self.exchange_failure(exchange, "it has no input".into()));
         };
         match lane.store.get(input) {
-            Some(Stored::Ready { tensor, meta }) => Ok((tensor.clone(), *meta)),
+            Some(Stored::Ready { tensor, meta, .. }) => Ok((tensor.clone(), *meta)),
             Some(Stored::Failed(failure)) => Err(Arc::clone(failure)),
+            Some(Stored::Away(_)) => Err(self.no_room_for(
+                lane,
+                exchange.collective.name().into(),
+                lane.store.spilled(),
+                exchange.line,
+            )),
             Some(Stored::Pending) => unreachable!("it has waited for its input"),
             None => {
                 let reason = format!("tensor {input} does not exist on this worker");
                 Err(self.exchange_failure(exchange, reason))
             }
         }
+    }
+
+    /// The failure of an exchange whose output there is no room for.
+    pub fn exchange_without_room(
+        &self,
+        lane: &Lane<E::Tensor>,
+        exchange: &Exchange,
+    ) -> Option<Arc<Failure>> {
+        let bytes = exchange.output?.1.bytes() as u64;
+        let is_short = lane.memory.gives_up.is_some() && !lane.has_room(bytes);
+        let name = || exchange.collective.name().to_string();
+        is_short.then(|| self.no_room_for(lane, name(), bytes, exchange.line))
     }
 
     /// The failure of a part from this slot, if its worker is lost.
@@ -197,12 +218,12 @@ impl<E: Engine> Device<E> {
     }
 
     pub fn exchange_failure(&self, exchange: &Exchange, reason: String) -> Arc<Failure> {
-        Arc::new(Failure {
-            operation: exchange.collective.name().to_string(),
+        Arc::new(Failure::new(
+            exchange.collective.name().to_string(),
             reason,
-            worker: self.stats.name.clone(),
-            line: exchange.line,
-        })
+            self.stats.name.clone(),
+            exchange.line,
+        ))
     }
 
     /// Reads a block's values, to be sent.
@@ -314,7 +335,10 @@ impl<E: Engine> Device<E> {
                 .map_err(|error| self.exchange_failure(exchange, error.to_string()))
         });
         match made {
-            Ok(tensor) => self.keep(lane, output, tensor, meta),
+            Ok(tensor) => {
+                let value = (output, tensor, meta, exchange.line);
+                self.keep(lane, value, exchange.input.into_iter());
+            }
             Err(failure) => self.fail(lane, output, failure),
         }
     }

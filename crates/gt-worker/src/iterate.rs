@@ -67,7 +67,7 @@ impl<E: Engine> Device<E> {
         }
         lane.warmth.rise(ready.plan);
         if self.events.is_on {
-            let kept = part.kept.iter().map(|(name, _)| name);
+            let kept = part.kept.iter().map(|(name, ..)| name);
             let first = kept.chain(&part.needs).next();
             let first = first.map_or(gt_ir::TensorId(0), |name| bound.tensor(*name));
             self.emit_part(first, number);
@@ -82,7 +82,7 @@ impl<E: Engine> Device<E> {
             Scalar::Int(value) => Scalar::Int(value.wrapping_add(*added)),
             other => other,
         });
-        let kept = part.kept.iter().map(|(name, meta)| (bound.tensor(*name), *meta));
+        let kept = part.kept.iter().map(|kept| (bound.tensor(kept.0), kept.1, kept.2));
         let launch = Launch { program: ready.program, is_warm, operations: part.operations };
         if !self.launch(lane, launch, &given, numbers, kept) {
             return PartRun::Refused;
@@ -215,7 +215,7 @@ impl<E: Engine> Device<E> {
                 values.insert(name, value);
             }
         }
-        for (name, _) in &part.kept {
+        for (name, ..) in &part.kept {
             plan.outputs.push(*values.get(name)?);
         }
         let structure = structure.len();
@@ -327,7 +327,7 @@ fn made_by(step: &RunStep) -> impl Iterator<Item = (Name, Meta)> {
 
 /// The indices of the steps that the kept results depend on.
 fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
-    let mut needed: FxHashSet<Name> = part.kept.iter().map(|(name, _)| *name).collect();
+    let mut needed: FxHashSet<Name> = part.kept.iter().map(|(name, ..)| *name).collect();
     let mut wanted = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate().rev() {
         let Step::Run(run) = step else { continue };

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use gt_ir::liveness::Effects;
 use gt_ir::template::{Name, Start, Step, Values};
 use gt_ir::{
-    Definition, Instance, Invocation, Meta, Scalar, Template, TemplateError, TensorId, TransferId,
+    Definition, Instance, Invocation, Meta, Scalar, SourceId, Template, TemplateError, TensorId,
+    TransferId, WorkerCommand,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -91,8 +92,18 @@ pub(crate) struct Running {
     pub bound: Bound,
     pub template: Arc<Template>,
     pub generation: u64,
-    /// The index of the next part.
+    /// The index of the next part, and how many there are.
     pub part: usize,
+    pub parts: usize,
+    /// The steps of this part, if they are run one by one.
+    pub steps: Option<Steps>,
+}
+
+/// Steps of a part as commands.
+pub(crate) struct Steps {
+    pub commands: Vec<WorkerCommand>,
+    /// The index of the next.
+    pub next: usize,
 }
 
 /// A template that was defined in a lane.
@@ -112,13 +123,15 @@ pub(crate) struct TemplatePart {
     /// Those among `needs` that it frees, with no later use.
     pub dying: FxHashSet<Name>,
     /// The tensors that it makes and does not free.
-    pub kept: Vec<(Name, Meta)>,
+    pub kept: Vec<(Name, Meta, SourceId)>,
     /// Other tensors that it frees.
     pub freed: Vec<Name>,
     /// Numbers that are constants of the plan for as long as they do not change: the positions of
     /// slices, and fill values.
     pub structure: Option<Vec<(u32, Scalar)>>,
     pub ready: Option<Ready>,
+    /// The bytes that it needs at most beside what there is, once that was worked out.
+    pub peak: Option<u64>,
     /// Whether it is never run as a plan.
     pub is_plain: bool,
 }
@@ -186,6 +199,16 @@ impl Templates {
         self.known.retain(|generation, known| known.number != number || !is_old(*generation));
     }
 
+    /// How many parts a template has.
+    pub fn count(&self, generation: u64) -> usize {
+        self.known.get(&generation).map_or(0, |known| known.parts.len())
+    }
+
+    /// A part of a template.
+    pub fn part(&self, generation: u64, part: usize) -> Option<&TemplatePart> {
+        self.known.get(&generation)?.parts.get(part)
+    }
+
     /// Takes a template out while one of its parts is run.
     pub fn take_known(&mut self, generation: u64) -> Option<KnownTemplate> {
         self.known.remove(&generation)
@@ -222,15 +245,17 @@ pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
     }
     let make = |(part, (steps, is_exchange)): (usize, (Range<usize>, bool))| {
         let (mut needs, mut known) = (Vec::new(), FxHashSet::default());
-        let (mut made, mut frees): (Vec<(Name, Meta)>, Vec<Name>) = (Vec::new(), Vec::new());
+        let mut made: Vec<(Name, Meta, SourceId)> = Vec::new();
+        let mut frees: Vec<Name> = Vec::new();
         let mut operations = 0;
         for step in &template.steps[steps.clone()] {
             needs.extend(step.reads().filter(|name| known.insert(*name)));
             match step {
-                Step::Run(_) => {
+                Step::Run(run) => {
                     operations += 1;
                     known.extend(step.makes().into_iter().map(|(name, _)| name));
-                    made.extend(step.makes());
+                    let lined = |(name, meta)| (name, meta, run.source);
+                    made.extend(step.makes().into_iter().map(lined));
                 }
                 Step::Free(name) => frees.push(*name),
                 Step::Exchange(_) | Step::Data { .. } => {}
@@ -240,19 +265,31 @@ pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
             let is_last = last_part.get(name).is_none_or(|&last| last <= part);
             freed.contains(name) && is_last && frees.contains(name)
         };
-        let is_new: FxHashSet<Name> = made.iter().map(|(name, _)| *name).collect();
+        let is_new: FxHashSet<Name> = made.iter().map(|(name, ..)| *name).collect();
         let dying: FxHashSet<Name> = needs.iter().filter(|name| goes(name)).copied().collect();
-        let kept = made.into_iter().filter(|(name, _)| !goes(name)).collect();
+        let kept = made.into_iter().filter(|(name, ..)| !goes(name)).collect();
         frees.retain(|name| !dying.contains(name) && !is_new.contains(name));
         let freed = frees;
         let (structure, ready, is_plain) = (None, None, is_exchange || operations == 0);
-        TemplatePart { steps, operations, needs, dying, kept, freed, structure, ready, is_plain }
+        let peak = None;
+        TemplatePart {
+            steps,
+            operations,
+            needs,
+            dying,
+            kept,
+            freed,
+            structure,
+            ready,
+            peak,
+            is_plain,
+        }
     };
     ranges.into_iter().enumerate().map(make).collect()
 }
 
 impl Running {
-    pub fn new(bound: Bound, template: Arc<Template>, generation: u64) -> Running {
-        Running { bound, template, generation, part: 0 }
+    pub fn new(bound: Bound, template: Arc<Template>, generation: u64, parts: usize) -> Running {
+        Running { bound, template, generation, part: 0, parts, steps: None }
     }
 }

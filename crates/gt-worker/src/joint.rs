@@ -141,7 +141,10 @@ impl<E: Engine> Device<E> {
                     format!("the worker '{name}', which held a part of the tensor, was lost");
                 Err(self.exchange_failure(exchange, reason))
             }
-            None => input.and_then(|input| self.blocks(&part, input.as_ref())),
+            None => match self.exchange_without_room(lane, exchange) {
+                Some(failure) => Err(failure),
+                None => input.and_then(|input| self.blocks(&part, input.as_ref())),
+            },
         };
         let slots = members().map(|member| member.slot).collect();
         let result = match readiness {

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::exchange::Exchanges;
 use crate::iteration::{Iteration, Running, Templates};
+use crate::memory::LaneMemory;
 use crate::queue::Queue;
 use crate::store::Store;
 
@@ -23,6 +24,7 @@ pub(crate) struct Lane<T> {
     pub warmth: Warmth,
     /// The device time that the dispatcher has not been told of, in nanoseconds.
     pub untold: u64,
+    pub memory: LaneMemory,
 }
 
 /// How often a lane has run its plans, by their hashes.
@@ -46,6 +48,17 @@ impl Warmth {
     }
 }
 
+/// The commands that come next in a lane: the steps of a part, or those of its queue.
+pub(crate) fn next_commands<'a>(
+    queue: &'a mut Queue,
+    running: &'a mut Option<Running>,
+) -> Option<(&'a mut Vec<WorkerCommand>, &'a mut usize)> {
+    if let Some(running) = running {
+        return running.steps.as_mut().map(|steps| (&mut steps.commands, &mut steps.next));
+    }
+    queue.front().map(|batch| (&mut batch.commands, &mut batch.next))
+}
+
 impl<T> Lane<T> {
     pub fn new(id: LaneId) -> Lane<T> {
         Lane {
@@ -58,6 +71,7 @@ impl<T> Lane<T> {
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,
+            memory: LaneMemory::default(),
         }
     }
 
@@ -75,6 +89,21 @@ impl<T> Lane<T> {
             }
         }
         self.queue.push(commands, iterations);
+    }
+
+    /// The commands that come next, and the index of the first of them that is not done.
+    pub fn next_commands(&mut self) -> Option<(&mut Vec<WorkerCommand>, &mut usize)> {
+        next_commands(&mut self.queue, &mut self.running)
+    }
+
+    /// The bytes that it may hold beside those that it holds.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        self.memory.limit.saturating_sub(self.store.bytes())
+    }
+
+    pub fn has_room(&self, bytes: u64) -> bool {
+        bytes <= self.room()
     }
 
     /// The worker that a slot of the session is on.

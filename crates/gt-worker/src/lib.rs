@@ -28,6 +28,7 @@ mod joint;
 mod key;
 mod lane;
 mod listing;
+mod memory;
 pub mod plan;
 mod programs;
 mod queue;
@@ -38,6 +39,6 @@ mod turn;
 pub mod work;
 mod worker;
 
-pub use engine::{Engine, EngineError, Joining};
+pub use engine::{Engine, EngineError, Joining, SharedBuffer};
 pub use work::{FileJob, Options, Out, Work};
 pub use worker::Worker;

@@ -298,7 +298,7 @@ impl<E: Engine> Device<E> {
         Launch { program, is_warm, operations }: Launch,
         given: &[GivenTensor],
         numbers: impl Iterator<Item = Scalar>,
-        kept: impl Iterator<Item = (TensorId, Meta)>,
+        kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
     ) -> bool {
         let mut inputs: Vec<Given<E::Tensor>> = Vec::with_capacity(given.len());
         for given in given {
@@ -331,10 +331,11 @@ impl<E: Engine> Device<E> {
             self.events.spans(operations, self.programs.mix(program));
         }
         for given in given.iter().filter(|given| given.dies) {
-            self.release(lane, &given.meta);
+            self.release(lane, given.id, &given.meta);
         }
-        for ((id, meta), tensor) in kept.zip(outputs) {
-            self.keep(lane, id, tensor, meta);
+        for ((id, meta, line), tensor) in kept.zip(outputs) {
+            let sources = given.iter().filter(|given| !given.dies).map(|given| given.id);
+            self.keep(lane, (id, tensor, meta, line), sources);
         }
         self.stats.operations_total += operations;
         if is_warm && self.programs.is_compiled(&self.engine, program) {
@@ -358,14 +359,13 @@ impl<E: Engine> Device<E> {
             match input {
                 Given::Tensor(tensor) => lane.store.put_back(given.id, tensor, given.meta),
                 _ => {
-                    self.release(lane, &given.meta);
+                    self.release(lane, given.id, &given.meta);
                     let failure = lost.get_or_insert_with(|| {
-                        Arc::new(Failure {
-                            operation: self.programs.summary(program),
-                            reason: self.explain(lane, error),
-                            worker: self.stats.name.clone(),
-                            line: SourceId::default(),
-                        })
+                        let (summary, reason) =
+                            (self.programs.summary(program), self.explain(lane, error));
+                        let (name, line) = (self.stats.name.as_str(), SourceId::default());
+                        let largest = self.largest_if_full(lane, error);
+                        Arc::new(Failure { largest, ..Failure::new(summary, reason, name, line) })
                     });
                     let failure = Arc::clone(failure);
                     lane.store.fail(&mut self.held, given.id, failure);

@@ -65,6 +65,14 @@ impl Ready {
         self.policy.retire(session);
     }
 
+    /// A session's part of the device, by the weights.
+    pub fn share(&self, session: u32) -> f64 {
+        let mut known: Vec<_> = self.known.iter().collect();
+        known.sort_unstable_by_key(|(session, _)| **session);
+        let all = known.into_iter().map(|(_, standing)| standing);
+        self.known.get(&session).map_or(0.0, |standing| standing.share(all))
+    }
+
     /// Whether several sessions have lanes here, so that somebody may have to wait.
     pub fn is_shared(&self) -> bool {
         self.known.len() > 1

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gt_ir::message::{Message, WorkerStats};
 use gt_ir::stored::{SavePart, StoredValues};
-use gt_ir::{Joint, LaneId, Piece, TensorData, TensorId, WorkerId};
+use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
 /// A message that a worker sends.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,6 +22,13 @@ pub enum FileJob {
     Write { part: Box<SavePart>, values: Vec<TensorData> },
     /// Read values, and hand them to the worker ([`Message::Loaded`]).
     Read { lane: LaneId, tensor: TensorId, values: Box<StoredValues> },
+    /// Write a tensor that there is no room for into the file of this number, and tell the worker
+    /// ([`Message::Spilled`]).
+    Spill { lane: LaneId, tensor: TensorId, number: u64, data: TensorData },
+    /// Read it, and hand it to the worker ([`Message::Loaded`]).
+    Restore { lane: LaneId, tensor: TensorId, number: u64, meta: Meta, checksum: u32 },
+    /// Remove the file of this number.
+    Discard { number: u64 },
 }
 
 /// A worker's options.
@@ -34,11 +41,27 @@ pub struct Options {
     /// Whether turns are measured by the engine's clock; otherwise their cost is an estimate, which
     /// is the same each time.
     pub is_timed: bool,
+    /// The bytes that tensors may take up in the device's memory; `None` for no limit.
+    pub memory: Option<u64>,
+    /// The bytes that may be written away to disk where there is no room; 0 for none.
+    pub spill: u64,
+    /// The bytes of the smallest tensors that are moved elsewhere.
+    pub spill_from: u64,
+    /// The bytes of the host's memory that tensors of a device may be moved to.
+    pub host_memory: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { batch_size: 1, check_nan: false, is_timed: true }
+        Options {
+            batch_size: 1,
+            check_nan: false,
+            is_timed: true,
+            memory: None,
+            spill: 0,
+            spill_from: 64 << 10,
+            host_memory: 0,
+        }
     }
 }
 

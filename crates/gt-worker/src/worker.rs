@@ -12,9 +12,10 @@ use crate::engine::Engine;
 use crate::exchange::Lost;
 use crate::joint::Joints;
 use crate::lane::Lane;
+use crate::memory::{Limits, Shortages};
 use crate::ready::Ready;
 use crate::turn::{TURN_WORK, Turn};
-use crate::work::{Options, Out, Work};
+use crate::work::{FileJob, Options, Out, Work};
 
 /// The most commands in a turn.
 const TURN: usize = 128;
@@ -24,12 +25,16 @@ const ENDED: usize = 1 << 10;
 /// Runs the commands of many lanes on an engine. An operation that fails, or panics, fails its
 /// output and all that depend on it; the worker goes on.
 pub struct Worker<E: Engine> {
-    device: Device<E>,
-    lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
+    pub(crate) device: Device<E>,
+    pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
     joints: Joints<E::Tensor>,
     lost: Lost,
     /// The lanes that may have something to do.
-    ready: Ready,
+    pub(crate) ready: Ready,
+    pub(crate) limits: Limits,
+    pub(crate) shortages: Shortages,
+    /// How many turns there were.
+    turns: u64,
     ended: VecDeque<u32>,
 }
 
@@ -44,6 +49,8 @@ enum TurnEnd {
     Compiling,
     /// The turn's limits are reached: it has another turn.
     Over,
+    /// There is no room for so many bytes, which its next command needs beside these tensors.
+    Short(u64, Vec<TensorId>),
 }
 
 impl<E: Engine> Worker<E> {
@@ -55,6 +62,9 @@ impl<E: Engine> Worker<E> {
             joints: Joints::default(),
             lost: Lost::default(),
             ready: Ready::default(),
+            limits: Limits::default(),
+            shortages: Shortages::default(),
+            turns: 0,
             ended: VecDeque::new(),
         }
     }
@@ -62,6 +72,7 @@ impl<E: Engine> Worker<E> {
     /// Sets the options.
     pub fn with_options(mut self, options: Options) -> Worker<E> {
         self.device.options = options;
+        self.limits.capacity = options.memory;
         self
     }
 
@@ -72,7 +83,10 @@ impl<E: Engine> Worker<E> {
 
     /// Makes a lane ready.
     fn wake(&mut self, id: LaneId) {
-        self.ready.wake(id);
+        // One that waits for memory is woken when there is some.
+        if !self.lanes.get(&id).is_some_and(|lane| lane.memory.waits) {
+            self.ready.wake(id);
+        }
     }
 
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
@@ -88,14 +102,14 @@ impl<E: Engine> Worker<E> {
         let stats = &mut self.device.stats;
         stats.hot_sequences = stats.hot_sequences + now as u64 - sequences as u64;
         // A fetch does not wait for instructions whose results have been freed.
-        if waits && (asks || has_grown) {
+        if waits && (asks || has_grown || self.shortages.has(id)) {
             self.look_through(id);
         }
         self.wake(id);
     }
 
     /// Searches a lane's queue for unwanted work.
-    fn look_through(&mut self, id: LaneId) {
+    pub(crate) fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
         if lane.running.is_none() {
@@ -160,6 +174,8 @@ impl<E: Engine> Worker<E> {
             }
         }
         self.ready.retire(session);
+        self.limits.retire(session);
+        self.shortages.retire(session);
         self.joints.end_session(session);
         self.device.engine.release_memory();
         self.ended.push_back(session);
@@ -186,8 +202,12 @@ impl<E: Engine> Worker<E> {
 
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
-        let Worker { device, lanes, joints, lost, ready, .. } = self;
+        let limit = self.limits.of_lane(&self.lanes, &self.device.held, id);
+        self.turns += 1;
+        let Worker { device, lanes, joints, lost, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
+        lane.memory.limit = limit;
+        lane.store.turn = *turns;
         device.events.turn_to(id.session);
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
@@ -203,6 +223,7 @@ impl<E: Engine> Worker<E> {
             told: 0,
             patience,
             compiles: false,
+            short: None,
         };
         let mut end = TurnEnd::Over;
         E::hold(&mut || {
@@ -216,6 +237,9 @@ impl<E: Engine> Worker<E> {
                 }
             }
         });
+        if let Some(need) = turn.short {
+            end = TurnEnd::Short(need, turn.needs_next());
+        }
         let cost = turn.end();
         if is_shared {
             ready.charge(id.session, cost.max(1));
@@ -227,6 +251,11 @@ impl<E: Engine> Worker<E> {
     fn pause(&mut self, out: &mut Vec<Out>) {
         if self.device.events.is_on {
             self.device.pause(out);
+        }
+        if !self.device.held.discarded.is_empty() {
+            self.shortages.is_disk_full = false;
+            let discarded = std::mem::take(&mut self.device.held.discarded).into_iter();
+            out.extend(discarded.map(|number| Out::Files(FileJob::Discard { number })));
         }
     }
 }
@@ -243,10 +272,21 @@ impl<E: Engine> Work for Worker<E> {
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),
-            Message::Admit { session, standing } => self.ready.admit(session, &standing),
+            Message::Spilled { lane, tensor, number, result } => {
+                self.spilled(lane, tensor, number, result);
+                self.wake(lane);
+            }
+            Message::MemoryTimeout { lane, number, has_waited } => {
+                self.memory_timeout(lane, number, has_waited, out);
+            }
+            Message::Admit { session, standing } => {
+                self.ready.admit(session, &standing);
+                self.limits.admit(session, &standing);
+            }
             Message::Divide(division) => self.ready.divide(division),
             _ => {}
         }
+        self.end_shortages(out);
         self.pause(out);
     }
 
@@ -259,7 +299,12 @@ impl<E: Engine> Work for Worker<E> {
                 self.ready.again(id);
             }
             TurnEnd::Idle => self.ready.take_back(),
+            TurnEnd::Short(need, pinned) => {
+                self.ready.take_back();
+                self.find_room(id, need, pinned, out);
+            }
         }
+        self.end_shortages(out);
         self.pause(out);
         true
     }

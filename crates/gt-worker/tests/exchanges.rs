@@ -95,12 +95,7 @@ fn pieces_are_their_sessions() {
 
 #[test]
 fn a_failed_or_wrong_piece_fails_the_tensor_alone() {
-    let failure = Failure {
-        operation: "log".into(),
-        reason: "no".into(),
-        worker: "v".into(),
-        line: SourceId(3),
-    };
+    let failure = Failure::new("log", "no", "v", SourceId(3));
     let failed = Err(failure);
     let wrong = Ok(gt_ir::Content::Data(data(&[1.0, 2.0, 3.0])));
     for (result, said) in [(failed, "log: no"), (wrong, "a piece is float64 (3,), expected (2,)")] {

@@ -104,8 +104,7 @@ fn a_member_without_input_says_so() {
     let ready = bench.ready();
     let [(_, 1, Err(reason))] = ready.as_slice() else { panic!("{ready:?}") };
     assert!(reason.contains("tensor 77 does not exist"), "{reason}");
-    let (operation, worker) = ("all_reduce".into(), "w".into());
-    let failure = Failure { operation, reason: reason.clone(), worker, line: SourceId(0) };
+    let failure = Failure::new("all_reduce", reason.clone(), "w", SourceId(0));
     bench.tell(to, 1, 0, Err(failure));
     assert!(bench.worker.due().is_none());
     let values = bench.values();

@@ -22,8 +22,8 @@ pub mod mismatch;
 pub use drivers::network::client::connect;
 pub use gt_client::{
     Asked, AskedSave, CallbackError, ClientError, Result, Session, Tensor, WeakSession, autocast,
-    config, environment, grad_enabled, nn, no_grad, optim, set_grad_enabled, signal, source, tape,
-    tensor, vmap,
+    config, environment, failed_text, grad_enabled, nn, no_grad, optim, set_grad_enabled, signal,
+    source, tape, tensor, vmap,
 };
 pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;
@@ -31,7 +31,8 @@ pub use gt_ir::{DType, Scalar, Shape, TensorData};
 pub use gt_net as net;
 pub use gt_worker as worker;
 
-pub use drivers::{MakeWorker, native_worker, worker_on};
+pub use drivers::memory::MemoryOptions;
+pub use drivers::{MakeWorker, native_worker, native_worker_with, worker_on, worker_with};
 pub use gt_engine_native::NativeEngine;
 
 /// The programs of the guides, which run as tests.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from gt import _gt, engines
-from gt._processes import at_least, stop_at_signals
+from gt._processes import at_least, size, stop_at_signals
 from gt.engines.gpus import DeviceError
 
 
@@ -41,6 +41,25 @@ def main(argv: list[str] | None = None) -> int:
         help="a folder in which it may read and write files for clients; may be repeated",
     )
     parser.add_argument(
+        "--memory",
+        type=size,
+        metavar="SIZE",
+        help="the memory for tensors, as 16GB or 512MiB (default GT_MEMORY, or nine tenths of the "
+        "device's)",
+    )
+    parser.add_argument(
+        "--spill-dir",
+        metavar="FOLDER",
+        help="where tensors go that there is no room for, least recently used first, until "
+        "they are used (default GT_SPILL_DIR, or they stay)",
+    )
+    parser.add_argument(
+        "--spill-limit",
+        type=size,
+        metavar="SIZE",
+        help="how much may be there (default GT_SPILL_LIMIT, or as much as there is memory)",
+    )
+    parser.add_argument(
         "--peer-host",
         help="where other workers reach this one (default: its address on the way to the server)",
     )
@@ -72,6 +91,9 @@ def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Nam
             args.peer_host,
             args.backend or engines.default(),
             args.data_root,
+            args.memory,
+            args.spill_dir,
+            args.spill_limit,
         )
     except (ConnectionError, ValueError, ImportError, DeviceError) as error:
         print(f"gt worker: {error}", file=sys.stderr)

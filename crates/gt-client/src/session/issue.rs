@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Appends a tensor's data.
-    pub(crate) fn create(&self, content: Content) -> Arc<Value> {
+    pub(crate) fn create(&self, content: Content, source: SourceId) -> Arc<Value> {
         let meta = content.meta();
         let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();
@@ -110,10 +110,10 @@ impl Session {
             self.0.define_signal(&mut stream, signal);
         }
         let output = stream.new_tensors(1);
-        let create = Create { output, content, signal };
+        let create = Create { output, content, signal, source };
         let work = meta.bytes() as u64;
         self.0.append(&mut stream, ClientCommand::Create(create), region, work);
         drop(stream);
-        self.value(output, meta, SourceId::default())
+        self.value(output, meta, source)
     }
 }

@@ -9,6 +9,7 @@ use smallvec::smallvec;
 use super::Tensor;
 use crate::error::{ClientError, Result};
 use crate::session::Session;
+use crate::source;
 
 /// A type of Rust numbers that tensors can be made from.
 pub trait Element: bytemuck::Pod {
@@ -28,18 +29,21 @@ elements!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f6
 impl Tensor {
     /// A tensor with these values. Must hold as many bytes as shape and dtype ask for, which
     /// [`TensorData::new`] checks.
+    #[track_caller]
     pub fn from_data(session: &Session, data: TensorData) -> Tensor {
         Tensor::from_content(session, Content::Data(data))
     }
 
+    #[track_caller]
     pub(crate) fn from_content(session: &Session, content: Content) -> Tensor {
-        Tensor::from_parts(session.create(content), None)
+        Tensor::from_parts(session.create(content, source::current()), None)
     }
 
     /// A tensor of `dims` from numbers in row-major order.
     ///
     /// # Errors
     /// Not as many numbers as the shape has elements.
+    #[track_caller]
     pub fn from_slice<E: Element>(
         session: &Session,
         values: &[E],

@@ -103,7 +103,12 @@ impl Issuer {
         let bytes = bytes::Bytes::from(vec![0; length * 4]);
         let content = Content::Data(TensorData { dtype: DType::F32, shape, bytes });
         let meta = content.meta();
-        self.send(ClientCommand::Create(Create { output, content, signal: 0 }));
+        self.send(ClientCommand::Create(Create {
+            output,
+            content,
+            signal: 0,
+            source: SourceId(0),
+        }));
         self.alive.insert(output.0, meta);
         output.0
     }

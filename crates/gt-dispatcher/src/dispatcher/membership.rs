@@ -214,8 +214,7 @@ impl Dispatcher {
             "worker '{}' cannot reach worker '{}': {reason}\n  hint: workers on several machines must reach each other; start them with --peer-host ADDRESS",
             sender.name, receiver.name
         );
-        let (operation, worker, line) = ("send".into(), sender.name.clone(), SourceId::default());
-        let failure = Failure { operation, reason, worker, line };
+        let failure = Failure::new("send", reason, sender.name.as_str(), SourceId::default());
         for slot in slots.on(sender.id) {
             let result = Err(failure.clone());
             let piece = gt_ir::Piece { transfer, from: slot, to, result };
@@ -229,12 +228,12 @@ impl Dispatcher {
         let details = format_args!("disconnected reason={reason}");
         let kind = LineKind::WorkerRecv;
         self.observability.write(now, kind, &lost.name, "WorkerLost", 0, details);
-        let failure = Arc::new(Failure {
-            operation: "fetch".into(),
-            reason: format!("the worker '{}' that held the tensor was lost ({reason})", lost.name),
-            worker: lost.name.clone(),
-            line: SourceId::default(),
-        });
+        let failure = Arc::new(Failure::new(
+            "fetch",
+            format!("the worker '{}' that held the tensor was lost ({reason})", lost.name),
+            lost.name.clone(),
+            SourceId::default(),
+        ));
         self.planner.set_rate(self.workers.rate());
         for worker in self.workers.iter() {
             let message = Message::WorkerLost { worker: lost.id, name: lost.name.clone() };
@@ -258,7 +257,10 @@ impl Dispatcher {
                 let lane = LaneId { session: session.number, slot: *slot };
                 told.extend(self.joints.lose(lane, catalogue.next().1, &failure));
             }
-            moved.iter().for_each(|slot| session.use_up(*slot, Usage::default()));
+            moved.iter().for_each(|slot| {
+                session.use_up(*slot, Usage::default());
+                session.shortages.remove(slot);
+            });
             session.plans.slots_moved();
             let catalogue = &session.catalogue;
             let home = was_home.and_then(|home| catalogue.slots.host(home));

@@ -2,11 +2,14 @@
 //!
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
+//! - [`memory`]: lanes that wait for memory.
 
 mod batches;
 mod membership;
+mod memory;
 mod quotas;
 
+pub(crate) use memory::Shortage;
 pub(crate) use quotas::Limit;
 
 use std::time::Duration;
@@ -173,6 +176,9 @@ impl Dispatcher {
                     self.refuse(now, client, reason);
                 }
             }
+            (Role::Worker, Message::MemoryWait { lane, wait }) => {
+                self.memory_wait(now, peer, lane, wait);
+            }
             (Role::Worker, Message::Value { request, result }) => {
                 self.answer(now, peer, request, result);
             }
@@ -231,14 +237,16 @@ impl Dispatcher {
             }
         }
         self.end_overdue(now);
+        self.end_shortages(now);
         self.observability.tick(now, &mut self.outbox);
     }
 
-    /// When [`Dispatcher::tick`] is due next, if any session waits for a worker or has a limit.
+    /// When [`Dispatcher::tick`] is due next, if any session waits for a worker or for memory, or has
+    /// a limit.
     pub fn next_deadline(&self) -> Option<Duration> {
         let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
-        waiting.into_iter().chain(self.next_end()).min()
+        waiting.into_iter().chain(self.next_end()).chain(self.next_shortage()).min()
     }
 
     /// Whether a lane is on the worker of a link: messages about it from others are ignored.

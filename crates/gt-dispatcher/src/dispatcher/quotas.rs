@@ -120,6 +120,21 @@ impl Dispatcher {
                 if let Some(most) = said.sessions.filter(|most| own.len() > *most as usize) {
                     all.push(format!("{holder} has {} sessions, and may have {most}", own.len()));
                 }
+                if let Some(most) = said.memory {
+                    for worker in self.workers.iter() {
+                        let on = |session: &&Session| {
+                            let slots = session.catalogue.slots.on(worker.id);
+                            slots.into_iter().map(|slot| session.bytes_in(slot)).sum::<u64>()
+                        };
+                        let held: u64 = own.iter().map(on).sum();
+                        if held > most {
+                            all.push(format!(
+                                "{holder} holds {held} bytes on worker {}, and may hold {most}",
+                                worker.name
+                            ));
+                        }
+                    }
+                }
                 told.push(holder);
             }
         }

@@ -57,8 +57,10 @@ impl Cluster<'_> {
         let waits = self.waits(session);
         let behind = match &waits {
             Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session),
+            Waits::Memory { worker, holder, .. } => self.holders(session, worker, holder),
             Waits::Nothing | Waits::Workers => Vec::new(),
         };
+        let (bytes, spilled) = session.bytes();
         SessionStatus {
             number: session.number,
             name: session.label.clone(),
@@ -68,7 +70,8 @@ impl Cluster<'_> {
             instructions: session.instructions,
             open: session.open,
             queued: session.queue.iter().map(|batch| batch.weight).sum(),
-            bytes: session.bytes(),
+            bytes,
+            spilled,
             busy: Duration::from_nanos(session.device),
             waits,
             behind,
@@ -98,7 +101,34 @@ impl Cluster<'_> {
         others.into_iter().map(|other| other.label.clone()).collect()
     }
 
+    /// The other sessions that hold memory on a worker, of a holder's quota if one is named; those
+    /// that hold the most first.
+    fn holders(&self, session: &Session, worker: &str, holder: &str) -> Vec<String> {
+        let host = self.workers.iter().find(|found| found.name == worker).map(|found| found.id);
+        let held = |other: &Session| -> u64 {
+            let slots = host.map(|host| other.catalogue.slots.on(host)).unwrap_or_default();
+            slots.into_iter().map(|slot| other.bytes_in(slot)).sum()
+        };
+        let is_of = |other: &&Session| {
+            let mut quotas = other.standing.memory.iter();
+            holder.is_empty() || quotas.any(|quota| quota.holder == holder)
+        };
+        let others = self.sessions.iter().filter(|other| other.number != session.number);
+        let mut others: Vec<(u64, &Session)> =
+            others.filter(is_of).map(|other| (held(other), other)).collect();
+        others.retain(|(held, _)| *held > 0);
+        others.sort_by_key(|(held, other)| (std::cmp::Reverse(*held), other.number));
+        others.into_iter().map(|(_, other)| other.label.clone()).collect()
+    }
+
     fn waits(&self, session: &Session) -> Waits {
+        if let Some((slot, shortage)) = session.shortages.first_key_value() {
+            let host = session.catalogue.slots.host(*slot);
+            let worker = host.and_then(|worker| self.workers.by_id(worker));
+            let worker = worker.map_or_else(String::new, |worker| worker.name.clone());
+            let (bytes, holder) = (shortage.wait.bytes, shortage.wait.holder.clone());
+            return Waits::Memory { worker, bytes, holder, since: shortage.since };
+        }
         if !session.queue.is_empty() {
             return if session.has_worker() { Waits::Room } else { Waits::Workers };
         }

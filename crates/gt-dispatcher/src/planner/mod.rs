@@ -143,7 +143,7 @@ impl Planner {
         streams: &mut Streams,
         create: Create,
     ) -> Result<Option<SlotId>, String> {
-        let Create { output, content, signal } = create;
+        let Create { output, content, signal, source } = create;
         catalogue.check_new(output)?;
         let meta = content.meta();
         let wanted = match self.wanted(catalogue, signal) {
@@ -154,7 +154,8 @@ impl Planner {
                 return Ok(None);
             }
         };
-        let command = |content| WorkerCommand::Create(Box::new(Create { output, content, signal }));
+        let command =
+            |content| WorkerCommand::Create(Box::new(Create { output, content, signal, source }));
         let Some(layout) = wanted.map(|wanted| wanted.layout(meta)) else {
             let home = catalogue.home(&mut self.meshes);
             let slot = home.mesh.slots[0];

@@ -360,10 +360,10 @@ fn operand_metas(catalogue: &Catalogue, instruction: &Instruction) -> Result<Met
 }
 
 fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {
-    Arc::new(Failure {
-        operation: instruction.title().into_owned(),
+    Arc::new(Failure::new(
+        instruction.title().into_owned(),
         reason,
-        worker: String::new(),
-        line: instruction.source,
-    })
+        String::new(),
+        instruction.source,
+    ))
 }

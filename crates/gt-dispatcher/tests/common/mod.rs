@@ -93,7 +93,12 @@ impl Program {
         let (output, signal) = (self.base(), self.signal);
         self.metas.push(Meta::new(data.dtype, data.shape));
         let content = Content::Data(data);
-        self.commands.push(ClientCommand::Create(Create { output, content, signal }));
+        self.commands.push(ClientCommand::Create(Create {
+            output,
+            content,
+            signal,
+            source: SourceId(0),
+        }));
         Operand::Tensor(output)
     }
 

@@ -72,7 +72,12 @@ impl Machine {
         let output = self.id();
         self.metas.insert(output, Meta::new(data.dtype, data.shape));
         let content = Content::Data(data);
-        self.handle(WorkerCommand::Create(Box::new(Create { output, content, signal: 0 })));
+        self.handle(WorkerCommand::Create(Box::new(Create {
+            output,
+            content,
+            signal: 0,
+            source: SourceId(0),
+        })));
         output
     }
 

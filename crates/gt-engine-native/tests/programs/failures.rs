@@ -43,7 +43,12 @@ fn starts_are_looked_at_in_every_iteration() {
     let mut bindings = Bindings::new(definition.template.widths, &definition.start);
     let content = Content::Data(data);
     let mut commands = vec![
-        WorkerCommand::Create(Box::new(Create { output: TensorId(1), content, signal: 0 })),
+        WorkerCommand::Create(Box::new(Create {
+            output: TensorId(1),
+            content,
+            signal: 0,
+            source: SourceId(0),
+        })),
         WorkerCommand::Define(Box::new(definition)),
     ];
     for (iteration, start) in [0i64, 1, 2, 5, 12, 13, 1 << 40, -1, 3].into_iter().enumerate() {

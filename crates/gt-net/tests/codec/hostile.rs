@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use gt_ir::message::Message;
-use gt_ir::{ClientCommand, Create, TensorId};
+use gt_ir::{ClientCommand, Create, SourceId, TensorId};
 use gt_net::codec::{decode, encode};
 use proptest::prelude::*;
 
@@ -30,7 +30,8 @@ fn cut_frames_are_errors() {
 #[test]
 fn forged_counts_take_no_memory() {
     for field in 0..6 {
-        let create = Create { output: TensorId(1), content: data(5000), signal: 0 };
+        let create =
+            Create { output: TensorId(1), content: data(5000), signal: 0, source: SourceId(0) };
         let stream = Message::Stream(vec![ClientCommand::Create(create)]);
         let mut head = encode(&stream)[0].to_vec();
         let at = 4 + field;

@@ -265,6 +265,7 @@ mod tests {
             open: 3,
             queued: 0,
             bytes: 0,
+            spilled: 0,
             busy: Duration::from_millis(busy),
             waits: Waits::Work,
             behind: Vec::new(),

@@ -82,6 +82,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "tensors": told(worker.report.tensors),
             "bytes": told(worker.report.bytes),
             "bytes_peak": told(worker.report.bytes_peak),
+            "spilled_tensors": told(worker.report.spilled_tensors),
+            "spilled_bytes": told(worker.report.spilled_bytes),
         })
     });
     let sessions = status.sessions.iter().map(|session| {
@@ -95,6 +97,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "open": session.open,
             "queued": session.queued,
             "bytes": session.bytes,
+            "spilled_bytes": session.spilled,
+            "memory_quotas": session.standing.memory.iter().map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect::<Vec<_>>(),
             "user": session.standing.user,
             "team": session.standing.team,
             "entitled": session.share,

@@ -21,6 +21,8 @@ impl<E: Engine> Device<E> {
             tensors: self.held.tensors,
             bytes: self.held.bytes,
             bytes_peak: self.held.bytes_peak,
+            spilled_tensors: self.held.spilled_tensors,
+            spilled_bytes: self.held.spilled_bytes,
             top_sequences: self.programs.top_sequences(),
             compilation,
             ..self.stats.clone()

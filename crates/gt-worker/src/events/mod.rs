@@ -238,6 +238,8 @@ impl Emitter {
             tensors: stats.tensors,
             bytes: stats.bytes,
             bytes_peak: stats.bytes_peak,
+            spilled_tensors: stats.spilled_tensors,
+            spilled_bytes: stats.spilled_bytes,
             busy: self.busy,
         };
         let (events, dropped) =

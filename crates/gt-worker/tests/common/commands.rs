@@ -28,7 +28,7 @@ pub fn tensor(id: u64) -> Operand {
 
 pub fn create(id: u64, numbers: &[f64]) -> WorkerCommand {
     let (output, content) = (TensorId(id), Content::Data(data(numbers)));
-    WorkerCommand::Create(Box::new(Create { output, content, signal: 0 }))
+    WorkerCommand::Create(Box::new(Create { output, content, signal: 0, source: SourceId(0) }))
 }
 
 /// An operation whose result is a vector of this length.

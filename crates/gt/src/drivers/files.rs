@@ -8,13 +8,54 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::stored::SavePart;
 use gt_ir::{Content, LaneId, RequestId, SourceId, TensorId};
 use gt_store::place::{Places, Root};
+use gt_store::spill::SpillFolder;
 use gt_store::{StoreError, values};
 use gt_worker::FileJob;
 
-/// Does a job, and gives the message that ends it: for the dispatcher what was written, for the
-/// worker's core what was read. Blocks while the disk works.
-pub fn run(places: &Places, worker: &str, job: FileJob) -> Message {
-    match job {
+/// Why nothing is written away.
+const NO_SPILL_FOLDER: &str = "there is no folder for it";
+
+/// Where a worker reads and writes files.
+pub struct Folders {
+    pub places: Places,
+    /// For tensors that there is no room for, if they may be written away.
+    pub spill: Option<SpillFolder>,
+}
+
+/// Does a job, and gives the message that ends it, if there is one: for the dispatcher what was
+/// written, for the worker's core what was read. Blocks while the disk works.
+pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
+    let places = &folders.places;
+    Some(match job {
+        FileJob::Spill { lane, tensor, number, data } => {
+            let bytes = data.bytes.len();
+            let result = match &folders.spill {
+                Some(folder) => folder.write(number, data).map_err(|error| error.to_string()),
+                None => Err(NO_SPILL_FOLDER.to_string()),
+            };
+            if let Err(reason) = &result {
+                tracing::warn!(
+                    "{bytes} bytes for which there is no room in memory could not be written to disk: {reason}"
+                );
+            }
+            let failure = |reason| Failure::new("spill", reason, worker, SourceId::default());
+            Message::Spilled { lane, tensor, number, result: result.map_err(failure) }
+        }
+        FileJob::Restore { lane, tensor, number, meta, checksum } => {
+            let data = match &folders.spill {
+                Some(folder) => {
+                    folder.read(number, meta, checksum).map_err(|error| error.to_string())
+                }
+                None => Err(NO_SPILL_FOLDER.to_string()),
+            };
+            let failure = |reason| Failure::new("restore", reason, worker, SourceId::default());
+            let result = data.map(Content::Data).map_err(failure);
+            Message::Loaded { lane, tensor, result }
+        }
+        FileJob::Discard { number } => {
+            folders.spill.iter().for_each(|folder| folder.remove(number));
+            return None;
+        }
         FileJob::Write { part, values } => {
             let SavePart { request, line, .. } = *part;
             let result = values::write(places, &part, &values);
@@ -27,21 +68,22 @@ pub fn run(places: &Places, worker: &str, job: FileJob) -> Message {
             let result = result.map_err(|error| failure("load", worker, line, &error));
             Message::Loaded { lane, tensor, result }
         }
-    }
+    })
 }
 
-/// The message that ends a job which nobody does any more.
-pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Message {
-    let failure = |operation: &str| {
-        let (operation, reason, worker) = (operation.into(), reason.into(), worker.into());
-        Failure { operation, reason, worker, line: SourceId::default() }
-    };
-    match *job {
+/// The message that ends a job which nobody does any more, if there is one.
+pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Option<Message> {
+    let failure = |operation: &str| Failure::new(operation, reason, worker, SourceId::default());
+    Some(match *job {
+        FileKey::Spill(lane, tensor, number) => {
+            Message::Spilled { lane, tensor, number, result: Err(failure("spill")) }
+        }
+        FileKey::Discard(_) => return None,
         FileKey::Write(request) => Message::Saved { request, result: Err(failure("save")) },
         FileKey::Read(lane, tensor) => {
             Message::Loaded { lane, tensor, result: Err(failure("load")) }
         }
-    }
+    })
 }
 
 /// What a job is for.
@@ -49,20 +91,25 @@ pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Message {
 pub enum FileKey {
     Write(RequestId),
     Read(LaneId, TensorId),
+    Spill(LaneId, TensorId, u64),
+    Discard(u64),
 }
 
 impl FileKey {
     pub fn of(job: &FileJob) -> FileKey {
         match job {
             FileJob::Write { part, .. } => FileKey::Write(part.request),
-            FileJob::Read { lane, tensor, .. } => FileKey::Read(*lane, *tensor),
+            FileJob::Read { lane, tensor, .. } | FileJob::Restore { lane, tensor, .. } => {
+                FileKey::Read(*lane, *tensor)
+            }
+            FileJob::Spill { lane, tensor, number, .. } => FileKey::Spill(*lane, *tensor, *number),
+            FileJob::Discard { number } => FileKey::Discard(*number),
         }
     }
 }
 
 fn failure(operation: &str, worker: &str, line: SourceId, error: &StoreError) -> Failure {
-    let (operation, reason, worker) = (operation.into(), error.to_string(), worker.into());
-    Failure { operation, reason, worker, line }
+    Failure::new(operation, error.to_string(), worker, line)
 }
 
 /// The folders that an operator allows.
@@ -76,7 +123,7 @@ pub fn below(roots: &[PathBuf]) -> Result<Places, StoreError> {
 /// A thread that does a worker's jobs one after the other.
 pub struct FileThread {
     jobs: Sender<FileJob>,
-    done: Receiver<Message>,
+    done: Receiver<Option<Message>>,
     open: usize,
 }
 
@@ -85,13 +132,14 @@ impl FileThread {
     ///
     /// # Errors
     /// The system has no thread to give.
-    pub fn start(places: Places, worker: String) -> std::io::Result<FileThread> {
+    pub fn start(folders: Folders, worker: String) -> std::io::Result<FileThread> {
         let (jobs, given) = channel::<FileJob>();
         let (finished, done) = channel();
         thread::Builder::new().name("gt-files".into()).spawn(move || {
             // Ends when the worker drops its side.
             for job in given {
-                if finished.send(run(&places, &worker, job)).is_err() {
+                // Each job is answered, so that it is known how many are open.
+                if finished.send(run(&folders, &worker, job)).is_err() {
                     return;
                 }
             }
@@ -113,8 +161,8 @@ impl FileThread {
 
     /// The messages that end jobs, of those that are done.
     pub fn take_done(&mut self) -> Vec<Message> {
-        let done: Vec<Message> = self.done.try_iter().collect();
+        let done: Vec<Option<Message>> = self.done.try_iter().collect();
         self.open -= done.len();
-        done
+        done.into_iter().flatten().collect()
     }
 }

@@ -362,10 +362,10 @@ pub fn free_copy(copy: &TensorCopy, streams: &mut Streams) {
 
 /// The failure of a tensor that is not placed.
 pub fn missing(tensor: TensorId) -> Failure {
-    Failure {
-        operation: "fetch".into(),
-        reason: format!("tensor {tensor} does not exist in this session"),
-        worker: String::new(),
-        line: SourceId::default(),
-    }
+    Failure::new(
+        "fetch",
+        format!("tensor {tensor} does not exist in this session"),
+        String::new(),
+        SourceId::default(),
+    )
 }

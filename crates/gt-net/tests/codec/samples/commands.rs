@@ -97,7 +97,8 @@ fn instructions() -> Vec<Instruction> {
 
 fn creates() -> Vec<Create> {
     let shared = SharedBlock { pid: 1, fd: -2, length: 24, token: 3 };
-    let create = |content, signal| Create { output: TensorId(1), content, signal };
+    let create =
+        |content, signal| Create { output: TensorId(1), content, signal, source: SourceId(4) };
     let shared = Content::Shared { meta: meta(), block: shared };
     let parts = vec![StoredPart { file: "/data/run/x".into(), offset: 1 << 33, block: block() }];
     let stored = StoredValues { meta: Meta::new(DType::BF16, block().shape), need: block(), parts };

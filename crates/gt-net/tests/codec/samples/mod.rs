@@ -11,7 +11,7 @@ use bytes::Bytes;
 use gt_ir::message::{
     Badge, Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats,
 };
-use gt_ir::standing::{Division, Standing, Usage};
+use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Standing, Usage};
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,
@@ -24,12 +24,9 @@ use observability::{events, explanation, report, status};
 
 /// One message of each kind, and of some several.
 pub fn messages() -> Vec<Message> {
-    let failure = Failure {
-        operation: "add".into(),
-        reason: "no".into(),
-        worker: "w".into(),
-        line: SourceId(2),
-    };
+    let line = SourceId(2);
+    let largest = vec![Holding { session: 9, line, meta: meta(), bytes: 1 << 33 }];
+    let failure = Failure { largest, ..Failure::new("add", "no", "w", line) };
     let lane = LaneId { session: 9, slot: SlotId(2) };
     let (request, transfer) = (RequestId(1), TransferId(7));
     let piece = |result| Piece { transfer, from: SlotId(2), to: lane, result };
@@ -60,10 +57,22 @@ pub fn messages() -> Vec<Message> {
         Message::Stream(client_commands()),
         Message::Work { lane, commands: worker_commands() },
         Message::Done(3),
-        Message::LaneDone { lane, weight: 300, usage: Usage { device: 1 << 33, bytes: 4096 } },
+        Message::LaneDone {
+            lane,
+            weight: 300,
+            usage: Usage { device: 1 << 33, bytes: 4096, spilled: 7 },
+        },
         Message::Divide(Division::Priority),
         Message::Notice { text: "soon".into() },
         Message::LaneBroken { lane, reason: "why".into() },
+        Message::MemoryWait { lane, wait: None },
+        Message::MemoryWait {
+            lane,
+            wait: Some(MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() }),
+        },
+        Message::MemoryTimeout { lane, number: 300, has_waited: true },
+        Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Ok(u32::MAX) },
+        Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Err(failure.clone()) },
         Message::Admit { session: 9, standing: standing() },
         Message::EndSession { session: 9 },
         Message::Value { request, result: Ok(data(10)) },
@@ -105,7 +114,8 @@ pub fn messages() -> Vec<Message> {
 
 fn standing() -> Standing {
     let (team, user) = ("vision".into(), "ada".into());
-    Standing { team, team_weight: 3, user, user_weight: 1, weight: 1 << 20, priority: 7 }
+    let memory = vec![MemoryQuota { holder: "team vision".into(), bytes: 1 << 34 }];
+    Standing { team, team_weight: 3, user, user_weight: 1, weight: 1 << 20, priority: 7, memory }
 }
 
 fn statistics() -> WorkerStats {

@@ -74,6 +74,8 @@ pub fn report() -> Report {
         tensors: 3,
         bytes: 1 << 40,
         bytes_peak: 1 << 41,
+        spilled_tensors: 2,
+        spilled_bytes: 1 << 33,
         busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
     }
 }
@@ -89,6 +91,7 @@ pub fn status() -> Status {
         open: 12,
         queued: 3,
         bytes: 4096,
+        spilled: 1 << 34,
         busy: Duration::from_millis(7),
         waits,
         behind: vec!["1f#9".into()],
@@ -100,6 +103,7 @@ pub fn status() -> Status {
         Waits::Room,
         Waits::Work,
         Waits::Value { tensor, worker: "w".into(), since },
+        Waits::Memory { worker: "w".into(), bytes: 1 << 33, holder: "user ada".into(), since },
     ];
     Status {
         asker: Some(3),

@@ -201,6 +201,7 @@ mod tests {
             open: 12,
             queued: 300,
             bytes: 2 << 30,
+            spilled: 0,
             busy: Duration::from_millis(busy),
             waits,
             behind: vec!["eve#9".into()],

@@ -27,7 +27,7 @@ pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Order)
 pub(super) fn head(width: u16) -> Line<'static> {
     let name = name_width(width);
     let text = format!(
-        "{:<name$} {:>8} {:>6} {:>9}  {}",
+        "{:<name$} {:>8} {:>6} {:>13}  {}",
         "session", "rate/s", "share", "memory", "waits for"
     );
     Line::styled(cut(&text, usize::from(width)), Style::new().add_modifier(Modifier::BOLD))
@@ -41,11 +41,11 @@ pub(super) fn line(
 ) -> Line<'static> {
     let (name, rates) = (name_width(width), model.rates(session));
     let text = format!(
-        "{:<name$} {:>8} {:>5.0}% {:>9}  {}",
+        "{:<name$} {:>8} {:>5.0}% {:>13}  {}",
         cut(&session.name, name),
         number(rates.instructions),
         100.0 * rates.share,
-        bytes(session.bytes),
+        memory(session),
         waits(session, now)
     );
     Line::raw(cut(&text, usize::from(width)))
@@ -53,6 +53,14 @@ pub(super) fn line(
 
 const fn name_width(width: u16) -> usize {
     if width < 60 { 8 } else { 16 }
+}
+
+/// What a session holds in memory and, if it has any, elsewhere.
+fn memory(session: &SessionStatus) -> String {
+    match session.spilled {
+        0 => bytes(session.bytes),
+        spilled => format!("{}+{}", bytes(session.bytes), bytes(spilled)).replace(' ', ""),
+    }
 }
 
 /// What a session waits for, and because of whom, in words.
@@ -75,6 +83,11 @@ fn what(session: &SessionStatus, now: Duration) -> String {
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();
             format!("tensor {tensor} of {worker}, {seconds:.1} s")
+        }
+        Waits::Memory { worker, bytes: need, holder, since } => {
+            let seconds = now.saturating_sub(*since).as_secs_f64();
+            let of = if holder.is_empty() { String::new() } else { format!(" of {holder}") };
+            format!("{} of memory{of} on {worker}, {seconds:.1} s", bytes(*need))
         }
     }
 }

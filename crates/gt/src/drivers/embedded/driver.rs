@@ -36,6 +36,12 @@ impl EmbeddedDriver {
         EmbeddedDriver { runtime: Runtime::new(workers, make, modifiers) }
     }
 
+    /// Ends waits of the session's lanes that have taken too long.
+    fn tick(&self) {
+        let _call = self.runtime.enter();
+        self.runtime.tick();
+    }
+
     fn check_open(&self) -> Result<()> {
         if let Some(reason) = self.runtime.client.refused() {
             return Err(ClientError::Connection(format!("the session has ended: {reason}")));
@@ -114,6 +120,7 @@ impl EmbeddedDriver {
                 continue;
             }
             thread::park_timeout(SLICE);
+            self.tick();
             if interrupt() {
                 return Err(ClientError::Interrupted);
             }
@@ -168,6 +175,7 @@ impl Driver for EmbeddedDriver {
             self.runtime.wake();
             // No lock is held here, as the process may fork meanwhile.
             thread::park_timeout(SLICE);
+            self.tick();
             if interrupt() {
                 return Err(ClientError::Interrupted);
             }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{self, JoinHandle};
 
 use gt_ir::message::Message;
-use gt_store::place::Places;
 use gt_worker::FileJob;
 
 use super::lock;
 use super::runtime::Runtime;
-use crate::drivers::files::{self, FileKey};
+use crate::drivers::files::{self, FileKey, Folders};
+use crate::drivers::memory;
 
 /// The jobs that are under way, each with the index of its worker.
 #[derive(Default)]
@@ -18,6 +18,8 @@ pub struct Filing {
     runtime: OnceLock<Weak<Runtime>>,
     open: Mutex<Vec<(usize, FileKey)>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Made with the first job.
+    folders: Mutex<Option<Arc<Folders>>>,
 }
 
 impl Filing {
@@ -28,10 +30,12 @@ impl Filing {
     /// Begins a job of a worker. Returns the message that ends it if that is so at once.
     pub fn begin(&self, worker: usize, job: FileJob) -> Option<Message> {
         let key = FileKey::of(&job);
+        let mut folders = lock(&self.folders);
+        let folders = Arc::clone(folders.get_or_insert_with(|| Arc::new(memory::folders())));
         let runtime = self.runtime.get().cloned().unwrap_or_default();
         lock(&self.open).push((worker, key));
         let run = move || {
-            let message = files::run(&Places::Anywhere, "", job);
+            let message = files::run(&folders, "", job);
             if let Some(runtime) = runtime.upgrade() {
                 runtime.filed(worker, key, message);
             }
@@ -46,7 +50,7 @@ impl Filing {
             Err(error) => {
                 self.close(worker, key);
                 let reason = format!("no thread could be started: {error}");
-                Some(files::given_up("", &key, &reason))
+                files::given_up("", &key, &reason)
             }
         }
     }
@@ -59,8 +63,14 @@ impl Filing {
         }
     }
 
-    /// Waits until all that was begun is on the disk.
+    /// Ends: waits until all that was begun is on the disk, and removes what was written only
+    /// because there was no room for it.
     pub fn finish(&self) {
+        self.join();
+        drop(lock(&self.folders).take());
+    }
+
+    fn join(&self) {
         loop {
             let threads = std::mem::take(&mut *lock(&self.threads));
             if threads.is_empty() {
@@ -78,8 +88,8 @@ impl Filing {
         lock(&self.threads).drain(..).for_each(std::mem::forget);
         let ended = |(worker, key): (usize, FileKey)| {
             let reason = "the process has forked meanwhile; its parent goes on with it";
-            (worker, files::given_up("", &key, reason))
+            Some((worker, files::given_up("", &key, reason)?))
         };
-        lock(&self.open).drain(..).map(ended).collect()
+        lock(&self.open).drain(..).filter_map(ended).collect()
     }
 }

@@ -186,6 +186,19 @@ impl Runtime {
         })
     }
 
+    /// Lets the dispatcher end waits that have taken too long, for threads that wait.
+    pub fn tick(&self) {
+        let now = self.started.elapsed();
+        self.dispatcher.try_state(|dispatcher| {
+            if dispatcher.next_deadline().is_some_and(|due| due <= now) {
+                dispatcher.tick(now);
+                let mut out = Vec::new();
+                dispatcher.take_outbox(&mut out);
+                out.into_iter().for_each(|(peer, message)| self.route(peer, message));
+            }
+        });
+    }
+
     fn role(&self, peer: PeerId) -> Role {
         match peer {
             CLIENT => Role::Client,
@@ -263,16 +276,18 @@ impl Runtime {
     }
 
     /// A job on files is done; called in its thread.
-    pub fn filed(&self, index: usize, key: FileKey, message: Message) {
+    pub fn filed(&self, index: usize, key: FileKey, message: Option<Message>) {
         let _call = self.forks.enter_briefly();
         self.filing.close(index, key);
-        self.end_job(index, message);
-        self.dispatch();
+        if let Some(message) = message {
+            self.end_job(index, message);
+            self.dispatch();
+        }
     }
 
     fn end_job(&self, index: usize, message: Message) {
         match message {
-            Message::Loaded { .. } => self.tell_worker(index, message),
+            Message::Loaded { .. } | Message::Spilled { .. } => self.tell_worker(index, message),
             message => self.dispatcher.put((worker_peer(index), message)),
         }
     }

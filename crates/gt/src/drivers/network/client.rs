@@ -198,12 +198,9 @@ impl Shared {
                         }
                         Ok(content)
                     }
-                    Err(reason) => Err(Failure {
-                        operation: "fetch".into(),
-                        reason,
-                        worker: String::new(),
-                        line: SourceId::default(),
-                    }),
+                    Err(reason) => {
+                        Err(Failure::new("fetch", reason, String::new(), SourceId::default()))
+                    }
                 });
                 state.answers.put(request, Message::Value { request, result });
             }

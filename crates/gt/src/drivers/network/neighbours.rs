@@ -164,14 +164,9 @@ impl Neighbours {
             }
             Err(reason) => {
                 let name = self.names.get(&sender).cloned().unwrap_or_else(|| sender.to_string());
-                Err(Failure {
-                    operation: "receive".into(),
-                    reason: format!(
+                Err(Failure::new("receive", format!(
                         "the worker '{name}', which held a part of the tensor, was lost, or its memory cannot be read ({reason})"
-                    ),
-                    worker: name,
-                    line: SourceId::default(),
-                })
+                    ), name, SourceId::default()))
             }
         });
         Piece { transfer, from, to, result }

@@ -6,7 +6,7 @@
 //! teams:
 //!   vision: {share: 3}
 //! users:
-//!   ada: {share: 2, sessions: 4, workers: 8, wall: 24h}
+//!   ada: {share: 2, memory: 16GB, sessions: 4, workers: 8, wall: 24h}
 //! keys:
 //!   ada@vision: {priority: 1}
 //! ```
@@ -20,12 +20,15 @@ use gt_client::config::{ConfigError, Reader};
 use gt_dispatcher::rules::{Entitlement, Rules};
 use gt_ir::standing::Division;
 
-const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys"];
-const LIMITS: &[&str] = &["share", "priority", "sessions", "workers", "wall", "idle"];
+use crate::environment::bytes;
 
-const LIMITS_WANTED: &str = "share, priority, sessions, workers, wall and idle";
+const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys"];
+const LIMITS: &[&str] = &["share", "priority", "memory", "sessions", "workers", "wall", "idle"];
+
+const LIMITS_WANTED: &str = "share, priority, memory, sessions, workers, wall and idle";
 const COUNT: &str = "a whole number from 1 on, or null for no limit";
 const PRIORITY: &str = "a whole number from 0 on";
+const MEMORY: &str = "a size, as 16GB, 512MiB or a number of bytes, or null for no limit";
 const TIME: &str = "a time, as 12h, 30min, 90s or a number of seconds, or null";
 
 /// Reads a policy file.
@@ -108,6 +111,7 @@ fn entitlement(
         match key.text.as_str() {
             "share" => said.share = count()?,
             "priority" => said.priority = whole(reader, value, &path, 0, PRIORITY)?,
+            "memory" => said.memory = read_as(reader, value, &path, size, MEMORY)?,
             "sessions" => said.sessions = count()?,
             "workers" => said.workers = count()?,
             "wall" => said.wall = time()?,
@@ -152,6 +156,14 @@ fn time(value: &Value) -> Option<Duration> {
         None => with_unit(value.text()?, &UNITS)?,
     };
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// A number of bytes.
+fn size(value: &Value) -> Option<u64> {
+    match value.whole() {
+        Some(bytes) => u64::try_from(bytes).ok().filter(|bytes| *bytes > 0),
+        None => bytes(value.text()?),
+    }
 }
 
 /// A number with the first of these units that it ends with, multiplied by the unit.
@@ -202,8 +214,8 @@ mod tests {
         };
         check(
             "users:\n  ada: {shares: 2}\n",
-            "p.yaml:2:9: 'users.ada.shares' is not a known key, expected share, priority, sessions, \
-             workers, wall, idle\n  hint: did you mean 'share'?",
+            "p.yaml:2:9: 'users.ada.shares' is not a known key, expected share, priority, memory, \
+             sessions, workers, wall, idle\n  hint: did you mean 'share'?",
         );
         check("policy: fare\n", "p.yaml:1:9: 'policy' is 'fare', expected fair, fifo or priority");
         check(

@@ -15,7 +15,8 @@ use rustc_hash::FxHashSet;
 use super::blocks::{self, Blocks};
 use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
-use crate::drivers::files::{self, FileThread};
+use crate::drivers::files::{self, FileThread, Folders};
+use crate::drivers::memory;
 
 /// A worker's options.
 pub struct WorkerOptions {
@@ -33,6 +34,8 @@ pub struct WorkerOptions {
     pub rate: u64,
     /// The folders in which it may read and write files.
     pub data_roots: Vec<PathBuf>,
+    /// The folder in which it makes one for tensors that it has no room for.
+    pub spill_dir: Option<PathBuf>,
 }
 
 /// The longest wait, after which `stop` is asked.
@@ -68,7 +71,8 @@ impl WorkerProcess {
         let places = files::below(&options.data_roots)
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
         let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, hello)?;
-        let files = FileThread::start(places, welcome.name.clone())
+        let folders = Folders { places, spill: memory::spill_folder(options.spill_dir.as_deref()) };
+        let files = FileThread::start(folders, welcome.name.clone())
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
         Ok(WorkerProcess {
             link,
@@ -115,7 +119,7 @@ impl WorkerProcess {
     fn end_jobs(&mut self) -> Result<(), NetError> {
         for message in self.files.take_done() {
             match message {
-                Message::Loaded { .. } => self.handle(message)?,
+                Message::Loaded { .. } | Message::Spilled { .. } => self.handle(message)?,
                 message => self.send(&message)?,
             }
         }

@@ -1,4 +1,10 @@
-//! A lane's turn on the device: runs queued commands, and iterations part by part.
+//! A lane's turn on the device: runs queued commands.
+//!
+//! - [`hot`]: iterations, part by part.
+//! - [`room`]: what the next command waits for: tensors that are not there, and memory.
+
+mod hot;
+mod room;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,13 +12,11 @@ use std::time::Duration;
 use gt_ir::WorkerCommand;
 use gt_ir::message::{Message, WorkerStats};
 use gt_ir::standing::Usage;
-use gt_ir::template::Values;
 
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
-use crate::iterate::{AtHand, PartRun, dying};
-use crate::iteration::{Iteration, Running};
+use crate::iterate::dying;
 use crate::joint::Joints;
 use crate::lane::Lane;
 use crate::work::{FileJob, Out};
@@ -39,6 +43,8 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub patience: Duration,
     /// Whether the lane waits for one.
     pub compiles: bool,
+    /// The bytes that the next command needs, if there is no room for them.
+    pub short: Option<u64>,
 }
 
 impl<E: Engine> Turn<'_, E> {
@@ -65,34 +71,43 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange
-    /// or a compiler.
+    /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange,
+    /// for memory or for a compiler.
     pub fn next(&mut self) -> bool {
-        if self.lane.running.is_some() {
-            return self.go_on();
+        if self.lane.running.as_ref().is_some_and(|running| running.steps.is_none()) {
+            return self.run_part();
         }
-        let Some(batch) = self.lane.queue.front() else { return false };
-        let (place, count) = (batch.next, batch.commands.len());
-        if place == count {
-            self.finish_batch();
-            return true;
-        }
-        if batch.is_skipped(place) {
-            batch.next += 1;
-            if let WorkerCommand::Invoke(_) = batch.commands[place] {
-                let iteration = batch.iterations.pop_front();
-                self.skip(iteration);
+        if self.lane.running.is_none() {
+            let Some(batch) = self.lane.queue.front() else { return false };
+            let (place, count) = (batch.next, batch.commands.len());
+            if place == count {
+                self.finish_batch();
+                return true;
             }
-            return true;
+            if batch.is_skipped(place) {
+                batch.next += 1;
+                if let WorkerCommand::Invoke(_) = batch.commands[place] {
+                    let iteration = batch.iterations.pop_front();
+                    self.skip(iteration);
+                }
+                return true;
+            }
         }
-        if self.lane.store.has_pending() && self.has_to_wait() {
+        if self.lane.store.has_absent() && self.has_to_wait() {
             return false;
         }
-        // The commands are taken out of the queue while one is run, to borrow the lane mutably.
-        let Some(batch) = self.lane.queue.front() else { return false };
-        let commands = std::mem::take(&mut batch.commands);
+        if self.lane.memory.gives_up.is_none() && self.is_short() {
+            return false;
+        }
+        // The commands are taken out of the lane while one is run, to borrow it mutably.
+        let Some((commands, place)) = self.lane.next_commands() else { return false };
+        let (place, commands) = (*place, std::mem::take(commands));
         let done = self.run(&commands, place);
-        if let Some(batch) = self.lane.queue.front() {
+        self.lane.memory.gives_up = None;
+        // An invocation has begun an iteration since, whose steps are not those.
+        if self.lane.running.as_ref().is_some_and(|running| running.steps.is_some()) {
+            self.end_steps(commands, place + done);
+        } else if let Some(batch) = self.lane.queue.front() {
             batch.commands = commands;
             batch.next = place + done;
         }
@@ -102,7 +117,10 @@ impl<E: Engine> Turn<'_, E> {
     /// Runs the command at `place`, or a batch that begins there; returns how many commands.
     fn run(&mut self, commands: &[WorkerCommand], place: usize) -> usize {
         let command = &commands[place];
-        let is_batch = self.device.options.batch_size > 1 && !self.lane.store.has_pending();
+        let is_batch = self.device.options.batch_size > 1
+            && !self.lane.store.has_absent()
+            && self.lane.memory.gives_up.is_none()
+            && self.lane.running.is_none();
         // A batch emits its own event.
         if self.device.events.is_on && !(is_batch && matches!(command, WorkerCommand::Run(_))) {
             self.device.emit_command(command);
@@ -178,99 +196,6 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Whether the next command needs a pending tensor.
-    fn has_to_wait(&mut self) -> bool {
-        let Lane { queue, store, .. } = &mut *self.lane;
-        let Some(batch) = queue.front() else { return false };
-        match &batch.commands[batch.next] {
-            WorkerCommand::Run(instruction) => instruction.reads().any(|id| store.is_pending(id)),
-            WorkerCommand::Fetch { tensor, .. } => store.is_pending(*tensor),
-            WorkerCommand::Save(part) => {
-                part.blocks.iter().any(|block| store.is_pending(block.tensor))
-            }
-            WorkerCommand::Exchange(exchange) => {
-                exchange.input.is_some_and(|input| store.is_pending(input))
-            }
-            _ => false,
-        }
-    }
-
-    /// Begins an iteration.
-    fn begin(&mut self, iteration: Option<Iteration>) {
-        let Some(Iteration { work, number, generation }) = iteration else { return };
-        match work {
-            Ok((bound, template)) => {
-                self.lane.running = Some(Running::new(bound, template, generation));
-            }
-            Err(error) => {
-                // Dispatcher and worker disagree on the bindings: the lane's state cannot be
-                // trusted.
-                let reason = format!("hot path {number}: {error}");
-                let lane = self.lane.id;
-                self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
-            }
-        }
-    }
-
-    /// Skips an unwanted iteration: does its frees only.
-    fn skip(&mut self, iteration: Option<Iteration>) {
-        let Some(iteration) = iteration else { return };
-        for id in iteration.effects().frees {
-            self.device.free(self.lane, id);
-        }
-    }
-
-    /// Runs the next part of the running iteration; returns false if it waits for an exchange or a
-    /// compiler.
-    fn go_on(&mut self) -> bool {
-        let Some(mut running) = self.lane.running.take() else { return false };
-        let Some(mut known) = self.lane.templates.take_known(running.generation) else {
-            return true;
-        };
-        let mut waits = false;
-        if let Some(part) = known.parts.get_mut(running.part) {
-            let bound = &running.bound;
-            waits = self.lane.store.has_pending()
-                && part.needs.iter().any(|name| self.lane.store.is_pending(bound.tensor(*name)));
-            if !waits {
-                let at_hand = AtHand {
-                    template: &running.template,
-                    bound,
-                    number: Some(known.number),
-                    compile: known.compile,
-                    patience: self.patience,
-                };
-                // The planner cuts parts at a quantum: one part ends the turn if another lane is
-                // ready.
-                self.spent = self.spent.max(TURN_WORK) + 1;
-                let run = self.device.run_part(self.lane, &at_hand, part);
-                self.compiles = run == PartRun::Compiling;
-                waits = self.compiles;
-                if run == PartRun::Refused {
-                    let steps = &running.template.steps[part.steps.clone()];
-                    let slot = self.lane.id.slot;
-                    let command =
-                        |step: &gt_ir::template::Step| step.command(bound, bound.transfer, slot);
-                    let commands: Vec<WorkerCommand> = steps.iter().filter_map(command).collect();
-                    match commands.as_slice() {
-                        [WorkerCommand::Exchange(exchange)] => self.exchange(exchange),
-                        commands => self.device.run_plainly(self.lane, commands),
-                    }
-                }
-                if !waits {
-                    self.device.stats.hot_instructions += part.operations;
-                    running.part += 1;
-                }
-            }
-        }
-        let is_done = running.part >= known.parts.len();
-        self.lane.templates.put_known(running.generation, known);
-        if !is_done {
-            self.lane.running = Some(running);
-        }
-        !waits
-    }
-
     fn finish_batch(&mut self) {
         let weight = self.lane.queue.pop();
         let skipped = std::mem::take(&mut self.lane.queue.skipped);
@@ -278,7 +203,8 @@ impl<E: Engine> Turn<'_, E> {
         let cost = self.cost();
         let device = std::mem::take(&mut self.lane.untold) + cost.saturating_sub(self.told);
         self.told = cost;
-        let usage = Usage { device, bytes: self.lane.store.bytes() };
+        let (bytes, spilled) = (self.lane.store.bytes(), self.lane.store.spilled());
+        let usage = Usage { device, bytes, spilled };
         let lane = self.lane.id;
         self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight, usage }));
     }

@@ -1,0 +1,95 @@
+//! Lanes that wait for memory: how long they do, and what is told of them.
+
+use std::time::Duration;
+
+use gt_ir::LaneId;
+use gt_ir::message::Message;
+use gt_ir::standing::MemoryWait;
+
+use super::{Dispatcher, PeerId};
+use crate::observability::log::LineKind;
+
+/// How long the frees that a program has issued may take to arrive.
+const FREES_UNDER_WAY: Duration = Duration::from_millis(200);
+/// How long a lane waits for others to free memory.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// A slot's wait for memory.
+pub(crate) struct Shortage {
+    pub wait: MemoryWait,
+    pub since: Duration,
+    /// Whether the lane was told that all is there that its session has sent.
+    has_all: bool,
+}
+
+impl Shortage {
+    fn due(&self) -> Duration {
+        self.since + if self.has_all { LONGEST } else { FREES_UNDER_WAY }
+    }
+}
+
+impl Dispatcher {
+    /// A lane waits for memory, or no longer does.
+    pub(super) fn memory_wait(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        lane: LaneId,
+        wait: Option<MemoryWait>,
+    ) {
+        if !self.is_on(lane, peer) {
+            return;
+        }
+        let Some(session) = self.sessions.numbered_mut(lane.session) else { return };
+        let Some(wait) = wait else {
+            session.shortages.remove(&lane.slot);
+            return;
+        };
+        let MemoryWait { bytes, ref holder, .. } = wait;
+        let of = if holder.is_empty() { "the worker" } else { holder };
+        let details = format_args!("slot={} bytes={bytes} of={of}", lane.slot);
+        self.observability.write(
+            now,
+            LineKind::WorkerRecv,
+            &session.label,
+            "MemoryWait",
+            0,
+            details,
+        );
+        session.shortages.insert(lane.slot, Shortage { wait, since: now, has_all: false });
+        // What is queued may free memory: the lane gets it all.
+        session.flow.ignore_window();
+        self.pump(now);
+    }
+
+    /// Tells lanes that have waited that they have all that was sent, or wait no longer.
+    pub(super) fn end_shortages(&mut self, now: Duration) {
+        for session in self.sessions.iter_mut() {
+            let number = session.number;
+            let slots = &session.catalogue.slots;
+            for (slot, shortage) in &mut session.shortages {
+                if now < shortage.due() {
+                    continue;
+                }
+                let lane = LaneId { session: number, slot: *slot };
+                let has_waited = std::mem::replace(&mut shortage.has_all, true);
+                let number = shortage.wait.number;
+                let host = slots.host(*slot).and_then(|worker| self.workers.by_id(worker));
+                if let Some(worker) = host {
+                    let message = Message::MemoryTimeout { lane, number, has_waited };
+                    self.outbox.push(worker.peer, message);
+                }
+                if has_waited {
+                    // It is told once more if that is lost on the way.
+                    shortage.since = now;
+                }
+            }
+        }
+    }
+
+    /// When [`Dispatcher::end_shortages`] is due next.
+    pub(super) fn next_shortage(&self) -> Option<Duration> {
+        let all = self.sessions.iter().flat_map(|session| session.shortages.values());
+        all.map(Shortage::due).min()
+    }
+}

@@ -1,0 +1,124 @@
+//! What a lane is charged for its tensors: their buffers, each of them once.
+
+use std::sync::Arc;
+
+use gt_ir::message::Failure;
+use gt_ir::standing::Holding;
+use gt_ir::{Meta, SourceId, TensorId};
+
+use crate::device::Device;
+use crate::engine::{Engine, EngineError, SharedBuffer};
+use crate::lane::Lane;
+use crate::memory::failure::{bytes as in_words, largest};
+use crate::store::Stored;
+
+impl<E: Engine> Device<E> {
+    /// Stores a tensor with the line that made it; it may share the buffer of one of `sources`.
+    #[inline]
+    pub fn keep(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        (id, tensor, meta, line): (TensorId, E::Tensor, Meta, SourceId),
+        sources: impl Iterator<Item = TensorId>,
+    ) {
+        if self.events.is_on {
+            self.events.makes(&meta);
+        }
+        match self.engine.shared_buffer(&tensor) {
+            None => lane.store.keep(&mut self.held, id, tensor, meta, line),
+            Some(buffer) => {
+                // A name that is given twice is of the last tensor.
+                lane.store.free(&mut self.held, id);
+                let bytes = self.charge(lane, (id, meta), buffer, sources);
+                lane.store.keep_charged(&mut self.held, (id, tensor, meta, line), bytes);
+            }
+        }
+    }
+
+    /// The bytes that a lane is charged for a tensor in a shared buffer: nothing, if it is charged
+    /// for the buffer already.
+    fn charge(
+        &self,
+        lane: &mut Lane<E::Tensor>,
+        (id, meta): (TensorId, Meta),
+        buffer: SharedBuffer,
+        sources: impl Iterator<Item = TensorId>,
+    ) -> u64 {
+        let mut base = None;
+        for source in sources {
+            if let Some(Stored::Ready { tensor, meta, .. }) = lane.store.get(source)
+                && self.engine.shared_buffer(tensor).is_some_and(|of| of.id == buffer.id)
+            {
+                base = Some((source, meta.bytes() as u64));
+            }
+        }
+        lane.store.shared.add(id, meta.bytes() as u64, buffer, base)
+    }
+
+    /// Copies the tensors of buffers of which little is used, so that these are freed.
+    fn copy_out(&mut self, lane: &mut Lane<E::Tensor>) {
+        for id in lane.store.shared.take_wasted() {
+            let Some((tensor, meta, line)) = lane.store.details(id) else { continue };
+            // Without memory for a copy it stays as it is.
+            if let Ok(copy) = self.guarded(|engine| engine.compact(&tensor)) {
+                lane.store.free(&mut self.held, id);
+                lane.store.keep(&mut self.held, id, copy, meta, line);
+            }
+        }
+    }
+
+    /// Stops counting a tensor that was taken out of a lane.
+    #[inline]
+    pub fn release(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, meta: &Meta) {
+        lane.store.release(&mut self.held, id, meta);
+    }
+
+    #[inline]
+    pub fn free(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId) {
+        lane.store.free(&mut self.held, id);
+        if lane.store.shared.has_wasted() {
+            self.copy_out(lane);
+        }
+    }
+
+    /// The failure of a command that there is no room for.
+    pub fn no_room_for(
+        &self,
+        lane: &Lane<E::Tensor>,
+        operation: String,
+        bytes: u64,
+        line: SourceId,
+    ) -> Arc<Failure> {
+        let worker = self.stats.name.as_str();
+        Arc::new(match &lane.memory.gives_up {
+            Some(no_room) => no_room.failure(operation, bytes, worker, line),
+            None => Failure::new(operation, "there is no memory for it", worker, line),
+        })
+    }
+
+    /// The failure of a command whose tensors cannot be brought back.
+    pub fn no_room(
+        &self,
+        lane: &Lane<E::Tensor>,
+        operation: String,
+        line: SourceId,
+    ) -> Arc<Failure> {
+        self.no_room_for(lane, operation, lane.store.spilled(), line)
+    }
+
+    /// An engine's error; out of memory, with what the session holds.
+    pub fn explain(&self, lane: &Lane<E::Tensor>, error: &EngineError) -> String {
+        let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
+        let own = lane.store.bytes();
+        let others = self.held.bytes - own;
+        format!("{error}; the session holds {}, others {}", in_words(own), in_words(others))
+    }
+
+    /// A lane's largest tensors, if an engine has no memory left.
+    pub fn largest_if_full(&self, lane: &Lane<E::Tensor>, error: &EngineError) -> Vec<Holding> {
+        match error {
+            EngineError::OutOfMemory { .. } => largest(std::iter::once(lane)),
+            _ => Vec::new(),
+        }
+    }
+}

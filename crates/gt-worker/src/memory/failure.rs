@@ -1,0 +1,99 @@
+//! What is told where there is no room.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use gt_ir::message::Failure;
+use gt_ir::standing::Holding;
+use gt_ir::{LaneId, SourceId};
+
+use crate::engine::Engine;
+use crate::lane::Lane;
+use crate::memory::limits::Passed;
+use crate::worker::Worker;
+
+/// How many tensors are named, and how many other sessions.
+const NAMED: usize = 5;
+
+/// Why there is no room for a lane's next command.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct NoRoom {
+    passed: Passed,
+    largest: Vec<Holding>,
+    /// The other sessions that hold most of the same, each with its bytes.
+    others: Vec<(u32, u64)>,
+}
+
+impl NoRoom {
+    /// The failure of an operation that needs so many bytes.
+    pub fn failure(&self, operation: String, need: u64, worker: &str, line: SourceId) -> Failure {
+        let Passed { holder, allowed, held } = &self.passed;
+        let (needs, allowed, held) = (bytes(need), bytes(*allowed), bytes(*held));
+        let mut reason = match holder.as_str() {
+            "" => format!("it needs {needs}, and {held} of the worker's {allowed} are held"),
+            _ => format!("it needs {needs}, and {holder} holds {held} of {allowed} on this worker"),
+        };
+        for (at, (session, held)) in self.others.iter().enumerate() {
+            let begin = if at == 0 { ", of which" } else { "," };
+            // Writing into a text does not fail.
+            let _ = write!(reason, "{begin} session #{session} {}", bytes(*held));
+        }
+        reason.push_str(match holder.as_str() {
+            "" => "\n  hint: free tensors, spread the session over more workers, or start workers with --spill-dir",
+            _ => "\n  hint: free tensors, spread the session over more workers, or ask the operator for more",
+        });
+        let largest = self.largest.clone();
+        Failure { largest, ..Failure::new(operation, reason, worker, line) }
+    }
+}
+
+impl<E: Engine> Worker<E> {
+    /// Why a lane cannot go beyond a limit.
+    pub(super) fn no_room(&self, id: LaneId, passed: &Passed) -> NoRoom {
+        let holder = passed.holder.as_str();
+        let counts = |session: u32| holder.is_empty() || self.limits.is_of(session, holder);
+        let mut sessions: BTreeMap<u32, u64> = BTreeMap::new();
+        for lane in self.lanes.values().filter(|lane| counts(lane.id.session)) {
+            *sessions.entry(lane.id.session).or_default() += lane.store.bytes();
+        }
+        sessions.remove(&id.session);
+        let mut others: Vec<(u32, u64)> =
+            sessions.into_iter().filter(|(_, held)| *held > 0).collect();
+        others.sort_by_key(|(session, held)| (Reverse(*held), *session));
+        others.truncate(NAMED);
+        let own = self.lanes.values().filter(|lane| lane.id.session == id.session);
+        NoRoom { passed: passed.clone(), largest: largest(own), others }
+    }
+}
+
+/// The largest tensors of a session's lanes.
+pub(crate) fn largest<'a, T: 'a>(lanes: impl Iterator<Item = &'a Lane<T>>) -> Vec<Holding> {
+    let holding = |lane: &Lane<T>| {
+        let session = lane.id.session;
+        let list = lane.store.list().into_iter();
+        list.map(move |listed| {
+            let holding =
+                Holding { session, line: listed.line, meta: listed.meta, bytes: listed.bytes };
+            (listed.id, holding)
+        })
+    };
+    let mut all: Vec<_> = lanes.flat_map(holding).collect();
+    all.sort_by_key(|(id, holding)| (Reverse(holding.bytes), *id));
+    all.into_iter().take(NAMED).map(|(_, holding)| holding).collect()
+}
+
+/// A number of bytes as people say it.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = ["KB", "MB", "GB", "TB"];
+    let mut value = count as f64;
+    if count < 1000 {
+        return format!("{count} bytes");
+    }
+    let mut unit = 0;
+    value /= 1000.0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        (value, unit) = (value / 1000.0, unit + 1);
+    }
+    format!("{value:.1} {}", units[unit])
+}

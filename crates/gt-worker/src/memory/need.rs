@@ -1,0 +1,133 @@
+//! The bytes that commands will need.
+
+use gt_ir::instruction::Results;
+use gt_ir::operation::{Body, Family};
+use gt_ir::ops::shape::{EXPAND, PERMUTE, RESHAPE};
+use gt_ir::ops::slice::SLICE;
+use gt_ir::template::{Argument, Name, Step};
+use gt_ir::{Instruction, Meta, Operation, TensorId, WorkerCommand};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::engine::Engine;
+use crate::iterate::dying;
+use crate::store::{Store, Stored};
+
+fn bytes_of(results: &Results) -> u64 {
+    results.iter().map(|meta| meta.bytes() as u64).sum()
+}
+
+/// Whether an operation may write its result over an operand of the same size that nobody needs any
+/// more.
+fn may_reuse(operation: &Operation) -> bool {
+    matches!(operation.family, Family::Unary | Family::Binary | Family::Ternary)
+        && matches!(operation.body, Body::Primitive)
+        && operation.further.is_none()
+}
+
+/// The bytes that a command needs beside what there is, if they are more than `room`; `rest` are
+/// the commands that follow.
+#[inline]
+pub(crate) fn of_command<E: Engine>(
+    engine: &E,
+    command: &WorkerCommand,
+    rest: &[WorkerCommand],
+    store: &Store<E::Tensor>,
+    room: u64,
+) -> Option<u64> {
+    let need = match command {
+        WorkerCommand::Run(instruction) => return need_of(engine, instruction, rest, store, room),
+        WorkerCommand::Create(create) => create.content.meta().bytes() as u64,
+        WorkerCommand::Exchange(exchange) => {
+            exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64)
+        }
+        _ => 0,
+    };
+    (need > room).then_some(need)
+}
+
+/// The bytes that an instruction needs, if they are more than `room`.
+#[inline]
+pub(crate) fn need_of<E: Engine>(
+    engine: &E,
+    instruction: &Instruction,
+    rest: &[WorkerCommand],
+    store: &Store<E::Tensor>,
+    room: u64,
+) -> Option<u64> {
+    let need = bytes_of(&instruction.results);
+    let is_more = need > room
+        && !is_view(engine, instruction, store)
+        && !reuses(instruction, need, rest, store);
+    is_more.then_some(need)
+}
+
+/// Whether an instruction makes a view of its operand, which needs no memory.
+fn is_view<E: Engine>(engine: &E, instruction: &Instruction, store: &Store<E::Tensor>) -> bool {
+    let of = |operation: &Operation| instruction.operation.id == operation.id;
+    // One with other strides than its shape's is copied.
+    let is_contiguous = |id: TensorId| match store.get(id) {
+        Some(Stored::Ready { tensor, .. }) => engine.is_contiguous(tensor),
+        _ => false,
+    };
+    let is_kept = || instruction.reads().all(is_contiguous);
+    of(&SLICE) || of(&PERMUTE) || of(&EXPAND) || (of(&RESHAPE) && is_kept())
+}
+
+/// Whether an instruction can write its result, of so many bytes, over one of its operands.
+fn reuses<T>(
+    instruction: &Instruction,
+    bytes: u64,
+    rest: &[WorkerCommand],
+    store: &Store<T>,
+) -> bool {
+    let dies = |id: TensorId| {
+        let is_free =
+            |command: &WorkerCommand| matches!(command, WorkerCommand::Free(freed) if *freed == id);
+        dying(rest).iter().any(is_free)
+    };
+    let has_room = |id: TensorId| {
+        let is_as_long = store.meta(id).is_some_and(|meta| meta.bytes() as u64 == bytes);
+        is_as_long && dies(id) && !store.shared.has(id)
+    };
+    may_reuse(instruction.operation) && instruction.reads().any(has_room)
+}
+
+/// The most bytes that steps need beside the tensors that they are given, of which some are freed
+/// by them.
+pub(crate) fn peak(steps: &[Step], given: &[(Name, Meta)], dying: &FxHashSet<Name>) -> u64 {
+    let given = given.iter().filter(|(name, _)| dying.contains(name));
+    let mut live: FxHashMap<Name, u64> =
+        given.map(|(name, meta)| (*name, meta.bytes() as u64)).collect();
+    let before: u64 = live.values().sum();
+    let (mut now, mut most) = (before, before);
+    for (index, step) in steps.iter().enumerate() {
+        match step {
+            Step::Run(run) => {
+                let is_expanded = run.operation.id == EXPAND.id;
+                let bytes = if is_expanded { 0 } else { bytes_of(&run.results) };
+                let is_next = |name: Name| {
+                    let rest = steps[index + 1..].iter();
+                    let mut frees = rest.take_while(|step| matches!(step, Step::Free(_)));
+                    frees.any(|step| matches!(step, Step::Free(freed) if *freed == name))
+                };
+                let operands = run.operands.iter().filter_map(Argument::tensor);
+                let reused = operands
+                    .into_iter()
+                    .find(|name| live.get(name) == Some(&bytes) && is_next(*name))
+                    .filter(|_| may_reuse(run.operation));
+                if let Some(reused) = reused {
+                    live.remove(&reused);
+                    now -= bytes;
+                }
+                now += bytes;
+                for (name, meta) in step.makes() {
+                    live.insert(name, if is_expanded { 0 } else { meta.bytes() as u64 });
+                }
+            }
+            Step::Free(name) => now -= live.remove(name).unwrap_or(0),
+            Step::Exchange(_) | Step::Data { .. } => {}
+        }
+        most = most.max(now);
+    }
+    most - before
+}

@@ -1,0 +1,174 @@
+//! Lanes that wait for memory.
+
+use gt_ir::message::Message;
+use gt_ir::standing::MemoryWait;
+use gt_ir::{LaneId, TensorId};
+use rustc_hash::FxHashMap;
+
+use crate::engine::Engine;
+use crate::memory::limits::Passed;
+use crate::work::Out;
+use crate::worker::Worker;
+
+/// A lane that waits for memory.
+pub(crate) struct Shortage {
+    lane: LaneId,
+    number: u64,
+    /// The bytes that it needs.
+    need: u64,
+    /// The tensors that its next command reads.
+    pinned: Vec<TensorId>,
+    /// Whether all is there that its session has sent.
+    has_all: bool,
+}
+
+/// The lanes of a worker that wait for memory, in the order in which they began to, and what is on
+/// its way to the disk.
+#[derive(Default)]
+pub(crate) struct Shortages {
+    lanes: Vec<Shortage>,
+    /// How many there were.
+    count: u64,
+    /// How often memory had been released when the lanes were looked at last.
+    seen: u64,
+    /// The bytes of each file that is being written, by its number.
+    pub writing: FxHashMap<u64, u64>,
+    /// How many files there were.
+    pub files: u64,
+    /// Whether the disk took no more, until a file is removed.
+    pub is_disk_full: bool,
+}
+
+impl Shortages {
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    pub fn has(&self, lane: LaneId) -> bool {
+        self.lanes.iter().any(|shortage| shortage.lane == lane)
+    }
+
+    pub fn retire(&mut self, session: u32) {
+        self.lanes.retain(|shortage| shortage.lane.session != session);
+    }
+
+    /// The bytes that are being written.
+    pub fn writing_bytes(&self) -> u64 {
+        self.writing.values().sum()
+    }
+}
+
+impl<E: Engine> Worker<E> {
+    /// A lane's next command needs so many bytes, for which there is no room: finds some, or lets the
+    /// lane wait. `pinned` are the tensors that the command reads.
+    pub(crate) fn find_room(
+        &mut self,
+        id: LaneId,
+        need: u64,
+        pinned: Vec<TensorId>,
+        out: &mut Vec<Out>,
+    ) {
+        self.look_through(id);
+        let Some(passed) = self.make_room(id, need, &pinned, out) else {
+            return self.ready.again(id);
+        };
+        self.shortages.count += 1;
+        let number = self.shortages.count;
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        lane.memory.waits = true;
+        self.shortages.lanes.push(Shortage { lane: id, number, need, pinned, has_all: false });
+        let wait = MemoryWait { number, bytes: need, holder: passed.holder };
+        out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
+    }
+
+    /// Moves tensors away if the worker has no room for so many bytes of a lane; returns the limit
+    /// that stands against them still.
+    fn make_room(
+        &mut self,
+        id: LaneId,
+        need: u64,
+        pinned: &[TensorId],
+        out: &mut Vec<Out>,
+    ) -> Option<Passed> {
+        let passed = self.passed(id, need)?;
+        if passed.holder.is_empty() {
+            let excess = (passed.held + need).saturating_sub(passed.allowed);
+            self.spill(id, excess, pinned, out);
+        }
+        self.passed(id, need)
+    }
+
+    fn passed(&self, id: LaneId, need: u64) -> Option<Passed> {
+        self.limits.passed(&self.lanes, &self.device.held, id, need)
+    }
+
+    /// Looks whether there is room now for the lanes that wait, or nobody is left to wait for.
+    pub(crate) fn end_shortages(&mut self, out: &mut Vec<Out>) {
+        if self.shortages.is_empty() {
+            return;
+        }
+        let has_released = self.shortages.seen != self.device.held.releases;
+        self.shortages.seen = self.device.held.releases;
+        for shortage in std::mem::take(&mut self.shortages.lanes) {
+            if !has_released && !shortage.has_all {
+                self.shortages.lanes.push(shortage);
+                continue;
+            }
+            let Shortage { lane, need, has_all, .. } = shortage;
+            match self.make_room(lane, need, &shortage.pinned, out) {
+                Some(passed) if has_all && !self.may_free(lane, &passed.holder) => {
+                    self.end_wait(lane, Some(&passed), out);
+                }
+                Some(_) => self.shortages.lanes.push(shortage),
+                None => self.end_wait(lane, None, out),
+            }
+        }
+    }
+
+    /// All that a session has sent is at its lane: it gives up if nobody will free memory, or at
+    /// once if it `has_waited` long enough.
+    pub(crate) fn memory_timeout(
+        &mut self,
+        id: LaneId,
+        number: u64,
+        has_waited: bool,
+        out: &mut Vec<Out>,
+    ) {
+        let mut all = self.shortages.lanes.iter_mut();
+        let is_it = |shortage: &&mut Shortage| shortage.lane == id && shortage.number == number;
+        let Some(shortage) = all.find(is_it) else { return };
+        shortage.has_all = true;
+        let need = shortage.need;
+        // Frees may have come since it began to wait.
+        self.look_through(id);
+        if has_waited {
+            self.shortages.lanes.retain(|shortage| shortage.lane != id);
+            let passed = self.passed(id, need);
+            self.end_wait(id, passed.as_ref(), out);
+        }
+    }
+
+    /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
+    /// way here.
+    fn may_free(&self, id: LaneId, holder: &str) -> bool {
+        if holder.is_empty() && !self.shortages.writing.is_empty() {
+            return true;
+        }
+        let is_of = |other: &LaneId| holder.is_empty() || self.limits.is_of(other.session, holder);
+        self.lanes.iter().any(|(other, lane)| {
+            let works = lane.running.is_some() || !lane.queue.is_empty();
+            *other != id && !lane.memory.waits && works && is_of(other)
+        })
+    }
+
+    /// A lane goes on; its next command fails if a limit stands against it still.
+    fn end_wait(&mut self, id: LaneId, passed: Option<&Passed>, out: &mut Vec<Out>) {
+        let no_room = passed.map(|passed| Box::new(self.no_room(id, passed)));
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.memory.waits = false;
+            lane.memory.gives_up = no_room;
+        }
+        out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: None }));
+        self.ready.wake(id);
+    }
+}

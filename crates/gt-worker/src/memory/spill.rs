@@ -1,0 +1,232 @@
+//! Moves tensors out of the device's memory, and back when they are used.
+//!
+//! Those of the session that is furthest over its share go first, the least recently used of them
+//! before others: to the host's memory if the device has its own, and else to the disk. A tensor that
+//! is being written stays in memory until that is done.
+
+use std::cmp::Reverse;
+
+use gt_ir::message::Failure;
+use gt_ir::{Content, LaneId, TensorData, TensorId};
+
+use crate::device::Device;
+use crate::engine::Engine;
+use crate::lane::Lane;
+use crate::store::{Away, Listed, Place};
+use crate::work::{FileJob, Out};
+use crate::worker::Worker;
+
+impl<E: Engine> Worker<E> {
+    /// Moves tensors elsewhere until `excess` bytes are free, or will be when they are written.
+    /// `pinned` are tensors of lane `id` that stay.
+    pub(crate) fn spill(
+        &mut self,
+        id: LaneId,
+        excess: u64,
+        pinned: &[TensorId],
+        out: &mut Vec<Out>,
+    ) {
+        let mut free = self.shortages.writing_bytes();
+        if free >= excess || !self.may_spill() {
+            return;
+        }
+        for (lane, listed) in self.victims(id, pinned) {
+            if free >= excess {
+                return;
+            }
+            if self.move_away(lane, listed, out) {
+                free += listed.bytes;
+            }
+        }
+    }
+
+    fn may_spill(&self) -> bool {
+        let options = &self.device.options;
+        (options.spill > 0 && !self.shortages.is_disk_full)
+            || (options.host_memory > 0 && !self.device.engine.is_on_host())
+    }
+
+    /// The tensors that may be moved, in their order.
+    fn victims(&self, id: LaneId, pinned: &[TensorId]) -> Vec<(LaneId, Listed)> {
+        let smallest = self.device.options.spill_from;
+        let mut sessions: Vec<(u64, u32)> = Vec::new();
+        for lane in self.lanes.values() {
+            let session = lane.id.session;
+            match sessions.iter_mut().find(|(_, other)| *other == session) {
+                Some((bytes, _)) => *bytes += lane.store.bytes(),
+                None => sessions.push((lane.store.bytes(), session)),
+            }
+        }
+        for (bytes, session) in &mut sessions {
+            // How far it is over its share: a share of nothing has no bytes.
+            *bytes = (*bytes as f64 / self.ready.share(*session).max(1e-9)) as u64;
+        }
+        sessions.sort_unstable_by_key(|(over, session)| (Reverse(*over), *session));
+        let mut victims = Vec::new();
+        for (_, session) in sessions {
+            let mut of_session: Vec<(LaneId, Listed)> = Vec::new();
+            for lane in self.lanes.values().filter(|lane| lane.id.session == session) {
+                let is_free = |listed: &Listed| {
+                    let is_pinned = lane.id == id && pinned.contains(&listed.id);
+                    // What has come back and was not used yet stays, unless its lane waits, too.
+                    let is_awaited = listed.used == u64::MAX && !self.shortages.has(lane.id);
+                    listed.bytes >= smallest && !listed.is_shared && !is_pinned && !is_awaited
+                };
+                let list = lane.store.list().into_iter().filter(is_free);
+                of_session.extend(list.map(|listed| (lane.id, listed)));
+            }
+            of_session.sort_by_key(|(_, listed)| (listed.used, Reverse(listed.bytes)));
+            victims.extend(of_session);
+        }
+        victims
+    }
+
+    /// Moves a tensor to the host's memory, or begins to write it to disk; returns whether it does.
+    fn move_away(&mut self, id: LaneId, listed: Listed, out: &mut Vec<Out>) -> bool {
+        let Worker { device, lanes, shortages, .. } = self;
+        let Some(lane) = lanes.get_mut(&id) else { return false };
+        let Listed { id: tensor, meta, line, bytes, .. } = listed;
+        let is_on_host = device.engine.is_on_host();
+        let host = if is_on_host { 0 } else { device.options.host_memory };
+        let spill = device.options.spill;
+        let elsewhere = device.held.spilled_bytes + shortages.writing_bytes();
+        let fits_host = elsewhere + bytes <= host;
+        let most = spill.saturating_add(host);
+        let fits_disk = spill > 0 && !shortages.is_disk_full && elsewhere + bytes <= most;
+        if !fits_host && !fits_disk {
+            return false;
+        }
+        let Some(value) = lane.store.ready(tensor).cloned() else { return false };
+        // Its values stay where they are if they cannot be read.
+        let Ok(data) = device.guarded(|engine| engine.read(&value)) else { return false };
+        drop(value);
+        if fits_host {
+            let away = Away { meta, line, place: Place::Host(data) };
+            lane.store.put_away(&mut device.held, tensor, away);
+            return true;
+        }
+        shortages.files += 1;
+        let number = shortages.files;
+        shortages.writing.insert(number, bytes);
+        let place = Place::Writing { number, data: data.clone() };
+        lane.store.put_away(&mut device.held, tensor, Away { meta, line, place });
+        out.push(Out::Files(FileJob::Spill { lane: id, tensor, number, data }));
+        true
+    }
+
+    /// A tensor was written to disk, or could not be.
+    pub(crate) fn spilled(
+        &mut self,
+        id: LaneId,
+        tensor: TensorId,
+        number: u64,
+        result: Result<u32, Failure>,
+    ) {
+        let Worker { device, lanes, shortages, .. } = self;
+        shortages.writing.remove(&number);
+        let lane = lanes.get_mut(&id);
+        let is_it = |away: &&Away| matches!(away.place, Place::Writing { number: own, .. } if own == number);
+        let found = lane.filter(|lane| lane.store.away(tensor).filter(is_it).is_some());
+        // It was freed or used meanwhile.
+        let Some(lane) = found else {
+            if result.is_ok() {
+                device.held.discarded.push(number);
+            }
+            return;
+        };
+        let Some(away) = lane.store.take_away(&mut device.held, tensor) else { return };
+        match (result, away.place) {
+            (Ok(checksum), _) => {
+                let place = Place::Disk { number, checksum };
+                lane.store.put_away(&mut device.held, tensor, Away { place, ..away });
+            }
+            (Err(_), Place::Writing { data, .. }) => {
+                shortages.is_disk_full = true;
+                device.put_back_data(lane, tensor, data, away.line);
+            }
+            (Err(_), _) => {}
+        }
+    }
+}
+
+impl<E: Engine> Device<E> {
+    /// Brings a tensor back; returns whether that takes time.
+    pub fn bring_back(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        tensor: TensorId,
+        out: &mut Vec<Out>,
+    ) -> bool {
+        let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
+        match away.place {
+            Place::Host(data) | Place::Writing { data, .. } => {
+                self.put_back_data(lane, tensor, data, away.line);
+                false
+            }
+            Place::Disk { number, checksum } => {
+                let (id, meta) = (lane.id, away.meta);
+                out.push(Out::Files(FileJob::Restore { lane: id, tensor, number, meta, checksum }));
+                let place = Place::Reading { number };
+                lane.store.put_away(&mut self.held, tensor, Away { place, ..away });
+                true
+            }
+            Place::Reading { .. } => {
+                lane.store.put_away(&mut self.held, tensor, away);
+                true
+            }
+        }
+    }
+
+    /// The driver has read a tensor back from disk; returns whether it was that.
+    pub fn take_restored(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        tensor: TensorId,
+        result: &Result<Content, Failure>,
+    ) -> bool {
+        let is_read = |away: &Away| matches!(away.place, Place::Reading { .. });
+        if !lane.store.away(tensor).is_some_and(is_read) {
+            return false;
+        }
+        let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
+        if let Place::Reading { number } = away.place {
+            self.held.discarded.push(number);
+        }
+        match result {
+            Ok(Content::Data(data)) => {
+                self.put_back_data(lane, tensor, data.clone(), away.line);
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                let reason =
+                    format!("its values were written to disk, and are lost: {}", failure.reason);
+                let name = self.stats.name.as_str();
+                let failure = Failure::new("fetch", reason, name, away.line);
+                self.fail(lane, tensor, std::sync::Arc::new(failure));
+            }
+        }
+        true
+    }
+
+    fn put_back_data(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        tensor: TensorId,
+        data: TensorData,
+        line: gt_ir::SourceId,
+    ) {
+        let meta = gt_ir::Meta::new(data.dtype, data.shape);
+        match self.guarded(|engine| engine.create(data)) {
+            Ok(value) => {
+                // It stays until it is used: a turn that never comes.
+                let turn = std::mem::replace(&mut lane.store.turn, u64::MAX);
+                lane.store.keep(&mut self.held, tensor, value, meta, line);
+                lane.store.turn = turn;
+            }
+            Err(error) => {
+                let failure = self.plain_failure("fetch", error.to_string());
+                self.fail(lane, tensor, std::sync::Arc::new(failure));
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! A lane's tensors, by name, with accounting of the memory they hold.
+//!
+//! - [`shared`]: buffers of several tensors; [`away`]: tensors moved elsewhere.
+
+mod away;
+mod shared;
+
+use std::sync::Arc;
+
+use gt_ir::message::Failure;
+use gt_ir::{Meta, SourceId, TensorId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub(crate) use away::{Away, Place};
+pub(crate) use shared::SharedBuffers;
+
+/// The state of a tensor.
+pub(crate) enum Stored<T> {
+    Ready {
+        tensor: T,
+        meta: Meta,
+        /// The line that made it.
+        line: SourceId,
+        /// When it was used last, in turns of the worker.
+        used: u64,
+    },
+    Failed(Arc<Failure>),
+    /// Waits for an exchange, or to be loaded.
+    Pending,
+    Away(Box<Away>),
+}
+
+/// The tensors and bytes held in all lanes of a worker.
+#[derive(Default, Debug)]
+pub(crate) struct Held {
+    pub tensors: u64,
+    pub bytes: u64,
+    pub bytes_peak: u64,
+    /// Of tensors that are elsewhere.
+    pub spilled_tensors: u64,
+    pub spilled_bytes: u64,
+    /// Files that are not needed any more.
+    pub discarded: Vec<u64>,
+    /// How often bytes were released.
+    pub releases: u64,
+}
+
+impl Held {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.bytes_peak = self.bytes_peak.max(self.bytes);
+    }
+
+    fn remove(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.releases += 1;
+    }
+}
+
+/// The tensors of a lane, by name.
+pub(crate) struct Store<T> {
+    tensors: FxHashMap<TensorId, Stored<T>>,
+    pub shared: SharedBuffers,
+    /// How many are pending, and how many away.
+    pending: usize,
+    away: usize,
+    bytes: u64,
+    spilled: u64,
+    /// The worker's turn.
+    pub turn: u64,
+}
+
+impl<T> Default for Store<T> {
+    fn default() -> Store<T> {
+        Store {
+            tensors: FxHashMap::default(),
+            shared: SharedBuffers::default(),
+            pending: 0,
+            away: 0,
+            bytes: 0,
+            spilled: 0,
+            turn: 0,
+        }
+    }
+}
+
+impl<T> Store<T> {
+    #[inline]
+    pub fn get(&self, id: TensorId) -> Option<&Stored<T>> {
+        self.tensors.get(&id)
+    }
+
+    /// A tensor, which is used now.
+    #[inline]
+    pub fn get_used(&mut self, id: TensorId) -> Option<&Stored<T>> {
+        let stored = self.tensors.get_mut(&id)?;
+        if let Stored::Ready { used, .. } = stored {
+            *used = self.turn;
+        }
+        Some(stored)
+    }
+
+    /// A tensor that is ready, which is used now.
+    #[inline]
+    pub fn ready(&mut self, id: TensorId) -> Option<&T> {
+        match self.get_used(id) {
+            Some(Stored::Ready { tensor, .. }) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Shape and dtype of a tensor that is ready.
+    pub fn meta(&self, id: TensorId) -> Option<Meta> {
+        match self.tensors.get(&id) {
+            Some(Stored::Ready { meta, .. }) => Some(*meta),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub fn is_pending(&self, id: TensorId) -> bool {
+        self.pending > 0 && matches!(self.tensors.get(&id), Some(Stored::Pending))
+    }
+
+    /// Whether any tensor is pending or away.
+    #[inline]
+    pub fn has_absent(&self) -> bool {
+        self.pending + self.away > 0
+    }
+
+    /// A tensor that is away.
+    pub fn away(&self, id: TensorId) -> Option<&Away> {
+        match self.tensors.get(&id) {
+            Some(Stored::Away(away)) => Some(away),
+            _ => None,
+        }
+    }
+
+    /// A tensor that is ready, with what is known of it.
+    pub fn details(&self, id: TensorId) -> Option<(T, Meta, SourceId)>
+    where
+        T: Clone,
+    {
+        match self.tensors.get(&id) {
+            Some(Stored::Ready { tensor, meta, line, .. }) => Some((tensor.clone(), *meta, *line)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of all tensors in the device's memory.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The bytes of all that are elsewhere.
+    pub fn spilled(&self) -> u64 {
+        self.spilled
+    }
+
+    /// Stores a tensor with memory of its own.
+    #[inline]
+    pub fn keep(&mut self, held: &mut Held, id: TensorId, tensor: T, meta: Meta, line: SourceId) {
+        self.keep_charged(held, (id, tensor, meta, line), meta.bytes() as u64);
+    }
+
+    /// Stores a tensor for which `bytes` are charged.
+    #[inline]
+    pub fn keep_charged(
+        &mut self,
+        held: &mut Held,
+        (id, tensor, meta, line): (TensorId, T, Meta, SourceId),
+        bytes: u64,
+    ) {
+        held.tensors += 1;
+        held.add(bytes);
+        self.bytes += bytes;
+        let ready = Stored::Ready { tensor, meta, line, used: self.turn };
+        let before = self.tensors.insert(id, ready);
+        self.forget(held, id, before);
+    }
+
+    pub fn fail(&mut self, held: &mut Held, id: TensorId, failure: Arc<Failure>) {
+        let before = self.tensors.insert(id, Stored::Failed(failure));
+        self.forget(held, id, before);
+    }
+
+    /// Marks a tensor as pending.
+    pub fn wait_for(&mut self, held: &mut Held, id: TensorId) {
+        self.pending += 1;
+        let before = self.tensors.insert(id, Stored::Pending);
+        self.forget(held, id, before);
+    }
+
+    /// Puts a tensor away, in the place of what it was.
+    pub fn put_away(&mut self, held: &mut Held, id: TensorId, away: Away) {
+        self.away += 1;
+        held.tensors += 1;
+        held.add(away.in_memory());
+        held.spilled_tensors += 1;
+        held.spilled_bytes += away.elsewhere();
+        self.bytes += away.in_memory();
+        self.spilled += away.elsewhere();
+        let before = self.tensors.insert(id, Stored::Away(Box::new(away)));
+        self.forget(held, id, before);
+    }
+
+    /// Takes out a tensor that is away; the caller answers for its file.
+    pub fn take_away(&mut self, held: &mut Held, id: TensorId) -> Option<Away> {
+        match self.tensors.remove(&id)? {
+            Stored::Away(away) => {
+                self.forget_away(held, &away);
+                Some(*away)
+            }
+            other => {
+                self.tensors.insert(id, other);
+                None
+            }
+        }
+    }
+
+    /// Frees a tensor.
+    #[inline]
+    pub fn free(&mut self, held: &mut Held, id: TensorId) {
+        let before = self.tensors.remove(&id);
+        self.forget(held, id, before);
+    }
+
+    /// Takes out a tensor that is ready. It counts as held until [`Store::put_back`] or
+    /// [`Store::release`].
+    #[inline]
+    pub fn take(&mut self, id: TensorId) -> Option<(T, Meta)> {
+        match self.tensors.remove(&id)? {
+            Stored::Ready { tensor, meta, .. } => Some((tensor, meta)),
+            other => {
+                self.tensors.insert(id, other);
+                None
+            }
+        }
+    }
+
+    /// Puts back a taken tensor.
+    pub fn put_back(&mut self, id: TensorId, tensor: T, meta: Meta) {
+        let (line, used) = match self.tensors.get(&id) {
+            Some(Stored::Ready { line, used, .. }) => (*line, *used),
+            _ => (SourceId::default(), self.turn),
+        };
+        self.tensors.insert(id, Stored::Ready { tensor, meta, line, used });
+    }
+
+    /// Stops counting a taken tensor.
+    #[inline]
+    pub fn release(&mut self, held: &mut Held, id: TensorId, meta: &Meta) {
+        let bytes = match self.shared.is_empty() {
+            true => meta.bytes() as u64,
+            false => self.shared.remove(id).unwrap_or(meta.bytes() as u64),
+        };
+        held.tensors -= 1;
+        held.remove(bytes);
+        self.bytes -= bytes;
+    }
+
+    #[inline]
+    fn forget(&mut self, held: &mut Held, id: TensorId, before: Option<Stored<T>>) {
+        match before {
+            Some(Stored::Ready { meta, .. }) => self.release(held, id, &meta),
+            Some(Stored::Pending) => self.pending -= 1,
+            Some(Stored::Away(away)) => {
+                self.forget_away(held, &away);
+                // One that is being written is discarded when that is done.
+                if let Place::Disk { number, .. } = away.place {
+                    held.discarded.push(number);
+                }
+            }
+            Some(Stored::Failed(_)) | None => {}
+        }
+    }
+
+    fn forget_away(&mut self, held: &mut Held, away: &Away) {
+        self.away -= 1;
+        held.tensors -= 1;
+        held.remove(away.in_memory());
+        held.spilled_tensors -= 1;
+        held.spilled_bytes -= away.elsewhere();
+        self.bytes -= away.in_memory();
+        self.spilled -= away.elsewhere();
+    }
+
+    /// Frees the tensors in a set, except pending ones.
+    pub fn free_all(&mut self, held: &mut Held, ids: &FxHashSet<TensorId>) {
+        let there = |id: &&TensorId| self.tensors.contains_key(id) && !self.is_pending(**id);
+        let ids: Vec<TensorId> = ids.iter().filter(there).copied().collect();
+        ids.into_iter().for_each(|id| self.free(held, id));
+    }
+
+    /// Frees all tensors.
+    pub fn clear(&mut self, held: &mut Held) {
+        // All are freed, so the order does not matter.
+        let all = std::mem::take(&mut self.tensors);
+        #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
+        for (id, stored) in all {
+            self.forget(held, id, Some(stored));
+        }
+    }
+
+    /// All tensors that are ready, with what is known of them, in the order of their names: the line
+    /// that made each, the bytes of its buffer, and when it was used last.
+    pub fn list(&self) -> Vec<Listed> {
+        let listed = |(id, stored): (&TensorId, &Stored<T>)| match stored {
+            Stored::Ready { meta, line, used, .. } => {
+                let own = meta.bytes() as u64;
+                let shared = self.shared.buffer_bytes(*id);
+                let (is_shared, bytes) = (shared.is_some(), shared.unwrap_or(own));
+                Some(Listed { id: *id, meta: *meta, line: *line, bytes, used: *used, is_shared })
+            }
+            _ => None,
+        };
+        let mut all: Vec<Listed> = self.tensors.iter().filter_map(listed).collect();
+        all.sort_unstable_by_key(|listed| listed.id);
+        all
+    }
+}
+
+/// A tensor that is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listed {
+    pub id: TensorId,
+    pub meta: Meta,
+    pub line: SourceId,
+    /// The bytes of its buffer.
+    pub bytes: u64,
+    /// When it was used last, in turns of the worker.
+    pub used: u64,
+    /// Whether others may have the same buffer.
+    pub is_shared: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_ir::{DType, Shape, TensorData};
+
+    const LINE: SourceId = SourceId(3);
+
+    fn meta() -> Meta {
+        Meta::new(DType::F32, Shape::new(&[10]).unwrap())
+    }
+
+    #[test]
+    fn what_is_held_is_counted() {
+        let meta = meta();
+        let (mut store, mut held) = (Store::default(), Held::default());
+        store.keep(&mut held, TensorId(1), "a", meta, LINE);
+        store.keep(&mut held, TensorId(1), "b", meta, LINE);
+        store.keep(&mut held, TensorId(2), "c", meta, LINE);
+        assert_eq!((held.tensors, held.bytes, held.bytes_peak), (2, 80, 80));
+        assert_eq!(store.take(TensorId(2)), Some(("c", meta)));
+        assert_eq!(held.bytes, 80);
+        store.release(&mut held, TensorId(2), &meta);
+        store.wait_for(&mut held, TensorId(3));
+        assert!(store.is_pending(TensorId(3)) && store.take(TensorId(3)).is_none());
+        store.free(&mut held, TensorId(3));
+        assert!(!store.has_absent());
+        store.clear(&mut held);
+        assert_eq!((held.tensors, held.bytes, store.bytes()), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_away_counts_where_it_is() {
+        let meta = meta();
+        let (mut store, mut held) = (Store::default(), Held::default());
+        store.keep(&mut held, TensorId(1), "a", meta, LINE);
+        let data = TensorData::new(meta.dtype, meta.shape, vec![0; 40].into()).unwrap();
+        let away = |place| Away { meta, line: LINE, place };
+        store.put_away(&mut held, TensorId(1), away(Place::Writing { number: 1, data }));
+        assert_eq!((held.bytes, held.spilled_bytes, store.spilled()), (40, 0, 0));
+        store.put_away(&mut held, TensorId(1), away(Place::Disk { number: 1, checksum: 5 }));
+        assert_eq!((held.bytes, held.spilled_bytes, store.bytes()), (0, 40, 0));
+        assert_eq!((held.tensors, store.spilled()), (1, 40));
+        assert!(store.has_absent() && store.away(TensorId(1)).is_some());
+        store.free(&mut held, TensorId(1));
+        assert_eq!((held.tensors, held.spilled_bytes, store.spilled()), (0, 0, 0));
+        assert_eq!(held.discarded, [1]);
+    }
+}

@@ -1,0 +1,123 @@
+//! Buffers that several tensors of a lane share, or that are longer than their tensor: views.
+//!
+//! A buffer is charged once, with all its bytes, for as long as any of its tensors is held.
+
+use gt_ir::TensorId;
+use rustc_hash::FxHashMap;
+
+use crate::engine::SharedBuffer;
+
+/// Buffers below this size are left as they are, however little of them is used.
+const LARGE: u64 = 1 << 20;
+/// A buffer is given up for copies if these take up so many times less.
+const WASTED: u64 = 4;
+
+/// The shared buffers of a lane.
+#[derive(Default)]
+pub(crate) struct SharedBuffers {
+    buffers: FxHashMap<u64, Users>,
+    of: FxHashMap<TensorId, (u64, u64)>,
+    /// The buffers of which little is used since a tensor was freed.
+    wasted: Vec<u64>,
+}
+
+struct Users {
+    /// The buffer's size.
+    bytes: u64,
+    count: u32,
+    /// The bytes of all tensors in it.
+    used: u64,
+}
+
+impl SharedBuffers {
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Adds a tensor of so many bytes to a buffer; returns the bytes to charge. If another tensor
+    /// was charged for the buffer already, `first` are that one's id and bytes.
+    pub fn add(
+        &mut self,
+        id: TensorId,
+        bytes: u64,
+        buffer: SharedBuffer,
+        first: Option<(TensorId, u64)>,
+    ) -> u64 {
+        let new = Users { bytes: buffer.bytes, count: 0, used: 0 };
+        let is_new = !self.buffers.contains_key(&buffer.id);
+        let users = self.buffers.entry(buffer.id).or_insert(new);
+        let first = first.filter(|_| is_new);
+        for (id, bytes) in first.into_iter().chain([(id, bytes)]) {
+            users.count += 1;
+            users.used += bytes;
+            self.of.insert(id, (buffer.id, bytes));
+        }
+        if is_new { users.bytes - first.map_or(0, |(_, bytes)| bytes.min(users.bytes)) } else { 0 }
+    }
+
+    /// Whether a tensor is in a shared buffer.
+    pub fn has(&self, id: TensorId) -> bool {
+        self.of.contains_key(&id)
+    }
+
+    /// The size of a tensor's buffer, if it is in a shared one.
+    pub fn buffer_bytes(&self, id: TensorId) -> Option<u64> {
+        self.of.get(&id).map(|(buffer, _)| self.buffers[buffer].bytes)
+    }
+
+    /// Removes a tensor; returns the bytes to release. `None` if it is in no shared buffer.
+    pub fn remove(&mut self, id: TensorId) -> Option<u64> {
+        let (buffer, bytes) = self.of.remove(&id)?;
+        let users = self.buffers.get_mut(&buffer)?;
+        users.count -= 1;
+        users.used -= bytes;
+        if users.count == 0 {
+            let released = users.bytes;
+            self.buffers.remove(&buffer);
+            return Some(released);
+        }
+        if users.bytes >= LARGE && users.used <= users.bytes / WASTED {
+            self.wasted.push(buffer);
+        }
+        Some(0)
+    }
+
+    /// The tensors of buffers of which little is used, to be copied out.
+    pub fn take_wasted(&mut self) -> Vec<TensorId> {
+        let wasted = std::mem::take(&mut self.wasted);
+        let is_wasted = |(_, (buffer, _)): &(&TensorId, &(u64, u64))| wasted.contains(buffer);
+        let mut ids: Vec<TensorId> = match wasted.is_empty() {
+            true => Vec::new(),
+            false => self.of.iter().filter(is_wasted).map(|(id, _)| *id).collect(),
+        };
+        ids.sort_unstable();
+        ids
+    }
+
+    pub fn has_wasted(&self) -> bool {
+        !self.wasted.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_charged_once_and_until_its_last_tensor_goes() {
+        let buffer = SharedBuffer { id: 7, bytes: 8 << 20 };
+        let mut shared = SharedBuffers::default();
+        let base = Some((TensorId(1), 8 << 20));
+        assert_eq!(shared.add(TensorId(2), 100, buffer, base), 0, "the base is charged for it");
+        assert_eq!(shared.add(TensorId(3), 50, buffer, base), 0);
+        assert_eq!(shared.remove(TensorId(9)), None);
+        assert!(!shared.has_wasted());
+        assert_eq!(shared.remove(TensorId(1)), Some(0));
+        assert_eq!(shared.take_wasted(), [TensorId(2), TensorId(3)]);
+        assert_eq!(shared.remove(TensorId(2)), Some(0));
+        assert_eq!(shared.remove(TensorId(3)), Some(8 << 20));
+        assert!(shared.is_empty());
+        // A slice whose base is gone is charged for all of it.
+        assert_eq!(shared.add(TensorId(4), 100, buffer, None), 8 << 20);
+    }
+}

@@ -1,0 +1,139 @@
+//! Iterations of templates, part by part.
+
+use gt_ir::message::Message;
+use gt_ir::template::{Name, Step, Values};
+use gt_ir::{Meta, Template, WorkerCommand};
+
+use super::{TURN_WORK, Turn};
+use crate::engine::Engine;
+use crate::iterate::{AtHand, PartRun};
+use crate::iteration::{Bound, Iteration, Running, Steps, TemplatePart};
+use crate::memory;
+use crate::work::Out;
+
+impl<E: Engine> Turn<'_, E> {
+    /// Begins an iteration.
+    pub(super) fn begin(&mut self, iteration: Option<Iteration>) {
+        let Some(Iteration { work, number, generation }) = iteration else { return };
+        match work {
+            Ok((bound, template)) => {
+                let parts = self.lane.templates.count(generation);
+                self.lane.running = Some(Running::new(bound, template, generation, parts));
+            }
+            Err(error) => {
+                // Dispatcher and worker disagree on the bindings: the lane's state cannot be
+                // trusted.
+                let reason = format!("hot path {number}: {error}");
+                let lane = self.lane.id;
+                self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
+            }
+        }
+    }
+
+    /// Skips an unwanted iteration: does its frees only.
+    pub(super) fn skip(&mut self, iteration: Option<Iteration>) {
+        let Some(iteration) = iteration else { return };
+        for id in iteration.effects().frees {
+            self.device.free(self.lane, id);
+        }
+    }
+
+    /// Runs the next part of the running iteration as a plan; one that cannot be run so, or that there
+    /// is no memory for at once, is run step by step. Returns false if it waits for an exchange or a
+    /// compiler.
+    pub(super) fn run_part(&mut self) -> bool {
+        let Some(mut running) = self.lane.running.take() else { return false };
+        let Some(mut known) = self.lane.templates.take_known(running.generation) else {
+            return true;
+        };
+        let mut waits = false;
+        if let Some(part) = known.parts.get_mut(running.part) {
+            let bound = &running.bound;
+            let (waits_for_others, is_away) = self.absent(part, bound);
+            waits = waits_for_others;
+            if !waits {
+                let at_hand = AtHand {
+                    template: &running.template,
+                    bound,
+                    number: Some(known.number),
+                    compile: known.compile,
+                    patience: self.patience,
+                };
+                // The planner cuts parts at a quantum: one part ends the turn if another lane is
+                // ready.
+                self.spent = self.spent.max(TURN_WORK) + 1;
+                let fits =
+                    !is_away && self.lane.has_room(self.peak(&running.template, bound, part));
+                let run = match fits {
+                    true => self.device.run_part(self.lane, &at_hand, part),
+                    false => PartRun::Refused,
+                };
+                self.compiles = run == PartRun::Compiling;
+                waits = self.compiles;
+                match run {
+                    PartRun::Done => {
+                        self.device.stats.hot_instructions += part.operations;
+                        running.part += 1;
+                    }
+                    PartRun::Refused => {
+                        let steps = &running.template.steps[part.steps.clone()];
+                        let slot = self.lane.id.slot;
+                        let command = |step: &Step| step.command(bound, bound.transfer, slot);
+                        let commands = steps.iter().filter_map(command).collect();
+                        running.steps = Some(Steps { commands, next: 0 });
+                    }
+                    PartRun::Compiling => {}
+                }
+            }
+        }
+        let is_done = running.part >= known.parts.len();
+        self.lane.templates.put_known(running.generation, known);
+        if !is_done {
+            self.lane.running = Some(running);
+        }
+        !waits
+    }
+
+    /// Whether a part needs a tensor that is pending, and whether it needs one that is elsewhere.
+    fn absent(&self, part: &TemplatePart, bound: &Bound) -> (bool, bool) {
+        let store = &self.lane.store;
+        if !store.has_absent() {
+            return (false, false);
+        }
+        let needs = || part.needs.iter().map(|name| bound.tensor(*name));
+        (needs().any(|id| store.is_pending(id)), needs().any(|id| store.away(id).is_some()))
+    }
+
+    /// Puts back the steps of a part, of which some are done.
+    pub(super) fn end_steps(&mut self, commands: Vec<WorkerCommand>, next: usize) {
+        let Some(mut running) = self.lane.running.take() else { return };
+        if next < commands.len() {
+            running.steps = Some(Steps { commands, next });
+            self.lane.running = Some(running);
+            return;
+        }
+        running.steps = None;
+        let part = self.lane.templates.part(running.generation, running.part);
+        self.device.stats.hot_instructions += part.map_or(0, |part| part.operations);
+        running.part += 1;
+        if running.part < running.parts {
+            self.lane.running = Some(running);
+        }
+    }
+
+    /// The bytes that a part needs at most beside what there is.
+    fn peak(&self, template: &Template, bound: &Bound, part: &mut TemplatePart) -> u64 {
+        if let Some(peak) = part.peak {
+            return peak;
+        }
+        let steps = &template.steps[part.steps.clone()];
+        if let [Step::Exchange(_)] = steps {
+            // It is a step by itself.
+            return 0;
+        }
+        let meta = |name: &Name| Some((*name, self.lane.store.meta(bound.tensor(*name))?));
+        let given: Vec<(Name, Meta)> = part.needs.iter().filter_map(meta).collect();
+        let freed = part.dying.iter().chain(&part.freed).copied().collect();
+        *part.peak.insert(memory::peak(steps, &given, &freed))
+    }
+}

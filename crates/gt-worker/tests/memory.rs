@@ -1,0 +1,294 @@
+//! What a lane may hold, and what happens where there is no room.
+
+mod common;
+
+use common::*;
+use gt_ir::message::{Failure, Message};
+use gt_ir::standing::{MemoryQuota, MemoryWait, Standing};
+use gt_ir::{Content, LaneId, SourceId, TensorData, TensorId, WorkerCommand, ops};
+use gt_worker::{FileJob, Options, Out, Work};
+
+/// The bytes of a vector of a hundred numbers.
+const VECTOR: u64 = 800;
+
+fn admit(bench: &mut Bench, session: u32, quotas: &[(&str, u64)]) {
+    let quota =
+        |(holder, bytes): &(&str, u64)| MemoryQuota { holder: (*holder).into(), bytes: *bytes };
+    let memory = quotas.iter().map(quota).collect();
+    bench.hand(Message::Admit { session, standing: Standing { memory, ..Standing::default() } });
+}
+
+/// A vector of a hundred numbers.
+fn vector(id: u64) -> WorkerCommand {
+    create(id, &[id as f64; 100])
+}
+
+/// The negative of a vector.
+fn negative(output: u64, input: u64) -> WorkerCommand {
+    run(instruction(&ops::unary::NEG, output, 100, &[tensor(input)]))
+}
+
+/// The waits for memory that the worker has told of.
+fn waits(bench: &mut Bench) -> Vec<(LaneId, Option<MemoryWait>)> {
+    let mut waits = Vec::new();
+    bench.out.retain(|out| match out {
+        Out::Dispatcher(Message::MemoryWait { lane, wait }) => {
+            waits.push((*lane, wait.clone()));
+            false
+        }
+        _ => true,
+    });
+    waits
+}
+
+/// The dispatcher says that all has come, and perhaps that the wait is over.
+fn time_out(bench: &mut Bench, lane: LaneId, number: u64, has_waited: bool) {
+    bench.hand(Message::MemoryTimeout { lane, number, has_waited });
+    bench.run();
+}
+
+fn failure(bench: &mut Bench, lane: LaneId, tensor: u64) -> Failure {
+    bench.work(lane, vec![fetch(77, tensor)]);
+    let found = bench.out.iter().rev().find_map(|out| match out {
+        Out::Dispatcher(Message::Value { result: Err(failure), .. }) => Some(failure.clone()),
+        _ => None,
+    });
+    found.expect("it has failed")
+}
+
+#[test]
+fn what_would_pass_a_quota_fails_alone_and_names_the_largest() {
+    let mut bench = Bench::default();
+    admit(&mut bench, 1, &[("user ada", 3 * VECTOR)]);
+    let of = lane(1, 0);
+    bench.work(of, vec![vector(0), negative(1, 0), negative(2, 0), negative(3, 0), fetch(5, 1)]);
+    let [(lane, Some(wait))] = &waits(&mut bench)[..] else { panic!("it waits") };
+    assert_eq!((*lane, wait.bytes, wait.holder.as_str()), (of, VECTOR, "user ada"));
+    assert!(bench.values().is_empty(), "what comes after it waits, too");
+    time_out(&mut bench, of, wait.number, false);
+    assert_eq!(bench.values().len(), 1, "and then goes on");
+    let failed = failure(&mut bench, of, 3);
+    assert!(
+        failed.reason.starts_with(
+            "it needs 800 bytes, and user ada holds 2.4 KB of 2.4 KB on this worker\n  hint:"
+        ),
+        "{}",
+        failed.reason
+    );
+    assert_eq!(failed.line, SourceId(3));
+    let lines: Vec<u32> = failed.largest.iter().map(|holding| holding.line.0).collect();
+    assert_eq!(lines, [0, 1, 2]);
+    // With something freed, there is room.
+    bench.work(of, vec![free(1), negative(4, 0)]);
+    assert_eq!(bench.value(of, 4).unwrap().len(), 100);
+}
+
+#[test]
+fn a_quota_is_exact_to_the_byte() {
+    for (bytes, fits) in [(2 * VECTOR, true), (2 * VECTOR - 1, false)] {
+        let mut bench = Bench::default();
+        admit(&mut bench, 1, &[("user ada", bytes)]);
+        bench.work(lane(1, 0), vec![vector(0), negative(1, 0)]);
+        assert_eq!(waits(&mut bench).is_empty(), fits);
+    }
+}
+
+#[test]
+fn frees_in_the_queue_and_results_over_operands_make_room() {
+    let mut bench = Bench::default();
+    admit(&mut bench, 1, &[("user ada", 2 * VECTOR)]);
+    let of = lane(1, 0);
+    // Vector 1 is used by nothing before its free; vector 2 is written over vector 0.
+    bench.work(of, vec![vector(0), negative(1, 0)]);
+    bench.work(of, vec![negative(2, 0), free(1), negative(3, 2), free(2)]);
+    assert!(waits(&mut bench).is_empty());
+    assert_eq!(bench.value(of, 3).unwrap()[0], 0.0);
+}
+
+#[test]
+fn a_users_sessions_wait_for_each_other_and_others_do_not() {
+    let mut bench = Bench::default();
+    (1..=2).for_each(|session| admit(&mut bench, session, &[("user ada", 3 * VECTOR)]));
+    let (first, second, other) = (lane(1, 0), lane(2, 0), lane(3, 0));
+    bench.work(first, vec![vector(0), negative(1, 0)]);
+    bench.work(second, vec![vector(0), negative(1, 0)]);
+    let [(waiting, Some(wait))] = &waits(&mut bench)[..] else { panic!("it waits") };
+    assert_eq!(*waiting, second);
+    bench.work(other, vec![vector(0), negative(1, 0), negative(2, 0), negative(3, 0)]);
+    assert_eq!(bench.value(other, 3).unwrap().len(), 100, "another user is not held up");
+    bench.work(first, vec![free(1)]);
+    assert_eq!(waits(&mut bench), [(second, None)]);
+    assert_eq!(bench.value(second, 1).unwrap()[0], 0.0);
+    // Of a wait that is over nobody needs to be told.
+    time_out(&mut bench, second, wait.number, true);
+    assert_eq!(bench.value(second, 1).unwrap()[0], 0.0);
+}
+
+#[test]
+fn the_end_of_a_session_ends_waits() {
+    let mut bench = Bench::default();
+    (1..=2).for_each(|session| admit(&mut bench, session, &[("team vision", 2 * VECTOR)]));
+    bench.work(lane(1, 0), vec![vector(0), negative(1, 0)]);
+    bench.work(lane(2, 0), vec![vector(0)]);
+    assert_eq!(waits(&mut bench).len(), 1);
+    bench.hand(Message::EndSession { session: 1 });
+    bench.run();
+    assert_eq!(bench.value(lane(2, 0), 0).unwrap().len(), 100);
+    bench.hand(Message::EndSession { session: 2 });
+    assert_eq!(bench.worker.leftovers(), None);
+}
+
+#[test]
+fn programs_are_admitted_by_their_peak_and_run_in_steps_if_that_is_too_much() {
+    let mut bench = Bench::default();
+    let of = lane(1, 0);
+    let negate = |output, input| instruction(&ops::unary::NEG, output, 100, &[tensor(input)]);
+    let sum = instruction(&ops::binary::ADD, 12, 100, &[tensor(10), tensor(11)]);
+    let steps =
+        [Of::Run(negate(10, 0)), Of::Run(negate(11, 0)), Of::Run(sum), Of::Free(10), Of::Free(11)];
+    let definition = template(1, 10, 3, &steps);
+    let mut invoker = Invoker::new(&definition);
+    // Two vectors beside the first and one result are needed at once: the sum goes over one of them.
+    admit(&mut bench, 1, &[("user ada", 3 * VECTOR)]);
+    bench.work(of, vec![vector(0), define(&definition), invoke(invoker.next(10, &[], &[]))]);
+    assert!(waits(&mut bench).is_empty());
+    assert_eq!(bench.value(of, 12).unwrap()[0], 0.0);
+    // With the sum of before held, there is no room for another.
+    bench.work(of, vec![invoke(invoker.next(20, &[], &[]))]);
+    let [(_, Some(wait))] = &waits(&mut bench)[..] else { panic!("it waits") };
+    assert_eq!(wait.bytes, VECTOR, "it is run step by step");
+    time_out(&mut bench, of, wait.number, true);
+    assert!(failure(&mut bench, of, 22).reason.contains("it needs 800 bytes"));
+    assert_eq!(bench.value(of, 12).unwrap()[0], 0.0, "what was there is there");
+}
+
+fn spilling(memory: u64) -> Options {
+    let memory = Some(memory);
+    Options { memory, spill: 100 * VECTOR, spill_from: 0, ..Options::default() }
+}
+
+/// Does what is asked with files; `disk` are those that there are.
+fn serve(bench: &mut Bench, disk: &mut Vec<(u64, TensorData)>, is_full: bool) -> usize {
+    let mut count = 0;
+    loop {
+        let mut jobs = Vec::new();
+        bench.out.retain(|out| match out {
+            Out::Files(job) => {
+                jobs.push(job.clone());
+                false
+            }
+            _ => true,
+        });
+        if jobs.is_empty() {
+            return count;
+        }
+        for job in jobs {
+            count += 1;
+            match job {
+                FileJob::Spill { lane, tensor, number, data } => {
+                    let full = Failure::new("spill", "full", "w", SourceId(0));
+                    let result = if is_full { Err(full) } else { Ok(number as u32) };
+                    if !is_full {
+                        disk.push((number, data));
+                    }
+                    bench.hand(Message::Spilled { lane, tensor, number, result });
+                }
+                FileJob::Restore { lane, tensor, number, checksum, .. } => {
+                    assert_eq!(checksum, number as u32);
+                    let found = disk.iter().find(|(of, _)| *of == number).unwrap().1.clone();
+                    let result = Ok(Content::Data(found));
+                    bench.hand(Message::Loaded { lane, tensor, result });
+                }
+                FileJob::Discard { number } => disk.retain(|(of, _)| *of != number),
+                other => panic!("{other:?}"),
+            }
+            bench.run();
+        }
+    }
+}
+
+#[test]
+fn the_least_recently_used_goes_to_disk_and_comes_back_when_it_is_used() {
+    let mut bench = Bench::new(spilling(3 * VECTOR));
+    let (of, mut disk) = (lane(1, 0), Vec::new());
+    bench.work(of, vec![vector(1), vector(2)]);
+    bench.work(of, vec![negative(3, 1)]);
+    bench.work(of, vec![vector(4)]);
+    serve(&mut bench, &mut disk, false);
+    assert_eq!(disk.len(), 1, "there is no room for a fourth");
+    assert_eq!(disk[0].1, data(&[2.0; 100]), "vector 2 was used before the others");
+    let stats = bench.stats();
+    assert_eq!((stats.bytes, stats.spilled_bytes, stats.spilled_tensors), (3 * VECTOR, VECTOR, 1));
+    bench.queue(of, vec![fetch(1, 1), fetch(2, 2), fetch(3, 3), fetch(4, 4)]);
+    bench.run();
+    serve(&mut bench, &mut disk, false);
+    let firsts: Vec<f64> = bench.values().into_iter().map(|(_, value)| value.unwrap()[0]).collect();
+    assert_eq!(firsts, [1.0, 2.0, -1.0, 4.0]);
+    let all = [1, 2, 3, 4].map(free);
+    bench.work(of, all.to_vec());
+    serve(&mut bench, &mut disk, false);
+    assert!(disk.is_empty(), "files go with their tensors");
+    assert_eq!((bench.stats().tensors, bench.stats().spilled_bytes), (0, 0));
+}
+
+#[test]
+fn a_session_over_its_share_makes_room_for_one_that_is_not() {
+    let mut bench = Bench::new(spilling(4 * VECTOR));
+    let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
+    bench.work(small, vec![vector(1)]);
+    bench.work(large, vec![vector(1), vector(2), vector(3)]);
+    bench.work(small, vec![vector(2)]);
+    serve(&mut bench, &mut disk, false);
+    assert_eq!(bench.value(small, 2).unwrap()[0], 2.0);
+    assert_eq!(disk.len(), 1);
+    assert_eq!(bench.value(small, 1).unwrap()[0], 1.0);
+    assert_eq!(serve(&mut bench, &mut disk, false), 0, "the small one's are where they were");
+}
+
+#[test]
+fn a_full_disk_fails_what_there_is_no_room_for_and_loses_nothing() {
+    let mut bench = Bench::new(spilling(2 * VECTOR));
+    let (of, mut disk) = (lane(1, 0), Vec::new());
+    bench.work(of, vec![vector(1), vector(2), vector(3)]);
+    serve(&mut bench, &mut disk, true);
+    let told = waits(&mut bench);
+    let Some((_, Some(wait))) = told.last() else { panic!("{told:?}") };
+    assert_eq!(wait.holder, "", "it is the worker that has no more");
+    time_out(&mut bench, of, wait.number, false);
+    let reason = failure(&mut bench, of, 3).reason;
+    let wants = "it needs 800 bytes, and 1.6 KB of the worker's 1.6 KB are held";
+    assert!(reason.starts_with(wants), "{reason}");
+    assert_eq!(bench.value(of, 1).unwrap()[0], 1.0);
+    assert_eq!(bench.value(of, 2).unwrap()[0], 2.0);
+}
+
+#[test]
+fn what_is_freed_or_used_while_it_is_written_does_not_come_back_or_get_lost() {
+    let mut bench = Bench::new(spilling(2 * VECTOR));
+    let (of, mut disk) = (lane(1, 0), Vec::new());
+    bench.work(of, vec![vector(1), vector(2), vector(3), free(1)]);
+    serve(&mut bench, &mut disk, false);
+    assert_eq!(bench.value(of, 3).unwrap()[0], 3.0);
+    assert_eq!(bench.value(of, 2).unwrap()[0], 2.0);
+    bench.hand(Message::EndSession { session: 1 });
+    serve(&mut bench, &mut disk, false);
+    assert!(disk.is_empty());
+    assert_eq!(bench.worker.leftovers(), None);
+}
+
+#[test]
+fn what_cannot_be_read_back_is_told() {
+    let mut bench = Bench::new(spilling(2 * VECTOR));
+    let (of, mut disk) = (lane(1, 0), Vec::new());
+    bench.work(of, vec![vector(1), vector(2), vector(3)]);
+    serve(&mut bench, &mut disk, false);
+    bench.work(of, vec![free(3), fetch(9, 1)]);
+    let tensor = TensorId(1);
+    let result = Err(Failure::new("restore", "the file is damaged", "w", SourceId(0)));
+    bench.out.retain(|out| !matches!(out, Out::Files(_)));
+    bench.hand(Message::Loaded { lane: of, tensor, result });
+    bench.run();
+    let values = bench.values();
+    let [(9, Err(said))] = &values[..] else { panic!("{values:?}") };
+    assert!(said.contains("are lost: the file is damaged"), "{said}");
+}

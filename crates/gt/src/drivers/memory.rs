@@ -1,0 +1,74 @@
+//! A worker's memory: how much there is, and where tensors go that it has no room for.
+
+use std::path::{Path, PathBuf};
+
+use gt_store::place::Places;
+use gt_store::spill::SpillFolder;
+use gt_worker::Engine;
+
+use super::files::Folders;
+use crate::environment;
+
+/// The memory that a worker may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryOptions {
+    /// The bytes for tensors; by default nine tenths of what there is.
+    pub memory: Option<u64>,
+    /// The bytes that may be written to disk; by default as many, if there is a folder.
+    pub spill: Option<u64>,
+    pub has_spill_dir: bool,
+}
+
+impl MemoryOptions {
+    /// From GT_MEMORY, GT_SPILL_DIR and GT_SPILL_LIMIT.
+    pub fn from_environment() -> MemoryOptions {
+        MemoryOptions {
+            memory: environment::size("GT_MEMORY"),
+            spill: environment::size("GT_SPILL_LIMIT"),
+            has_spill_dir: spill_dir().is_some(),
+        }
+    }
+
+    /// The options of a worker on an engine.
+    pub fn set<E: Engine>(self, options: gt_worker::Options, engine: &E) -> gt_worker::Options {
+        let most = engine.memory().or_else(host_memory).map(|all| all / 10 * 9);
+        let memory = self.memory.or(most);
+        let spill = self.spill.or(memory).filter(|_| self.has_spill_dir).unwrap_or(0);
+        // A quarter of the host's memory is for the tensors of a device that has its own.
+        let host_memory = host_memory().map_or(0, |all| all / 4);
+        gt_worker::Options { memory, spill, host_memory, ..options }
+    }
+}
+
+/// The folder of GT_SPILL_DIR.
+pub fn spill_dir() -> Option<PathBuf> {
+    let given = std::env::var_os("GT_SPILL_DIR").filter(|given| !given.is_empty());
+    given.map(PathBuf::from)
+}
+
+/// The folders of embedded workers, which may read and write wherever the process may.
+pub fn folders() -> Folders {
+    Folders { places: Places::Anywhere, spill: spill_folder(spill_dir().as_deref()) }
+}
+
+/// A folder for tensors that a worker has no room for; without one, the operator is told why.
+pub fn spill_folder(parent: Option<&Path>) -> Option<SpillFolder> {
+    let parent = parent?;
+    match SpillFolder::create(parent) {
+        Ok(folder) => Some(folder),
+        Err(error) => {
+            tracing::warn!("nothing can be written away to {}: {error}", parent.display());
+            None
+        }
+    }
+}
+
+/// The bytes of memory that this process may use: the machine's, or those of its control group.
+fn host_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let total = total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024;
+    let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit = |file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+    Some(files.into_iter().filter_map(limit).fold(total, u64::min))
+}

@@ -1,0 +1,22 @@
+"""What the user's lines say, for errors."""
+
+import linecache
+import re
+
+# `x = `, `self.weight: gt.Tensor = `, `x, y = `, `x += `, `for x in `
+_ASSIGNS = re.compile(
+    r"\s*(?P<target>[A-Za-z_][\w.\[\]'\", ]*?)\s*(?::[^=]+)?(?:[-+*/@%&|^]|//|\*\*|<<|>>)?=(?!=)"
+)
+_LOOPS = re.compile(r"\s*for\s+(?P<target>[\w, ]+?)\s+in\b")
+
+
+def variable(line: str) -> str | None:
+    """Give the name of what a line, as `file:line`, assigns to; None if it assigns nothing.
+
+    >>> variable("no such file:1") is None
+    True
+    """
+    file, _, number = line.rpartition(":")
+    text = linecache.getline(file, int(number)) if number.isdigit() else ""
+    found = _ASSIGNS.match(text) or _LOOPS.match(text)
+    return found["target"] if found else None
