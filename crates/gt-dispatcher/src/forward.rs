@@ -137,11 +137,14 @@ impl Forward<'_> {
     }
 
     fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
-        let Session { catalogue, machine, number, peer, .. } = &mut *self.session;
+        let Session { catalogue, machine, number, peer, unread, .. } = &mut *self.session;
         let (client, session, since) = (*peer, *number, self.now);
-        if let Err(failure) = catalogue.get(tensor) {
-            let result = Err((*failure).clone());
-            return self.outbox.push(client, Message::Value { request, result });
+        match catalogue.get(tensor) {
+            Ok(found) => unread.add(request, found.meta.bytes() as u64),
+            Err(failure) => {
+                let result = Err((*failure).clone());
+                return self.outbox.push(client, Message::Value { request, result });
+            }
         }
         let hosts = catalogue.slots.hosts_by_slot();
         let (workers, answers) = (self.workers, &mut *self.answers);

@@ -76,6 +76,15 @@ impl Joints {
                 self.sequence += 1;
                 members.into_iter().map(|slot| self.tell(key, slot, Ok(epoch))).collect()
             }
+            // The others are awaited from now on.
+            (Ok(_), None) if open.ready.len() == 1 => {
+                let awaited = open.members.iter().filter(|slot| **slot != lane.slot);
+                let tell = |slot: &SlotId| {
+                    let lane = LaneId { slot: *slot, ..lane };
+                    (*slot, Message::Awaited { lane })
+                };
+                awaited.map(tell).collect()
+            }
             (Ok(_), None) => Vec::new(),
         }
     }
@@ -168,8 +177,9 @@ mod tests {
     ) -> Vec<(u32, u64, Readiness)> {
         let members = vec![SlotId(0), SlotId(2)];
         let told = joints.ready(lane(slot), TransferId(transfer), members, readiness);
-        let joins = told.into_iter().map(|(slot, message)| match message {
-            Message::Join { sequence, result, .. } => (slot.0, sequence, result),
+        let joins = told.into_iter().filter_map(|(slot, message)| match message {
+            Message::Join { sequence, result, .. } => Some((slot.0, sequence, result)),
+            Message::Awaited { lane } if lane.slot == slot => None,
             other => panic!("{other:?}"),
         });
         joins.collect()
@@ -188,6 +198,16 @@ mod tests {
         // A report of a lane that is no member is ignored.
         assert_eq!(ready(&mut joints, 1, 1, Ok(9)), []);
         assert_eq!(ready(&mut joints, 1, 2, Ok(0)), [(0, 2, Ok(0)), (2, 2, Ok(0))]);
+    }
+
+    #[test]
+    fn the_first_that_is_ready_has_the_others_awaited() {
+        let mut joints = Joints::default();
+        let members = || vec![SlotId(0), SlotId(1), SlotId(2)];
+        let told = joints.ready(lane(1), TransferId(1), members(), Ok(0));
+        let awaited = |slot| (SlotId(slot), Message::Awaited { lane: lane(slot) });
+        assert_eq!(told, [awaited(0), awaited(2)]);
+        assert_eq!(joints.ready(lane(0), TransferId(1), members(), Ok(0)), []);
     }
 
     #[test]

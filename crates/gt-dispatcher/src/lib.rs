@@ -27,6 +27,7 @@ pub mod rules;
 mod scheduler;
 mod sessions;
 mod templates;
+mod unread;
 mod waiting;
 mod workers;
 

@@ -12,6 +12,7 @@ use crate::flow::Flow;
 use crate::planner::{Catalogue, Plans};
 use crate::queue::Queued;
 use crate::templates::Templates;
+use crate::unread::Unread;
 
 /// The session of one client.
 pub(crate) struct Session {
@@ -34,6 +35,7 @@ pub(crate) struct Session {
     /// Batches not planned yet.
     pub queue: VecDeque<Queued>,
     pub flow: Flow,
+    pub unread: Unread,
     /// The weight that the client has sent and not got back.
     pub open: u64,
     /// Since when it has had queued batches but no worker.
@@ -145,6 +147,7 @@ impl Sessions {
             plans: Plans::default(),
             queue: VecDeque::new(),
             flow: Flow::default(),
+            unread: Unread::default(),
             open: 0,
             waiting_since: None,
             active: now,

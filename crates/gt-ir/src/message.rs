@@ -17,6 +17,9 @@ use crate::stored::Written;
 /// The protocol version; both ends of a link must have the same.
 pub const PROTOCOL_VERSION: u32 = 5;
 
+/// The bytes from which on a value is large: its receipt is told.
+pub const LARGE_VALUE: u64 = 64 << 10;
+
 /// A peer's role, which its link proves and which decides the messages it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
@@ -81,6 +84,8 @@ pub enum Message {
     /// A worker's driver has written a tensor of a lane into the file of this number, with this
     /// checksum, or could not.
     Spilled { lane: LaneId, tensor: TensorId, number: u64, result: Result<u32, Failure> },
+    /// A client has received a large value ([`LARGE_VALUE`]): others may follow.
+    Received { request: RequestId },
     /// The receiver has mapped a shared block; its owner may release it.
     Release { token: u128 },
     /// The answer to a request for statistics; a worker's covers itself only.
@@ -105,6 +110,8 @@ pub enum Message {
     /// A lane is ready for a joint exchange with these members (`Ok` with its group's epoch), or
     /// has failed.
     Ready { lane: LaneId, transfer: TransferId, members: Vec<SlotId>, result: Result<u64, Failure> },
+    /// Other members of a joint exchange wait for a lane.
+    Awaited { lane: LaneId },
     /// All members are ready: each joins in the order of `sequence`, which is the same on every
     /// worker. Or a member has failed, and the exchange is called off.
     Join { lane: LaneId, transfer: TransferId, sequence: u64, result: Result<u64, Failure> },
@@ -161,6 +168,8 @@ record!(enum Message {
     34 => MemoryWait { lane, wait },
     35 => MemoryTimeout { lane, number, has_waited },
     36 => Spilled { lane, tensor, number, result },
+    37 => Received { request },
+    38 => Awaited { lane },
 });
 
 impl Message {
@@ -181,6 +190,7 @@ impl Message {
             Message::Saved { .. } => "what was written",
             Message::Loaded { .. } | Message::Spilled { .. } => "what was read",
             Message::Release { .. } => "a release",
+            Message::Received { .. } => "the receipt of a value",
             Message::Statistics { .. } => "statistics",
             Message::Cancel { .. } => "a cancellation",
             Message::Explained { .. } | Message::Located { .. } => "an explanation",
@@ -189,7 +199,9 @@ impl Message {
             Message::Neighbour { .. } => "a neighbour",
             Message::Undelivered { .. } => "a piece's fate",
             Message::WorkerLost { .. } => "the loss of a worker",
-            Message::Ready { .. } | Message::Join { .. } => "a joint exchange",
+            Message::Ready { .. } | Message::Awaited { .. } | Message::Join { .. } => {
+                "a joint exchange"
+            }
             Message::Observe { .. } | Message::Observed { .. } => "a question for events",
             Message::Events { .. } | Message::Names(_) => "events",
             Message::Watch { .. } => "a watcher's question",

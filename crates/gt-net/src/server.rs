@@ -17,9 +17,6 @@ use crate::keys::Key;
 use crate::lock::AddressLock;
 use crate::{HEARTBEAT, SILENCE};
 
-/// The most bytes queued for a peer that does not read, before it is given up.
-const BACKLOG_BYTES: usize = 1 << 30;
-
 /// A link, by the routing id that the socket gave it.
 pub type LinkId = Vec<u8>;
 
@@ -34,13 +31,19 @@ pub enum Event {
 /// The server's socket. Owned by one thread.
 pub struct ServerLink {
     socket: Socket,
-    /// Messages for peers whose queues are full, oldest first.
-    backlog: VecDeque<(LinkId, Vec<Bytes>)>,
-    backlog_bytes: FxHashMap<LinkId, usize>,
+    /// Messages for peers whose queues are full.
+    backlogs: FxHashMap<LinkId, Backlog>,
     _gatekeeper: Option<Gatekeeper>,
     /// Held while the server lives, to report address conflicts.
     _lock: AddressLock,
     secure: bool,
+}
+
+/// Messages that wait for a peer to read, oldest first.
+#[derive(Default)]
+struct Backlog {
+    messages: VecDeque<Vec<Bytes>>,
+    bytes: usize,
 }
 
 /// ZeroMQ's draft option for notifications of links, and its value for lost ones only.
@@ -85,8 +88,7 @@ impl ServerLink {
         })?;
         Ok(ServerLink {
             socket,
-            backlog: VecDeque::new(),
-            backlog_bytes: FxHashMap::default(),
+            backlogs: FxHashMap::default(),
             _gatekeeper: gatekeeper,
             _lock: lock,
             secure: key.is_some(),
@@ -102,7 +104,7 @@ impl ServerLink {
         }
         // With a backlog, retry soon.
         let limit =
-            if self.backlog.is_empty() { limit } else { limit.min(Duration::from_millis(1)) };
+            if self.backlogs.is_empty() { limit } else { limit.min(Duration::from_millis(1)) };
         match zmq::poll(&mut items, i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)) {
             Ok(_) | Err(zmq::Error::EINTR) => Ok(()),
             Err(error) => Err(NetError::Socket { action: "waiting", error }),
@@ -137,7 +139,7 @@ impl ServerLink {
                 }
             }
             if frames.len() == 1 && frames[0].is_empty() {
-                self.drop_backlog(&link);
+                self.backlogs.remove(&link);
                 return Ok(Some(Event::Disconnected(link)));
             }
             // On a server with keys, a link without a role was not admitted.
@@ -149,23 +151,27 @@ impl ServerLink {
     }
 
     /// Sends a message, or queues it while the peer's queue is full. Never blocks. Returns `false`
-    /// if the peer is gone, or its backlog exceeds the limit.
-    pub fn send(&mut self, link: &LinkId, frames: Vec<Bytes>) -> Result<bool, NetError> {
-        let waits = self.backlog.iter().any(|(waiting, _)| waiting == link);
-        if !waits {
+    /// if the peer is gone, or more than `most` bytes are queued for it.
+    pub fn send(
+        &mut self,
+        link: &LinkId,
+        frames: Vec<Bytes>,
+        most: usize,
+    ) -> Result<bool, NetError> {
+        if !self.backlogs.contains_key(link) {
             match self.try_send(link, &frames)? {
                 Sent::Yes => return Ok(true),
                 Sent::Gone => return Ok(false),
                 Sent::Full => {}
             }
         }
-        let waiting = self.backlog_bytes.entry(link.clone()).or_default();
-        *waiting += length(&frames);
-        if *waiting > BACKLOG_BYTES {
-            self.drop_backlog(link);
+        let backlog = self.backlogs.entry(link.clone()).or_default();
+        backlog.bytes += length(&frames);
+        if backlog.bytes > most {
+            self.backlogs.remove(link);
             return Ok(false);
         }
-        self.backlog.push_back((link.clone(), frames));
+        backlog.messages.push_back(frames);
         Ok(true)
     }
 
@@ -181,28 +187,20 @@ impl ServerLink {
         Ok(Sent::Yes)
     }
 
-    /// Sends the backlog, as far as there is room.
+    /// Sends the backlogs, as far as there is room.
     fn retry(&mut self) {
-        let mut full: Vec<LinkId> = Vec::new();
-        for _ in 0..self.backlog.len() {
-            let Some((link, frames)) = self.backlog.pop_front() else { return };
-            let stuck = full.contains(&link);
-            if !stuck && !matches!(self.try_send(&link, &frames), Ok(Sent::Full)) {
-                if let Some(waiting) = self.backlog_bytes.get_mut(&link) {
-                    *waiting -= length(&frames);
+        for (link, mut backlog) in std::mem::take(&mut self.backlogs) {
+            while let Some(frames) = backlog.messages.pop_front() {
+                if matches!(self.try_send(&link, &frames), Ok(Sent::Full)) {
+                    backlog.messages.push_front(frames);
+                    break;
                 }
-                continue;
+                backlog.bytes -= length(&frames);
             }
-            if !stuck {
-                full.push(link.clone());
+            if !backlog.messages.is_empty() {
+                self.backlogs.insert(link, backlog);
             }
-            self.backlog.push_back((link, frames));
         }
-    }
-
-    fn drop_backlog(&mut self, link: &LinkId) {
-        self.backlog.retain(|(waiting, _)| waiting != link);
-        self.backlog_bytes.remove(link);
     }
 }
 

@@ -46,7 +46,7 @@ fn echo(mut server: ServerLink, time: Duration) -> std::thread::JoinHandle<usize
             while let Some(event) = server.try_receive().unwrap() {
                 if let Event::Message { link, frames, .. } = event {
                     count += 1;
-                    server.send(&link, frames).unwrap();
+                    server.send(&link, frames, 1 << 30).unwrap();
                 }
             }
         }
@@ -67,7 +67,7 @@ fn roles_are_what_keys_prove_and_lost_links_are_noticed() {
         };
         assert_eq!(proven, Some(role));
         assert_eq!((frames[0].len(), frames[1].len()), (5, 100_000));
-        assert!(server.send(&link, frames).unwrap());
+        assert!(server.send(&link, frames, 1 << 30).unwrap());
         assert_eq!(peer.receive(LIMIT, Wakeup::None).unwrap().unwrap().len(), 2);
         drop(peer);
         let Event::Disconnected(gone) = next(&mut server) else { panic!("a notice") };

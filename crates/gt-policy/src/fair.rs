@@ -19,6 +19,10 @@ pub const SLICE: u64 = 10_000_000;
 /// is next, at each level; the session that was served last goes on until it is a slice ahead. A node
 /// that was idle is set forward to where its siblings are, but for one quantum: so it is served at
 /// once, and has no claim to the time that it let pass.
+///
+/// A session that computes on several devices is next where the others of its group wait for it, as
+/// long as it is not a slice ahead: so they compute at the same time without knowing of each other
+/// (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
 #[derive(Debug, Default)]
 pub struct Fair {
     nodes: Vec<Node>,
@@ -31,6 +35,8 @@ pub struct Fair {
     reached: u64,
     /// The session that was served last.
     last: Option<u32>,
+    /// The sessions that others wait for, in the order in which they began to.
+    urged: Vec<u32>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -117,6 +123,7 @@ impl Policy for Fair {
     }
 
     fn retire(&mut self, session: u32) {
+        self.urged.retain(|other| *other != session);
         let Some([team, user, node]) = self.sessions.remove(&session) else { return };
         self.free.push(node);
         for above in [team, user] {
@@ -141,16 +148,27 @@ impl Policy for Fair {
         }
     }
 
+    fn urge(&mut self, session: u32) {
+        if self.sessions.contains_key(&session) && !self.urged.contains(&session) {
+            self.urged.push(session);
+        }
+    }
+
     fn next(&mut self, ready: &[u32]) -> Option<usize> {
         let (mut index, mut session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
-        let place = self.last.and_then(|last| ready.iter().position(|other| *other == last));
-        if let Some(place) = place
-            && !self.is_ahead(ready[place], session)
-        {
-            (index, session) = (place, ready[place]);
+        // Those that others wait for come before the one that was served last.
+        for other in self.urged.iter().copied().chain(self.last) {
+            let place = ready.iter().position(|session| *session == other);
+            if let Some(place) = place
+                && !self.is_ahead(other, session)
+            {
+                (index, session) = (place, other);
+                break;
+            }
         }
         self.last = Some(session);
+        self.urged.retain(|other| *other != session);
         if let Some(&[team, user, node]) = self.sessions.get(&session) {
             let used = [team, user, node].map(|node| self.nodes[node].used);
             self.reached = self.reached.max(used[0]);

@@ -27,6 +27,10 @@ pub trait Policy: Send {
     /// A session that had nothing to do has work now.
     fn wake(&mut self, session: u32);
 
+    /// Others wait for what a session does here, as it computes on several devices: it is next, if
+    /// that is fair to all.
+    fn urge(&mut self, _session: u32) {}
+
     /// The session that is served next, as an index into `ready`, which has no session twice;
     /// `None` if it is empty.
     fn next(&mut self, ready: &[u32]) -> Option<usize>;

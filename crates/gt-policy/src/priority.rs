@@ -27,6 +27,10 @@ impl Policy for Priority {
         self.fair.wake(session);
     }
 
+    fn urge(&mut self, session: u32) {
+        self.fair.urge(session);
+    }
+
     fn next(&mut self, ready: &[u32]) -> Option<usize> {
         let priority = |session: &u32| self.priorities.get(session).copied().unwrap_or(0);
         let highest = ready.iter().map(priority).max()?;

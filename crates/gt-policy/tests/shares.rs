@@ -157,3 +157,32 @@ fn with_priority_the_highest_are_served_alone_and_equals_share() {
     priority.admit(1, &ranked(9));
     assert_eq!(priority.next(&[1, 2, 3]), Some(0));
 }
+
+/// A session that others wait for is next, but not beyond its share.
+#[test]
+fn a_session_that_others_wait_for_is_next_within_its_share() {
+    let mut fair = Fair::default();
+    let ready = [1, 2, 3];
+    for session in ready {
+        fair.admit(session, &standing(0, 0, 1));
+        fair.wake(session);
+    }
+    assert_eq!(fair.next(&ready), Some(0));
+    fair.charge(1, SLICE / 2);
+    fair.urge(3);
+    assert_eq!(fair.next(&ready), Some(2), "before the one that was served last");
+    fair.charge(3, 2 * SLICE);
+    fair.urge(3);
+    for _ in 0..3 {
+        let next = fair.next(&ready).unwrap();
+        assert_ne!(next, 2, "it is more than a slice ahead");
+        fair.charge(ready[next], SLICE / 2);
+    }
+    // When the others have caught up, it is still awaited.
+    fair.charge(1, SLICE);
+    fair.charge(2, SLICE);
+    assert_eq!(fair.next(&ready), Some(2));
+    fair.urge(3);
+    fair.retire(3);
+    assert!([Some(0), Some(1)].contains(&fair.next(&[1, 2])));
+}

@@ -167,6 +167,11 @@ pub trait Engine: Send {
         None
     }
 
+    /// Whether a tensor is in this memory.
+    fn is_in(&self, tensor: &Self::Tensor, buffer: SharedBuffer) -> bool {
+        self.shared_buffer(tensor).is_some_and(|of| of.id == buffer.id)
+    }
+
     /// Whether a tensor's elements lie one after another in row-major order, so that it can be
     /// reshaped without a copy.
     fn is_contiguous(&self, _tensor: &Self::Tensor) -> bool {

@@ -67,6 +67,11 @@ impl<T> Exchanges<T> {
         self.begun = self.begun.max(Some(transfer));
     }
 
+    /// Whether an exchange has not begun here, although another slot has sent its piece.
+    pub fn is_ahead_of(&self, transfer: TransferId) -> bool {
+        self.begun.is_none_or(|last| transfer > last)
+    }
+
     /// Whether an exchange has begun and completed: a piece for it comes too late.
     fn is_over(&self, transfer: TransferId) -> bool {
         !self.open.contains_key(&transfer) && self.begun.is_some_and(|last| transfer <= last)

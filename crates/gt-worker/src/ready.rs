@@ -148,6 +148,13 @@ impl Ready {
         Some(lane)
     }
 
+    /// Other workers wait for a session.
+    pub fn urge(&mut self, session: u32) {
+        if self.is_shared() {
+            self.policy.urge(session);
+        }
+    }
+
     /// A session has used the device for so many nanoseconds.
     pub fn charge(&mut self, session: u32, cost: u64) {
         self.policy.charge(session, cost);

@@ -133,6 +133,9 @@ impl<E: Engine> Worker<E> {
         }
         let id = piece.to;
         let lane = self.lanes.entry(id).or_insert_with(|| Lane::new(id));
+        if lane.exchanges.is_ahead_of(piece.transfer) {
+            self.ready.urge(id.session);
+        }
         if self.device.take_piece(lane, piece) {
             self.wake(id);
         }
@@ -276,6 +279,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.spilled(lane, tensor, number, result);
                 self.wake(lane);
             }
+            Message::Awaited { lane } => self.ready.urge(lane.session),
             Message::MemoryTimeout { lane, number, has_waited } => {
                 self.memory_timeout(lane, number, has_waited, out);
             }

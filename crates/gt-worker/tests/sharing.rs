@@ -93,3 +93,27 @@ fn a_long_turn_ends_by_itself() {
     let [count, _] = counts(&bench.computed());
     assert!((1..10).contains(&count), "{count}");
 }
+
+/// A session whose other slots have come to an exchange is next: they wait for it.
+#[test]
+fn a_session_that_other_workers_wait_for_is_next() {
+    let mut bench = Bench::default();
+    for session in 2..5 {
+        queue(&mut bench, session, &ops::unary::SQRT, (4_000, 1));
+    }
+    let of = lane(1, 0);
+    queue(&mut bench, 1, &ops::unary::NEG, (4_000, 1));
+    // After a turn of each, all have used the same, and it would be the last again.
+    (0..4).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert_eq!(counts(&bench.computed())[0], 127);
+    let piece = gt_ir::Piece {
+        transfer: gt_ir::TransferId(3),
+        from: gt_ir::SlotId(1),
+        to: of,
+        result: Ok(gt_ir::Content::Data(data(&[1.0, 2.0]))),
+    };
+    bench.hand(Message::Piece { sender: gt_ir::WorkerId(1), piece });
+    assert!(bench.worker.step(&mut bench.out));
+    let [own, others] = counts(&bench.computed());
+    assert!(own > 0 && others == 0, "{own} and {others}");
+}

@@ -158,6 +158,8 @@ class Engine:
     rate = 10_000_000_000
     #: The dtype that float32 factors of products and convolutions are rounded to, if they are.
     factors: str | None = None
+    #: How many bytes its device's memory has; None if tensors are in the host's.
+    memory: int | None = None
     #: Whether it makes random numbers where its tensors are, by `draw`. Those of other engines are
     #: made by the native one, and come in by `create`.
     draws = False
@@ -301,6 +303,19 @@ class Engine:
         Worker processes ask once. Raises `ValueError` if the settings ask for what is not there.
         """
         return None
+
+    def buffer(self, tensor: Tensor) -> tuple[int, int] | None:
+        """Give the memory that a tensor is in, by a number that is that memory's alone, and its bytes.
+
+        It is asked of results of operations that may be views. None says that each tensor has
+        memory of its own. What a session holds is counted by it: a view keeps all of its memory.
+        """
+        return None
+
+    def copy(self, tensor: Tensor) -> Tensor:
+        """Give a copy in memory of its own, as long as the tensor needs."""
+        meta = self.describe(tensor)
+        return self.create(memoryview(self.read(tensor)), meta.dtype, meta.shape)
 
     def release_memory(self) -> None:
         """Give back memory that is kept for reuse: a session has ended."""

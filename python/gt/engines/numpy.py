@@ -125,6 +125,16 @@ class NumPyEngine(Engine):
         """Give an array's values."""
         return np.ascontiguousarray(tensor).reshape(-1).view("u1")
 
+    def buffer(self, tensor: np.ndarray) -> tuple[int, int]:
+        """Give the memory of the array that an array is a view of, or of its own."""
+        while isinstance(tensor.base, np.ndarray):
+            tensor = tensor.base
+        return tensor.__array_interface__["data"][0], tensor.nbytes
+
+    def copy(self, tensor: np.ndarray) -> np.ndarray:
+        """Give a copy."""
+        return tensor.copy()
+
     def describe(self, tensor: np.ndarray) -> Meta:
         """Say what an array is."""
         dtype = "bfloat16" if tensor.dtype == self.bfloat16 else tensor.dtype.name

@@ -94,6 +94,7 @@ impl Dispatcher {
         if let Some(given) = queue::cancel(&mut session.queue, request) {
             return given;
         }
+        session.unread.remove(request);
         if let Some((request, open)) = self.answers.cancel(peer, request) {
             let lane = open.lane;
             self.outbox.push(open.worker, Message::Cancel { lane, request });
@@ -103,7 +104,7 @@ impl Dispatcher {
 
     /// Plans queued batches round-robin over sessions, as long as lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
-        while let Some(peer) = self.scheduler.next(&self.sessions, self.limits.lane_window) {
+        while let Some(peer) = self.scheduler.next(&self.sessions, &self.limits) {
             self.forward(now, peer);
         }
     }

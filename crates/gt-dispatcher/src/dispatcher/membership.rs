@@ -276,6 +276,9 @@ impl Dispatcher {
         }
         self.answers.fail_saves(&mut self.outbox, lost.peer, &failure);
         for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {
+            if let Some(session) = self.sessions.get_mut(request.client) {
+                session.unread.remove(request.original);
+            }
             let result = Err((*failure).clone());
             let value = Message::Value { request: request.original, result };
             self.outbox.push(request.client, value);

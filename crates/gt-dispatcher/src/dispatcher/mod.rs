@@ -45,6 +45,8 @@ pub struct Limits {
     pub client_window: u64,
     /// The weight that a session may have in flight to each of its lanes.
     pub lane_window: u64,
+    /// The bytes of large values that a client may have asked for and not received.
+    pub unread: u64,
     /// How long a session waits for a worker before its requests fail.
     pub worker_wait: Duration,
 }
@@ -52,7 +54,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         let worker_wait = Duration::from_secs(30);
-        Limits { client_window: 16 << 10, lane_window: 2 << 10, worker_wait }
+        Limits { client_window: 16 << 10, lane_window: 2 << 10, unread: u64::MAX, worker_wait }
     }
 }
 
@@ -165,6 +167,12 @@ impl Dispatcher {
         match (role, message) {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch),
+            (Role::Client, Message::Received { request }) => {
+                if let Some(session) = self.sessions.get_mut(peer) {
+                    session.unread.remove(request);
+                }
+                self.pump(now);
+            }
             (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
                 self.lane_done(now, peer, lane, weight, usage);
             }
@@ -287,6 +295,12 @@ impl Dispatcher {
         }
         if let Ok(Content::Shared { block, .. }) = &result {
             self.answers.share(block.token, peer, request.client);
+        }
+        // Of a value that does not come there is no receipt.
+        if result.is_err()
+            && let Some(session) = self.sessions.get_mut(request.client)
+        {
+            session.unread.remove(request.original);
         }
         self.outbox.push(request.client, Message::Value { request: request.original, result });
     }

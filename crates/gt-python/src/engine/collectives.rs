@@ -96,7 +96,7 @@ impl Collectives {
                     found.dtype, found.shape, meta.dtype, meta.shape
                 )));
             }
-            held.push(Held { object: Arc::new(object), meta: *meta });
+            held.push(Held::new(Arc::new(object), *meta));
         }
         Ok(held)
     }

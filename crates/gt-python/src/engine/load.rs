@@ -44,6 +44,7 @@ impl PythonEngine {
             let takes = object.call_method1("lowers", (operation.name,))?;
             lowers[operation.id as usize] = takes.extract()?;
         }
+        let memory: Option<u64> = object.getattr("memory")?.extract()?;
         let settings = Settings::new(&object)?;
         Ok(PythonEngine {
             object: Arc::new(object.unbind()),
@@ -54,6 +55,7 @@ impl PythonEngine {
             described: Described::default(),
             settings,
             factors,
+            memory,
             tally: Arc::default(),
             collectives: None,
             draws,

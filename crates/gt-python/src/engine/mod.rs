@@ -29,14 +29,14 @@ use std::time::{Duration, Instant};
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
 use gt::ir::message::Compilation;
-use gt::ir::operation::{Body, ints};
+use gt::ir::operation::{Body, Family, ints};
 use gt::ir::ops::custom;
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId};
 use gt::worker::check::Mismatch;
 use gt::worker::engine::launch_plainly;
 use gt::worker::plan::{Given, Plan};
-use gt::worker::{Engine, EngineError, Joining};
+use gt::worker::{Engine, EngineError, Joining, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -58,6 +58,15 @@ pub type Object = Arc<Py<PyAny>>;
 pub struct Held {
     pub object: Object,
     pub meta: Meta,
+    /// The memory that it shares, if it is a view.
+    pub buffer: Option<SharedBuffer>,
+}
+
+impl Held {
+    /// A tensor with memory of its own.
+    pub fn new(object: Object, meta: Meta) -> Held {
+        Held { object, meta, buffer: None }
+    }
 }
 
 /// An engine that is a Python object.
@@ -80,6 +89,8 @@ pub struct PythonEngine {
     rate: u64,
     /// The dtype that it rounds float32 factors of products to.
     factors: Option<DType>,
+    /// The bytes of its device's memory, if it has its own.
+    memory: Option<u64>,
     watch: Watch,
 }
 
@@ -126,7 +137,7 @@ impl Engine for PythonEngine {
         let _at_work = self.watch.begin();
         let meta = Meta::new(data.dtype, data.shape);
         let made = Python::attach(|py| values::create(self.object.bind(py), data));
-        Ok(Held { object: Arc::new(made.map_err(explain)?), meta })
+        Ok(Held::new(Arc::new(made.map_err(explain)?), meta))
     }
 
     fn read(&mut self, tensor: &Held) -> Result<TensorData, EngineError> {
@@ -149,7 +160,10 @@ impl Engine for PythonEngine {
         Python::attach(|py| {
             let call = Call { operation, operands: &operands, attributes, output };
             let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
-            self.held(made, output, operation.name)
+            let held = self.held(made, output, operation.name)?;
+            let may_be_view = matches!(operation.family, Family::Reshape | Family::Slice);
+            let buffer = if may_be_view { self.buffer(py, &held) } else { None };
+            Ok(Held { buffer, ..held })
         })
     }
 
@@ -269,6 +283,32 @@ impl Engine for PythonEngine {
         gt::mismatch::keep(mismatch)
     }
 
+    fn shared_buffer(&self, tensor: &Held) -> Option<SharedBuffer> {
+        tensor.buffer
+    }
+
+    fn is_in(&self, tensor: &Held, buffer: SharedBuffer) -> bool {
+        let of = tensor.buffer.or_else(|| Python::attach(|py| self.buffer(py, tensor)));
+        of.is_some_and(|of| of.id == buffer.id)
+    }
+
+    fn compact(&mut self, tensor: &Held) -> Result<Held, EngineError> {
+        let _at_work = self.watch.begin();
+        Python::attach(|py| {
+            let made = self.object.bind(py).call_method1("copy", (&*tensor.object,))?;
+            Ok(Held::new(Arc::new(made.unbind()), tensor.meta))
+        })
+        .map_err(explain)
+    }
+
+    fn is_on_host(&self) -> bool {
+        self.memory.is_none()
+    }
+
+    fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
     fn release_memory(&mut self) {
         // What goes wrong with that is of no consequence.
         Python::attach(|py| drop(self.object.bind(py).call_method0("release_memory")));
@@ -299,11 +339,19 @@ impl Engine for PythonEngine {
 }
 
 impl PythonEngine {
+    /// The memory that a tensor is in, as the engine says.
+    fn buffer(&self, py: Python<'_>, tensor: &Held) -> Option<SharedBuffer> {
+        // An engine that cannot say is taken to give each tensor its own.
+        let said = self.object.bind(py).call_method1("buffer", (&*tensor.object,)).ok()?;
+        let (id, bytes): (u64, u64) = said.extract().ok()?;
+        Some(SharedBuffer { id, bytes })
+    }
+
     /// What an operation has given, if it is as declared.
     fn held(&mut self, made: Bound<'_, PyAny>, meta: Meta, of: &str) -> Result<Held, EngineError> {
         let engine = self.object.bind(made.py());
         self.described.check(engine, &self.classes, &made, &meta, of)?;
-        Ok(Held { object: Arc::new(made.unbind()), meta })
+        Ok(Held::new(Arc::new(made.unbind()), meta))
     }
 
     /// What compiled code has given, if it is as the plan says.
@@ -354,7 +402,7 @@ impl PythonEngine {
             let meta = self.classes.to_meta(py, &output)?;
             let made = (operation.name, numbers, meta, part);
             let object = Arc::new(self.object.bind(py).call_method1("draw", made)?.unbind());
-            Ok(Held { object, meta: output })
+            Ok(Held::new(object, output))
         })
         .map_err(explain)
     }

@@ -18,6 +18,7 @@ use gt_client::Session;
 use gt_dispatcher::Limits;
 use gt_ir::TensorData;
 use gt_sim::{Delays, World, driver};
+use gt_worker::Options;
 
 use crate::scopes::register_scopes;
 use crate::steps::{Step, run};
@@ -45,8 +46,8 @@ fn random_programs_give_the_same_on_any_placement() {
 /// What is wrong with a program, if anything is.
 fn check(seed: u64, workers: usize, steps: &[Step]) -> Result<(), String> {
     let outcome = std::panic::catch_unwind(|| {
-        let want = run(&new_session(seed, 1), seed, steps, false);
-        let got = run(&new_session(seed, workers), seed, steps, true);
+        let want = run(&new_session(seed, 1, None), seed, steps, false);
+        let got = run(&new_session(seed, workers, memory(seed)), seed, steps, true);
         (want, got)
     });
     let (want, got) = outcome.map_err(|panic| {
@@ -59,7 +60,12 @@ fn check(seed: u64, workers: usize, steps: &[Step]) -> Result<(), String> {
     for ((name, what, want), (_, _, got)) in want.iter().zip(&got) {
         // What fails on one worker may succeed in part on several.
         let Ok(want) = want else { continue };
-        let got = got.as_ref().map_err(|error| format!("{what} of {name}: {error}"))?;
+        let got = match got {
+            Ok(got) => got,
+            // One instruction alone may need more than there is.
+            Err(error) if memory(seed).is_some() && error.contains("it needs") => continue,
+            Err(error) => return Err(format!("{what} of {name}: {error}")),
+        };
         if (want.dtype, want.shape) != (got.dtype, got.shape) {
             return Err(format!("{what} of {name} is {} {}", got.dtype, got.shape));
         }
@@ -98,9 +104,20 @@ fn shrink(seed: u64, workers: usize, steps: &[Step]) -> Vec<Step> {
     steps
 }
 
-fn new_session(seed: u64, workers: usize) -> Session {
+/// The bytes that each worker may hold: little, for every third program.
+fn memory(seed: u64) -> Option<u64> {
+    seed.is_multiple_of(3).then_some(1 << (9 + seed % 4))
+}
+
+fn new_session(seed: u64, workers: usize, memory: Option<u64>) -> Session {
     let delays = Delays { least: 1, most: if seed.is_multiple_of(2) { 5 } else { 5_000 } };
-    let mut world = World::new(seed, workers, delays, Limits::default());
+    let mut world = World::new(seed, 0, delays, Limits::default());
+    if memory.is_some() {
+        world.options = Options { memory, spill: u64::MAX, spill_from: 0, ..world.options };
+    }
+    for _ in 0..workers {
+        world.add_worker();
+    }
     world.settle();
     driver::connect(&Arc::new(Mutex::new(world))).0
 }

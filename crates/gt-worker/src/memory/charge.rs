@@ -47,7 +47,7 @@ impl<E: Engine> Device<E> {
         let mut base = None;
         for source in sources {
             if let Some(Stored::Ready { tensor, meta, .. }) = lane.store.get(source)
-                && self.engine.shared_buffer(tensor).is_some_and(|of| of.id == buffer.id)
+                && self.engine.is_in(tensor, buffer)
             {
                 base = Some((source, meta.bytes() as u64));
             }

@@ -46,6 +46,10 @@ class Processor:
         """Give a flat tensor of this device's on the host, once its values are there."""
         return flat.cpu()
 
+    def memory(self) -> int | None:
+        """Give how much memory the device has, if it is not the host's."""
+        return None
+
     def release_memory(self) -> None:
         """Give memory back that is kept for reuse."""
 
@@ -155,6 +159,10 @@ class GPU(Processor):
     def used_in(self, tensor: torch.Tensor, stream: Any) -> None:
         """Say that a tensor's memory is free for others only after what a stream does by then."""
         tensor.record_stream(stream)
+
+    def memory(self) -> int | None:
+        """Give how much memory the GPU has."""
+        return self.cuda.mem_get_info(self.torch)[1]
 
     def release_memory(self) -> None:
         """Give the GPU's memory back that PyTorch keeps."""

@@ -66,6 +66,7 @@ class PyTorchEngine(Engine):
         self.draws = self.device.type != "cpu" or is_gpu
         if is_gpu:
             self.rate = 1_000_000_000_000
+            self.memory = self.hardware.memory()
         #: Whether an operation itself finds values that it fails for, and says so at once.
         self.finds_errors = self.device.type == "cpu" and not is_gpu
 
@@ -131,6 +132,15 @@ class PyTorchEngine(Engine):
         from gt.engines.pytorch.collectives import TorchCollectives
 
         return TorchCollectives(self.device, settings)
+
+    def buffer(self, tensor: torch.Tensor) -> tuple[int, int]:
+        """Give a tensor's storage."""
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.nbytes()
+
+    def copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Give a copy."""
+        return tensor.clone(memory_format=torch.contiguous_format)
 
     def release_memory(self) -> None:
         """Give the GPU's memory back that PyTorch keeps."""

@@ -81,6 +81,8 @@ pub fn messages() -> Vec<Message> {
         Message::Saved { request, result: Err(failure.clone()) },
         Message::Loaded { lane, tensor: TensorId(4), result: Ok(data(10)) },
         Message::Release { token: u128::MAX },
+        Message::Received { request },
+        Message::Awaited { lane },
         Message::Statistics { request, workers: vec![statistics()] },
         Message::Cancel { lane, request },
         Message::Explained { request, explanation: explanation() },

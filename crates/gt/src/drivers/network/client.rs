@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_ir::event::Event;
-use gt_ir::message::{Failure, Message, Role};
-use gt_ir::{ClientCommand, RequestId, SourceId};
+use gt_ir::message::{Failure, LARGE_VALUE, Message, Role};
+use gt_ir::{ClientCommand, Content, RequestId, SourceId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::wake::Wake;
@@ -202,6 +202,10 @@ impl Shared {
                         Err(Failure::new("fetch", reason, String::new(), SourceId::default()))
                     }
                 });
+                let is_large = |content: &Content| content.meta().bytes() as u64 >= LARGE_VALUE;
+                if result.as_ref().is_ok_and(is_large) {
+                    self.send(state, &Message::Received { request });
+                }
                 state.answers.put(request, Message::Value { request, result });
             }
             Message::Observe { on, sent } => {

@@ -46,6 +46,11 @@ pub enum Ask {
 
 /// The longest wait, after which it is asked what to do.
 const SLICE: Duration = Duration::from_millis(100);
+/// The bytes of large values that a client may have asked for and not received.
+const UNREAD: u64 = 256 << 20;
+/// The most bytes queued for a peer that does not read, before it is given up: of a client or watcher,
+/// and of a worker.
+const BACKLOG: [usize; 2] = [512 << 20, 1 << 30];
 /// The most messages handled before the dispatcher's tick.
 const ROUND: usize = 256;
 
@@ -105,7 +110,8 @@ impl Server {
                 None
             }
         };
-        let limits = Limits { worker_wait: options.worker_wait, ..Limits::default() };
+        let worker_wait = options.worker_wait;
+        let limits = Limits { worker_wait, unread: UNREAD, ..Limits::default() };
         let machine = shm::machine_token();
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
@@ -145,7 +151,7 @@ impl Server {
         let links: Vec<LinkId> = self.peers.keys().cloned().collect();
         let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
         for link in links {
-            self.link.send(&link, goodbye.clone())?;
+            self.link.send(&link, goodbye.clone(), 0)?;
         }
         Ok(())
     }
@@ -196,7 +202,7 @@ impl Server {
                 let reason = format!(
                     "the server could not read a message: {error}\n  hint: install the same version of gt on both sides"
                 );
-                self.link.send(&link, codec::encode(&Message::Goodbye { reason }))?;
+                self.link.send(&link, codec::encode(&Message::Goodbye { reason }), 0)?;
                 self.forget(&link, "it sent a damaged message");
                 return Ok(());
             }
@@ -208,7 +214,7 @@ impl Server {
                 "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
                 badge.user.escape_debug()
             );
-            self.link.send(&link, codec::encode(&Message::Goodbye { reason }))?;
+            self.link.send(&link, codec::encode(&Message::Goodbye { reason }), 0)?;
             self.forget(&link, "its key proves nothing");
             return Ok(());
         }
@@ -224,7 +230,7 @@ impl Server {
         }
         let Some(peer) = self.peers.get(&link) else {
             let reason = "this server does not know the connection: connect again".to_string();
-            self.link.send(&link, codec::encode(&Message::Goodbye { reason }))?;
+            self.link.send(&link, codec::encode(&Message::Goodbye { reason }), 0)?;
             return Ok(());
         };
         let now = self.started.elapsed();
@@ -250,7 +256,9 @@ impl Server {
                 let Some(link) = self.links.get(&peer).cloned() else { continue };
                 let message = self.localize(&link, message);
                 let goodbye = matches!(message, Message::Goodbye { .. });
-                if !self.link.send(&link, codec::encode(&message))? || goodbye {
+                let role = self.peers.get(&link).map(|peer| peer.role);
+                let most = BACKLOG[usize::from(role == Some(Role::Worker))];
+                if !self.link.send(&link, codec::encode(&message), most)? || goodbye {
                     self.forget(&link, "it does not take its messages");
                 }
             }

@@ -1,0 +1,54 @@
+//! Large values on their way to a client that may not read them.
+//!
+//! Beyond a limit no more of the session's batches are planned until it has received some: so a
+//! client that reads nothing holds bounded memory.
+
+use gt_ir::RequestId;
+use gt_ir::message::LARGE_VALUE;
+use rustc_hash::FxHashMap;
+
+/// The large values that a client has asked for and not received.
+#[derive(Default)]
+pub(crate) struct Unread {
+    bytes: FxHashMap<RequestId, u64>,
+    total: u64,
+}
+
+impl Unread {
+    /// A value of so many bytes is on its way.
+    pub fn add(&mut self, request: RequestId, bytes: u64) {
+        if bytes >= LARGE_VALUE {
+            self.total += bytes;
+            self.total -= self.bytes.insert(request, bytes).unwrap_or(0);
+        }
+    }
+
+    /// A value was received, or will not come.
+    pub fn remove(&mut self, request: RequestId) {
+        self.total -= self.bytes.remove(&request).unwrap_or(0);
+    }
+
+    /// Whether more values may follow.
+    pub fn has_room(&self, limit: u64) -> bool {
+        self.total < limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_values_count_until_they_are_received() {
+        let (mut unread, limit) = (Unread::default(), 4 * LARGE_VALUE);
+        unread.add(RequestId(1), LARGE_VALUE - 1);
+        (2..6).for_each(|request| unread.add(RequestId(request), LARGE_VALUE));
+        assert!(!unread.has_room(limit));
+        unread.remove(RequestId(1));
+        assert!(!unread.has_room(limit), "a small one was not counted");
+        unread.remove(RequestId(3));
+        unread.remove(RequestId(3));
+        assert!(unread.has_room(limit));
+        assert_eq!(unread.total, 3 * LARGE_VALUE);
+    }
+}
