@@ -28,6 +28,16 @@ struct SimDriver {
 /// Connects a session to a world; returns it and its client's link.
 pub fn connect(world: &Arc<Mutex<World>>) -> (Session, PeerId) {
     let client = lock(world).add_client();
+    connected(world, client)
+}
+
+/// As [`connect`], with a key of this user.
+pub fn connect_as(world: &Arc<Mutex<World>>, user: &str) -> (Session, PeerId) {
+    let client = lock(world).add_client_of(Some(user));
+    connected(world, client)
+}
+
+fn connected(world: &Arc<Mutex<World>>, client: PeerId) -> (Session, PeerId) {
     let driver = SimDriver {
         world: Arc::clone(world),
         client,

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gt_dispatcher::rules::Rules;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Badge, Hello, Message, PROTOCOL_VERSION, Role, schema};
 use gt_ir::{ClientCommand, Fabric, LaneId, TensorData, TransferId, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
@@ -133,12 +134,27 @@ impl World {
         peer
     }
 
-    /// Connects a client.
+    /// Sets the operator's policy.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.dispatcher.set_rules(self.now, rules);
+    }
+
+    /// Connects a client of nobody known.
     pub fn add_client(&mut self) -> PeerId {
+        self.add_client_of(None)
+    }
+
+    /// Connects a client, of this user.
+    pub fn add_client_of(&mut self, user: Option<&str>) -> PeerId {
         let peer = self.new_peer();
         self.mailboxes.insert(peer, Vec::new());
         self.credit.insert(peer, 0);
-        self.send(peer, DISPATCHER, hello(Role::Client, format!("client-{}", peer.0), None));
+        let mut hello = hello(Role::Client, format!("client-{}", peer.0), None);
+        if let (Message::Hello(hello), Some(user)) = (&mut hello, user) {
+            let (user, team, proof) = (user.into(), String::new(), [0; 32]);
+            hello.badge = Some(Box::new(Badge { user, team, proof }));
+        }
+        self.send(peer, DISPATCHER, hello);
         peer
     }
 

@@ -109,7 +109,7 @@ impl<E: Engine> Device<E> {
                     self.fail_outputs(lane, instruction, &failure);
                     return 1;
                 }
-                Some(Stored::Pending) => unreachable!("it has waited for its operands"),
+                Some(Stored::Pending(_)) => unreachable!("it has waited for its operands"),
                 None => {
                     let reason = format!("tensor {id} does not exist on this worker");
                     let failure = self.failure(instruction, &[], reason);
@@ -209,7 +209,7 @@ impl<E: Engine> Device<E> {
         }
         match create.content.clone() {
             Content::Stored(values) => {
-                lane.store.wait_for(&mut self.held, tensor);
+                lane.store.wait_for(&mut self.held, tensor, bytes);
                 out.push(Out::Files(FileJob::Read { lane: lane.id, tensor, values }));
             }
             content => self.make(lane, tensor, content, create.source),
@@ -281,7 +281,7 @@ impl<E: Engine> Device<E> {
             Some(Stored::Away(away)) => {
                 Err((*self.no_room(lane, "fetch".into(), away.line)).clone())
             }
-            Some(Stored::Pending) => unreachable!("it has waited for the tensor"),
+            Some(Stored::Pending(_)) => unreachable!("it has waited for the tensor"),
             None => {
                 let reason = format!("tensor {id} does not exist on this worker");
                 Err(self.plain_failure("fetch", reason))

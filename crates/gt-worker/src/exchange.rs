@@ -132,7 +132,7 @@ impl<E: Engine> Device<E> {
         lane.exchanges
             .open
             .insert(transfer, PendingExchange { exchange: Box::new(exchange.clone()), parts });
-        lane.store.wait_for(&mut self.held, output);
+        lane.store.wait_for(&mut self.held, output, meta.bytes() as u64);
         for piece in lane.exchanges.early.remove(&transfer).unwrap_or_default() {
             self.place(lane, piece);
         }
@@ -185,7 +185,7 @@ impl<E: Engine> Device<E> {
                 lane.store.spilled(),
                 exchange.line,
             )),
-            Some(Stored::Pending) => unreachable!("it has waited for its input"),
+            Some(Stored::Pending(_)) => unreachable!("it has waited for its input"),
             None => {
                 let reason = format!("tensor {input} does not exist on this worker");
                 Err(self.exchange_failure(exchange, reason))

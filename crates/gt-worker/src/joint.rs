@@ -121,8 +121,10 @@ impl<E: Engine> Device<E> {
         out: &mut Vec<Out>,
     ) {
         lane.exchanges.begin(exchange.transfer);
-        if let Some((output, _)) = exchange.output {
-            lane.store.wait_for(&mut self.held, output);
+        let no_room = self.exchange_without_room(lane, exchange);
+        if let Some((output, meta)) = exchange.output {
+            let bytes = if no_room.is_some() { 0 } else { meta.bytes() as u64 };
+            lane.store.wait_for(&mut self.held, output, bytes);
         }
         let Some(rank) = joint.rank_of(lane.id.slot) else {
             let reason = format!("this worker is not one of its members: {}", joint.names());
@@ -141,7 +143,7 @@ impl<E: Engine> Device<E> {
                     format!("the worker '{name}', which held a part of the tensor, was lost");
                 Err(self.exchange_failure(exchange, reason))
             }
-            None => match self.exchange_without_room(lane, exchange) {
+            None => match no_room {
                 Some(failure) => Err(failure),
                 None => input.and_then(|input| self.blocks(&part, input.as_ref())),
             },

@@ -172,6 +172,7 @@ impl<E: Engine> Worker<E> {
             self.lanes.keys().copied().filter(|id| id.session == session).collect();
         for id in of_session {
             if let Some(mut lane) = self.lanes.remove(&id) {
+                lane.memory.end_grant(&mut self.device.held);
                 lane.store.clear(&mut self.device.held);
                 self.device.stats.hot_sequences -= lane.templates.len() as u64;
             }
@@ -338,6 +339,7 @@ impl<E: Engine> Work for Worker<E> {
     fn leftovers(&self) -> Option<String> {
         let (tensors, lanes) = (self.device.stats().tensors, self.lanes.len());
         let (joints, ready) = (self.joints.len(), self.ready.len());
+        debug_assert!(lanes > 0 || self.device.held.granted == 0, "grants go with their lanes");
         (tensors > 0 || lanes + joints + ready > 0).then(|| {
             format!("{tensors} tensors, {lanes} lanes, {joints} joint exchanges, {ready} turns")
         })

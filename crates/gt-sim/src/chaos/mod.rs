@@ -20,6 +20,7 @@ use crate::chance::Chance;
 use crate::fabric::Hub;
 use crate::faults::SILENCE;
 use crate::{World, driver};
+use gt_worker::Options;
 
 use program::{Answer, Program};
 use schedule::Schedule;
@@ -86,6 +87,10 @@ impl Run<'_> {
         let hub = schedule.joins.then(Arc::<Hub>::default);
         let limits = Limits { lane_window: schedule.lane_window, ..Limits::default() };
         let mut world = World::with_hub(seed, 0, schedule.delays, limits, hub.clone());
+        if schedule.memory.is_some() {
+            let (memory, spill) = (schedule.memory, u64::MAX);
+            world.options = Options { memory, spill, spill_from: 0, ..world.options };
+        }
         (0..schedule.workers).for_each(|index| {
             world.start_worker(format!("w{index}"));
             // In order, and before the first session.

@@ -17,6 +17,8 @@ pub struct Schedule {
     pub late: bool,
     /// The weight that may be in flight to a lane.
     pub lane_window: u64,
+    /// The bytes of memory of each worker; what is beyond goes to disk.
+    pub memory: Option<u64>,
     /// The workers that each session uses.
     pub sessions: Vec<Vec<u32>>,
     /// The number of steps of all programs together.
@@ -51,6 +53,7 @@ impl Schedule {
             joins: chance.below(4) == 0,
             late: workers == 1 && chance.below(4) == 0,
             lane_window: [4, 64, 2 << 10][chance.below(3) as usize],
+            memory: None,
             sessions,
             steps: 20 + chance.below(40),
             faults: Vec::new(),
@@ -71,6 +74,7 @@ impl Schedule {
             let is_spared = workers.iter().all(|worker| (*worker as usize) < spared);
             !client_hit[index] && (is_spared || !others_hit)
         };
+        schedule.memory = seed.is_multiple_of(4).then(|| 512 << chance.below(4));
         schedule.calm = schedule.sessions.iter().enumerate().map(is_calm).collect();
         schedule
     }

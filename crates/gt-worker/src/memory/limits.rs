@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gt_ir::LaneId;
 use gt_ir::standing::{MemoryQuota, Standing};
+use gt_ir::{LaneId, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
@@ -16,13 +16,48 @@ pub(crate) struct LaneMemory {
     pub limit: u64,
     /// Whether it waits for room.
     pub waits: bool,
+    /// What is kept for its next command, which has waited.
+    pub grant: Option<Box<Grant>>,
     /// Its next command fails if there is no room for it, for this reason.
     pub gives_up: Option<Box<NoRoom>>,
 }
 
+/// Room that is kept for a lane's next command, so that others do not take it before its turn: no two
+/// lanes take each other's tensors for ever.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    /// The bytes that it will need still.
+    pub bytes: u64,
+    /// The tensors that it reads, which stay.
+    pub pinned: Vec<TensorId>,
+}
+
+impl LaneMemory {
+    /// Nothing is kept any more for the lane.
+    pub fn end_grant(&mut self, held: &mut Held) {
+        if let Some(grant) = self.grant.take() {
+            held.granted -= grant.bytes;
+        }
+    }
+
+    /// So many bytes of those that are kept are used.
+    pub fn use_grant(&mut self, held: &mut Held, bytes: u64) {
+        if let Some(grant) = &mut self.grant {
+            let used = bytes.min(grant.bytes);
+            grant.bytes -= used;
+            held.granted -= used;
+        }
+    }
+
+    /// What is kept for others.
+    fn granted_to_others(&self, held: &Held) -> u64 {
+        held.granted - self.grant.as_ref().map_or(0, |grant| grant.bytes)
+    }
+}
+
 impl Default for LaneMemory {
     fn default() -> LaneMemory {
-        LaneMemory { limit: u64::MAX, waits: false, gives_up: None }
+        LaneMemory { limit: u64::MAX, waits: false, grant: None, gives_up: None }
     }
 }
 
@@ -75,8 +110,9 @@ impl Limits {
 
     /// The most bytes that a lane may hold in memory, as things are.
     pub fn of_lane<T>(&self, lanes: &BTreeMap<LaneId, Lane<T>>, held: &Held, id: LaneId) -> u64 {
-        let own = lanes.get(&id).map_or(0, |lane| lane.store.bytes());
-        let others = held.bytes - own;
+        let Some(lane) = lanes.get(&id) else { return u64::MAX };
+        let own = lane.store.bytes();
+        let others = held.bytes - own + lane.memory.granted_to_others(held);
         let mut most = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
         for quota in self.quotas(id.session) {
             let others = self.held_by(lanes, &quota.holder) - own;
@@ -100,7 +136,8 @@ impl Limits {
             }
         }
         let allowed = self.capacity?;
+        let granted = lanes.get(&id).map_or(0, |lane| lane.memory.granted_to_others(held));
         let passed = Passed { holder: String::new(), allowed, held: held.bytes };
-        (held.bytes.saturating_add(need) > allowed).then_some(passed)
+        (held.bytes.saturating_add(granted).saturating_add(need) > allowed).then_some(passed)
     }
 }

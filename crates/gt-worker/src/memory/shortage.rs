@@ -6,7 +6,7 @@ use gt_ir::{LaneId, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
-use crate::memory::limits::Passed;
+use crate::memory::limits::{Grant, Passed};
 use crate::work::Out;
 use crate::worker::Worker;
 
@@ -70,6 +70,7 @@ impl<E: Engine> Worker<E> {
     ) {
         self.look_through(id);
         let Some(passed) = self.make_room(id, need, &pinned, out) else {
+            self.grant(id, need, pinned);
             return self.ready.again(id);
         };
         self.shortages.count += 1;
@@ -92,10 +93,20 @@ impl<E: Engine> Worker<E> {
     ) -> Option<Passed> {
         let passed = self.passed(id, need)?;
         if passed.holder.is_empty() {
-            let excess = (passed.held + need).saturating_sub(passed.allowed);
+            let others = self.device.held.granted;
+            let excess = (passed.held + others + need).saturating_sub(passed.allowed);
             self.spill(id, excess, pinned, out);
         }
         self.passed(id, need)
+    }
+
+    /// Keeps room for a lane's next command.
+    fn grant(&mut self, id: LaneId, bytes: u64, pinned: Vec<TensorId>) {
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.memory.end_grant(&mut self.device.held);
+            self.device.held.granted += bytes;
+            lane.memory.grant = Some(Box::new(Grant { bytes, pinned }));
+        }
     }
 
     fn passed(&self, id: LaneId, need: u64) -> Option<Passed> {
@@ -120,7 +131,10 @@ impl<E: Engine> Worker<E> {
                     self.end_wait(lane, Some(&passed), out);
                 }
                 Some(_) => self.shortages.lanes.push(shortage),
-                None => self.end_wait(lane, None, out),
+                None => {
+                    self.grant(lane, need, shortage.pinned);
+                    self.end_wait(lane, None, out);
+                }
             }
         }
     }

@@ -35,7 +35,7 @@ impl<E: Engine> Worker<E> {
                 return;
             }
             if self.move_away(lane, listed, out) {
-                free += listed.bytes;
+                free += listed.meta.bytes() as u64;
             }
         }
     }
@@ -68,9 +68,9 @@ impl<E: Engine> Worker<E> {
             for lane in self.lanes.values().filter(|lane| lane.id.session == session) {
                 let is_free = |listed: &Listed| {
                     let is_pinned = lane.id == id && pinned.contains(&listed.id);
-                    // What has come back and was not used yet stays, unless its lane waits, too.
-                    let is_awaited = listed.used == u64::MAX && !self.shortages.has(lane.id);
-                    listed.bytes >= smallest && !listed.is_shared && !is_pinned && !is_awaited
+                    let grant = lane.memory.grant.as_ref();
+                    let is_kept = grant.is_some_and(|grant| grant.pinned.contains(&listed.id));
+                    listed.bytes >= smallest && !is_pinned && !is_kept
                 };
                 let list = lane.store.list().into_iter().filter(is_free);
                 of_session.extend(list.map(|listed| (lane.id, listed)));
@@ -78,6 +78,8 @@ impl<E: Engine> Worker<E> {
             of_session.sort_by_key(|(_, listed)| (listed.used, Reverse(listed.bytes)));
             victims.extend(of_session);
         }
+        // A buffer is free only when all that are in it are gone.
+        victims.sort_by_key(|(_, listed)| listed.is_shared);
         victims
     }
 
@@ -85,7 +87,8 @@ impl<E: Engine> Worker<E> {
     fn move_away(&mut self, id: LaneId, listed: Listed, out: &mut Vec<Out>) -> bool {
         let Worker { device, lanes, shortages, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return false };
-        let Listed { id: tensor, meta, line, bytes, .. } = listed;
+        let Listed { id: tensor, meta, line, .. } = listed;
+        let bytes = meta.bytes() as u64;
         let is_on_host = device.engine.is_on_host();
         let host = if is_on_host { 0 } else { device.options.host_memory };
         let spill = device.options.spill;
@@ -158,6 +161,7 @@ impl<E: Engine> Device<E> {
         out: &mut Vec<Out>,
     ) -> bool {
         let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
+        lane.memory.use_grant(&mut self.held, away.elsewhere());
         match away.place {
             Place::Host(data) | Place::Writing { data, .. } => {
                 self.put_back_data(lane, tensor, data, away.line);
@@ -218,10 +222,7 @@ impl<E: Engine> Device<E> {
         let meta = gt_ir::Meta::new(data.dtype, data.shape);
         match self.guarded(|engine| engine.create(data)) {
             Ok(value) => {
-                // It stays until it is used: a turn that never comes.
-                let turn = std::mem::replace(&mut lane.store.turn, u64::MAX);
                 lane.store.keep(&mut self.held, tensor, value, meta, line);
-                lane.store.turn = turn;
             }
             Err(error) => {
                 let failure = self.plain_failure("fetch", error.to_string());

@@ -25,8 +25,8 @@ pub(crate) enum Stored<T> {
         used: u64,
     },
     Failed(Arc<Failure>),
-    /// Waits for an exchange, or to be loaded.
-    Pending,
+    /// Waits for an exchange, or to be loaded: so many bytes are kept free for it.
+    Pending(u64),
     Away(Box<Away>),
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct Held {
     /// Of tensors that are elsewhere.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
+    /// Bytes that are kept for commands that have waited for them.
+    pub granted: u64,
     /// Files that are not needed any more.
     pub discarded: Vec<u64>,
     /// How often bytes were released.
@@ -119,7 +121,7 @@ impl<T> Store<T> {
 
     #[inline]
     pub fn is_pending(&self, id: TensorId) -> bool {
-        self.pending > 0 && matches!(self.tensors.get(&id), Some(Stored::Pending))
+        self.pending > 0 && matches!(self.tensors.get(&id), Some(Stored::Pending(_)))
     }
 
     /// Whether any tensor is pending or away.
@@ -172,12 +174,12 @@ impl<T> Store<T> {
         (id, tensor, meta, line): (TensorId, T, Meta, SourceId),
         bytes: u64,
     ) {
-        held.tensors += 1;
-        held.add(bytes);
-        self.bytes += bytes;
         let ready = Stored::Ready { tensor, meta, line, used: self.turn };
         let before = self.tensors.insert(id, ready);
         self.forget(held, id, before);
+        held.tensors += 1;
+        held.add(bytes);
+        self.bytes += bytes;
     }
 
     pub fn fail(&mut self, held: &mut Held, id: TensorId, failure: Arc<Failure>) {
@@ -185,10 +187,12 @@ impl<T> Store<T> {
         self.forget(held, id, before);
     }
 
-    /// Marks a tensor as pending.
-    pub fn wait_for(&mut self, held: &mut Held, id: TensorId) {
+    /// Marks a tensor of so many bytes as pending.
+    pub fn wait_for(&mut self, held: &mut Held, id: TensorId, bytes: u64) {
         self.pending += 1;
-        let before = self.tensors.insert(id, Stored::Pending);
+        held.add(bytes);
+        self.bytes += bytes;
+        let before = self.tensors.insert(id, Stored::Pending(bytes));
         self.forget(held, id, before);
     }
 
@@ -264,7 +268,11 @@ impl<T> Store<T> {
     fn forget(&mut self, held: &mut Held, id: TensorId, before: Option<Stored<T>>) {
         match before {
             Some(Stored::Ready { meta, .. }) => self.release(held, id, &meta),
-            Some(Stored::Pending) => self.pending -= 1,
+            Some(Stored::Pending(bytes)) => {
+                self.pending -= 1;
+                held.remove(bytes);
+                self.bytes -= bytes;
+            }
             Some(Stored::Away(away)) => {
                 self.forget_away(held, &away);
                 // One that is being written is discarded when that is done.
@@ -308,9 +316,8 @@ impl<T> Store<T> {
     pub fn list(&self) -> Vec<Listed> {
         let listed = |(id, stored): (&TensorId, &Stored<T>)| match stored {
             Stored::Ready { meta, line, used, .. } => {
-                let own = meta.bytes() as u64;
-                let shared = self.shared.buffer_bytes(*id);
-                let (is_shared, bytes) = (shared.is_some(), shared.unwrap_or(own));
+                let shared = self.shared.buffer_of(*id);
+                let (bytes, is_shared) = shared.unwrap_or((meta.bytes() as u64, false));
                 Some(Listed { id: *id, meta: *meta, line: *line, bytes, used: *used, is_shared })
             }
             _ => None,
@@ -331,7 +338,7 @@ pub(crate) struct Listed {
     pub bytes: u64,
     /// When it was used last, in turns of the worker.
     pub used: u64,
-    /// Whether others may have the same buffer.
+    /// Whether others have the same buffer.
     pub is_shared: bool,
 }
 
@@ -357,8 +364,9 @@ mod tests {
         assert_eq!(store.take(TensorId(2)), Some(("c", meta)));
         assert_eq!(held.bytes, 80);
         store.release(&mut held, TensorId(2), &meta);
-        store.wait_for(&mut held, TensorId(3));
+        store.wait_for(&mut held, TensorId(3), 8);
         assert!(store.is_pending(TensorId(3)) && store.take(TensorId(3)).is_none());
+        assert_eq!(held.bytes, 48, "room is kept for what is pending");
         store.free(&mut held, TensorId(3));
         assert!(!store.has_absent());
         store.clear(&mut held);

@@ -60,9 +60,10 @@ impl SharedBuffers {
         self.of.contains_key(&id)
     }
 
-    /// The size of a tensor's buffer, if it is in a shared one.
-    pub fn buffer_bytes(&self, id: TensorId) -> Option<u64> {
-        self.of.get(&id).map(|(buffer, _)| self.buffers[buffer].bytes)
+    /// The size of a tensor's buffer, if it is in a shared one, and whether others are in it.
+    pub fn buffer_of(&self, id: TensorId) -> Option<(u64, bool)> {
+        let users = self.buffers.get(&self.of.get(&id)?.0)?;
+        Some((users.bytes, users.count > 1))
     }
 
     /// Removes a tensor; returns the bytes to release. `None` if it is in no shared buffer.

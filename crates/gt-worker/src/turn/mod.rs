@@ -90,13 +90,18 @@ impl<E: Engine> Turn<'_, E> {
                     let iteration = batch.iterations.pop_front();
                     self.skip(iteration);
                 }
+                self.lane.memory.end_grant(&mut self.device.held);
                 return true;
             }
         }
-        if self.lane.store.has_absent() && self.has_to_wait() {
+        let is_absent = self.lane.store.has_absent();
+        if is_absent && self.is_pending() {
             return false;
         }
         if self.lane.memory.gives_up.is_none() && self.is_short() {
+            return false;
+        }
+        if is_absent && self.brings_back() {
             return false;
         }
         // The commands are taken out of the lane while one is run, to borrow it mutably.
@@ -104,6 +109,7 @@ impl<E: Engine> Turn<'_, E> {
         let (place, commands) = (*place, std::mem::take(commands));
         let done = self.run(&commands, place);
         self.lane.memory.gives_up = None;
+        self.lane.memory.end_grant(&mut self.device.held);
         // An invocation has begun an iteration since, whose steps are not those.
         if self.lane.running.as_ref().is_some_and(|running| running.steps.is_some()) {
             self.end_steps(commands, place + done);
