@@ -185,7 +185,9 @@ impl Run<'_> {
         let names = match error {
             ClientError::Failed { .. } => {
                 let worker = (0..8).any(|index| text.contains(&format!("'w{index}")));
-                worker || text.contains("no worker") || text.contains("names worker")
+                // What waits for a worker that was lost may hold memory for longer than others wait.
+                let is_full = self.schedule.memory.is_some() && text.contains("it needs");
+                worker || is_full || text.contains("no worker") || text.contains("names worker")
             }
             ClientError::Connection(reason) => reason.contains("the connection was lost"),
             _ => false,
