@@ -6,6 +6,9 @@ LIKE, DTYPE = "_TensorLike", "_DTypeLike | None"
 
 #: Types of parameters by their names; `method.parameter` comes before `parameter`.
 PARAMETERS = {
+    "spill_limit": "_int | None",
+    "spill_dir": "str | PathLike[str] | None",
+    "memory": "_int | None",
     "randomness": "str",
     "context": "Any",
     "return_scalar": "_bool",
@@ -254,6 +257,7 @@ RESULTS = {
     "whole_batch": "Tensor",
     "itemsize": "_int",
     "make_key": "str",
+    "parse_size": "_int",
     "manual_seed": "None",
     "max": "Any",
     "min": "Any",

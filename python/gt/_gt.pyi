@@ -91,6 +91,7 @@ __all__ = [
     "after_fork_in_child",
     "run_server",
     "run_worker",
+    "parse_size",
     "make_key",
     "is_grad_enabled",
     "set_grad_enabled",
@@ -3634,6 +3635,8 @@ def operations() -> list[dict[str, Any]]:
 def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]]:
     """The signals of a YAML text; `file` names it in errors."""
 def parse_dtype(given: _DTypeLike) -> dtype: ...
+def parse_size(text: str) -> _int:
+    """The bytes that a text such as `16GB` says."""
 def placements(tensor: Tensor) -> list[dict[str, Any]]:
     """The layouts in which a tensor is there."""
 def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
@@ -3664,7 +3667,7 @@ def run_server(address: str, on_ready: Callable[[], object], key_file: str | Pat
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
     `wants_reload`, several times a second, says whether the policy file is to be read again.
     """
-def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ...) -> None:
+def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None) -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
 def safetensors_bytes(tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> bytes:
     """The bytes of a safetensors file of these tensors. Waits for them."""

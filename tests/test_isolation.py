@@ -1,0 +1,123 @@
+"""One user's trouble is only theirs: readers that stop, floods, and what ends in the middle."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import gt
+import pytest
+from processes import cluster, embedded_only
+
+pytestmark = embedded_only
+
+READS_NOTHING = """
+import sys, threading, time
+import gt
+gt.connect(sys.argv[1])
+xs = [gt.full((4_000_000,), float(i)) for i in range(50)]
+print(xs[-1][0].item(), flush=True)
+sys.stdin.readline()
+seen = [None] * len(xs)
+def read(place):
+    seen[place] = xs[place].numpy()[-1]
+threads = [threading.Thread(target=read, args=(place,)) for place in range(len(xs))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(seen == [float(i) for i in range(len(xs))], flush=True)
+"""
+
+FLOODS = """
+import sys
+import gt
+gt.connect(sys.argv[1])
+x = gt.ones(1000)
+print("at work", flush=True)
+while True:
+    for _ in range(2000):
+        y = x + 1
+    y.sum().item()
+"""
+
+
+@contextmanager
+def started(code: str, address: str):
+    """Start a program; give it once it has printed its first line, and kill it in the end."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code, address], text=True, **pipes) as process:
+        assert process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def memory(process: subprocess.Popen) -> int:
+    """Give the bytes that a process has in memory, shared ones included."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+def questions(count: int) -> float:
+    """Give the seconds that a question takes, the median of many."""
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        assert (gt.ones(10) + 1).sum().item() == 20.0
+        times.append(time.perf_counter() - start)
+    return sorted(times)[count // 2]
+
+
+def test_a_client_that_reads_nothing_holds_bounded_memory_and_slows_nobody():
+    with cluster(1) as (address, (server, worker)), started(READS_NOTHING, address) as reader:
+        before = [memory(process) for process in (server, worker)]
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        time.sleep(0.05)
+        reader.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        after = [memory(process) for process in (server, worker)]
+        # It has asked for 800 MB; what is under way is a third of that at most.
+        grown = [now - was for now, was in zip(after, before, strict=True)]
+        assert max(grown) < 400_000_000, grown
+        with gt.Session(address):
+            assert questions(50) < 0.1
+        reader.send_signal(signal.SIGCONT)
+        assert reader.stdout.readline() == "True\n", "it has lost nothing"
+
+
+def test_a_flood_of_small_instructions_lets_questions_through():
+    with cluster(1) as (address, _):
+        with ExitStack() as floods:
+            for _ in range(3):
+                floods.enter_context(started(FLOODS, address))
+            with gt.Session(address):
+                assert questions(50) < 1
+        with gt.Session(address):
+            assert questions(50) < 1
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_client_that_goes_while_it_waits_for_memory_harms_nobody(tmp_path, kind):
+    (tmp_path / "policy.yaml").write_text("default: {memory: 100MB}\n")
+    code = (
+        "import sys, gt\ngt.connect(sys.argv[1])\nprint('here', flush=True)\n"
+        "xs = [gt.ones(20_000_000) for _ in range(50)]\nxs[-1].sum().item()\n"
+    )
+    with cluster(1, "--policy", str(tmp_path / "policy.yaml")) as (address, _):
+        for _ in range(3):
+            with started(code, address) as waits:
+                time.sleep(0.2)
+                os.kill(waits.pid, kind)
+                with gt.Session(address):
+                    assert questions(20) < 1
+        until = time.monotonic() + 20
+        with gt.Session(address):
+            while len(gt.status().sessions) > 1:
+                assert time.monotonic() < until, gt.status()
+                time.sleep(0.1)
+            assert gt.ones(20_000_000)[0].item() == 1.0, "all of the quota is there again"
