@@ -1,6 +1,6 @@
 //! Chooses the session whose batch is planned next, round-robin.
 
-use crate::dispatcher::{Limits, PeerId};
+use crate::dispatcher::PeerId;
 use crate::sessions::{Session, Sessions};
 
 /// The position in the round.
@@ -13,13 +13,13 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// The next session with a batch and room, in its lanes' windows and for values: the first after the one served
     /// last, wrapping around.
-    pub fn next(&mut self, sessions: &Sessions, limits: &Limits) -> Option<PeerId> {
+    pub fn next(&mut self, sessions: &Sessions, window: u64) -> Option<PeerId> {
         let is_ready = |session: &&Session| {
             let home = session.catalogue.slots.home();
             !session.queue.is_empty()
                 && session.has_worker()
-                && session.unread.has_room(limits.unread)
-                && home.is_some_and(|home| session.flow.has_room(home, limits.lane_window))
+                && session.unread.has_room()
+                && home.is_some_and(|home| session.flow.has_room(home, window))
         };
         let last = self.last;
         let next = sessions

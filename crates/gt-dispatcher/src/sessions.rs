@@ -147,7 +147,7 @@ impl Sessions {
             plans: Plans::default(),
             queue: VecDeque::new(),
             flow: Flow::default(),
-            unread: Unread::default(),
+            unread: Unread::new(u64::MAX),
             open: 0,
             waiting_since: None,
             active: now,

@@ -8,16 +8,21 @@ use gt_ir::message::LARGE_VALUE;
 use rustc_hash::FxHashMap;
 
 /// The large values that a client has asked for and not received.
-#[derive(Default)]
 pub(crate) struct Unread {
     bytes: FxHashMap<RequestId, u64>,
     total: u64,
+    limit: u64,
 }
 
 impl Unread {
+    /// Up to `limit` bytes may be on their way; with [`u64::MAX`] nothing is counted.
+    pub fn new(limit: u64) -> Unread {
+        Unread { bytes: FxHashMap::default(), total: 0, limit }
+    }
+
     /// A value of so many bytes is on its way.
     pub fn add(&mut self, request: RequestId, bytes: u64) {
-        if bytes >= LARGE_VALUE {
+        if bytes >= LARGE_VALUE && self.limit < u64::MAX {
             self.total += bytes;
             self.total -= self.bytes.insert(request, bytes).unwrap_or(0);
         }
@@ -29,8 +34,8 @@ impl Unread {
     }
 
     /// Whether more values may follow.
-    pub fn has_room(&self, limit: u64) -> bool {
-        self.total < limit
+    pub fn has_room(&self) -> bool {
+        self.total < self.limit
     }
 }
 
@@ -40,15 +45,15 @@ mod tests {
 
     #[test]
     fn large_values_count_until_they_are_received() {
-        let (mut unread, limit) = (Unread::default(), 4 * LARGE_VALUE);
+        let mut unread = Unread::new(4 * LARGE_VALUE);
         unread.add(RequestId(1), LARGE_VALUE - 1);
         (2..6).for_each(|request| unread.add(RequestId(request), LARGE_VALUE));
-        assert!(!unread.has_room(limit));
+        assert!(!unread.has_room());
         unread.remove(RequestId(1));
-        assert!(!unread.has_room(limit), "a small one was not counted");
+        assert!(!unread.has_room(), "a small one was not counted");
         unread.remove(RequestId(3));
         unread.remove(RequestId(3));
-        assert!(unread.has_room(limit));
+        assert!(unread.has_room());
         assert_eq!(unread.total, 3 * LARGE_VALUE);
     }
 }

@@ -76,6 +76,21 @@ impl Fair {
         }
     }
 
+    /// Sets the weights of a session that stays where it is in the tree, and keeps what it has used;
+    /// returns whether it does.
+    fn reweigh(&mut self, session: u32, standing: &Standing) -> bool {
+        let Some(&[team, user, node]) = self.sessions.get(&session) else { return false };
+        let is_there = self.teams.get(&standing.team) == Some(&team)
+            && self.users.get(&(team, standing.user.clone())) == Some(&user);
+        if is_there {
+            let Standing { team_weight, user_weight, weight, .. } = standing;
+            for (node, weight) in [(team, team_weight), (user, user_weight), (node, weight)] {
+                self.nodes[node].weight = u64::from((*weight).max(1));
+            }
+        }
+        is_there
+    }
+
     /// How far each level above a session's nodes has come.
     fn reached(&self, [team, user, _]: [usize; 3]) -> [u64; 3] {
         [self.reached, self.nodes[team].reached, self.nodes[user].reached]
@@ -105,6 +120,9 @@ impl Fair {
 
 impl Policy for Fair {
     fn admit(&mut self, session: u32, standing: &Standing) {
+        if self.reweigh(session, standing) {
+            return;
+        }
         self.retire(session);
         let Standing { team, team_weight, user, user_weight, weight, .. } = standing;
         let found = self.teams.get(team).copied();

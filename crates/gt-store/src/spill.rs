@@ -2,7 +2,10 @@
 //!
 //! A file is one as [`values`] writes it, of one tensor; its checksum is compared when it is read.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use gt_ir::sharding::Block;
 use gt_ir::stored::{SavePart, SavedBlock, StoredPart, StoredValues, Written};
@@ -13,31 +16,52 @@ use crate::{Result, StoreError, values};
 
 /// The name that the folders of all processes begin with, before the number of their process.
 const PREFIX: &str = "gt-spill-";
+const LOCK: &str = "lock";
 
-/// A folder for a worker's files, removed when it is dropped.
+/// A folder for a worker's files, removed when it is dropped by the process that made it.
 pub struct SpillFolder {
     path: PathBuf,
     places: Places,
+    process: u32,
+    /// The folders of the processes that this one is a fork of: it reads them, and leaves them there.
+    older: Vec<PathBuf>,
+    /// Locked while the process lives, so that others know a folder that was left behind.
+    _lock: File,
 }
 
 impl SpillFolder {
-    /// Makes a folder of this process in `parent`, and removes those of processes that are gone.
+    /// Makes a folder of this process in `parent`, and removes those that were left behind there.
     ///
     /// # Errors
     /// `parent` cannot be written.
     pub fn create(parent: &Path) -> Result<SpillFolder> {
-        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let failed = |error| StoreError::io(parent, error);
         std::fs::create_dir_all(parent).map_err(failed)?;
-        remove_stale(parent);
-        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        // One of a process of the same number that was killed.
-        let _ = std::fs::remove_dir_all(&path);
+        remove_left_behind(parent);
+        let process = std::process::id();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Other machines may have processes of the same number, and the same folder.
+        let path = parent.join(format!("{PREFIX}{process}-{time:x}-{number}"));
         std::fs::create_dir(&path).map_err(failed)?;
         let path = std::path::absolute(&path).map_err(failed)?;
+        let lock = File::create(path.join(LOCK)).map_err(failed)?;
+        lock.try_lock().map_err(|error| failed(error.into()))?;
         let places = Places::Below(vec![Root::open(&path)?]);
-        Ok(SpillFolder { path, places })
+        Ok(SpillFolder { path, places, process, older: Vec::new(), _lock: lock })
+    }
+
+    /// The folder of a fork: a new one, which reads what is in the parent's, too.
+    ///
+    /// # Errors
+    /// The folder around it cannot be written.
+    pub fn of_fork(&self) -> Result<SpillFolder> {
+        let parent = self.path.parent().unwrap_or(Path::new("."));
+        let older = self.older.iter().chain([&self.path]).cloned().collect();
+        let mut own = SpillFolder::create(parent)?;
+        own.older = older;
+        Ok(own)
     }
 
     /// Writes a tensor into the file of a number; returns its checksum.
@@ -62,7 +86,9 @@ impl SpillFolder {
     /// # Errors
     /// The file is missing, cut off, or has other bytes than were written.
     pub fn read(&self, number: u64, meta: Meta, checksum: u32) -> Result<TensorData> {
-        let path = self.path.join(name(number));
+        let own = self.path.join(name(number));
+        let older = self.older.iter().map(|folder| folder.join(name(number)));
+        let path = older.rev().find(|_| !own.exists()).unwrap_or(own);
         let length = std::fs::metadata(&path).map_err(|error| StoreError::io(&path, error))?.len();
         // The values are what follows the header.
         let offset = length.checked_sub(meta.bytes() as u64);
@@ -70,7 +96,7 @@ impl SpillFolder {
         let offset = offset.ok_or_else(|| wrong("it is cut off"))?;
         let block = Block::whole(meta.shape);
         let parts = vec![StoredPart { file: path.display().to_string(), offset, block }];
-        let data = values::read(&self.places, &StoredValues { meta, need: block, parts })?;
+        let data = values::read(&Places::Anywhere, &StoredValues { meta, need: block, parts })?;
         match crc32fast::hash(&data.bytes) == checksum {
             true => Ok(data),
             false => Err(wrong("its bytes are not those that were written")),
@@ -89,8 +115,10 @@ impl SpillFolder {
 
 impl Drop for SpillFolder {
     fn drop(&mut self) {
-        // Whoever makes the next one in the same place tries again.
-        let _ = std::fs::remove_dir_all(&self.path);
+        if self.process == std::process::id() {
+            // Whoever makes the next one in the same place tries again.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 }
 
@@ -98,16 +126,13 @@ fn name(number: u64) -> String {
     format!("{number}.safetensors")
 }
 
-/// Removes the folders of processes that are gone.
-fn remove_stale(parent: &Path) {
+/// Removes the folders whose processes are gone: their locks can be taken.
+fn remove_left_behind(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let process = process.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        let is_gone =
-            process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists());
-        if is_gone {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let lock = || File::options().write(true).open(entry.path().join(LOCK));
+        if is_ours && lock().is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -128,9 +153,14 @@ mod tests {
     #[test]
     fn what_was_written_comes_back_or_is_told_to_be_damaged() {
         let parent = std::env::temp_dir().join(format!("gt-spill-test-{}", std::process::id()));
-        std::fs::create_dir_all(parent.join("gt-spill-4294967294-0")).unwrap();
+        let left = parent.join("gt-spill-1-left");
+        std::fs::create_dir_all(&left).unwrap();
+        std::fs::write(left.join(LOCK), "").unwrap();
         let folder = SpillFolder::create(&parent).unwrap();
-        assert!(!parent.join("gt-spill-4294967294-0").exists(), "its process is gone");
+        assert!(!left.exists(), "its process is gone");
+        let other = SpillFolder::create(&parent).unwrap();
+        assert!(folder.path().exists(), "its process lives");
+        drop(other);
         let meta = Meta::new(DType::F32, Shape::new(&[4, 4]).unwrap());
         let checksum = folder.write(7, data()).unwrap();
         assert_eq!(folder.read(7, meta, checksum).unwrap(), data());
@@ -144,6 +174,11 @@ mod tests {
         assert!(folder.read(7, meta, checksum).is_err());
         folder.remove(7);
         assert!(folder.read(7, meta, checksum).is_err());
+        let checksum = folder.write(8, data()).unwrap();
+        let fork = folder.of_fork().unwrap();
+        assert_eq!(fork.read(8, meta, checksum).unwrap(), data());
+        drop(fork);
+        assert_eq!(folder.read(8, meta, checksum).unwrap(), data(), "a fork leaves it there");
         let path = folder.path().to_path_buf();
         drop(folder);
         assert!(!path.exists());

@@ -9,9 +9,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::message::{Failure, WorkerStats};
 use gt_ir::ops::custom;
 use gt_ir::stored::{SavePart, SavedBlock};
-use gt_ir::{
-    Content, Create, Instruction, Meta, Operand, SourceId, TensorData, TensorId, WorkerCommand,
-};
+use gt_ir::{Content, Create, Instruction, Meta, Operand, SourceId, TensorId, WorkerCommand};
 use smallvec::SmallVec;
 
 use crate::composite;
@@ -20,8 +18,8 @@ use crate::events::Emitter;
 use crate::lane::Lane;
 use crate::memory::need_of;
 use crate::programs::Programs;
-use crate::store::{Held, Stored};
-use crate::work::{FileJob, Options, Out};
+use crate::store::{Held, Place, Stored};
+use crate::work::{FileJob, Options, Out, ToSave};
 
 pub(crate) struct Device<E: Engine> {
     pub engine: E,
@@ -261,10 +259,17 @@ impl<E: Engine> Device<E> {
         &mut self,
         lane: &Lane<E::Tensor>,
         part: &SavePart,
-    ) -> Result<Vec<TensorData>, Failure> {
-        let value = |block: &SavedBlock| match self.fetch(lane, block.tensor)? {
-            Content::Data(data) => Ok(data),
-            _ => Err(self.plain_failure("save", "an engine gave no values".into())),
+    ) -> Result<Vec<ToSave>, Failure> {
+        let value = |block: &SavedBlock| {
+            if let Some(away) = lane.store.away(block.tensor)
+                && let Place::Disk { number, checksum } = away.place
+            {
+                return Ok(ToSave::Spilled { number, meta: away.meta, checksum });
+            }
+            match self.fetch(lane, block.tensor)? {
+                Content::Data(data) => Ok(ToSave::Data(data)),
+                _ => Err(self.plain_failure("save", "an engine gave no values".into())),
+            }
         };
         part.blocks.iter().map(value).collect()
     }
@@ -279,6 +284,9 @@ impl<E: Engine> Device<E> {
             }
             Some(Stored::Failed(failure)) => Err((**failure).clone()),
             Some(Stored::Away(away)) => {
+                if let Place::Host(data) | Place::Writing { data, .. } = &away.place {
+                    return Ok(Content::Data(data.clone()));
+                }
                 Err((*self.no_room(lane, "fetch".into(), away.line)).clone())
             }
             Some(Stored::Pending(_)) => unreachable!("it has waited for the tensor"),

@@ -107,6 +107,7 @@ impl<E: Engine> Device<E> {
         }
         let Some((output, meta)) = exchange.output else { return };
         if let Some(failure) = self.exchange_without_room(lane, exchange) {
+            lane.exchanges.early.remove(&transfer);
             return self.fail(lane, output, failure);
         }
         let mut parts = Vec::with_capacity(exchange.parts.receives.len());

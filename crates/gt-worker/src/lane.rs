@@ -102,6 +102,11 @@ impl<T> Lane<T> {
         self.memory.limit.saturating_sub(self.store.bytes())
     }
 
+    /// The bytes that may come back to it from elsewhere.
+    pub fn room_back(&self) -> u64 {
+        self.memory.capacity.saturating_sub(self.store.bytes())
+    }
+
     pub fn has_room(&self, bytes: u64) -> bool {
         bytes <= self.room()
     }

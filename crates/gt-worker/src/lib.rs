@@ -40,5 +40,5 @@ pub mod work;
 mod worker;
 
 pub use engine::{Engine, EngineError, Joining, SharedBuffer};
-pub use work::{FileJob, Options, Out, Work};
+pub use work::{FileJob, Options, Out, ToSave, Work};
 pub use worker::Worker;

@@ -19,7 +19,7 @@ pub enum Out {
 #[derive(Clone, PartialEq, Debug)]
 pub enum FileJob {
     /// Write values into a file, and tell the dispatcher ([`Message::Saved`]).
-    Write { part: Box<SavePart>, values: Vec<TensorData> },
+    Write { part: Box<SavePart>, values: Vec<ToSave> },
     /// Read values, and hand them to the worker ([`Message::Loaded`]).
     Read { lane: LaneId, tensor: TensorId, values: Box<StoredValues> },
     /// Write a tensor that there is no room for into the file of this number, and tell the worker
@@ -29,6 +29,18 @@ pub enum FileJob {
     Restore { lane: LaneId, tensor: TensorId, number: u64, meta: Meta, checksum: u32 },
     /// Remove the file of this number.
     Discard { number: u64 },
+}
+
+/// Values to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ToSave {
+    Data(TensorData),
+    /// They are in the file of this number, as there was no room for them ([`FileJob::Spill`]).
+    Spilled {
+        number: u64,
+        meta: Meta,
+        checksum: u32,
+    },
 }
 
 /// A worker's options.

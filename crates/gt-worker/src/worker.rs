@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::exchange::Lost;
 use crate::joint::Joints;
 use crate::lane::Lane;
-use crate::memory::{Limits, Shortages};
+use crate::memory::{Limits, Need, Shortages};
 use crate::ready::Ready;
 use crate::turn::{TURN_WORK, Turn};
 use crate::work::{FileJob, Options, Out, Work};
@@ -49,8 +49,8 @@ enum TurnEnd {
     Compiling,
     /// The turn's limits are reached: it has another turn.
     Over,
-    /// There is no room for so many bytes, which its next command needs beside these tensors.
-    Short(u64, Vec<TensorId>),
+    /// There is no room for what its next command needs beside these tensors.
+    Short(Need, Vec<TensorId>),
 }
 
 impl<E: Engine> Worker<E> {
@@ -84,7 +84,7 @@ impl<E: Engine> Worker<E> {
     /// Makes a lane ready.
     fn wake(&mut self, id: LaneId) {
         // One that waits for memory is woken when there is some.
-        if !self.lanes.get(&id).is_some_and(|lane| lane.memory.waits) {
+        if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
             self.ready.wake(id);
         }
     }
@@ -94,6 +94,8 @@ impl<E: Engine> Worker<E> {
             return;
         }
         let asks = matches!(commands.last(), Some(WorkerCommand::Fetch { .. }));
+        let is_free = |command: &WorkerCommand| matches!(command, WorkerCommand::Free(_));
+        let frees = self.shortages.has(id) && commands.iter().any(is_free);
         let lane = self.lane(id);
         let (waits, sequences) = (!lane.queue.is_empty(), lane.templates.len());
         lane.accept(commands);
@@ -102,7 +104,7 @@ impl<E: Engine> Worker<E> {
         let stats = &mut self.device.stats;
         stats.hot_sequences = stats.hot_sequences + now as u64 - sequences as u64;
         // A fetch does not wait for instructions whose results have been freed.
-        if waits && (asks || has_grown || self.shortages.has(id)) {
+        if waits && (asks || has_grown || frees) {
             self.look_through(id);
         }
         self.wake(id);
@@ -206,11 +208,11 @@ impl<E: Engine> Worker<E> {
 
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
-        let limit = self.limits.of_lane(&self.lanes, &self.device.held, id);
+        let (limit, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
         self.turns += 1;
         let Worker { device, lanes, joints, lost, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
-        lane.memory.limit = limit;
+        (lane.memory.limit, lane.memory.capacity) = (limit, capacity);
         lane.store.turn = *turns;
         device.events.turn_to(id.session);
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());

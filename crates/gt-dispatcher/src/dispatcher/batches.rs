@@ -55,8 +55,17 @@ impl Dispatcher {
         let asks = batch.last().is_some_and(|command| command.request().is_some());
         let mut given = if batch.is_empty() { weight } else { cancelled.len() as u64 };
         if !batch.is_empty() {
-            let kept = weight - given;
-            session.queue.push_back(queue::Queued::new(now, batch, kept));
+            // Each request ends a batch: what comes after it waits if values are not read.
+            let is_request = |command: &ClientCommand| command.request().is_some();
+            let mut left = weight - given;
+            while let Some(place) = batch[..batch.len() - 1].iter().position(is_request) {
+                let rest = batch.split_off(place + 1);
+                let own = batch.iter().map(ClientCommand::weight).sum::<u64>().min(left);
+                left -= own;
+                session.queue.push_back(queue::Queued::new(now, batch, own));
+                batch = rest;
+            }
+            session.queue.push_back(queue::Queued::new(now, batch, left));
         }
         // A request does not wait for instructions whose results have been freed.
         if session.queue.len() > 1 && asks || !cancelled.is_empty() {
@@ -104,7 +113,7 @@ impl Dispatcher {
 
     /// Plans queued batches round-robin over sessions, as long as lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
-        while let Some(peer) = self.scheduler.next(&self.sessions, &self.limits) {
+        while let Some(peer) = self.scheduler.next(&self.sessions, self.limits.lane_window) {
             self.forward(now, peer);
         }
     }

@@ -10,6 +10,7 @@ use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 use super::{Dispatcher, PeerId, peers};
 use crate::observability::Peers;
 use crate::observability::log::{LineKind, word};
+use crate::unread::Unread;
 use crate::workers::WorkerState;
 
 impl Dispatcher {
@@ -104,6 +105,7 @@ impl Dispatcher {
         let standing = self.entitle(&user, &team)?;
         let hosts = self.allowed_hosts(&standing);
         let session = self.sessions.add(now, peer, &hello.name, hello.machine, standing);
+        session.unread = Unread::new(self.limits.unread);
         let fabrics = Arc::new(self.workers.fabrics());
         let slots = &mut session.catalogue.slots;
         hosts.iter().for_each(|host| slots.add(*host, |_| true));

@@ -292,6 +292,11 @@ impl Engine for PythonEngine {
         of.is_some_and(|of| of.id == buffer.id)
     }
 
+    fn is_contiguous(&self, _tensor: &Held) -> bool {
+        // Most are; it is not worth a call to know of the others.
+        true
+    }
+
     fn compact(&mut self, tensor: &Held) -> Result<Held, EngineError> {
         let _at_work = self.watch.begin();
         Python::attach(|py| {

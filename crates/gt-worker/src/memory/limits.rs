@@ -12,8 +12,10 @@ use crate::store::Held;
 
 /// The memory of a lane.
 pub(crate) struct LaneMemory {
-    /// The bytes that it may hold in this turn.
+    /// The bytes that it may hold in memory in this turn, by its quotas and by the worker's memory.
     pub limit: u64,
+    /// The same by the worker's memory alone: what comes back from elsewhere is in its quotas already.
+    pub capacity: u64,
     /// Whether it waits for room.
     pub waits: bool,
     /// What is kept for its next command, which has waited.
@@ -57,8 +59,23 @@ impl LaneMemory {
 
 impl Default for LaneMemory {
     fn default() -> LaneMemory {
-        LaneMemory { limit: u64::MAX, waits: false, grant: None, gives_up: None }
+        LaneMemory {
+            limit: u64::MAX,
+            capacity: u64::MAX,
+            waits: false,
+            grant: None,
+            gives_up: None,
+        }
     }
+}
+
+/// The bytes that a command needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Need {
+    /// For its results.
+    pub new: u64,
+    /// For tensors that come back from elsewhere.
+    pub back: u64,
 }
 
 /// A limit that a lane would pass.
@@ -108,36 +125,43 @@ impl Limits {
         own.map(|lane| lane.store.bytes() + lane.store.spilled()).sum()
     }
 
-    /// The most bytes that a lane may hold in memory, as things are.
-    pub fn of_lane<T>(&self, lanes: &BTreeMap<LaneId, Lane<T>>, held: &Held, id: LaneId) -> u64 {
-        let Some(lane) = lanes.get(&id) else { return u64::MAX };
+    /// The most bytes that a lane may hold in memory, as things are: by all limits, and by the
+    /// worker's memory alone.
+    pub fn of_lane<T>(
+        &self,
+        lanes: &BTreeMap<LaneId, Lane<T>>,
+        held: &Held,
+        id: LaneId,
+    ) -> (u64, u64) {
+        let Some(lane) = lanes.get(&id) else { return (u64::MAX, u64::MAX) };
         let own = lane.store.bytes();
         let others = held.bytes - own + lane.memory.granted_to_others(held);
-        let mut most = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
+        let capacity = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
+        let mut most = capacity;
         for quota in self.quotas(id.session) {
             let others = self.held_by(lanes, &quota.holder) - own;
             most = most.min(quota.bytes.saturating_sub(others));
         }
-        most
+        (most, capacity)
     }
 
-    /// The limit that a lane would pass with so many bytes more; a quota before the worker's memory.
+    /// The limit that a lane would pass with what it needs; a quota before the worker's memory.
     pub fn passed<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
         held: &Held,
         id: LaneId,
-        need: u64,
+        Need { new, back }: Need,
     ) -> Option<Passed> {
         for MemoryQuota { holder, bytes } in self.quotas(id.session) {
             let held = self.held_by(lanes, holder);
-            if held.saturating_add(need) > *bytes {
+            if new > 0 && held.saturating_add(new) > *bytes {
                 return Some(Passed { holder: holder.clone(), allowed: *bytes, held });
             }
         }
         let allowed = self.capacity?;
         let granted = lanes.get(&id).map_or(0, |lane| lane.memory.granted_to_others(held));
         let passed = Passed { holder: String::new(), allowed, held: held.bytes };
-        (held.bytes.saturating_add(granted).saturating_add(need) > allowed).then_some(passed)
+        (held.bytes.saturating_add(granted).saturating_add(new + back) > allowed).then_some(passed)
     }
 }

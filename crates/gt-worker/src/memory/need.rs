@@ -12,7 +12,8 @@ use crate::engine::Engine;
 use crate::iterate::dying;
 use crate::store::{Store, Stored};
 
-fn bytes_of(results: &Results) -> u64 {
+/// The bytes of an instruction's results.
+pub(crate) fn bytes_of(results: &Results) -> u64 {
     results.iter().map(|meta| meta.bytes() as u64).sum()
 }
 

@@ -3,10 +3,9 @@
 use gt_ir::message::Message;
 use gt_ir::standing::MemoryWait;
 use gt_ir::{LaneId, TensorId};
-use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
-use crate::memory::limits::{Grant, Passed};
+use crate::memory::limits::{Grant, Need, Passed};
 use crate::work::Out;
 use crate::worker::Worker;
 
@@ -14,8 +13,7 @@ use crate::worker::Worker;
 pub(crate) struct Shortage {
     lane: LaneId,
     number: u64,
-    /// The bytes that it needs.
-    need: u64,
+    need: Need,
     /// The tensors that its next command reads.
     pinned: Vec<TensorId>,
     /// Whether all is there that its session has sent.
@@ -31,12 +29,12 @@ pub(crate) struct Shortages {
     count: u64,
     /// How often memory had been released when the lanes were looked at last.
     seen: u64,
-    /// The bytes of each file that is being written, by its number.
-    pub writing: FxHashMap<u64, u64>,
     /// How many files there were.
     pub files: u64,
     /// Whether the disk took no more, until a file is removed.
     pub is_disk_full: bool,
+    /// Whether there may be something more to move away since the lanes were looked at.
+    pub retries: bool,
 }
 
 impl Shortages {
@@ -51,26 +49,23 @@ impl Shortages {
     pub fn retire(&mut self, session: u32) {
         self.lanes.retain(|shortage| shortage.lane.session != session);
     }
-
-    /// The bytes that are being written.
-    pub fn writing_bytes(&self) -> u64 {
-        self.writing.values().sum()
-    }
 }
 
 impl<E: Engine> Worker<E> {
-    /// A lane's next command needs so many bytes, for which there is no room: finds some, or lets the
-    /// lane wait. `pinned` are the tensors that the command reads.
+    /// There is no room for what a lane's next command needs: finds some, or lets the lane wait. `pinned` are the tensors that the command reads.
     pub(crate) fn find_room(
         &mut self,
         id: LaneId,
-        need: u64,
+        need: Need,
         pinned: Vec<TensorId>,
         out: &mut Vec<Out>,
     ) {
         self.look_through(id);
+        if self.is_moot(id) {
+            return self.ready.again(id);
+        }
         let Some(passed) = self.make_room(id, need, &pinned, out) else {
-            self.grant(id, need, pinned);
+            self.grant(id, need.new + need.back, pinned);
             return self.ready.again(id);
         };
         self.shortages.count += 1;
@@ -78,7 +73,7 @@ impl<E: Engine> Worker<E> {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.memory.waits = true;
         self.shortages.lanes.push(Shortage { lane: id, number, need, pinned, has_all: false });
-        let wait = MemoryWait { number, bytes: need, holder: passed.holder };
+        let wait = MemoryWait { number, bytes: need.new + need.back, holder: passed.holder };
         out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
     }
 
@@ -87,14 +82,15 @@ impl<E: Engine> Worker<E> {
     fn make_room(
         &mut self,
         id: LaneId,
-        need: u64,
+        need: Need,
         pinned: &[TensorId],
         out: &mut Vec<Out>,
     ) -> Option<Passed> {
         let passed = self.passed(id, need)?;
         if passed.holder.is_empty() {
             let others = self.device.held.granted;
-            let excess = (passed.held + others + need).saturating_sub(passed.allowed);
+            let excess =
+                (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
             self.spill(id, excess, pinned, out);
         }
         self.passed(id, need)
@@ -109,7 +105,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn passed(&self, id: LaneId, need: u64) -> Option<Passed> {
+    fn passed(&self, id: LaneId, need: Need) -> Option<Passed> {
         self.limits.passed(&self.lanes, &self.device.held, id, need)
     }
 
@@ -120,23 +116,41 @@ impl<E: Engine> Worker<E> {
         }
         let has_released = self.shortages.seen != self.device.held.releases;
         self.shortages.seen = self.device.held.releases;
+        // What can be moved away was looked for when the lane began to wait; others follow when that
+        // is written.
+        let retries = std::mem::take(&mut self.shortages.retries);
         for shortage in std::mem::take(&mut self.shortages.lanes) {
-            if !has_released && !shortage.has_all {
+            let Shortage { lane, need, has_all, .. } = shortage;
+            if self.is_moot(lane) {
+                self.end_wait(lane, None, out);
+                continue;
+            }
+            if !has_released && !retries && !has_all {
                 self.shortages.lanes.push(shortage);
                 continue;
             }
-            let Shortage { lane, need, has_all, .. } = shortage;
-            match self.make_room(lane, need, &shortage.pinned, out) {
+            let passed = match retries {
+                true => self.make_room(lane, need, &shortage.pinned, out),
+                false => self.passed(lane, need),
+            };
+            match passed {
                 Some(passed) if has_all && !self.may_free(lane, &passed.holder) => {
                     self.end_wait(lane, Some(&passed), out);
                 }
                 Some(_) => self.shortages.lanes.push(shortage),
                 None => {
-                    self.grant(lane, need, shortage.pinned);
+                    self.grant(lane, need.new + need.back, shortage.pinned);
                     self.end_wait(lane, None, out);
                 }
             }
         }
+    }
+
+    /// Whether a lane's next command is not run after all, as nobody wants it.
+    fn is_moot(&mut self, id: LaneId) -> bool {
+        let Some(lane) = self.lanes.get_mut(&id) else { return true };
+        lane.running.is_none()
+            && lane.queue.front().is_none_or(|batch| batch.is_skipped(batch.next))
     }
 
     /// All that a session has sent is at its lane: it gives up if nobody will free memory, or at
@@ -153,6 +167,7 @@ impl<E: Engine> Worker<E> {
         let Some(shortage) = all.find(is_it) else { return };
         shortage.has_all = true;
         let need = shortage.need;
+        self.shortages.retries = true;
         // Frees may have come since it began to wait.
         self.look_through(id);
         if has_waited {
@@ -165,7 +180,7 @@ impl<E: Engine> Worker<E> {
     /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
     /// way here.
     fn may_free(&self, id: LaneId, holder: &str) -> bool {
-        if holder.is_empty() && !self.shortages.writing.is_empty() {
+        if holder.is_empty() && !self.device.held.writing.is_empty() {
             return true;
         }
         let is_of = |other: &LaneId| holder.is_empty() || self.limits.is_of(other.session, holder);

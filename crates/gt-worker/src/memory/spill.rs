@@ -26,7 +26,7 @@ impl<E: Engine> Worker<E> {
         pinned: &[TensorId],
         out: &mut Vec<Out>,
     ) {
-        let mut free = self.shortages.writing_bytes();
+        let mut free = self.device.held.writing.values().sum::<u64>();
         if free >= excess || !self.may_spill() {
             return;
         }
@@ -89,13 +89,11 @@ impl<E: Engine> Worker<E> {
         let Some(lane) = lanes.get_mut(&id) else { return false };
         let Listed { id: tensor, meta, line, .. } = listed;
         let bytes = meta.bytes() as u64;
-        let is_on_host = device.engine.is_on_host();
-        let host = if is_on_host { 0 } else { device.options.host_memory };
-        let spill = device.options.spill;
-        let elsewhere = device.held.spilled_bytes + shortages.writing_bytes();
-        let fits_host = elsewhere + bytes <= host;
-        let most = spill.saturating_add(host);
-        let fits_disk = spill > 0 && !shortages.is_disk_full && elsewhere + bytes <= most;
+        let host = if device.engine.is_on_host() { 0 } else { device.options.host_memory };
+        let held = &device.held;
+        let on_disk = held.disk_bytes + held.writing.values().sum::<u64>();
+        let fits_host = held.spilled_bytes - held.disk_bytes + bytes <= host;
+        let fits_disk = !shortages.is_disk_full && on_disk + bytes <= device.options.spill;
         if !fits_host && !fits_disk {
             return false;
         }
@@ -110,7 +108,6 @@ impl<E: Engine> Worker<E> {
         }
         shortages.files += 1;
         let number = shortages.files;
-        shortages.writing.insert(number, bytes);
         let place = Place::Writing { number, data: data.clone() };
         lane.store.put_away(&mut device.held, tensor, Away { meta, line, place });
         out.push(Out::Files(FileJob::Spill { lane: id, tensor, number, data }));
@@ -126,7 +123,7 @@ impl<E: Engine> Worker<E> {
         result: Result<u32, Failure>,
     ) {
         let Worker { device, lanes, shortages, .. } = self;
-        shortages.writing.remove(&number);
+        shortages.retries = true;
         let lane = lanes.get_mut(&id);
         let is_it = |away: &&Away| matches!(away.place, Place::Writing { number: own, .. } if own == number);
         let found = lane.filter(|lane| lane.store.away(tensor).filter(is_it).is_some());

@@ -39,6 +39,10 @@ pub(crate) struct Held {
     /// Of tensors that are elsewhere.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
+    /// Of these, the bytes on disk.
+    pub disk_bytes: u64,
+    /// The bytes that will be free when a file is written, by its number.
+    pub writing: FxHashMap<u64, u64>,
     /// Bytes that are kept for commands that have waited for them.
     pub granted: u64,
     /// Files that are not needed any more.
@@ -130,6 +134,12 @@ impl<T> Store<T> {
         self.pending + self.away > 0
     }
 
+    /// Whether a tensor is pending, or on its way back.
+    pub fn is_on_its_way(&self, id: TensorId) -> bool {
+        let is_read = |away: &Away| matches!(away.place, Place::Reading { .. });
+        self.is_pending(id) || self.away(id).is_some_and(is_read)
+    }
+
     /// A tensor that is away.
     pub fn away(&self, id: TensorId) -> Option<&Away> {
         match self.tensors.get(&id) {
@@ -203,6 +213,11 @@ impl<T> Store<T> {
         held.add(away.in_memory());
         held.spilled_tensors += 1;
         held.spilled_bytes += away.elsewhere();
+        match away.place {
+            Place::Writing { number, .. } => drop(held.writing.insert(number, away.bytes())),
+            Place::Disk { .. } => held.disk_bytes += away.bytes(),
+            Place::Host(_) | Place::Reading { .. } => {}
+        }
         self.bytes += away.in_memory();
         self.spilled += away.elsewhere();
         let before = self.tensors.insert(id, Stored::Away(Box::new(away)));
@@ -276,7 +291,7 @@ impl<T> Store<T> {
             Some(Stored::Away(away)) => {
                 self.forget_away(held, &away);
                 // One that is being written is discarded when that is done.
-                if let Place::Disk { number, .. } = away.place {
+                if let Place::Disk { number, .. } | Place::Reading { number } = away.place {
                     held.discarded.push(number);
                 }
             }
@@ -290,6 +305,11 @@ impl<T> Store<T> {
         held.remove(away.in_memory());
         held.spilled_tensors -= 1;
         held.spilled_bytes -= away.elsewhere();
+        match away.place {
+            Place::Writing { number, .. } => drop(held.writing.remove(&number)),
+            Place::Disk { .. } => held.disk_bytes -= away.bytes(),
+            Place::Host(_) | Place::Reading { .. } => {}
+        }
         self.bytes -= away.in_memory();
         self.spilled -= away.elsewhere();
     }

@@ -47,6 +47,10 @@ impl SharedBuffers {
         let is_new = !self.buffers.contains_key(&buffer.id);
         let users = self.buffers.entry(buffer.id).or_insert(new);
         let first = first.filter(|_| is_new);
+        if let Some((_, charged)) = first {
+            // What was charged is what is released.
+            users.bytes = users.bytes.max(charged);
+        }
         for (id, bytes) in first.into_iter().chain([(id, bytes)]) {
             users.count += 1;
             users.used += bytes;

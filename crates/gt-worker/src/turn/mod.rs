@@ -19,6 +19,7 @@ use crate::exchange::Lost;
 use crate::iterate::dying;
 use crate::joint::Joints;
 use crate::lane::Lane;
+use crate::memory::{self, Need};
 use crate::work::{FileJob, Out};
 
 /// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
@@ -43,8 +44,8 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub patience: Duration,
     /// Whether the lane waits for one.
     pub compiles: bool,
-    /// The bytes that the next command needs, if there is no room for them.
-    pub short: Option<u64>,
+    /// What the next command needs, if there is no room for it.
+    pub short: Option<Need>,
 }
 
 impl<E: Engine> Turn<'_, E> {
@@ -91,6 +92,7 @@ impl<E: Engine> Turn<'_, E> {
                     self.skip(iteration);
                 }
                 self.lane.memory.end_grant(&mut self.device.held);
+                self.lane.memory.gives_up = None;
                 return true;
             }
         }
@@ -126,7 +128,8 @@ impl<E: Engine> Turn<'_, E> {
         let is_batch = self.device.options.batch_size > 1
             && !self.lane.store.has_absent()
             && self.lane.memory.gives_up.is_none()
-            && self.lane.running.is_none();
+            && self.lane.running.is_none()
+            && self.batch_fits(&commands[place..]);
         // A batch emits its own event.
         if self.device.events.is_on && !(is_batch && matches!(command, WorkerCommand::Run(_))) {
             self.device.emit_command(command);
@@ -190,6 +193,15 @@ impl<E: Engine> Turn<'_, E> {
             }
         }
         1
+    }
+
+    /// Whether there is room for all that a batch may make.
+    fn batch_fits(&self, commands: &[WorkerCommand]) -> bool {
+        let made = commands.iter().filter_map(|command| match command {
+            WorkerCommand::Run(instruction) => Some(memory::bytes_of(&instruction.results)),
+            _ => None,
+        });
+        self.lane.has_room(made.take(self.device.options.batch_size).sum())
     }
 
     fn exchange(&mut self, exchange: &gt_ir::Exchange) {

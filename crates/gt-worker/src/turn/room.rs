@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::Turn;
 use crate::engine::Engine;
 use crate::lane::{Lane, next_commands};
-use crate::memory;
+use crate::memory::{self, Need};
 use crate::store::Away;
 
 impl<E: Engine> Turn<'_, E> {
@@ -19,6 +19,13 @@ impl<E: Engine> Turn<'_, E> {
 
     /// Whether the next command reads a tensor that is pending.
     pub(super) fn is_pending(&mut self) -> bool {
+        // What is saved need not be in memory.
+        if let Some((commands, place)) = self.lane.next_commands()
+            && let WorkerCommand::Save(part) = &commands[*place]
+        {
+            let ids: Vec<TensorId> = part.blocks.iter().map(|block| block.tensor).collect();
+            return ids.into_iter().any(|id| self.lane.store.is_on_its_way(id));
+        }
         self.reads_next().into_iter().any(|id| self.lane.store.is_pending(id))
     }
 
@@ -26,7 +33,7 @@ impl<E: Engine> Turn<'_, E> {
     /// that takes time. What there is no room for fails where it is used.
     pub(super) fn brings_back(&mut self) -> bool {
         let reads = self.reads_next();
-        if !self.lane.has_room(self.elsewhere(&reads)) {
+        if self.elsewhere(&reads) > self.lane.room_back() {
             return false;
         }
         let mut waits = false;
@@ -48,21 +55,22 @@ impl<E: Engine> Turn<'_, E> {
     /// Whether there is no room for what the next command needs: its results, and the tensors that
     /// it reads and that are elsewhere.
     pub(super) fn is_short(&mut self) -> bool {
-        let room = self.lane.room();
-        let mut elsewhere = 0;
+        let (mut room, mut back) = (self.lane.room(), 0);
+        let mut is_full = false;
         if self.lane.store.has_absent() {
             let reads = self.reads_next();
-            elsewhere = self.elsewhere(&reads);
+            back = self.elsewhere(&reads);
+            let memory = self.lane.room_back();
+            is_full = back > memory;
+            room = room.min(memory.saturating_sub(back));
         }
         let Lane { queue, running, store, .. } = &mut *self.lane;
         let Some((commands, place)) = next_commands(queue, running) else { return false };
-        let (command, rest) = (&commands[*place], &commands[*place + 1..]);
-        let left = room.saturating_sub(elsewhere);
-        let need = memory::of_command(&self.device.engine, command, rest, store, left);
-        self.short = match need {
-            Some(need) => Some(need + elsewhere),
-            None => (elsewhere > room).then_some(elsewhere),
-        };
+        let Some(command) = commands.get(*place) else { return false };
+        let rest = &commands[*place + 1..];
+        let new = memory::of_command(&self.device.engine, command, rest, store, room);
+        let is_short = new.is_some() || is_full;
+        self.short = is_short.then(|| Need { new: new.unwrap_or(0), back });
         self.short.is_some()
     }
 
@@ -77,7 +85,6 @@ fn reads(command: &WorkerCommand) -> SmallVec<[TensorId; 4]> {
     match command {
         WorkerCommand::Run(instruction) => instruction.reads().collect(),
         WorkerCommand::Fetch { tensor, .. } => SmallVec::from_slice(&[*tensor]),
-        WorkerCommand::Save(part) => part.blocks.iter().map(|block| block.tensor).collect(),
         WorkerCommand::Exchange(exchange) => exchange.input.into_iter().collect(),
         _ => SmallVec::new(),
     }

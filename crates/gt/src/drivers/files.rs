@@ -6,11 +6,11 @@ use std::thread;
 
 use gt_ir::message::{Failure, Message};
 use gt_ir::stored::SavePart;
-use gt_ir::{Content, LaneId, RequestId, SourceId, TensorId};
+use gt_ir::{Content, LaneId, RequestId, SourceId, TensorData, TensorId};
 use gt_store::place::{Places, Root};
 use gt_store::spill::SpillFolder;
 use gt_store::{StoreError, values};
-use gt_worker::FileJob;
+use gt_worker::{FileJob, ToSave};
 
 /// Why nothing is written away.
 const NO_SPILL_FOLDER: &str = "there is no folder for it";
@@ -20,6 +20,22 @@ pub struct Folders {
     pub places: Places,
     /// For tensors that there is no room for, if they may be written away.
     pub spill: Option<SpillFolder>,
+}
+
+impl Folders {
+    /// Values that are to be saved.
+    fn value(&self, value: ToSave) -> Result<TensorData, StoreError> {
+        match (value, &self.spill) {
+            (ToSave::Data(data), _) => Ok(data),
+            (ToSave::Spilled { number, meta, checksum }, Some(folder)) => {
+                folder.read(number, meta, checksum)
+            }
+            (ToSave::Spilled { .. }, None) => Err(StoreError::Forbidden {
+                path: PathBuf::new(),
+                reason: NO_SPILL_FOLDER.to_string(),
+            }),
+        }
+    }
 }
 
 /// Does a job, and gives the message that ends it, if there is one: for the dispatcher what was
@@ -58,7 +74,9 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
         }
         FileJob::Write { part, values } => {
             let SavePart { request, line, .. } = *part;
-            let result = values::write(places, &part, &values);
+            let values: Result<Vec<TensorData>, StoreError> =
+                values.into_iter().map(|value| folders.value(value)).collect();
+            let result = values.and_then(|values| values::write(places, &part, &values));
             let result = result.map_err(|error| failure("save", worker, line, &error));
             Message::Saved { request, result }
         }

@@ -51,6 +51,18 @@ pub fn folders() -> Folders {
     Folders { places: Places::Anywhere, spill: spill_folder(spill_dir().as_deref()) }
 }
 
+/// The folders in a fork.
+pub fn folders_of_fork(older: &Folders) -> Folders {
+    let spill = older.spill.as_ref().and_then(|folder| match folder.of_fork() {
+        Ok(folder) => Some(folder),
+        Err(error) => {
+            tracing::warn!("nothing can be written away in this fork: {error}");
+            None
+        }
+    });
+    Folders { places: Places::Anywhere, spill }
+}
+
 /// A folder for tensors that a worker has no room for; without one, the operator is told why.
 pub fn spill_folder(parent: Option<&Path>) -> Option<SpillFolder> {
     let parent = parent?;

@@ -86,6 +86,9 @@ impl Filing {
     /// In the child of a fork: ends the jobs, whose threads are the parent's.
     pub fn after_fork(&self) -> Vec<(usize, Message)> {
         lock(&self.threads).drain(..).for_each(std::mem::forget);
+        let mut folders = lock(&self.folders);
+        *folders = folders.take().map(|older| Arc::new(memory::folders_of_fork(&older)));
+        drop(folders);
         let ended = |(worker, key): (usize, FileKey)| {
             let reason = "the process has forked meanwhile; its parent goes on with it";
             Some((worker, files::given_up("", &key, reason)?))

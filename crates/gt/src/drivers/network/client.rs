@@ -191,6 +191,11 @@ impl Shared {
                 self.in_flight.fetch_sub(weight, Ordering::Relaxed);
             }
             Message::Value { request, result } => {
+                let is_large = |content: &Content| content.meta().bytes() as u64 >= LARGE_VALUE;
+                // Even of one that cannot be mapped: it is not on its way any more.
+                if result.as_ref().is_ok_and(is_large) {
+                    self.send(state, &Message::Received { request });
+                }
                 let result = result.and_then(|content| match blocks::receive(content) {
                     Ok((content, token)) => {
                         if let Some(token) = token {
@@ -202,10 +207,6 @@ impl Shared {
                         Err(Failure::new("fetch", reason, String::new(), SourceId::default()))
                     }
                 });
-                let is_large = |content: &Content| content.meta().bytes() as u64 >= LARGE_VALUE;
-                if result.as_ref().is_ok_and(is_large) {
-                    self.send(state, &Message::Received { request });
-                }
                 state.answers.put(request, Message::Value { request, result });
             }
             Message::Observe { on, sent } => {
