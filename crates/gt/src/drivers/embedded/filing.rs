@@ -1,6 +1,7 @@
 //! Files that the workers of an embedded session read and write, each in a thread of its own for as
 //! long as that takes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{self, JoinHandle};
 
@@ -18,6 +19,7 @@ pub struct Filing {
     runtime: OnceLock<Weak<Runtime>>,
     open: Mutex<Vec<(usize, FileKey)>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    is_closed: AtomicBool,
     /// Made with the first job.
     folders: Mutex<Option<Arc<Folders>>>,
 }
@@ -30,6 +32,10 @@ impl Filing {
     /// Begins a job of a worker. Returns the message that ends it if that is so at once.
     pub fn begin(&self, worker: usize, job: FileJob) -> Option<Message> {
         let key = FileKey::of(&job);
+        let is_saved = matches!(key, FileKey::Write(_));
+        if self.is_closed.load(Ordering::SeqCst) && !is_saved {
+            return files::given_up("", &key, "the session is closed");
+        }
         let mut folders = lock(&self.folders);
         let folders = Arc::clone(folders.get_or_insert_with(|| Arc::new(memory::folders())));
         let runtime = self.runtime.get().cloned().unwrap_or_default();
@@ -67,6 +73,7 @@ impl Filing {
     /// because there was no room for it.
     pub fn finish(&self) {
         self.join();
+        self.is_closed.store(true, Ordering::SeqCst);
         drop(lock(&self.folders).take());
     }
 
