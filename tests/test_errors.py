@@ -184,7 +184,15 @@ def test_limits_of_dtypes_fit():
     assert gt.tensor([255.9, -0.9], dtype="uint8").tolist() == [255, 0]
 
 
-def test_without_memory_the_largest_holders_are_named():
+@pytest.mark.parametrize(
+    ("memory", "reason"),
+    [
+        ("", "it needs 281.5 TB, and 4.0 MB of the worker's"),
+        # The worker is told that there is enough, and the engine finds that there is not.
+        ("999TB", f"out of memory: {4 << 46} bytes asked for; the session holds 4.0 MB"),
+    ],
+)
+def test_without_memory_the_largest_holders_are_named(memory, reason):
     done = run_python(
         "import gt\n"
         "small, large = gt.ones(10), gt.ones(1000, 1000)\n"
@@ -192,11 +200,11 @@ def test_without_memory_the_largest_holders_are_named():
         "    gt.zeros(1 << 24, 1 << 22).exp().sum().item()\n"
         "except gt.WorkerError as error:\n"
         "    print(error)\n"
-        "print((large.sum() + small.sum()).item())\n"
+        "print((large.sum() + small.sum()).item())\n",
+        GT_MEMORY=memory,
     )
     said, goes_on = done.stdout.strip().rsplit("\n", 1)
-    assert f": out of memory: {4 << 46} bytes asked for" in said, said
-    held = "float32 (1000, 1000) of session 1 (4000000 bytes), float32 (10,)"
-    for words in ("the largest are float32", held, "issued at <string>:5"):
+    held = "the largest are float32 (1000, 1000) of <string>:3, 4.0 MB,\n  float32 (10,)"
+    for words in (f": {reason}", held, "issued at <string>:5"):
         assert words in said, said
     assert float(goes_on) == 1000010

@@ -305,7 +305,7 @@ class Engine:
         return None
 
     def buffer(self, tensor: Tensor) -> tuple[int, int] | None:
-        """Give the memory that a tensor is in, by a number that is that memory's alone, and its bytes.
+        """Give the memory that a tensor is in: a number that is that memory's alone, and its bytes.
 
         It is asked of results of operations that may be views. None says that each tensor has
         memory of its own. What a session holds is counted by it: a view keeps all of its memory.
