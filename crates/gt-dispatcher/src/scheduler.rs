@@ -11,7 +11,8 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// The next session with a batch and room, in its lanes' windows and for values: the first after the one served
+    /// The next session with a batch and room, in its lanes' windows and for values: the first after
+    /// the one served
     /// last, wrapping around.
     pub fn next(&mut self, sessions: &Sessions, window: u64) -> Option<PeerId> {
         let is_ready = |session: &&Session| {

@@ -52,7 +52,8 @@ impl Shortages {
 }
 
 impl<E: Engine> Worker<E> {
-    /// There is no room for what a lane's next command needs: finds some, or lets the lane wait. `pinned` are the tensors that the command reads.
+    /// There is no room for what a lane's next command needs: finds some, or lets the lane wait.
+    /// `pinned` are the tensors that the command reads.
     pub(crate) fn find_room(
         &mut self,
         id: LaneId,

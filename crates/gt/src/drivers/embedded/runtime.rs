@@ -179,11 +179,15 @@ impl Runtime {
             for (peer, message) in messages {
                 dispatcher.handle(now, peer, self.role(peer), message);
             }
-            let mut out = Vec::new();
-            dispatcher.take_outbox(&mut out);
-            // Routed under the lock, so that messages keep their order.
-            out.into_iter().for_each(|(peer, message)| self.route(peer, message));
+            self.route_all(dispatcher);
         })
+    }
+
+    /// Passes on what the dispatcher sends, under its lock, so that messages keep their order.
+    fn route_all(&self, dispatcher: &mut Dispatcher) {
+        let mut out = Vec::new();
+        dispatcher.take_outbox(&mut out);
+        out.into_iter().for_each(|(peer, message)| self.route(peer, message));
     }
 
     /// Lets the dispatcher end waits that have taken too long, for threads that wait.
@@ -192,9 +196,7 @@ impl Runtime {
         self.dispatcher.try_state(|dispatcher| {
             if dispatcher.next_deadline().is_some_and(|due| due <= now) {
                 dispatcher.tick(now);
-                let mut out = Vec::new();
-                dispatcher.take_outbox(&mut out);
-                out.into_iter().for_each(|(peer, message)| self.route(peer, message));
+                self.route_all(dispatcher);
             }
         });
     }
