@@ -98,6 +98,11 @@ impl Links {
         self.flights.pop_first()
     }
 
+    /// When what arrives next does.
+    pub fn next(&self) -> Option<Duration> {
+        self.flights.first_key_value().map(|((at, _), _)| *at)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }

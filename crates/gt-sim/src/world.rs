@@ -19,6 +19,8 @@ use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
 /// A simulated cluster.
 pub struct World {
     pub(crate) now: Duration,
+    /// When the dispatcher last acted on a deadline.
+    ticked: Duration,
     pub(crate) links: Links,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) workers: BTreeMap<PeerId, Box<dyn Work>>,
@@ -79,6 +81,7 @@ impl World {
     ) -> World {
         let mut world = World {
             now: Duration::ZERO,
+            ticked: Duration::ZERO,
             links: Links::new(seed, delays),
             dispatcher: Dispatcher::new(String::new(), limits, None),
             workers: BTreeMap::new(),
@@ -208,6 +211,9 @@ impl World {
     /// if nothing will ever happen again.
     pub fn step(&mut self) -> bool {
         self.inject();
+        if self.is_deadline_next() {
+            return true;
+        }
         let Some((arrival, flight)) = self.links.pop() else { return self.pass_time() };
         self.now = self.now.max(arrival.0);
         let Flight { from, to, load } = flight;
@@ -226,6 +232,20 @@ impl World {
                 self.deliver(from, to, message);
             }
         }
+        true
+    }
+
+    /// Lets the dispatcher act on a deadline that comes before what is in flight arrives.
+    fn is_deadline_next(&mut self) -> bool {
+        let Some(deadline) = self.dispatcher.next_deadline() else { return false };
+        let is_first = self.links.next().is_some_and(|arrival| deadline < arrival);
+        if !is_first || deadline <= self.ticked {
+            return false;
+        }
+        self.now = self.now.max(deadline);
+        self.ticked = self.now;
+        self.dispatcher.tick(self.now);
+        self.send_outbox();
         true
     }
 
