@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message, WorkerStats};
+use gt_ir::message::{Failure, Message};
+use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::Written;
 use gt_ir::{LaneId, RequestId, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::dispatcher::{Outbox, PeerId};
+use crate::lineage::Digest;
 
 /// A request in flight to a worker, keyed by the id that the dispatcher gave it.
 pub(crate) struct Request {
@@ -20,6 +22,8 @@ pub(crate) struct Request {
     /// The tensor fetched, and when the request was planned.
     pub tensor: TensorId,
     pub since: Duration,
+    /// The digest of the value that the client has got, if it is asked again to be compared.
+    pub known: Option<Digest>,
 }
 
 /// A statistics request to all workers, some of which have not answered yet.
@@ -77,14 +81,17 @@ impl Answers {
 
     /// Cancels a client's request. Returns it if it was sent to a worker.
     pub fn cancel(&mut self, client: PeerId, original: RequestId) -> Option<(RequestId, Request)> {
-        let is_it = |request: &Request| (request.client, request.original) == (client, original);
+        let is_it = |request: &Request| {
+            (request.client, request.original) == (client, original) && request.known.is_none()
+        };
         let number = self.requests.iter().find(|(_, request)| is_it(request)).map(|(id, _)| *id)?;
         self.requests.remove(&number).map(|request| (number, request))
     }
 
     /// The oldest request of a client; of equally old ones, the first by id.
     pub fn oldest(&self, client: PeerId) -> Option<&Request> {
-        let asked = self.requests.values().filter(|request| request.client == client);
+        let is_asked = |request: &&Request| request.client == client && request.known.is_none();
+        let asked = self.requests.values().filter(is_asked);
         asked.min_by_key(|request| (request.since, request.original))
     }
 
@@ -192,11 +199,17 @@ impl Answers {
         self.blocks.insert(token, (owner, receiver));
     }
 
-    /// The receiver has mapped a block: its owner may unlink it.
-    pub fn release(&mut self, outbox: &mut Outbox, token: u128) {
-        if let Some((owner, _)) = self.blocks.remove(&token) {
-            outbox.push(owner, Message::Release { token });
-        }
+    /// The receiver has mapped a block: returns its owner, who may unlink it.
+    pub fn mapped(&mut self, token: u128) -> Option<PeerId> {
+        self.blocks.remove(&token).map(|(owner, _)| owner)
+    }
+
+    /// Whether a client waits for a worker's answer.
+    pub fn asks(&self, client: PeerId, worker: PeerId) -> bool {
+        let is_it = |request: &Request| request.client == client && request.worker == worker;
+        self.requests.values().any(is_it)
+            || self.saves.values().any(|it| it.client == client && it.open.contains(&worker))
+            || self.surveys.values().any(|it| it.client == client && it.open.contains(&worker))
     }
 
     /// Drops the requests of a client that is gone.
@@ -223,8 +236,8 @@ impl Answers {
         open.iter().filter_map(|id| self.requests.remove(id)).collect()
     }
 
-    /// Has owners release the blocks that a lost peer was to map.
-    pub fn release_blocks(&mut self, outbox: &mut Outbox, peer: PeerId) {
+    /// A peer is gone: the blocks that it was to map, and their owners.
+    pub fn unmapped(&mut self, peer: PeerId) -> Vec<(u128, PeerId)> {
         let mut open: Vec<(u128, PeerId)> = self
             .blocks
             .iter()
@@ -232,9 +245,7 @@ impl Answers {
             .map(|(token, (owner, _))| (*token, *owner))
             .collect();
         open.sort_unstable();
-        for (token, owner) in open {
-            outbox.push(owner, Message::Release { token });
-        }
         self.blocks.retain(|_, (owner, receiver)| *owner != peer && *receiver != peer);
+        open
     }
 }

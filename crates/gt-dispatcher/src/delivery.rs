@@ -24,7 +24,7 @@ impl Delivery<'_> {
     /// theirs.
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64) {
         let Delivery { now, session, workers, observability, outbox } = self;
-        let (number, is_on) = (session.number, observability.is_on());
+        let (number, run, is_on) = (session.number, session.run, observability.is_on());
         let slots = &session.catalogue.slots;
         if slots.count() > 1 {
             for (slot, commands) in &mut lists {
@@ -46,7 +46,7 @@ impl Delivery<'_> {
             if is_on {
                 observability.dispatched(now, (worker.id, worker.name.as_str()), number, &commands);
             }
-            let lane = LaneId { session: number, slot };
+            let lane = LaneId { session: run, slot };
             outbox.push(worker.peer, Message::Work { lane, commands });
         }
         session.give_back(outbox, given);

@@ -131,16 +131,28 @@ impl Forward<'_> {
         let host = slot.and_then(|slot| self.session.catalogue.slots.host(slot));
         match host.and_then(|worker| self.workers.by_id(worker)) {
             Some(worker) => self.answers.share(token, client, worker.peer),
-            None => self.outbox.push(client, Message::Release { token }),
+            None => self.release(token),
         }
         Ok(())
     }
 
+    /// A client's shared memory that no worker will map.
+    fn release(&mut self, token: u128) {
+        let lineage = self.session.lineage.as_mut();
+        if !lineage.is_some_and(|lineage| lineage.hold(self.now, token)) {
+            self.outbox.push(self.session.peer, Message::Release { token });
+        }
+    }
+
     fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
-        let Session { catalogue, machine, number, peer, unread, .. } = &mut *self.session;
-        let (client, session, since) = (*peer, *number, self.now);
+        let Session { catalogue, machine, run, peer, unread, lineage, .. } = &mut *self.session;
+        let (client, session, since) = (*peer, *run, self.now);
+        // One that was answered is compared.
+        let known = lineage.as_ref().and_then(|lineage| lineage.log.digest(request));
         match catalogue.get(tensor) {
-            Ok(found) => unread.add(request, found.meta.bytes() as u64),
+            Ok(found) if known.is_none() => unread.add(request, found.meta.bytes() as u64),
+            Ok(_) => {}
+            Err(_) if known.is_some() => return,
             Err(failure) => {
                 let result = Err((*failure).clone());
                 return self.outbox.push(client, Message::Value { request, result });
@@ -155,7 +167,7 @@ impl Forward<'_> {
                 .is_some_and(|worker| !worker.machine.is_empty() && worker.machine == *machine);
             let (original, lane) = (request, LaneId { session, slot });
             let worker = worker.map_or(PeerId::NOBODY, |worker| worker.peer);
-            let mine = answers.open(Request { client, original, worker, lane, tensor, since });
+            let mine = answers.open(Request { client, original, worker, lane, tensor, since, known });
             WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
         };
         self.planner.with_whole(catalogue, self.streams, tensor, line, fetch);

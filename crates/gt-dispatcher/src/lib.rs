@@ -7,6 +7,7 @@
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.
 //! - [`forward`]: plans a batch; [`delivery`]: sends what was planned; [`pipeline`]: the stream
 //!   modifiers before that; [`planner`]: where instructions run, and which data moves.
+//! - [`lineage`]: what a session is made again from when a worker is lost.
 //! - [`rules`]: the operator's policy: what users, teams and keys may have.
 //! - [`answers`]: requests in flight; [`joints`]: the order of joint exchanges.
 //! - [`observability`]: the log, events, the status.
@@ -19,6 +20,7 @@ pub mod dispatcher;
 mod flow;
 mod forward;
 mod joints;
+mod lineage;
 mod observability;
 pub mod pipeline;
 pub mod planner;
@@ -32,4 +34,5 @@ mod waiting;
 mod workers;
 
 pub use dispatcher::{Dispatcher, Limits, PeerId};
+pub use lineage::LineageLimits;
 pub use observability::{Clock, log};

@@ -14,6 +14,10 @@ pub(crate) struct Queued {
     /// The weight that the client gets back when the batch is complete.
     pub weight: u64,
     pub since: Duration,
+    /// The number of the client's batch that it is of, in the session's lineage.
+    pub batch: u64,
+    /// How many slots plans had, if it is planned anew.
+    pub slots: Option<usize>,
     /// Unwanted iterations, by their first name and step: they advance the bindings and do their
     /// frees, but are not run.
     pub skipped: Vec<(TensorId, u32)>,
@@ -21,7 +25,8 @@ pub(crate) struct Queued {
 
 impl Queued {
     pub fn new(now: Duration, commands: Vec<ClientCommand>, weight: u64) -> Queued {
-        Queued { commands, weight, since: now, skipped: Vec::new() }
+        let skipped = Vec::new();
+        Queued { commands, weight, since: now, batch: 0, slots: None, skipped }
     }
 
     /// Commands of this weight were removed. Returns the weight that the client gets back now: all

@@ -20,6 +20,7 @@ impl Scheduler {
             !session.queue.is_empty()
                 && session.has_worker()
                 && session.unread.has_room()
+                && session.lineage.as_ref().is_none_or(|lineage| lineage.has_room())
                 && home.is_some_and(|home| session.flow.has_room(home, window))
         };
         let last = self.last;

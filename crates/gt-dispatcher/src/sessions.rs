@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use bytes::Bytes;
 use gt_ir::message::Message;
 use gt_ir::standing::{Standing, Usage};
-use gt_ir::{ClientCommand, SlotId};
+use gt_ir::{ClientCommand, SlotId, codec};
 
 use crate::dispatcher::{Limit, Outbox, PeerId, Shortage};
 use crate::flow::Flow;
+use crate::lineage::Lineage;
 use crate::planner::{Catalogue, Plans};
 use crate::queue::Queued;
 use crate::templates::Templates;
@@ -19,6 +21,8 @@ pub(crate) struct Session {
     pub peer: PeerId,
     /// Unique; never reused.
     pub number: u32,
+    /// The number of its lanes on workers: another one each time that they are made again.
+    pub run: u32,
     /// Its name in the log: the user's, or else the client's.
     pub label: String,
     /// When it began.
@@ -50,6 +54,10 @@ pub(crate) struct Session {
     bytes: Vec<(u64, u64)>,
     /// What its slots wait for memory for.
     pub shortages: BTreeMap<SlotId, Shortage>,
+    /// What it is made again from, if it is.
+    pub lineage: Option<Box<Lineage>>,
+    /// Whether templates were expanded in its queue: they are ahead of what is planned.
+    pub is_expanded: bool,
 }
 
 impl Session {
@@ -88,9 +96,56 @@ impl Session {
         self.bytes.get(slot.0 as usize).map_or(0, |(memory, elsewhere)| memory + elsewhere)
     }
 
+    /// Notes a batch of the client in its lineage; returns its number there. What asks about
+    /// the moment only is not noted.
+    pub fn log(
+        &mut self,
+        batch: &mut Vec<ClientCommand>,
+        frames: Option<Vec<Bytes>>,
+        weight: u64,
+    ) -> Option<u64> {
+        let lineage = self.lineage.as_mut()?;
+        let is_momentary = |command: &ClientCommand| {
+            matches!(command, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
+        };
+        if batch.iter().all(is_momentary) {
+            return None;
+        }
+        let requests = batch.iter().filter(|command| !is_momentary(command));
+        let requests = requests.filter_map(ClientCommand::request).collect();
+        let frames = frames.unwrap_or_else(|| {
+            let message = Message::Stream(std::mem::take(batch));
+            let frames = codec::encode(&message);
+            if let Message::Stream(commands) = message {
+                *batch = commands;
+            }
+            frames
+        });
+        Some(lineage.log.add(frames, weight, requests))
+    }
+
+    /// Whether batches wait to be planned.
+    pub fn has_queued(&self) -> bool {
+        let lineage = self.lineage.as_ref();
+        !self.queue.is_empty() || lineage.is_some_and(|lineage| lineage.log.is_replayed())
+    }
+
+    /// Lets plans use so many slots while batches are planned anew, and all afterwards.
+    pub fn show_slots(&mut self, count: Option<usize>) {
+        let slots = &mut self.catalogue.slots;
+        if count.is_some() || slots.is_limited() {
+            slots.show(count);
+        }
+    }
+
+    /// It holds nothing: its lanes are made again.
+    pub fn forget_bytes(&mut self) {
+        self.bytes.clear();
+    }
+
     /// What workers are told of its standing: nothing, if that is everybody's.
     pub fn admission(&self) -> Option<Message> {
-        let (session, standing) = (self.number, self.standing.clone());
+        let (session, standing) = (self.run, self.standing.clone());
         (standing != Standing::default()).then_some(Message::Admit { session, standing })
     }
 
@@ -137,6 +192,7 @@ impl Sessions {
         self.by_peer.entry(peer).or_insert_with(|| Session {
             peer,
             number,
+            run: number,
             label,
             since: now,
             instructions: 0,
@@ -155,6 +211,8 @@ impl Sessions {
             device: 0,
             bytes: Vec::new(),
             shortages: BTreeMap::new(),
+            lineage: None,
+            is_expanded: false,
         })
     }
 
@@ -177,6 +235,26 @@ impl Sessions {
 
     pub fn numbered_mut(&mut self, number: u32) -> Option<&mut Session> {
         self.by_peer.values_mut().find(|session| session.number == number)
+    }
+
+    /// The session whose lanes have a number.
+    pub fn running(&self, run: u32) -> Option<&Session> {
+        self.by_peer.values().find(|session| session.run == run)
+    }
+
+    pub fn running_mut(&mut self, run: u32) -> Option<&mut Session> {
+        self.by_peer.values_mut().find(|session| session.run == run)
+    }
+
+    /// The session of a number, or whose lanes have it.
+    pub fn either(&self, number: u32) -> Option<&Session> {
+        self.numbered(number).or_else(|| self.running(number))
+    }
+
+    /// A number for lanes that are made again.
+    pub fn next_run(&mut self) -> u32 {
+        self.last += 1;
+        self.last
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Session> {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::planner::Plans;
 
 /// The templates of a session, by number.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Templates {
     known: FxHashMap<u32, Instance>,
     steps: usize,

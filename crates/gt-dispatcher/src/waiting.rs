@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_ir::message::{Failure, Message};
 use gt_ir::{ClientCommand, SourceId};
+use rustc_hash::FxHashSet;
 
 use crate::dispatcher::Outbox;
 use crate::sessions::Session;
@@ -61,10 +62,12 @@ pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Durati
     );
     let failure = Failure::new("fetch", reason, "", SourceId::default());
     let mut done = 0;
+    let mut asked = FxHashSet::default();
     for batch in &mut session.queue {
         let mut given_up = 0;
         batch.commands.retain(|command: &ClientCommand| {
             let Some(request) = command.request() else { return true };
+            asked.insert(request);
             let result = Err(failure.clone());
             outbox.push(session.peer, Message::Value { request, result });
             given_up += command.weight();
@@ -73,5 +76,16 @@ pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Durati
         done += batch.give_up(given_up);
     }
     session.queue.retain(|batch| !batch.commands.is_empty());
+    // Those that wait to be planned anew are not asked then.
+    if let Some(lineage) = &mut session.lineage
+        && lineage.log.is_replayed()
+    {
+        for request in lineage.log.unanswered() {
+            if asked.insert(request) {
+                let result = Err(failure.clone());
+                outbox.push(session.peer, Message::Value { request, result });
+            }
+        }
+    }
     done
 }

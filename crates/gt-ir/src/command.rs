@@ -10,6 +10,7 @@ use crate::exchange::{Exchange, WorkerId};
 use crate::instruction::{Instruction, RequestId, SourceId, TensorId};
 use crate::record;
 use crate::signal::Shard;
+use crate::snapshot::Snapshot;
 use crate::stored::{Save, SavePart};
 use crate::template::{Definition, Invocation};
 use crate::wire::{Decoded, Made, Record, Sink, Source};
@@ -91,6 +92,10 @@ pub enum WorkerCommand {
     Define(Box<Definition>),
     /// Compute an iteration of a template. The invocation is the same for all slots.
     Invoke(Arc<Invocation>),
+    /// Keep the values of all tensors, here and elsewhere.
+    Snapshot(Box<Snapshot>),
+    /// Take back the values of a snapshot, as the first command of a lane that is made again.
+    Restore { session: u32, snapshot: u64 },
 }
 
 record!(enum WorkerCommand {
@@ -104,6 +109,8 @@ record!(enum WorkerCommand {
     8 => Define(definition),
     9 => Invoke(invocation),
     10 => Save(part),
+    11 => Snapshot(snapshot),
+    12 => Restore { session, snapshot },
 });
 
 /// A tensor made from data, in a signal's scope (0 for none).

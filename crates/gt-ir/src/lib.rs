@@ -10,10 +10,10 @@
 //! - [`exchange`]: data movement between workers; [`fabric`]: between their engines.
 //! - [`philox`]: random words; [`draws`]: the random numbers made of them.
 //! - [`explain`]: the planner's decisions, for users.
-//! - [`stored`]: values in files that workers read and write.
+//! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
 //! - [`message`]: the messages between clients, the dispatcher, workers and watchers.
-//! - [`wire`]: the encoding of all of these.
+//! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
 //! - [`modifier`]: the trait of stream rewrites.
 //!
 //! This crate holds data and rules only: no sockets, threads, clocks or engines. It depends on no
@@ -21,6 +21,7 @@
 
 pub mod batching;
 pub mod call;
+pub mod codec;
 pub mod command;
 pub mod data;
 pub mod draws;
@@ -43,7 +44,9 @@ pub mod scalar;
 pub mod shape;
 pub mod sharding;
 pub mod signal;
+pub mod snapshot;
 pub mod standing;
+pub mod statistics;
 pub mod status;
 pub mod stored;
 pub mod template;

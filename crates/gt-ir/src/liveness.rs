@@ -18,6 +18,8 @@ pub struct Effects {
     pub frees: SmallVec<[TensorId; 2]>,
     /// Whether it must be done even if its results are dead.
     pub is_needed: bool,
+    /// Whether it reads all tensors that there are.
+    pub reads_all: bool,
 }
 
 impl Effects {
@@ -76,6 +78,9 @@ impl Effects {
                 let reads = part.blocks.iter().map(|block| block.tensor).collect();
                 Effects { reads, is_needed: true, ..Effects::default() }
             }
+            WorkerCommand::Snapshot(_) => {
+                Effects { is_needed: true, reads_all: true, ..Effects::default() }
+            }
             WorkerCommand::Invoke(_) => return None,
             _ => Effects { is_needed: true, ..Effects::default() },
         })
@@ -102,6 +107,10 @@ pub enum Verdict {
 impl Liveness {
     /// Analyzes the command that precedes those analyzed so far.
     pub fn before(&mut self, effects: &Effects) -> Verdict {
+        if effects.reads_all {
+            self.dead.clear();
+            self.unread.clear();
+        }
         let makes_something = !effects.makes.is_empty();
         let is_wanted = effects.is_needed
             || !makes_something
@@ -139,7 +148,7 @@ mod tests {
             makes: makes.iter().copied().map(TensorId).collect(),
             reads: reads.iter().copied().map(TensorId).collect(),
             frees: frees.iter().copied().map(TensorId).collect(),
-            is_needed: false,
+            ..Effects::default()
         }
     }
 
@@ -181,6 +190,14 @@ mod tests {
         unwanted.push(effects(&[], &[], &[6]));
         // A tensor made earlier can be freed at once.
         assert_eq!(verdicts(&unwanted), (vec![false, false, true], vec![4]));
+    }
+
+    #[test]
+    fn a_snapshot_has_all_that_there_is_before_it() {
+        let snapshot = Effects { is_needed: true, reads_all: true, ..Effects::default() };
+        let (before, after) = (effects(&[1], &[], &[]), effects(&[2], &[1], &[]));
+        let commands = [before, snapshot, after, effects(&[], &[], &[1, 2])];
+        assert_eq!(verdicts(&commands), (vec![true, true, false, true], vec![]));
     }
 
     #[test]

@@ -10,12 +10,14 @@ use crate::explain::{Explanation, PlacedTensor};
 use crate::fabric::Fabric;
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
+use crate::snapshot::Backup;
 use crate::standing::{Division, Holding, MemoryWait, Standing, Usage};
+use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
 use crate::stored::Written;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// The bytes from which on a value is large: its receipt is told.
 pub const LARGE_VALUE: u64 = 64 << 10;
@@ -105,6 +107,14 @@ pub enum Message {
     Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
     /// A worker could not send a piece to a lane; the dispatcher fails the lane's part.
     Undelivered { transfer: TransferId, to: LaneId, reason: String },
+    /// Values of a snapshot: to the worker that keeps a copy of them, or to the dispatcher.
+    Backup(Box<Backup>),
+    /// All of a slot's snapshot is kept: so many bytes, or it could not be.
+    Backed { session: u32, slot: SlotId, snapshot: u64, result: Result<u64, String> },
+    /// Workers drop all but this snapshot of a session; all without one.
+    Retain { session: u32, snapshot: Option<u64> },
+    /// A worker that has a slot's snapshot sends it to the one that restores it.
+    HandOver { session: u32, slot: SlotId, snapshot: u64, to: WorkerId },
     /// Informs workers that another is lost, and will send nothing more.
     WorkerLost { worker: WorkerId, name: String },
     /// A lane is ready for a joint exchange with these members (`Ok` with its group's epoch), or
@@ -170,6 +180,10 @@ record!(enum Message {
     36 => Spilled { lane, tensor, number, result },
     37 => Received { request },
     38 => Awaited { lane },
+    39 => Backup(backup),
+    40 => Backed { session, slot, snapshot, result },
+    41 => Retain { session, snapshot },
+    42 => HandOver { session, slot, snapshot, to },
 });
 
 impl Message {
@@ -198,6 +212,10 @@ impl Message {
             Message::Piece { .. } => "a piece",
             Message::Neighbour { .. } => "a neighbour",
             Message::Undelivered { .. } => "a piece's fate",
+            Message::Backup(_)
+            | Message::Backed { .. }
+            | Message::Retain { .. }
+            | Message::HandOver { .. } => "a snapshot",
             Message::WorkerLost { .. } => "the loss of a worker",
             Message::Ready { .. } | Message::Awaited { .. } | Message::Join { .. } => {
                 "a joint exchange"
@@ -330,111 +348,6 @@ impl Failure {
 }
 
 record!(struct Failure { operation, reason, worker, line, largest });
-
-/// A worker's statistics since it started.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct WorkerStats {
-    pub name: String,
-    pub engine: String,
-    pub operations_total: u64,
-    pub operations_failed: u64,
-    /// Of all operations, those run by compiled programs.
-    pub operations_compiled: u64,
-    /// Instructions that were skipped as unwanted.
-    pub operations_skipped: u64,
-    /// Tensors held, and their bytes.
-    pub tensors: u64,
-    pub bytes: u64,
-    /// The most bytes held at once.
-    pub bytes_peak: u64,
-    /// Tensors that were written away as there was no room, and their bytes.
-    pub spilled_tensors: u64,
-    pub spilled_bytes: u64,
-    /// Of all operations, those in iterations of hot paths.
-    pub hot_instructions: u64,
-    /// Hot paths defined so far.
-    pub unique_sequences: u64,
-    /// Hot paths defined now.
-    pub hot_sequences: u64,
-    /// The programs that have run the most operations.
-    pub top_sequences: Vec<Sequence>,
-    pub compilation: CompilationStats,
-    /// What the engine has compiled most recently; of the native engine nothing.
-    pub compilations: Vec<Compilation>,
-}
-
-record!(struct WorkerStats {
-    name,
-    engine,
-    operations_total,
-    operations_failed,
-    operations_compiled,
-    operations_skipped,
-    tensors,
-    bytes,
-    bytes_peak,
-    spilled_tensors,
-    spilled_bytes,
-    hot_instructions,
-    unique_sequences,
-    hot_sequences,
-    top_sequences,
-    compilation,
-    compilations,
-});
-
-/// A repeated sequence of operations.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Sequence {
-    /// The first of its operations, by name.
-    pub operations: String,
-    pub length: u64,
-    pub repetitions: u64,
-    /// The total time of all repetitions.
-    pub time: Duration,
-}
-
-record!(struct Sequence { operations, length, repetitions, time });
-
-/// Code that an engine has compiled.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Compilation {
-    /// The operations that it computes.
-    pub operations: String,
-    pub reason: String,
-    /// How long the compilation took.
-    pub time: Duration,
-}
-
-record!(struct Compilation { operations, reason, time });
-
-/// Statistics of a worker's program cache.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct CompilationStats {
-    /// Programs in the cache.
-    pub cache_size: u64,
-    /// Lookups and launches that found a program.
-    pub cache_hits: u64,
-    /// Lookups that did not.
-    pub cache_misses: u64,
-    /// Compiled programs whose results were compared and equal those of their operations.
-    pub checked: u64,
-    /// Programs that could not be compiled, or whose results differed.
-    pub failures: u64,
-    pub compile_time: Duration,
-    /// The estimated time saved by compiled programs.
-    pub time_saved: Duration,
-}
-
-record!(struct CompilationStats {
-    cache_size,
-    cache_hits,
-    cache_misses,
-    checked,
-    failures,
-    compile_time,
-    time_saved,
-});
 
 /// A hash of the instruction set: names, ids, arities and attributes.
 pub fn schema() -> u64 {

@@ -1,6 +1,5 @@
 //! The transport: messages between processes.
 //!
-//! - [`codec`]: messages as frames.
 //! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ; [`peers`]: links between workers.
 //! - [`keys`]: which peers may connect, in which role; [`gatekeeper`]: authentication; [`keyring`]:
 //!   the storage of keys.
@@ -12,7 +11,6 @@
 //! This crate moves messages, and does not interpret them.
 
 pub mod address;
-pub mod codec;
 pub mod dealer;
 pub mod error;
 mod gatekeeper;
@@ -29,6 +27,7 @@ pub mod shm;
 pub mod wake;
 
 pub use error::NetError;
+pub use gt_ir::codec;
 
 /// The interval of heartbeats in milliseconds. ZeroMQ's own threads send them, whatever the process
 /// is doing.

@@ -1,8 +1,8 @@
 //! What `gt.debug` shows, and the instruction set for the tests.
 
 use gt::ir::explain::PlacedTensor;
-use gt::ir::message::WorkerStats;
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
+use gt::ir::statistics::WorkerStats;
 use gt::ir::{Attribute, Operation, ops};
 use gt::tape;
 use pyo3::prelude::*;

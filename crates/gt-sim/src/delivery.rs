@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use gt_dispatcher::PeerId;
 use gt_ir::message::{Failure, Message, Role};
+use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::stored::{SavePart, SavedBlock, Written};
 use gt_ir::{Content, Piece, SourceId, WorkerId};
 use gt_worker::{FileJob, Out};
@@ -91,6 +92,11 @@ impl World {
                         self.send_piece(worker, to, piece);
                     }
                 }
+                Out::Backup(to, backup) => {
+                    if let Some(&to) = self.worker_peers.get(&to) {
+                        self.send_backup(worker, to, *backup);
+                    }
+                }
                 Out::Files(job) => self.file(worker, job),
             }
         }
@@ -98,17 +104,37 @@ impl World {
 
     /// Sends a piece from worker to worker, or reports that the link has failed.
     fn send_piece(&mut self, from: PeerId, to: PeerId, piece: Piece) {
+        let reason = "the other worker cannot be reached".into();
         let (transfer, lane) = (piece.transfer, piece.to);
-        if self.failed.contains(&(from, to)) {
-            let reason = "the other worker cannot be reached".into();
-            let undelivered = Message::Undelivered { transfer, to: lane, reason };
-            return self.send(from, DISPATCHER, undelivered);
+        let undelivered = Message::Undelivered { transfer, to: lane, reason };
+        if !self.may_send(from, to, undelivered) {
+            return;
         }
-        self.sent.entry((from, to)).or_default().push((transfer, lane));
         self.pieces_bytes += piece_bytes(&piece);
         // The sender's id is not checked here, as it is by the network driver.
         let sender = WorkerId(0);
         self.send(from, to, Message::Piece { sender, piece });
+    }
+
+    /// Sends values of a snapshot from worker to worker.
+    fn send_backup(&mut self, from: PeerId, to: PeerId, backup: Backup) {
+        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+        let result = Err("the other worker cannot be reached".into());
+        let undelivered = Message::Backed { session, slot, snapshot, result };
+        if from == to || self.may_send(from, to, undelivered) {
+            self.send(from, to, Message::Backup(Box::new(backup)));
+        }
+    }
+
+    /// Whether a link between workers is open; if not, the dispatcher is told that something was
+    /// not delivered, and if it fails later.
+    fn may_send(&mut self, from: PeerId, to: PeerId, undelivered: Message) -> bool {
+        if self.failed.contains(&(from, to)) {
+            self.send(from, DISPATCHER, undelivered);
+            return false;
+        }
+        self.sent.entry((from, to)).or_default().push(undelivered);
+        true
     }
 
     pub(crate) fn send_outbox(&mut self) {

@@ -233,8 +233,7 @@ impl World {
             self.crash(to, Notice::Soon);
         } else if self.workers.contains_key(&to) {
             self.failed.insert((to, from));
-            for (transfer, lane) in self.sent.remove(&(to, from)).unwrap_or_default() {
-                let message = Message::Undelivered { transfer, to: lane, reason: reason.into() };
+            for message in self.sent.remove(&(to, from)).unwrap_or_default() {
                 self.send(to, DISPATCHER, message);
             }
         }

@@ -8,7 +8,7 @@ use gt_dispatcher::rules::Rules;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Badge, Hello, Message, PROTOCOL_VERSION, Role, schema};
-use gt_ir::{ClientCommand, Fabric, LaneId, TensorData, TransferId, WorkerId};
+use gt_ir::{ClientCommand, Fabric, TensorData, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
@@ -30,8 +30,8 @@ pub struct World {
     pub(crate) came: Vec<PeerId>,
     /// The clients that faults can name.
     pub(crate) clients: BTreeMap<usize, PeerId>,
-    /// The pieces that workers have sent each other, by link.
-    pub(crate) sent: BTreeMap<(PeerId, PeerId), Vec<(TransferId, LaneId)>>,
+    /// What the dispatcher is told if what workers have sent each other does not arrive, by link.
+    pub(crate) sent: BTreeMap<(PeerId, PeerId), Vec<Message>>,
     /// The links that their senders have noticed to be broken.
     pub(crate) failed: BTreeSet<(PeerId, PeerId)>,
     /// The rendezvous of the workers' engines, if they have a fabric.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::instruction::Operands;
-use gt_ir::message::{Failure, WorkerStats};
+use gt_ir::message::Failure;
 use gt_ir::ops::custom;
+use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, SavedBlock};
 use gt_ir::{Content, Create, Instruction, Meta, Operand, SourceId, TensorId, WorkerCommand};
 use smallvec::SmallVec;
@@ -233,7 +234,14 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    fn make(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, content: Content, line: SourceId) {
+    /// Makes a tensor from data that is here.
+    pub fn make(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        id: TensorId,
+        content: Content,
+        line: SourceId,
+    ) {
         let meta = content.meta();
         let result = match content {
             Content::Data(data) => self.guarded(|engine| engine.create(data)),

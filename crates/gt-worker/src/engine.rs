@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gt_ir::fabric::{Joint, Way};
 use gt_ir::instruction::{Attribute, Operands};
-use gt_ir::message::Compilation;
+use gt_ir::statistics::Compilation;
 use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 

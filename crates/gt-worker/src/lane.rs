@@ -25,6 +25,8 @@ pub(crate) struct Lane<T> {
     /// The device time that the dispatcher has not been told of, in nanoseconds.
     pub untold: u64,
     pub memory: LaneMemory,
+    /// Whether it has begun, after taking back the values of a snapshot if it is made again.
+    pub is_restored: bool,
 }
 
 /// How often a lane has run its plans, by their hashes.
@@ -72,6 +74,7 @@ impl<T> Lane<T> {
             warmth: Warmth::default(),
             untold: 0,
             memory: LaneMemory::default(),
+            is_restored: false,
         }
     }
 

@@ -9,6 +9,7 @@
 //!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`checked`] within
 //!   the bounds of [`check`];
 //!   [`events`] records how the time is spent.
+//! - [`vault`]: snapshots of lanes, from which they are made again.
 //! - [`joint`]: exchanges carried out by the engines' collectives.
 //! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
 //!   the expansion of operations that the engine does not lower.
@@ -36,6 +37,7 @@ mod ready;
 pub mod simplify;
 mod store;
 mod turn;
+mod vault;
 pub mod work;
 mod worker;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::event::Mix;
-use gt_ir::message::{CompilationStats, Failure, Sequence};
+use gt_ir::message::Failure;
+use gt_ir::statistics::{CompilationStats, Sequence};
 use gt_ir::{Meta, Scalar, SourceId, TensorId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use gt_ir::message::{Message, WorkerStats};
+use gt_ir::message::Message;
+use gt_ir::statistics::WorkerStats;
+use gt_ir::snapshot::Backup;
 use gt_ir::stored::{SavePart, StoredValues};
 use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
@@ -11,6 +13,8 @@ use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 pub enum Out {
     Dispatcher(Message),
     Worker(WorkerId, Piece),
+    /// Values of a snapshot for a worker, which may be this one.
+    Backup(WorkerId, Box<Backup>),
     /// What the driver is to do with files.
     Files(FileJob),
 }

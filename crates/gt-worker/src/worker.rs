@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message, WorkerStats};
+use gt_ir::message::{Failure, Message};
+use gt_ir::statistics::WorkerStats;
+use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
 use crate::device::Device;
@@ -15,6 +17,7 @@ use crate::lane::Lane;
 use crate::memory::{Limits, Need, Shortages};
 use crate::ready::Ready;
 use crate::turn::{TURN_WORK, Turn};
+use crate::vault::Vault;
 use crate::work::{FileJob, Options, Out, Work};
 
 /// The most commands in a turn.
@@ -29,6 +32,7 @@ pub struct Worker<E: Engine> {
     pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
     joints: Joints<E::Tensor>,
     lost: Lost,
+    vault: Vault,
     /// The lanes that may have something to do.
     pub(crate) ready: Ready,
     pub(crate) limits: Limits,
@@ -61,6 +65,7 @@ impl<E: Engine> Worker<E> {
             lanes: BTreeMap::new(),
             joints: Joints::default(),
             lost: Lost::default(),
+            vault: Vault::default(),
             ready: Ready::default(),
             limits: Limits::default(),
             shortages: Shortages::default(),
@@ -206,11 +211,22 @@ impl<E: Engine> Worker<E> {
         }
     }
 
+    /// Keeps values of a lane's snapshot; with the last of them, lanes may take them back.
+    fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
+        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+        let Some(result) = self.vault.receive(backup) else { return };
+        out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
+        let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
+        for id in waiting.collect::<Vec<_>>() {
+            self.wake(id);
+        }
+    }
+
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (limit, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
         self.turns += 1;
-        let Worker { device, lanes, joints, lost, ready, turns, .. } = self;
+        let Worker { device, lanes, joints, lost, vault, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         (lane.memory.limit, lane.memory.capacity) = (limit, capacity);
         lane.store.turn = *turns;
@@ -223,6 +239,7 @@ impl<E: Engine> Worker<E> {
             lane,
             joints,
             lost,
+            vault,
             out,
             spent: 0,
             begin,
@@ -290,6 +307,12 @@ impl<E: Engine> Work for Worker<E> {
                 self.ready.admit(session, &standing);
                 self.limits.admit(session, &standing);
             }
+            Message::Backup(backup) => self.receive_backup(*backup, out),
+            Message::Retain { session, snapshot } => self.vault.retain(session, snapshot),
+            Message::HandOver { session, slot, snapshot, to } => {
+                let messages = self.vault.hand_over(Owner { session, slot }, snapshot);
+                out.extend(messages.into_iter().map(|backup| Out::Backup(to, Box::new(backup))));
+            }
             Message::Divide(division) => self.ready.divide(division),
             _ => {}
         }
@@ -342,8 +365,11 @@ impl<E: Engine> Work for Worker<E> {
         let (tensors, lanes) = (self.device.stats().tensors, self.lanes.len());
         let (joints, ready) = (self.joints.len(), self.ready.len());
         debug_assert!(lanes > 0 || self.device.held.granted == 0, "grants go with their lanes");
-        (tensors > 0 || lanes + joints + ready > 0).then(|| {
-            format!("{tensors} tensors, {lanes} lanes, {joints} joint exchanges, {ready} turns")
+        let kept = !self.vault.is_empty();
+        (tensors > 0 || lanes + joints + ready > 0 || kept).then(|| {
+            format!(
+                "{tensors} tensors, {lanes} lanes, {joints} joint exchanges, {ready} turns, snapshots: {kept}"
+            )
         })
     }
 

@@ -1,7 +1,8 @@
 //! Requests: questions to the dispatcher, and waiting for their answers.
 
 use gt_ir::explain::{Explanation, PlacedTensor};
-use gt_ir::message::{Message, WorkerStats};
+use gt_ir::message::Message;
+use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Status;
 use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
 

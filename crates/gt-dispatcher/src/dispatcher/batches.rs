@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use gt_ir::message::Message;
 use gt_ir::standing::Usage;
 use gt_ir::{ClientCommand, LaneId, RequestId};
@@ -11,16 +12,23 @@ use super::{Dispatcher, OVERDRAFT, PeerId, peers};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
 use crate::observability::Peers;
-use crate::queue;
+use crate::queue::{self, Queued};
 use crate::waiting;
 
 impl Dispatcher {
     /// Queues a batch of a session. `Status` and `Cancel` take effect at once.
-    pub(super) fn receive(&mut self, now: Duration, peer: PeerId, mut batch: Vec<ClientCommand>) {
+    pub(super) fn receive(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        mut batch: Vec<ClientCommand>,
+        frames: Option<Vec<Bytes>>,
+    ) {
         let Some(session) = self.sessions.get_mut(peer) else {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
+        let number = session.log(&mut batch, frames, weight);
         session.instructions += weight;
         session.is_active(now);
         if self.observability.is_on() {
@@ -52,6 +60,18 @@ impl Dispatcher {
             }
             _ => true,
         });
+        let replays = session.lineage.as_ref().is_some_and(|lineage| lineage.log.is_replayed());
+        if number.is_some() && replays {
+            // It comes after those that are planned anew.
+            for request in cancelled {
+                let given = self.cancel(peer, request);
+                if let Some(session) = self.sessions.get_mut(peer) {
+                    session.give_back(&mut self.outbox, given);
+                }
+            }
+            return self.pump(now);
+        }
+        let number = number.unwrap_or_default();
         let asks = batch.last().is_some_and(|command| command.request().is_some());
         let mut given = if batch.is_empty() { weight } else { cancelled.len() as u64 };
         if !batch.is_empty() {
@@ -62,10 +82,10 @@ impl Dispatcher {
                 let rest = batch.split_off(place + 1);
                 let own = batch.iter().map(ClientCommand::weight).sum::<u64>().min(left);
                 left -= own;
-                session.queue.push_back(queue::Queued::new(now, batch, own));
+                session.queue.push_back(Queued { batch: number, ..Queued::new(now, batch, own) });
                 batch = rest;
             }
-            session.queue.push_back(queue::Queued::new(now, batch, left));
+            session.queue.push_back(Queued { batch: number, ..Queued::new(now, batch, left) });
         }
         // A request does not wait for instructions whose results have been freed.
         if session.queue.len() > 1 && asks || !cancelled.is_empty() {
@@ -85,6 +105,7 @@ impl Dispatcher {
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if !session.has_worker() {
+            session.is_expanded = true;
             match waiting::fail_lost(session, &mut self.outbox) {
                 Ok(failed) => given += failed,
                 Err(reason) => return self.refuse(now, peer, reason),
@@ -100,6 +121,9 @@ impl Dispatcher {
     /// Cancels a request, in the queue or at the worker. Returns the weight that this completes.
     fn cancel(&mut self, peer: PeerId, request: RequestId) -> u64 {
         let Some(session) = self.sessions.get_mut(peer) else { return 0 };
+        if let Some(lineage) = &mut session.lineage {
+            lineage.log.answered(request, None);
+        }
         if let Some(given) = queue::cancel(&mut session.queue, request) {
             return given;
         }
@@ -113,7 +137,12 @@ impl Dispatcher {
 
     /// Plans queued batches round-robin over sessions, as long as lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
-        while let Some(peer) = self.scheduler.next(&self.sessions, self.limits.lane_window) {
+        loop {
+            if self.limits.lineage.is_some() {
+                self.replay(now);
+            }
+            let next = self.scheduler.next(&self.sessions, self.limits.lane_window);
+            let Some(peer) = next else { return };
             self.forward(now, peer);
         }
     }
@@ -125,7 +154,9 @@ impl Dispatcher {
         if session.queue.is_empty() {
             session.flow.heed_window();
         }
-        let (weight, since) = (batch.weight, batch.since);
+        let (weight, since, number) = (batch.weight, batch.since, batch.batch);
+        session.show_slots(batch.slots);
+        session.is_expanded &= !session.queue.is_empty();
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
         let forward = Forward {
@@ -145,6 +176,7 @@ impl Dispatcher {
                     self.observability.emit_batch(now, session, weight, times, peers!(self));
                 }
                 self.deliver(now, peer, weight);
+                self.has_planned(now, peer, number);
             }
             Err(reason) => {
                 // The batch is dropped, and the session ends.
@@ -177,11 +209,15 @@ impl Dispatcher {
         if let Some(worker) = self.workers.get_mut(peer) {
             worker.done(now, weight);
         }
-        if let Some(session) = self.sessions.numbered_mut(lane.session) {
+        if let Some(session) = self.sessions.running_mut(lane.session) {
             session.is_active(now);
             session.use_up(lane.slot, usage);
             let given = session.flow.done(lane.slot, weight);
             session.give_back(&mut self.outbox, given);
+            if session.lineage.is_some() {
+                let client = session.peer;
+                self.take_snapshot_if_due(now, client);
+            }
         }
         self.pump(now);
     }

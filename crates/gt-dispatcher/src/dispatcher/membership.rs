@@ -7,9 +7,11 @@ use gt_ir::message::{Failure, Hello, Message, PROTOCOL_VERSION, Role, Welcome, s
 use gt_ir::standing::{Standing, Usage};
 use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 
+use super::recovery::Survival;
 use super::{Dispatcher, PeerId, peers};
 use crate::observability::Peers;
 use crate::observability::log::{LineKind, word};
+use crate::lineage::Lineage;
 use crate::unread::Unread;
 use crate::workers::WorkerState;
 
@@ -24,14 +26,19 @@ impl Dispatcher {
             if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
                 self.workers.release(worker);
             }
+            let session_is_kept = session.lineage.is_some();
             for worker in self.workers.iter_mut() {
                 let lanes = slots.on(worker.id);
                 let open: u64 = lanes.into_iter().map(|slot| session.flow.under_way(slot).0).sum();
                 worker.done(now, open);
-                let session = session.number;
+                let (number, session) = (session.number, session.run);
                 self.outbox.push(worker.peer, Message::EndSession { session });
+                if session_is_kept {
+                    let dropped = Message::Retain { session: number, snapshot: None };
+                    self.outbox.push(worker.peer, dropped);
+                }
             }
-            self.joints.end_session(session.number);
+            self.joints.end_session(session.run);
             self.answers.forget_client(peer);
         }
         let peers = peers!(self);
@@ -40,7 +47,9 @@ impl Dispatcher {
             self.observability.reports.remove(&worker.id);
             self.lose_worker(now, &worker, reason);
         }
-        self.answers.release_blocks(&mut self.outbox, peer);
+        for (token, owner) in self.answers.unmapped(peer) {
+            self.release(now, owner, token);
+        }
         self.pump(now);
     }
 
@@ -91,6 +100,7 @@ impl Dispatcher {
                 self.outbox.0.extend(session.admission().map(|message| (peer, message)));
             }
             self.introduce(peer);
+            self.restore_waiting(now);
         }
         self.pump(now);
     }
@@ -106,6 +116,8 @@ impl Dispatcher {
         let hosts = self.allowed_hosts(&standing);
         let session = self.sessions.add(now, peer, &hello.name, hello.machine, standing);
         session.unread = Unread::new(self.limits.unread);
+        let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
+        session.lineage = lineage;
         let fabrics = Arc::new(self.workers.fabrics());
         let slots = &mut session.catalogue.slots;
         hosts.iter().for_each(|host| slots.add(*host, |_| true));
@@ -146,7 +158,7 @@ impl Dispatcher {
             let catalogue = &mut session.catalogue;
             let (moves, empty) = (catalogue.slots.moves(), catalogue.empty_slots());
             // A slot with commands or joint exchanges in flight stays where it is.
-            let (flow, joints, number) = (&session.flow, &self.joints, session.number);
+            let (flow, joints, number) = (&session.flow, &self.joints, session.run);
             let is_idle = |slot| {
                 let lane = LaneId { session: number, slot };
                 flow.under_way(slot) == (0, 0) && !joints.involve(lane)
@@ -208,7 +220,7 @@ impl Dispatcher {
         reason: String,
     ) {
         let Some(sender) = self.workers.get(from) else { return };
-        let Some(session) = self.sessions.numbered(to.session) else { return };
+        let Some(session) = self.sessions.running(to.session) else { return };
         let slots = &session.catalogue.slots;
         let receiver = slots.host(to.slot).and_then(|worker| self.workers.by_id(worker));
         let Some(receiver) = receiver else { return };
@@ -225,7 +237,19 @@ impl Dispatcher {
         }
     }
 
-    /// Moves a lost worker's slots to other workers. Tensors that it alone had fail.
+    /// Counts a session's home on the worker that it is on now.
+    fn settle_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let slots = &session.catalogue.slots;
+        if let Some(worker) = was_home.and_then(|home| slots.host(home)) {
+            self.workers.settle(worker);
+        } else if was_home.is_some() && session.has_queued() {
+            session.waiting_since = Some(now);
+        }
+    }
+
+    /// Moves a lost worker's slots to other workers. Sessions are made again from what is kept of
+    /// them; without, tensors that the worker alone had fail.
     fn lose_worker(&mut self, now: Duration, lost: &WorkerState, reason: &str) {
         let details = format_args!("disconnected reason={reason}");
         let kind = LineKind::WorkerRecv;
@@ -236,6 +260,7 @@ impl Dispatcher {
             lost.name.clone(),
             SourceId::default(),
         ));
+        let what = format!("the worker '{}' was lost ({reason})", lost.name);
         self.planner.set_rate(self.workers.rate());
         for worker in self.workers.iter() {
             let message = Message::WorkerLost { worker: lost.id, name: lost.name.clone() };
@@ -251,12 +276,25 @@ impl Dispatcher {
                 catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));
             let moved = catalogue.slots.remove(lost.id, &hosts);
             catalogue.slots.set_fabrics(&fabrics);
+            let failure = match self.survives(now, peer, lost, &moved, &what) {
+                Survival::Whole => {
+                    self.settle_home(now, peer, was_home);
+                    continue;
+                }
+                Survival::Unkept => Arc::clone(&failure),
+                Survival::Lost(reason) => Arc::new(Failure {
+                    reason: format!("{}; it could not be made again: {reason}", failure.reason),
+                    ..(*failure).clone()
+                }),
+            };
+            let Some(session) = self.sessions.get_mut(peer) else { continue };
+            let catalogue = &mut session.catalogue;
             let mut given = 0;
             let mut told = Vec::new();
             for slot in &moved {
                 self.planner.lose_slot(catalogue, &mut self.streams, *slot, &failure);
                 given += session.flow.lose(*slot);
-                let lane = LaneId { session: session.number, slot: *slot };
+                let lane = LaneId { session: session.run, slot: *slot };
                 told.extend(self.joints.lose(lane, catalogue.next().1, &failure));
             }
             moved.iter().for_each(|slot| {
@@ -264,15 +302,9 @@ impl Dispatcher {
                 session.shortages.remove(slot);
             });
             session.plans.slots_moved();
-            let catalogue = &session.catalogue;
-            let home = was_home.and_then(|home| catalogue.slots.host(home));
-            if let Some(worker) = home {
-                self.workers.settle(worker);
-            } else if was_home.is_some() && !session.queue.is_empty() {
-                session.waiting_since = Some(now);
-            }
-            let number = session.number;
+            let number = session.run;
             session.give_back(&mut self.outbox, given);
+            self.settle_home(now, peer, was_home);
             self.tell_lanes(number, told);
             self.deliver(now, peer, 0);
         }

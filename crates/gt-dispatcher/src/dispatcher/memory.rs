@@ -40,7 +40,7 @@ impl Dispatcher {
         if !self.is_on(lane, peer) {
             return;
         }
-        let Some(session) = self.sessions.numbered_mut(lane.session) else { return };
+        let Some(session) = self.sessions.running_mut(lane.session) else { return };
         let Some(wait) = wait else {
             session.shortages.remove(&lane.slot);
             return;
@@ -65,7 +65,7 @@ impl Dispatcher {
     /// Tells lanes that have waited that they have all that was sent, or wait no longer.
     pub(super) fn end_shortages(&mut self, now: Duration) {
         for session in self.sessions.iter_mut() {
-            let number = session.number;
+            let number = session.run;
             let slots = &session.catalogue.slots;
             for (slot, shortage) in &mut session.shortages {
                 if now < shortage.due() {

@@ -2,23 +2,26 @@
 //!
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
-//! - [`memory`]: lanes that wait for memory.
+//! - [`memory`]: lanes that wait for memory. [`recovery`]: sessions that outlive their workers.
 
 mod batches;
 mod membership;
 mod memory;
 mod quotas;
+mod recovery;
 
 pub(crate) use memory::Shortage;
 pub(crate) use quotas::Limit;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId};
 
 use crate::answers::Answers;
 use crate::joints::Joints;
+use crate::lineage::LineageLimits;
 use crate::observability::log::Log;
 use crate::observability::{Clock, Cluster, Observability, Peers};
 use crate::pipeline::Pipeline;
@@ -49,12 +52,15 @@ pub struct Limits {
     pub unread: u64,
     /// How long a session waits for a worker before its requests fail.
     pub worker_wait: Duration,
+    /// What is kept to make tensors again when a worker is lost; nothing without.
+    pub lineage: Option<LineageLimits>,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         let worker_wait = Duration::from_secs(30);
-        Limits { client_window: 16 << 10, lane_window: 2 << 10, unread: u64::MAX, worker_wait }
+        let (client_window, lane_window, unread) = (16 << 10, 2 << 10, u64::MAX);
+        Limits { client_window, lane_window, unread, worker_wait, lineage: None }
     }
 }
 
@@ -158,7 +164,21 @@ impl Dispatcher {
 
     /// Appends the messages to be sent to `into`, in order.
     pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
+        if self.limits.lineage.is_some() {
+            self.note_answers();
+        }
         into.append(&mut self.outbox.0);
+    }
+
+    /// Handles a client's stream, of which these are the frames.
+    pub fn handle_stream(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        batch: Vec<ClientCommand>,
+        frames: Vec<Bytes>,
+    ) {
+        self.receive(now, peer, batch, Some(frames));
     }
 
     /// Handles a message from a peer whose link proves `role`.
@@ -166,11 +186,16 @@ impl Dispatcher {
         let outbox = &mut self.outbox;
         match (role, message) {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
-            (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch),
+            (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch, None),
             (Role::Client, Message::Received { request }) => {
                 if let Some(session) = self.sessions.get_mut(peer) {
                     session.unread.remove(request);
                 }
+                self.pump(now);
+            }
+            (Role::Worker, Message::Backup(backup)) => self.keep_backup(peer, *backup),
+            (Role::Worker, Message::Backed { session, slot, snapshot, result }) => {
+                self.backed(session, slot, snapshot, result);
                 self.pump(now);
             }
             (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
@@ -178,7 +203,7 @@ impl Dispatcher {
             }
             (Role::Worker, Message::LaneBroken { lane, reason }) => {
                 if self.is_on(lane, peer)
-                    && let Some(session) = self.sessions.numbered(lane.session)
+                    && let Some(session) = self.sessions.running(lane.session)
                 {
                     let client = session.peer;
                     self.refuse(now, client, reason);
@@ -224,7 +249,11 @@ impl Dispatcher {
                 [ClientCommand::Status { request }] => self.answer_status(now, peer, request),
                 _ => self.refuse(now, peer, "a watcher may only ask for the status".into()),
             },
-            (_, Message::Release { token }) => self.answers.release(outbox, token),
+            (_, Message::Release { token }) => {
+                if let Some(owner) = self.answers.mapped(token) {
+                    self.release(now, owner, token);
+                }
+            }
             (_, Message::Goodbye { .. }) => self.disconnect(now, peer, "said goodbye"),
             (role, other) => {
                 let reason = format!("a {} may not send {}", role.name(), other.name());
@@ -240,9 +269,12 @@ impl Dispatcher {
         for session in self.sessions.iter_mut() {
             if session.waiting_since.is_some_and(|since| now >= since + limit) {
                 let given = waiting::fail_all(session, &mut self.outbox, limit);
-                session.waiting_since = (!session.queue.is_empty()).then_some(now);
+                session.waiting_since = session.has_queued().then_some(now);
                 session.give_back(&mut self.outbox, given);
             }
+        }
+        if self.limits.lineage.is_some() {
+            self.take_snapshots(now);
         }
         self.end_overdue(now);
         self.end_shortages(now);
@@ -254,19 +286,22 @@ impl Dispatcher {
     pub fn next_deadline(&self) -> Option<Duration> {
         let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
-        waiting.into_iter().chain(self.next_end()).chain(self.next_shortage()).min()
+        let lineages = self.sessions.iter().filter_map(|session| session.lineage.as_ref());
+        let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
+        let own = waiting.into_iter().chain(snapshot);
+        own.chain(self.next_end()).chain(self.next_shortage()).min()
     }
 
     /// Whether a lane is on the worker of a link: messages about it from others are ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
-        let Some(session) = self.sessions.numbered(lane.session) else { return false };
+        let Some(session) = self.sessions.running(lane.session) else { return false };
         let host = session.catalogue.slots.host(lane.slot);
         host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
     }
 
     /// Sends messages to the workers of a session's slots.
     fn tell_lanes(&mut self, session: u32, messages: Vec<(SlotId, Message)>) {
-        let Some(session) = self.sessions.numbered(session) else { return };
+        let Some(session) = self.sessions.running(session) else { return };
         for (slot, message) in messages {
             let host = session.catalogue.slots.host(slot);
             if let Some(worker) = host.and_then(|worker| self.workers.by_id(worker)) {
@@ -295,6 +330,10 @@ impl Dispatcher {
         }
         if let Ok(Content::Shared { block, .. }) = &result {
             self.answers.share(block.token, peer, request.client);
+        }
+        if let Some(known) = request.known {
+            let message = Message::Value { request: request.original, result };
+            return self.compare(request.client, known, &message);
         }
         // Of a value that does not come there is no receipt.
         if result.is_err()

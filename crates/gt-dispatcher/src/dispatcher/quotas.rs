@@ -85,7 +85,7 @@ impl Dispatcher {
             let standing = self.rules.standing(user, team);
             if session.standing != standing {
                 session.standing = standing.clone();
-                let admission = Message::Admit { session: session.number, standing };
+                let admission = Message::Admit { session: session.run, standing };
                 for worker in self.workers.iter() {
                     self.outbox.push(worker.peer, admission.clone());
                 }

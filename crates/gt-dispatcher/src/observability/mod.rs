@@ -46,14 +46,14 @@ impl Peers<'_> {
     /// The name of a session, worker, slot or signal.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
-            Named::Session(number) => Some(self.sessions.numbered(number)?.label.clone()),
+            Named::Session(number) => Some(self.sessions.either(number)?.label.clone()),
             Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
             Named::Slot { session, slot } => {
-                let slots = &self.sessions.numbered(session)?.catalogue.slots;
+                let slots = &self.sessions.either(session)?.catalogue.slots;
                 Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
             }
             Named::Signal { session, number } => {
-                let session = self.sessions.numbered(session)?;
+                let session = self.sessions.either(session)?;
                 Some(word(session.catalogue.signal(number)?.name()))
             }
         }

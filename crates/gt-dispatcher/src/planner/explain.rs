@@ -8,7 +8,7 @@ use super::moves::{Stage, StageKind};
 use super::slots::Slots;
 
 /// The steps planned since the recording began.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Recorder {
     steps: Vec<PlannedStep>,
     /// The moves of the step that is being planned.

@@ -19,6 +19,7 @@ pub struct Taken {
 }
 
 /// A step of a composite that takes numbers of the composite as they are.
+#[derive(Clone)]
 pub struct Opened {
     /// What the composite makes.
     pub composite: TensorId,
@@ -27,7 +28,7 @@ pub struct Opened {
 }
 
 /// The slices and composites that were planned since this was cleared.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Moving {
     taken: FxHashMap<TransferId, Taken>,
     opened: FxHashMap<TensorId, Opened>,

@@ -11,6 +11,7 @@ use super::meshes::Meshes;
 use super::slots::Slots;
 
 /// A signal, and its placement resolved for one version of the slots.
+#[derive(Clone)]
 pub struct Scope {
     name: String,
     shard: Option<Shard>,

@@ -16,6 +16,7 @@ pub struct Host {
     pub number: u32,
 }
 
+#[derive(Clone)]
 struct Slot {
     /// `None` while there is no worker at all.
     host: Option<WorkerId>,
@@ -25,9 +26,12 @@ struct Slot {
 }
 
 /// The slots of a session, by number.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Slots {
     slots: Vec<Slot>,
+    /// While a session's commands are planned anew: how many there were when they were first
+    /// planned.
+    shown: Option<usize>,
     home: Option<SlotId>,
     fabrics: Arc<Fabrics>,
     version: u64,
@@ -44,12 +48,36 @@ impl Slots {
         self.home = home;
     }
 
+    /// How many slots plans may use.
     pub fn count(&self) -> usize {
-        self.slots.len()
+        self.shown.map_or(self.slots.len(), |shown| shown.min(self.slots.len()))
     }
 
+    /// The slots that plans may use.
     pub fn all(&self) -> impl Iterator<Item = SlotId> {
+        (0..self.count() as u32).map(SlotId)
+    }
+
+    /// All slots, also those that plans may not use yet.
+    pub fn every(&self) -> impl Iterator<Item = SlotId> + use<> {
         (0..self.slots.len() as u32).map(SlotId)
+    }
+
+    /// Lets plans use the first `count` slots only; all without.
+    pub fn show(&mut self, count: Option<usize>) {
+        let before = self.count();
+        self.shown = count;
+        self.version += u64::from(self.count() != before);
+    }
+
+    /// Whether plans may not use all.
+    pub fn is_limited(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// Invalidates plans.
+    pub fn renew(&mut self) {
+        (self.version, self.moves) = (self.version + 1, self.moves + 1);
     }
 
     /// The worker that a slot is on.
@@ -69,7 +97,7 @@ impl Slots {
 
     /// The slots that are on a worker.
     pub fn on(&self, worker: WorkerId) -> Vec<SlotId> {
-        self.all().filter(|slot| self.host(*slot) == Some(worker)).collect()
+        self.every().filter(|slot| self.host(*slot) == Some(worker)).collect()
     }
 
     /// The number that configurations name a slot by.
@@ -122,7 +150,7 @@ impl Slots {
             return;
         }
         let lent =
-            self.all().find(|slot| self.slots[slot.0 as usize].is_lent && holds_nothing(*slot));
+            self.every().find(|slot| self.slots[slot.0 as usize].is_lent && holds_nothing(*slot));
         if let Some(slot) = lent {
             let slot = &mut self.slots[slot.0 as usize];
             (slot.host, slot.is_lent) = (Some(new.worker), false);

@@ -63,7 +63,7 @@ impl Machine {
             .map(|out| match out {
                 Out::Dispatcher(message) => message,
                 Out::Worker(to, _) => panic!("a piece for worker {to}"),
-                Out::Files(_) => panic!("there are no files"),
+                Out::Backup(..) | Out::Files(_) => panic!("there are no snapshots or files"),
             })
             .collect()
     }

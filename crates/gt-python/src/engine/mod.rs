@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
-use gt::ir::message::Compilation;
 use gt::ir::operation::{Body, Family, ints};
 use gt::ir::ops::custom;
 use gt::ir::ops::random::{RAND, RANDINT, RANDN};
+use gt::ir::statistics::Compilation;
 use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId};
 use gt::worker::check::Mismatch;
 use gt::worker::engine::launch_plainly;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use gt::compiled::Reports;
 use gt::environment;
-use gt::ir::message::Compilation;
 use gt::ir::ops::custom::CUSTOM;
+use gt::ir::statistics::Compilation;
 use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
 use gt::worker::plan::{Given, Plan, Step};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use gt::ir::message::Compilation;
+use gt::ir::statistics::Compilation;
 use pyo3::prelude::*;
 
 /// How many compilations of plans are remembered.

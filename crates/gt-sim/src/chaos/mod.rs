@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use gt_client::ClientError;
-use gt_dispatcher::{Limits, PeerId};
+use gt_dispatcher::{Limits, LineageLimits, PeerId};
 
 use crate::chance::Chance;
 use crate::fabric::Hub;
@@ -85,7 +85,10 @@ struct Run<'a> {
 impl Run<'_> {
     fn new(seed: u64, schedule: &Schedule) -> Run<'_> {
         let hub = schedule.joins.then(Arc::<Hub>::default);
-        let limits = Limits { lane_window: schedule.lane_window, ..Limits::default() };
+        let time = Duration::from_secs(5);
+        let lineage = schedule.lineage.map(|bytes| LineageLimits { bytes, time });
+        let lane_window = schedule.lane_window;
+        let limits = Limits { lane_window, lineage, ..Limits::default() };
         let mut world = World::with_hub(seed, 0, schedule.delays, limits, hub.clone());
         if schedule.memory.is_some() {
             let (memory, spill) = (schedule.memory, u64::MAX);

@@ -19,6 +19,8 @@ pub struct Schedule {
     pub lane_window: u64,
     /// The bytes of memory of each worker; what is beyond goes to disk.
     pub memory: Option<u64>,
+    /// The bytes of a session's stream that are kept to make its tensors again.
+    pub lineage: Option<u64>,
     /// The workers that each session uses.
     pub sessions: Vec<Vec<u32>>,
     /// The number of steps of all programs together.
@@ -54,6 +56,7 @@ impl Schedule {
             late: workers == 1 && chance.below(4) == 0,
             lane_window: [4, 64, 2 << 10][chance.below(3) as usize],
             memory: None,
+            lineage: None,
             sessions,
             steps: 20 + chance.below(40),
             faults: Vec::new(),
@@ -75,6 +78,7 @@ impl Schedule {
             !client_hit[index] && (is_spared || !others_hit)
         };
         schedule.memory = seed.is_multiple_of(4).then(|| 512 << chance.below(4));
+        schedule.lineage = (seed % 4 >= 2 || seed % 8 == 0).then(|| 4096 << (3 * chance.below(4)));
         schedule.calm = schedule.sessions.iter().enumerate().map(is_calm).collect();
         schedule
     }

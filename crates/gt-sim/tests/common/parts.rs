@@ -52,7 +52,7 @@ impl Parts {
                     self.workers[to].handle(Message::Piece { sender, piece }, &mut out);
                     self.run(to, out);
                 }
-                Out::Files(_) => panic!("there are no files"),
+                Out::Backup(..) | Out::Files(_) => panic!("there are no snapshots or files"),
             }
         }
     }

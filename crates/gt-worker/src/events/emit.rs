@@ -2,8 +2,8 @@
 
 use gt_ir::event::{EventKind, Mix, Subject, What};
 use gt_ir::exchange::{Exchange, Piece, SlotId};
-use gt_ir::message::WorkerStats;
 use gt_ir::sharding::Block;
+use gt_ir::statistics::WorkerStats;
 use gt_ir::{LaneId, Meta, TensorId, WorkerCommand};
 
 use crate::device::Device;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
 use gt_ir::exchange::WorkerId;
-use gt_ir::message::{Failure, Message, WorkerStats};
+use gt_ir::message::{Failure, Message};
+use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Report;
 use gt_ir::{Content, Meta};
 

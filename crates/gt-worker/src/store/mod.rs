@@ -331,6 +331,18 @@ impl<T> Store<T> {
         }
     }
 
+    /// The names of all tensors, in order.
+    pub fn names(&self) -> Vec<TensorId> {
+        let mut names: Vec<TensorId> = self.tensors.keys().copied().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether any tensor is pending.
+    pub fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
     /// All tensors that are ready, with what is known of them, in the order of their names: the line
     /// that made each, the bytes of its buffer, and when it was used last.
     pub fn list(&self) -> Vec<Listed> {

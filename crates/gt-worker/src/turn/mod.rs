@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::WorkerCommand;
-use gt_ir::message::{Message, WorkerStats};
+use gt_ir::message::Message;
 use gt_ir::standing::Usage;
+use gt_ir::statistics::WorkerStats;
 
 use crate::device::Device;
 use crate::engine::Engine;
@@ -20,6 +21,7 @@ use crate::iterate::dying;
 use crate::joint::Joints;
 use crate::lane::Lane;
 use crate::memory::{self, Need};
+use crate::vault::Vault;
 use crate::work::{FileJob, Out};
 
 /// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
@@ -33,6 +35,7 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub lane: &'a mut Lane<E::Tensor>,
     pub joints: &'a mut Joints<E::Tensor>,
     pub lost: &'a Lost,
+    pub vault: &'a mut Vault,
     pub out: &'a mut Vec<Out>,
     /// The work done in this turn, by an estimate.
     pub spent: u64,
@@ -97,7 +100,7 @@ impl<E: Engine> Turn<'_, E> {
             }
         }
         let is_absent = self.lane.store.has_absent();
-        if is_absent && self.is_pending() {
+        if is_absent && self.is_pending() || self.waits_for_snapshot() {
             return false;
         }
         if self.lane.memory.gives_up.is_none() && self.is_short() {
@@ -186,6 +189,8 @@ impl<E: Engine> Turn<'_, E> {
                 self.device.stats.unique_sequences += 1;
                 self.lane.templates.retire(definition.number);
             }
+            WorkerCommand::Snapshot(snapshot) => self.take_snapshot(snapshot),
+            WorkerCommand::Restore { session, snapshot } => self.restore(*session, *snapshot),
             WorkerCommand::Invoke(_) => {
                 let iterations = self.lane.queue.front().map(|batch| &mut batch.iterations);
                 let iteration = iterations.and_then(VecDeque::pop_front);

@@ -26,7 +26,29 @@ impl<E: Engine> Turn<'_, E> {
             let ids: Vec<TensorId> = part.blocks.iter().map(|block| block.tensor).collect();
             return ids.into_iter().any(|id| self.lane.store.is_on_its_way(id));
         }
+        if let Some((commands, place)) = self.lane.next_commands()
+            && matches!(commands[*place], WorkerCommand::Snapshot(_))
+        {
+            return self.lane.store.has_pending();
+        }
         self.reads_next().into_iter().any(|id| self.lane.store.is_pending(id))
+    }
+
+    /// Whether the next command waits for values of a snapshot.
+    pub(super) fn waits_for_snapshot(&mut self) -> bool {
+        if self.lane.is_restored {
+            return false;
+        }
+        match self.lane.next_commands().map(|(commands, place)| &commands[*place]) {
+            Some(&WorkerCommand::Restore { session, snapshot }) => {
+                self.lacks_snapshot(session, snapshot)
+            }
+            Some(WorkerCommand::Slots(_)) => false,
+            _ => {
+                self.lane.is_restored = true;
+                false
+            }
+        }
     }
 
     /// Brings the tensors back that the next command reads and that are elsewhere; returns whether

@@ -7,7 +7,8 @@ mod engine;
 
 use std::sync::{Arc, Mutex};
 
-use gt_ir::message::{Message, WorkerStats};
+use gt_ir::message::Message;
+use gt_ir::statistics::WorkerStats;
 use gt_ir::{
     Content, LaneId, Piece, RequestId, SlotId, TensorData, TransferId, WorkerCommand, WorkerId,
 };

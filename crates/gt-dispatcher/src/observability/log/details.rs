@@ -40,6 +40,8 @@ pub(super) fn worker_name(command: &WorkerCommand) -> &'static str {
         WorkerCommand::Statistics { .. } => "GetStats",
         WorkerCommand::Exchange(exchange) => collective_name(exchange.collective),
         WorkerCommand::Slots(_) => "Slots",
+        WorkerCommand::Snapshot(_) => "Snapshot",
+        WorkerCommand::Restore { .. } => "Restore",
         WorkerCommand::Define(_) => "DefineHotPath",
         WorkerCommand::Invoke(_) => "HotPathStart",
     }
@@ -155,6 +157,8 @@ impl Display for WorkerDetails<'_> {
                 let workers: Vec<String> = workers.iter().map(ToString::to_string).collect();
                 write!(f, "workers=[{}]", workers.join(","))
             }
+            WorkerCommand::Snapshot(snapshot) => write!(f, "snapshot={}", snapshot.number),
+            WorkerCommand::Restore { snapshot, .. } => write!(f, "snapshot={snapshot}"),
             WorkerCommand::Define(definition) => definition_details(f, definition),
             WorkerCommand::Invoke(invocation) => invocation_details(f, invocation),
         }

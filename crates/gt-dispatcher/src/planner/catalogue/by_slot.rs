@@ -35,7 +35,13 @@ impl Catalogue {
     /// The slots that hold no tensor.
     pub fn empty_slots(&self) -> Vec<SlotId> {
         let used: FxHashSet<SlotId> = self.memory().into_iter().map(|(slot, _)| slot).collect();
-        self.slots.all().filter(|slot| !used.contains(slot)).collect()
+        self.slots.every().filter(|slot| !used.contains(slot)).collect()
+    }
+
+    /// All tensors fail.
+    pub fn fail_all(&mut self, failure: &Arc<Failure>) {
+        let ids: Vec<TensorId> = self.tensors.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.fail(id, Arc::clone(failure)));
     }
 
     /// Removes a lost slot's parts. Tensors without a complete copy elsewhere fail.

@@ -26,6 +26,7 @@ const COPIES: u64 = 2 << 30;
 pub type Metas = SmallVec<[Operand<Meta>; 3]>;
 
 /// The state of a tensor in the catalogue.
+#[derive(Clone)]
 enum TensorState {
     Placed(Placed),
     /// Lost, or never computed, with the reason.
@@ -33,6 +34,7 @@ enum TensorState {
 }
 
 /// A tensor that is on workers, or will be, in one or several layouts.
+#[derive(Clone)]
 pub struct Placed {
     pub meta: Meta,
     /// The first is the tensor as computed; the others were made from it.
@@ -60,7 +62,7 @@ pub struct TensorCopy {
 }
 
 /// A session's tensors, and the state that decides their placement.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Catalogue {
     pub slots: Slots,
     /// The layout of tensors at the home slot, cached.

@@ -8,10 +8,9 @@ mod templates;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::message::{
-    Badge, Compilation, Failure, Hello, Message, Named, Role, Welcome, WorkerStats,
-};
+use gt_ir::message::{Badge, Failure, Hello, Message, Named, Role, Welcome};
 use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Standing, Usage};
+use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,

@@ -268,6 +268,9 @@ impl Runtime {
                     let sender = WorkerId(index as u32);
                     self.tell_worker(to.0 as usize, Message::Piece { sender, piece });
                 }
+                Out::Backup(to, backup) => {
+                    self.tell_worker(to.0 as usize, Message::Backup(backup));
+                }
                 Out::Files(job) => {
                     if let Some(message) = self.filing.begin(index, job) {
                         self.end_job(index, message);

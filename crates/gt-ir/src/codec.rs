@@ -1,14 +1,14 @@
 //! The encoding of messages as frames.
 //!
 //! The first frame has a magic number, the layout version and the message's record
-//! ([`gt_ir::wire`]). Large tensor data follows in separate frames. Decoding checks everything: any
+//! ([`crate::wire`]). Large tensor data follows in separate frames. Decoding checks everything: any
 //! bytes decode to a message or an error.
 
 use bytes::Bytes;
-use gt_ir::message::Message;
-use gt_ir::wire::{Frames, Record, Sink, Source};
+use crate::message::Message;
+use crate::wire::{Frames, Record, Sink, Source};
 
-pub use gt_ir::wire::{DATA_FRAME, DecodeError};
+pub use crate::wire::{DATA_FRAME, DecodeError};
 
 const MAGIC: [u8; 2] = *b"GT";
 /// The version of this layout.

@@ -1,0 +1,217 @@
+//! What a client has sent since the base, as it came, and the answers that it has got.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use gt_ir::message::Message;
+use gt_ir::{ClientCommand, Content, RequestId, codec};
+use rustc_hash::FxHashMap;
+
+/// The longest value of which a digest is kept.
+const SMALL: usize = 4 << 10;
+
+/// A hash of an answer's value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    /// That of a small value; none of others and of failures.
+    pub fn of(message: &Message) -> Option<Digest> {
+        match message {
+            Message::Value { result: Ok(Content::Data(data)), .. } if data.bytes.len() <= SMALL => {
+                let mut hasher = DefaultHasher::new();
+                (data.dtype.name(), data.shape.dims(), &data.bytes[..]).hash(&mut hasher);
+                Some(Digest(hasher.finish()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A batch, as the client sent it.
+struct Entry {
+    frames: Vec<Bytes>,
+    /// What the client gets back when it is done: nothing if it got that already.
+    weight: u64,
+    requests: Vec<RequestId>,
+    /// How many slots there were when it was planned, if it was.
+    slots: Option<usize>,
+}
+
+impl Entry {
+    fn bytes(&self) -> u64 {
+        // With what the lists themselves take up.
+        96 + self.frames.iter().map(|frame| frame.len() as u64).sum::<u64>()
+    }
+}
+
+/// A batch that is planned anew.
+pub(crate) struct Replayed {
+    pub number: u64,
+    pub commands: Vec<ClientCommand>,
+    pub weight: u64,
+    /// How many slots plans had.
+    pub slots: Option<usize>,
+}
+
+/// The batches since the base, by number.
+#[derive(Default)]
+pub(crate) struct Log {
+    entries: VecDeque<Entry>,
+    /// The number of the first.
+    first: u64,
+    /// The number of the next that is to be planned anew, while any are.
+    next: Option<u64>,
+    bytes: u64,
+    /// The requests that are answered, with the digests of small values.
+    answered: FxHashMap<RequestId, Option<Digest>>,
+}
+
+impl Log {
+    /// Adds a batch; returns its number.
+    pub fn add(&mut self, frames: Vec<Bytes>, weight: u64, requests: Vec<RequestId>) -> u64 {
+        let entry = Entry { frames, weight, requests, slots: None };
+        self.bytes += entry.bytes();
+        self.entries.push_back(entry);
+        self.end() - 1
+    }
+
+    /// The number that the next batch gets.
+    pub fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// The number of the next batch that is not in the queue.
+    pub fn next(&self) -> u64 {
+        self.next.unwrap_or_else(|| self.end())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether batches wait to be planned anew: later ones wait behind them.
+    pub fn is_replayed(&self) -> bool {
+        self.next.is_some()
+    }
+
+    fn entry(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// A batch is planned, by a session with so many slots.
+    pub fn planned(&mut self, number: u64, slots: usize) {
+        if let Some(entry) = self.entry(number) {
+            entry.slots = Some(slots);
+        }
+    }
+
+    /// A request is answered, with a value of this digest if it is a small one.
+    pub fn answered(&mut self, request: RequestId, digest: Option<Digest>) {
+        if !self.entries.is_empty() {
+            self.answered.entry(request).or_insert(digest);
+        }
+    }
+
+    pub fn digest(&self, request: RequestId) -> Option<Digest> {
+        self.answered.get(&request).copied().flatten()
+    }
+
+    /// The requests that are not answered.
+    pub fn unanswered(&self) -> Vec<RequestId> {
+        let all = self.entries.iter().flat_map(|entry| &entry.requests).copied();
+        all.filter(|request| !self.answered.contains_key(request)).collect()
+    }
+
+    /// Drops the batches before this one.
+    pub fn forget_before(&mut self, number: u64) {
+        while self.first < number
+            && let Some(entry) = self.entries.pop_front()
+        {
+            self.first += 1;
+            self.bytes -= entry.bytes();
+            for request in entry.requests {
+                self.answered.remove(&request);
+            }
+        }
+    }
+
+    /// All batches are to be planned anew. The client has got back their weight.
+    pub fn rewind(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.weight = 0);
+        self.next = (!self.entries.is_empty()).then_some(self.first);
+    }
+
+    /// The next batch to be planned anew, without requests whose answers are known and are not
+    /// compared.
+    ///
+    /// # Errors
+    /// It cannot be read any more.
+    pub fn replay(&mut self) -> Option<Result<Replayed, String>> {
+        let number = self.next?;
+        self.next = (number + 1 < self.end()).then_some(number + 1);
+        let answered = &self.answered;
+        let index = usize::try_from(number - self.first).ok()?;
+        let entry = self.entries.get(index)?;
+        let mut commands = match codec::decode(&entry.frames) {
+            Ok(Message::Stream(commands)) => commands,
+            Ok(other) => return Some(Err(format!("{} is no stream", other.name()))),
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        commands.retain(|command| match command {
+            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => false,
+            ClientCommand::Fetch { request, .. } => {
+                answered.get(request).is_none_or(|digest| digest.is_some())
+            }
+            other => other.request().is_none_or(|request| !answered.contains_key(&request)),
+        });
+        let (weight, slots) = (entry.weight, entry.slots);
+        Some(Ok(Replayed { number, commands, weight, slots }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::{SourceId, TensorId};
+
+    use super::*;
+
+    fn add(log: &mut Log, request: u64) -> u64 {
+        let (request, line) = (RequestId(request), SourceId(0));
+        let fetch = ClientCommand::Fetch { request, tensor: TensorId(1), line };
+        let frames = codec::encode(&Message::Stream(vec![ClientCommand::Free(TensorId(2)), fetch]));
+        log.add(frames, 2, vec![request])
+    }
+
+    #[test]
+    fn what_was_answered_is_not_asked_again() {
+        let mut log = Log::default();
+        assert_eq!((add(&mut log, 1), add(&mut log, 2), add(&mut log, 3)), (0, 1, 2));
+        log.answered(RequestId(1), None);
+        log.answered(RequestId(2), Some(Digest(7)));
+        assert_eq!(log.unanswered(), [RequestId(3)]);
+        log.planned(0, 4);
+        log.rewind();
+        let all: Vec<Replayed> = std::iter::from_fn(|| log.replay()).map(Result::unwrap).collect();
+        let counts: Vec<usize> = all.iter().map(|batch| batch.commands.len()).collect();
+        assert_eq!(counts, [1, 2, 2], "the second is compared, the third is asked");
+        assert_eq!((all[0].slots, all[1].slots, all[0].weight), (Some(4), None, 0));
+        assert!(!log.is_replayed());
+    }
+
+    #[test]
+    fn what_is_in_the_base_is_forgotten() {
+        let mut log = Log::default();
+        (1..4).for_each(|request| drop(add(&mut log, request)));
+        log.answered(RequestId(1), Some(Digest(7)));
+        log.forget_before(2);
+        assert_eq!((log.len(), log.digest(RequestId(1)), log.end()), (1, None, 3));
+        log.forget_before(9);
+        assert_eq!((log.len(), log.bytes(), add(&mut log, 9)), (0, 0, 3));
+    }
+}

@@ -1,0 +1,236 @@
+//! What a session's tensors are made again from when a worker is lost: a snapshot of the session,
+//! and all that its client has sent since.
+//!
+//! A snapshot is a point in the session's stream. Its state there (tensors, layouts, templates) is
+//! kept here, the tensors' values by the workers. After a loss the session goes back to the last
+//! snapshot that is complete, on the workers that are there, and its stream is planned anew from
+//! there. Plans depend on slots, not on workers, and random numbers on counters, so all values are
+//! the same again.
+//!
+//! - [`log`]: what the client has sent, and the answers that it has got.
+//! - [`snapshots`]: where the values of a snapshot are.
+
+mod log;
+mod snapshots;
+
+use std::time::Duration;
+
+use crate::planner::Catalogue;
+use crate::templates::Templates;
+
+pub(crate) use log::{Digest, Log};
+pub(crate) use snapshots::{Copy, Snapshot};
+
+/// How much of a session's stream is kept before its values are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineageLimits {
+    /// The bytes of the stream.
+    pub bytes: u64,
+    /// The device time that it takes to compute it again.
+    pub time: Duration,
+}
+
+impl Default for LineageLimits {
+    fn default() -> LineageLimits {
+        LineageLimits { bytes: 256 << 20, time: Duration::from_secs(5) }
+    }
+}
+
+/// The device time after which a snapshot is taken, if it costs next to nothing.
+const OFTEN: Duration = Duration::from_millis(250);
+/// A snapshot costs at most a so-manieth part of the time between two.
+const PART: u32 = 40;
+/// Within this time of the last snapshot no other is tried.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long shared memory of a client waits for a snapshot.
+const HOLD: Duration = Duration::from_millis(100);
+/// The bytes that a worker keeps in a second, by an estimate from below.
+const BYTES_PER_SECOND: u64 = 500_000_000;
+
+/// The state of a session at a snapshot.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    pub catalogue: Catalogue,
+    pub templates: Templates,
+}
+
+/// A session's lineage.
+pub(crate) struct Lineage {
+    limits: LineageLimits,
+    pub log: Log,
+    /// The last snapshot that is complete. None if the session is unprotected, for this reason.
+    pub base: Result<Snapshot, String>,
+    /// The snapshot that is being taken.
+    pub pending: Option<Snapshot>,
+    /// The first batch that is not planned entirely.
+    planned: u64,
+    /// The batch that was planned last, perhaps in part.
+    begun: Option<u64>,
+    /// Whether its slots are to get the values of its base once there is a worker.
+    pub is_waiting: bool,
+    /// The last number of a snapshot.
+    last: u64,
+    /// The session's device time at the last snapshot, and when it was tried.
+    device: u64,
+    tried: Duration,
+    /// What the last one cost.
+    cost: Duration,
+    /// Whether another is needed soon: values are kept in one place only.
+    pub is_thin: bool,
+    /// Shared memory of the client that the log refers to, and since when.
+    blocks: Vec<u128>,
+    blocks_since: Duration,
+    /// How often the session was made again.
+    pub recoveries: u64,
+}
+
+impl Lineage {
+    /// That of a new session.
+    pub fn new(limits: LineageLimits) -> Lineage {
+        Lineage {
+            limits,
+            log: Log::default(),
+            base: Ok(Snapshot::default()),
+            pending: None,
+            planned: 0,
+            begun: None,
+            is_waiting: false,
+            last: 0,
+            device: 0,
+            tried: Duration::ZERO,
+            cost: Duration::ZERO,
+            is_thin: false,
+            blocks: Vec::new(),
+            blocks_since: Duration::ZERO,
+            recoveries: 0,
+        }
+    }
+
+    /// Whether a snapshot is to be taken, of a session that has used this device time.
+    pub fn is_due(&self, now: Duration, device: u64) -> bool {
+        if self.pending.is_some() || self.log.is_replayed() || now < self.tried + PAUSE {
+            return false;
+        }
+        if self.is_thin || !self.blocks.is_empty() && now >= self.blocks_since + HOLD {
+            return true;
+        }
+        let used = Duration::from_nanos(device.saturating_sub(self.device));
+        let most = self.limits.time * 4 / 5;
+        used >= (self.cost * PART).clamp(OFTEN.min(most), most)
+            || self.log.bytes() >= self.limits.bytes / 4
+    }
+
+    /// When a snapshot is due for the sake of shared memory.
+    pub fn deadline(&self) -> Option<Duration> {
+        let is_idle = self.pending.is_none() && !self.log.is_replayed();
+        let waits = is_idle && (!self.blocks.is_empty() || self.is_thin);
+        let at = if self.is_thin { self.tried } else { self.blocks_since + HOLD };
+        waits.then(|| at.max(self.tried + PAUSE))
+    }
+
+    /// Begins a snapshot of this state; returns its number.
+    pub fn begin(&mut self, now: Duration, device: u64, state: State) -> u64 {
+        self.last += 1;
+        let planned = self.planned;
+        (self.device, self.tried) = (device, now);
+        let blocks = std::mem::take(&mut self.blocks);
+        self.pending =
+            Some(Snapshot { number: self.last, state, planned, blocks, ..Snapshot::default() });
+        self.last
+    }
+
+    /// The pending snapshot is complete, and becomes the base. Returns the client's shared memory
+    /// that is needed no longer, and the base before.
+    pub fn complete(&mut self) -> (Vec<u128>, Option<Snapshot>) {
+        let Some(mut done) = self.pending.take() else { return (Vec::new(), None) };
+        let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
+        self.cost = Duration::from_nanos(bytes * 1_000_000_000 / BYTES_PER_SECOND);
+        self.log.forget_before(done.planned);
+        self.is_thin = false;
+        let blocks = std::mem::take(&mut done.blocks);
+        let before = std::mem::replace(&mut self.base, Ok(done)).ok();
+        (blocks, before)
+    }
+
+    /// The pending snapshot fails, and another is taken later. Whether the session is unprotected
+    /// from now on, as too much was sent since the last.
+    pub fn abandon(&mut self, reason: &str) -> bool {
+        let Some(failed) = self.pending.take() else { return false };
+        self.blocks.extend(failed.blocks);
+        if self.base.is_ok() && self.log.bytes() <= self.limits.bytes {
+            return false;
+        }
+        let was_protected = self.base.is_ok();
+        self.base = Err(reason.to_string());
+        self.log.forget_before(self.planned);
+        was_protected
+    }
+
+    /// Whether more may be planned: if too much was sent since the base, a snapshot comes first.
+    pub fn has_room(&self) -> bool {
+        self.pending.is_none() || self.log.bytes() <= self.limits.bytes
+    }
+
+    /// Whether a batch is planned in part.
+    pub fn is_begun(&self, batch: u64) -> bool {
+        self.begun == Some(batch)
+    }
+
+    /// The most bytes of values that the dispatcher keeps.
+    pub fn most_kept(&self) -> u64 {
+        4 * self.limits.bytes
+    }
+
+    /// A batch is planned, perhaps in part, with so many slots; `queued` is the next in the queue.
+    pub fn planned(&mut self, batch: u64, queued: Option<u64>, slots: usize) {
+        self.begun = Some(batch);
+        let next = queued.unwrap_or_else(|| self.log.next());
+        if next > self.planned {
+            (self.planned..next).for_each(|number| self.log.planned(number, slots));
+            self.planned = next;
+        }
+        if self.base.is_err() && self.pending.is_none() {
+            self.log.forget_before(next);
+        }
+    }
+
+    /// There is nothing any more that the session could go back to. Returns its shared memory.
+    pub fn give_up(&mut self, reason: String) -> Vec<u128> {
+        self.base = Err(reason);
+        let pending = self.pending.take().map(|pending| pending.blocks);
+        self.log.forget_before(self.planned);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.extend(pending.into_iter().flatten());
+        blocks
+    }
+
+    /// Keeps a block of the client's shared memory, which a worker has mapped, for the next snapshot.
+    /// False if there is none to wait for.
+    pub fn hold(&mut self, now: Duration, token: u128) -> bool {
+        if self.base.is_err() {
+            return false;
+        }
+        if self.blocks.is_empty() {
+            self.blocks_since = now;
+        }
+        if !self.blocks.contains(&token) {
+            self.blocks.push(token);
+        }
+        true
+    }
+
+    /// Goes back to the base: its state, for everything after it to be planned anew.
+    ///
+    /// # Errors
+    /// Why there is no base.
+    pub fn rewind(&mut self) -> Result<State, String> {
+        let base = self.base.as_ref().map_err(Clone::clone)?;
+        if let Some(pending) = self.pending.take() {
+            self.blocks.extend(pending.blocks);
+        }
+        (self.planned, self.begun) = (base.planned, None);
+        self.log.rewind();
+        self.recoveries += 1;
+        Ok(base.state.clone())
+    }
+}

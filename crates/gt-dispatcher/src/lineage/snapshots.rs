@@ -1,0 +1,94 @@
+//! A snapshot, and where the values of its slots are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gt_ir::snapshot::{Backup, SavedValue};
+use gt_ir::{SlotId, TensorId, WorkerId};
+use rustc_hash::FxHashMap;
+
+use super::State;
+
+/// A snapshot of a session; by default that of its beginning.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    pub number: u64,
+    pub state: State,
+    /// The first batch of the log that is not in it.
+    pub planned: u64,
+    /// The slots that have tensors, and where their values are.
+    pub copies: BTreeMap<SlotId, Copy>,
+    /// The slots that have not kept all.
+    pub open: BTreeSet<SlotId>,
+    /// The client's shared memory that the log before it refers to.
+    pub blocks: Vec<u128>,
+}
+
+/// Where a slot's values are.
+pub(crate) struct Copy {
+    /// The worker that the slot is on.
+    pub host: WorkerId,
+    /// The worker that has a copy; the dispatcher if there is none.
+    pub keeper: Option<WorkerId>,
+    pub bytes: u64,
+    /// The values, if the dispatcher has the copy.
+    pub values: Vec<Backup>,
+}
+
+impl Copy {
+    /// All values that the dispatcher has.
+    pub fn all(&self) -> Vec<SavedValue> {
+        self.values.iter().flat_map(|backup| backup.values.iter().cloned()).collect()
+    }
+
+    /// The last values have come, beside those that were `known`. Returns their bytes.
+    ///
+    /// # Errors
+    /// A value is missing, or they take up more than `limit`.
+    pub fn complete(&mut self, known: Vec<SavedValue>, limit: u64) -> Result<u64, String> {
+        let parts = std::mem::take(&mut self.values);
+        let Some((owner, snapshot)) = parts.last().map(|part| (part.owner, part.snapshot)) else {
+            return Err("nothing has come".into());
+        };
+        let mut all: FxHashMap<TensorId, SavedValue> = FxHashMap::default();
+        let mut names = Vec::new();
+        all.extend(known.into_iter().map(|value| (value.tensor, value)));
+        for part in parts {
+            all.extend(part.values.into_iter().map(|value| (value.tensor, value)));
+            names = part.names.unwrap_or(names);
+        }
+        let values: Option<Vec<SavedValue>> = names.iter().map(|name| all.remove(name)).collect();
+        let values = values.ok_or_else(|| format!("a value of snapshot {snapshot} is missing"))?;
+        let contents = values.iter().filter_map(|value| value.result.as_ref().ok());
+        let bytes = contents.map(|content| content.meta().bytes() as u64).sum();
+        if bytes > limit {
+            return Err(format!(
+                "there is one worker only, and its tensors take up more than the {limit} bytes that the server keeps of them"
+            ));
+        }
+        self.values = vec![Backup { owner, snapshot, values, names: Some(names) }];
+        Ok(bytes)
+    }
+}
+
+impl Snapshot {
+    /// The slots whose values are gone when only these workers are there.
+    pub fn lost(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<SlotId> {
+        let is_lost = |copy: &Copy| match copy.keeper {
+            Some(keeper) => !is_there(copy.host) && !is_there(keeper),
+            None => false,
+        };
+        self.copies.iter().find(|(_, copy)| is_lost(copy)).map(|(slot, _)| *slot)
+    }
+
+    /// Whether a worker has any of its values.
+    pub fn involves(&self, worker: WorkerId) -> bool {
+        let has = |copy: &Copy| copy.host == worker || copy.keeper == Some(worker);
+        self.copies.values().any(has)
+    }
+
+    /// The workers that have its values.
+    pub fn workers(&self) -> BTreeSet<WorkerId> {
+        let of = |copy: &Copy| [Some(copy.host), copy.keeper];
+        self.copies.values().flat_map(of).flatten().collect()
+    }
+}

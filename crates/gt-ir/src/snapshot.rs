@@ -1,0 +1,54 @@
+//! Snapshots of lanes: the values from which a session's tensors are made again when a worker is lost.
+//!
+//! A snapshot is a point in the stream of every lane of a session. Each lane keeps the values that
+//! it has there, and a copy of them is kept elsewhere.
+
+use crate::data::Content;
+use crate::exchange::{SlotId, WorkerId};
+use crate::instruction::{SourceId, TensorId};
+use crate::message::Failure;
+use crate::record;
+
+/// Whose values they are: a slot of a session. The session's number stays the same when its lanes
+/// are made again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Owner {
+    pub session: u32,
+    pub slot: SlotId,
+}
+
+record!(struct Owner { session, slot });
+
+/// The place of a snapshot in a lane's stream.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    pub session: u32,
+    pub number: u64,
+    /// The worker that keeps a copy; the dispatcher if there is none.
+    pub keeper: Option<WorkerId>,
+}
+
+record!(struct Snapshot { session, number, keeper });
+
+/// A tensor's value, or its failure, in a snapshot.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SavedValue {
+    pub tensor: TensorId,
+    /// The line that made it.
+    pub line: SourceId,
+    pub result: Result<Content, Failure>,
+}
+
+record!(struct SavedValue { tensor, line, result });
+
+/// Values of a slot's snapshot that the receiver does not have.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Backup {
+    pub owner: Owner,
+    pub snapshot: u64,
+    pub values: Vec<SavedValue>,
+    /// All tensors of the snapshot, with the last of its values.
+    pub names: Option<Vec<TensorId>>,
+}
+
+record!(struct Backup { owner, snapshot, values, names });

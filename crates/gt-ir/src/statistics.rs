@@ -1,0 +1,110 @@
+//! A worker's statistics.
+
+use std::time::Duration;
+
+use crate::record;
+
+/// A worker's statistics since it started.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WorkerStats {
+    pub name: String,
+    pub engine: String,
+    pub operations_total: u64,
+    pub operations_failed: u64,
+    /// Of all operations, those run by compiled programs.
+    pub operations_compiled: u64,
+    /// Instructions that were skipped as unwanted.
+    pub operations_skipped: u64,
+    /// Tensors held, and their bytes.
+    pub tensors: u64,
+    pub bytes: u64,
+    /// The most bytes held at once.
+    pub bytes_peak: u64,
+    /// Tensors that were written away as there was no room, and their bytes.
+    pub spilled_tensors: u64,
+    pub spilled_bytes: u64,
+    /// Of all operations, those in iterations of hot paths.
+    pub hot_instructions: u64,
+    /// Hot paths defined so far.
+    pub unique_sequences: u64,
+    /// Hot paths defined now.
+    pub hot_sequences: u64,
+    /// The programs that have run the most operations.
+    pub top_sequences: Vec<Sequence>,
+    pub compilation: CompilationStats,
+    /// What the engine has compiled most recently; of the native engine nothing.
+    pub compilations: Vec<Compilation>,
+}
+
+record!(struct WorkerStats {
+    name,
+    engine,
+    operations_total,
+    operations_failed,
+    operations_compiled,
+    operations_skipped,
+    tensors,
+    bytes,
+    bytes_peak,
+    spilled_tensors,
+    spilled_bytes,
+    hot_instructions,
+    unique_sequences,
+    hot_sequences,
+    top_sequences,
+    compilation,
+    compilations,
+});
+
+/// A repeated sequence of operations.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sequence {
+    /// The first of its operations, by name.
+    pub operations: String,
+    pub length: u64,
+    pub repetitions: u64,
+    /// The total time of all repetitions.
+    pub time: Duration,
+}
+
+record!(struct Sequence { operations, length, repetitions, time });
+
+/// Code that an engine has compiled.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Compilation {
+    /// The operations that it computes.
+    pub operations: String,
+    pub reason: String,
+    /// How long the compilation took.
+    pub time: Duration,
+}
+
+record!(struct Compilation { operations, reason, time });
+
+/// Statistics of a worker's program cache.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct CompilationStats {
+    /// Programs in the cache.
+    pub cache_size: u64,
+    /// Lookups and launches that found a program.
+    pub cache_hits: u64,
+    /// Lookups that did not.
+    pub cache_misses: u64,
+    /// Compiled programs whose results were compared and equal those of their operations.
+    pub checked: u64,
+    /// Programs that could not be compiled, or whose results differed.
+    pub failures: u64,
+    pub compile_time: Duration,
+    /// The estimated time saved by compiled programs.
+    pub time_saved: Duration,
+}
+
+record!(struct CompilationStats {
+    cache_size,
+    cache_hits,
+    cache_misses,
+    checked,
+    failures,
+    compile_time,
+    time_saved,
+});

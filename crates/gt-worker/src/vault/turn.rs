@@ -1,0 +1,94 @@
+//! A lane's snapshot, as a command in its turn.
+
+use std::sync::Arc;
+
+use gt_ir::TensorId;
+use gt_ir::message::Message;
+use gt_ir::snapshot::{Owner, SavedValue, Snapshot};
+
+use super::saved;
+use crate::engine::{Engine, EngineError};
+use crate::store::{Place, Stored};
+use crate::turn::Turn;
+use crate::work::Out;
+
+impl<E: Engine> Turn<'_, E> {
+    /// Keeps the values of all tensors of the lane, and sends those that are new to the keeper.
+    pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) {
+        let Snapshot { session, number, keeper } = *snapshot;
+        let slot = self.lane.id.slot;
+        let owner = Owner { session, slot };
+        let names = self.lane.store.names();
+        let mut values = Vec::new();
+        for name in &names {
+            if self.vault.has(owner, *name) {
+                continue;
+            }
+            match self.value_to_keep(*name) {
+                Ok(value) => values.push(value),
+                Err(reason) => {
+                    let result = Err(reason);
+                    let backed = Message::Backed { session, slot, snapshot: number, result };
+                    return self.out.push(Out::Dispatcher(backed));
+                }
+            }
+        }
+        self.vault.keep(owner, number, names, values);
+        for backup in self.vault.pack(owner, number, keeper) {
+            self.out.push(match keeper {
+                Some(worker) => Out::Backup(worker, Box::new(backup)),
+                None => Out::Dispatcher(Message::Backup(Box::new(backup))),
+            });
+        }
+    }
+
+    /// A tensor's value.
+    ///
+    /// # Errors
+    /// Why there is none to be kept.
+    fn value_to_keep(&mut self, name: TensorId) -> Result<SavedValue, String> {
+        match self.lane.store.get(name) {
+            Some(Stored::Ready { tensor, line, meta, .. }) => {
+                let bytes = meta.bytes() as u64;
+                if let Some(memory) = self.device.options.memory
+                    && self.device.held.bytes + self.vault.bytes() + bytes > memory
+                {
+                    return Err("the worker has no memory left for a snapshot".into());
+                }
+                let (line, tensor) = (*line, tensor.clone());
+                let read = self.device.guarded(|engine| engine.read(&tensor));
+                let data = read.map_err(|error: EngineError| error.to_string())?;
+                Ok(saved(name, line, Ok(data)))
+            }
+            Some(Stored::Failed(failure)) => Ok(saved(name, failure.line, Err((**failure).clone()))),
+            Some(Stored::Away(away)) => match &away.place {
+                Place::Host(data) | Place::Writing { data, .. } => {
+                    Ok(saved(name, away.line, Ok(data.clone())))
+                }
+                Place::Disk { .. } | Place::Reading { .. } => {
+                    Err("tensors of the session are on a worker's disk".into())
+                }
+            },
+            Some(Stored::Pending(_)) => unreachable!("it has waited for all tensors"),
+            None => unreachable!("the lane has it"),
+        }
+    }
+
+    /// Whether the values of a snapshot that the lane is to take back have not come yet.
+    pub(crate) fn lacks_snapshot(&self, session: u32, snapshot: u64) -> bool {
+        let owner = Owner { session, slot: self.lane.id.slot };
+        self.vault.values(owner, snapshot).is_none()
+    }
+
+    /// Takes back the values of a snapshot.
+    pub(crate) fn restore(&mut self, session: u32, snapshot: u64) {
+        let owner = Owner { session, slot: self.lane.id.slot };
+        for value in self.vault.values(owner, snapshot).unwrap_or_default() {
+            let SavedValue { tensor, line, result } = value;
+            match result {
+                Ok(content) => self.device.make(self.lane, tensor, content, line),
+                Err(failure) => self.device.fail(self.lane, tensor, Arc::new(failure)),
+            }
+        }
+    }
+}
