@@ -167,7 +167,8 @@ impl Forward<'_> {
                 .is_some_and(|worker| !worker.machine.is_empty() && worker.machine == *machine);
             let (original, lane) = (request, LaneId { session, slot });
             let worker = worker.map_or(PeerId::NOBODY, |worker| worker.peer);
-            let mine = answers.open(Request { client, original, worker, lane, tensor, since, known });
+            let mine =
+                answers.open(Request { client, original, worker, lane, tensor, since, known });
             WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
         };
         self.planner.with_whole(catalogue, self.streams, tensor, line, fetch);

@@ -4,9 +4,9 @@
 //! ([`crate::wire`]). Large tensor data follows in separate frames. Decoding checks everything: any
 //! bytes decode to a message or an error.
 
-use bytes::Bytes;
 use crate::message::Message;
 use crate::wire::{Frames, Record, Sink, Source};
+use bytes::Bytes;
 
 pub use crate::wire::{DATA_FRAME, DecodeError};
 

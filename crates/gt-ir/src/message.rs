@@ -113,8 +113,9 @@ pub enum Message {
     Backed { session: u32, slot: SlotId, snapshot: u64, result: Result<u64, String> },
     /// Workers drop all but this snapshot of a session; all without one.
     Retain { session: u32, snapshot: Option<u64> },
-    /// A worker that has a slot's snapshot sends it to the one that restores it.
-    HandOver { session: u32, slot: SlotId, snapshot: u64, to: WorkerId },
+    /// A worker that has a slot's snapshot sends it to the one that restores it; by way of the
+    /// dispatcher without one.
+    HandOver { session: u32, slot: SlotId, snapshot: u64, to: Option<WorkerId> },
     /// Informs workers that another is lost, and will send nothing more.
     WorkerLost { worker: WorkerId, name: String },
     /// A lane is ready for a joint exchange with these members (`Ok` with its group's epoch), or

@@ -46,9 +46,11 @@ record!(struct SavedValue { tensor, line, result });
 pub struct Backup {
     pub owner: Owner,
     pub snapshot: u64,
+    /// The worker that sends them to another.
+    pub sender: Option<WorkerId>,
     pub values: Vec<SavedValue>,
     /// All tensors of the snapshot, with the last of its values.
     pub names: Option<Vec<TensorId>>,
 }
 
-record!(struct Backup { owner, snapshot, values, names });
+record!(struct Backup { owner, snapshot, sender, values, names });

@@ -31,6 +31,6 @@ pub use gt_ir::codec;
 
 /// The interval of heartbeats in milliseconds. ZeroMQ's own threads send them, whatever the process
 /// is doing.
-const HEARTBEAT: i32 = 3_000;
+const HEARTBEAT: i32 = 1_500;
 /// The time in milliseconds after which a silent peer is considered lost.
-const SILENCE: i32 = 15_000;
+const SILENCE: i32 = 6_000;

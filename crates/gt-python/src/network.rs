@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use gt::LineageLimits;
 use gt::drivers::network::server::{Ask, Server, ServerOptions};
 use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
@@ -45,11 +46,16 @@ fn until_signal(
     }
 }
 
+fn seconds(name: &str, given: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(given)
+        .map_err(|_| PyValueError::new_err(format!("{name} is {given}, expected seconds")))
+}
+
 /// Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
 /// `wants_reload`, several times a second, says whether the policy file is to be read again.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, wants_reload=None))]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, wants_reload=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -60,14 +66,24 @@ fn run_server(
     worker_wait: f64,
     data_roots: Vec<PathBuf>,
     policy: Option<PathBuf>,
+    lineage_bytes: u64,
+    lineage_time: f64,
     wants_reload: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let worker_wait = Duration::try_from_secs_f64(worker_wait).map_err(|_| {
-        PyValueError::new_err(format!("worker_wait is {worker_wait}, expected seconds"))
-    })?;
+    let worker_wait = seconds("worker_wait", worker_wait)?;
+    let time = seconds("lineage_time", lineage_time)?;
+    let lineage = (lineage_bytes > 0).then_some(LineageLimits { bytes: lineage_bytes, time });
     let address = Address::parse(address).map_err(to_python)?;
-    let options =
-        ServerOptions { address, key_file, insecure, log_file, worker_wait, data_roots, policy };
+    let options = ServerOptions {
+        address,
+        key_file,
+        insecure,
+        log_file,
+        worker_wait,
+        data_roots,
+        policy,
+        lineage,
+    };
     let mut server = Server::bind(&options).map_err(to_python)?;
     on_ready.call0()?;
     let asks = || {

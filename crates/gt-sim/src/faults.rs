@@ -15,7 +15,7 @@ use crate::links::{DISPATCHER, Flight, Load};
 use crate::world::World;
 
 /// The time after which a silent link is given up, as in `gt_net`.
-pub const SILENCE: Duration = Duration::from_secs(15);
+pub const SILENCE: Duration = Duration::from_secs(6);
 
 /// How soon the ends of a broken link notice.
 #[derive(Clone, Copy, Debug)]

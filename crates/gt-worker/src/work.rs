@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::statistics::WorkerStats;
 use gt_ir::snapshot::Backup;
+use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, StoredValues};
 use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
@@ -17,6 +17,17 @@ pub enum Out {
     Backup(WorkerId, Box<Backup>),
     /// What the driver is to do with files.
     Files(FileJob),
+}
+
+impl Out {
+    /// Values of a snapshot, for a worker or else for the dispatcher.
+    pub(crate) fn backup(to: Option<WorkerId>, backup: Backup) -> Out {
+        let backup = Box::new(backup);
+        match to {
+            Some(worker) => Out::Backup(worker, backup),
+            None => Out::Dispatcher(Message::Backup(backup)),
+        }
+    }
 }
 
 /// Work on files, which a driver does beside the worker's turns.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message};
-use gt_ir::statistics::WorkerStats;
 use gt_ir::snapshot::{Backup, Owner};
+use gt_ir::statistics::WorkerStats;
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
 use crate::device::Device;
@@ -311,7 +311,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::Retain { session, snapshot } => self.vault.retain(session, snapshot),
             Message::HandOver { session, slot, snapshot, to } => {
                 let messages = self.vault.hand_over(Owner { session, slot }, snapshot);
-                out.extend(messages.into_iter().map(|backup| Out::Backup(to, Box::new(backup))));
+                out.extend(messages.into_iter().map(|backup| Out::backup(to, backup)));
             }
             Message::Divide(division) => self.ready.divide(division),
             _ => {}

@@ -25,6 +25,7 @@ pub use gt_client::{
     config, environment, failed_text, grad_enabled, nn, no_grad, optim, set_grad_enabled, signal,
     source, tape, tensor, vmap,
 };
+pub use gt_dispatcher::LineageLimits;
 pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;
 pub use gt_ir::{DType, Scalar, Shape, TensorData};

@@ -9,7 +9,7 @@ import sys
 import threading
 
 from gt import _gt
-from gt._processes import at_least, stop_at_signals
+from gt._processes import at_least, size, stop_at_signals
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -53,6 +53,21 @@ def main(argv: list[str] | None = None) -> int:
         "--policy",
         metavar="FILE",
         help="what users, teams and keys may have, in YAML; read again on SIGHUP",
+    )
+    parser.add_argument(
+        "--lineage",
+        type=size,
+        default=256 << 20,
+        metavar="SIZE",
+        help="the bytes of each session's stream that are kept to make its tensors again when a "
+        "worker is lost (default 256MiB; 0 for none)",
+    )
+    parser.add_argument(
+        "--lineage-time",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long it may take to compute them again (default 5)",
     )
     parser.add_argument(
         "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
@@ -102,6 +117,8 @@ def main(argv: list[str] | None = None) -> int:
             args.worker_wait,
             args.data_root,
             args.policy,
+            args.lineage,
+            args.lineage_time,
             wants_reload,
         )
     except KeyboardInterrupt:

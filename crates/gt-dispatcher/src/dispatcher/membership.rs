@@ -9,9 +9,9 @@ use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 
 use super::recovery::Survival;
 use super::{Dispatcher, PeerId, peers};
+use crate::lineage::Lineage;
 use crate::observability::Peers;
 use crate::observability::log::{LineKind, word};
-use crate::lineage::Lineage;
 use crate::unread::Unread;
 use crate::workers::WorkerState;
 
@@ -214,13 +214,21 @@ impl Dispatcher {
     /// A worker could not send a piece: the receiving lane gets a failure in its place.
     pub(super) fn undelivered(
         &mut self,
+        now: Duration,
         from: PeerId,
         transfer: TransferId,
         to: LaneId,
         reason: String,
     ) {
-        let Some(sender) = self.workers.get(from) else { return };
-        let Some(session) = self.sessions.running(to.session) else { return };
+        let Some(sender) = self.workers.get(from).map(|worker| worker.id) else { return };
+        let Some(client) = self.sessions.running(to.session).map(|session| session.peer) else {
+            return;
+        };
+        if self.evade(now, client, sender) {
+            return;
+        }
+        let Some(sender) = self.workers.by_id(sender) else { return };
+        let Some(session) = self.sessions.get(client) else { return };
         let slots = &session.catalogue.slots;
         let receiver = slots.host(to.slot).and_then(|worker| self.workers.by_id(worker));
         let Some(receiver) = receiver else { return };
@@ -238,7 +246,7 @@ impl Dispatcher {
     }
 
     /// Counts a session's home on the worker that it is on now.
-    fn settle_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
+    pub(super) fn settle_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let slots = &session.catalogue.slots;
         if let Some(worker) = was_home.and_then(|home| slots.host(home)) {
@@ -274,7 +282,9 @@ impl Dispatcher {
             let catalogue = &mut session.catalogue;
             let was_home =
                 catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));
-            let moved = catalogue.slots.remove(lost.id, &hosts);
+            let lineage = session.lineage.as_ref();
+            let keeper = |slot| lineage.and_then(|lineage| lineage.keeper(slot));
+            let moved = catalogue.slots.remove(lost.id, &hosts, keeper);
             catalogue.slots.set_fabrics(&fabrics);
             let failure = match self.survives(now, peer, lost, &moved, &what) {
                 Survival::Whole => {

@@ -195,7 +195,7 @@ impl Dispatcher {
             }
             (Role::Worker, Message::Backup(backup)) => self.keep_backup(peer, *backup),
             (Role::Worker, Message::Backed { session, slot, snapshot, result }) => {
-                self.backed(session, slot, snapshot, result);
+                self.backed(peer, session, slot, snapshot, result);
                 self.pump(now);
             }
             (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
@@ -225,7 +225,7 @@ impl Dispatcher {
                 }
             }
             (Role::Worker, Message::Undelivered { transfer, to, reason }) => {
-                self.undelivered(peer, transfer, to, reason);
+                self.undelivered(now, peer, transfer, to, reason);
             }
             (Role::Worker, Message::Statistics { request, workers }) => {
                 self.answers.survey(outbox, request, peer, workers.into_iter().next());
@@ -286,7 +286,8 @@ impl Dispatcher {
     pub fn next_deadline(&self) -> Option<Duration> {
         let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
-        let lineages = self.sessions.iter().filter_map(|session| session.lineage.as_ref());
+        let there = self.sessions.iter().filter(|session| session.has_worker());
+        let lineages = there.filter_map(|session| session.lineage.as_ref());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
         let own = waiting.into_iter().chain(snapshot);
         own.chain(self.next_end()).chain(self.next_shortage()).min()

@@ -32,13 +32,17 @@ pub(super) enum Survival {
 }
 
 /// A worker for the copy of another's values: the next one, on another machine if there is one.
-fn keeper(workers: &Workers, host: WorkerId) -> Option<WorkerId> {
+fn keeper(
+    workers: &Workers,
+    host: WorkerId,
+    unreachable: &BTreeSet<(WorkerId, WorkerId)>,
+) -> Option<WorkerId> {
     let own = workers.by_id(host)?;
-    let others = || workers.iter().filter(|worker| worker.id != host);
+    let is_other =
+        |worker: &&WorkerState| worker.id != host && !unreachable.contains(&(host, worker.id));
+    let others = || workers.iter().filter(is_other);
     let far = |worker: &&WorkerState| worker.machine.is_empty() || worker.machine != own.machine;
-    let next = |found: &mut dyn Iterator<Item = WorkerId>| {
-        found.min_by_key(|id| (*id < host, *id))
-    };
+    let next = |found: &mut dyn Iterator<Item = WorkerId>| found.min_by_key(|id| (*id < host, *id));
     next(&mut others().filter(far).map(|worker| worker.id))
         .or_else(|| next(&mut others().map(|worker| worker.id)))
 }
@@ -48,7 +52,8 @@ impl Dispatcher {
     pub(super) fn take_snapshots(&mut self, now: Duration) {
         let is_due = |session: &&Session| {
             let lineage = session.lineage.as_ref();
-            lineage.is_some_and(|lineage| lineage.is_due(now, session.device))
+            session.has_worker()
+                && lineage.is_some_and(|lineage| lineage.is_due(now, session.device))
         };
         let due: Vec<PeerId> =
             self.sessions.iter().filter(is_due).map(|session| session.peer).collect();
@@ -78,6 +83,8 @@ impl Dispatcher {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Session { catalogue, templates, queue, lineage, number, device, .. } = session;
         let Some(lineage) = lineage else { return };
+        // If it cannot be taken here, it is tried again after a pause.
+        lineage.try_at(now);
         if session.is_expanded || queue.front().is_some_and(|next| lineage.is_begun(next.batch)) {
             return;
         }
@@ -85,11 +92,11 @@ impl Dispatcher {
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.every().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
-            let keeper = keeper(&self.workers, host);
+            let keeper = keeper(&self.workers, host, &lineage.unreachable);
             copies.insert(slot, Copy { host, keeper, bytes: 0, values: Vec::new() });
         }
         let state = State { catalogue: catalogue.clone(), templates: templates.clone() };
-        let snapshot = lineage.begin(now, *device, state);
+        let snapshot = lineage.begin(*device, state);
         let session = *number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
@@ -110,6 +117,13 @@ impl Dispatcher {
         let Some(worker) = self.workers.get(from).map(|worker| worker.id) else { return };
         let Some(session) = self.sessions.numbered_mut(owner.session) else { return };
         let Some(lineage) = &mut session.lineage else { return };
+        if lineage.handing.contains_key(&owner.slot) {
+            let host = session.catalogue.slots.host(owner.slot);
+            if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
+                self.outbox.push(host.peer, Message::Backup(Box::new(backup)));
+            }
+            return;
+        }
         let limit = lineage.most_kept();
         let before = lineage.base.as_ref().ok().and_then(|base| base.copies.get(&owner.slot));
         let known = before.filter(|copy| copy.keeper.is_none()).map(Copy::all).unwrap_or_default();
@@ -124,24 +138,54 @@ impl Dispatcher {
         copy.values.push(backup);
         if is_last {
             let result = copy.complete(known, limit);
-            self.backed(owner.session, owner.slot, number, result);
+            self.backed(from, owner.session, owner.slot, number, result);
         }
     }
 
     /// A worker that others' copies are on, or whose lane has taken a snapshot, says how it went.
     pub(super) fn backed(
         &mut self,
+        from: PeerId,
         session: u32,
         slot: SlotId,
         number: u64,
         result: Result<u64, String>,
     ) {
+        let session_number = session;
         let Some(session) = self.sessions.numbered_mut(session) else { return };
         let peer = session.peer;
         let Some(lineage) = &mut session.lineage else { return };
+        let from = self.workers.get(from).map(|worker| worker.id);
+        if lineage.base.as_ref().is_ok_and(|base| base.number == number) {
+            match (result, lineage.handing.get(&slot)) {
+                (Ok(_), _) => drop(lineage.handing.remove(&slot)),
+                // They go by way of the dispatcher.
+                (Err(_), Some(holder)) if from == Some(*holder) => {
+                    let message = Message::HandOver {
+                        session: session_number,
+                        slot,
+                        snapshot: number,
+                        to: None,
+                    };
+                    if let Some(holder) = self.workers.by_id(*holder) {
+                        self.outbox.push(holder.peer, message);
+                    }
+                }
+                (Err(_), _) => {}
+            }
+            return;
+        }
         let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
             return;
         };
+        if result.is_err()
+            && let Some(copy) = pending.copies.get(&slot)
+            && from == Some(copy.host)
+            && let Some(keeper) = copy.keeper
+        {
+            // Another is tried next.
+            lineage.unreachable.insert((copy.host, keeper));
+        }
         match result {
             Ok(bytes) => {
                 pending.open.remove(&slot);
@@ -199,6 +243,9 @@ impl Dispatcher {
     pub(super) fn lose_copies(&mut self, peer: PeerId, worker: WorkerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
+        // It may have been the one that could not be reached.
+        lineage.left.clear();
+        lineage.unreachable.retain(|(from, to)| *from != worker && *to != worker);
         lineage.is_thin |= lineage.base.as_ref().is_ok_and(|base| base.involves(worker));
         if lineage.pending.as_ref().is_some_and(|pending| pending.involves(worker)) {
             self.abandon_snapshot(peer, "a worker was lost");
@@ -216,7 +263,7 @@ impl Dispatcher {
     ) -> Survival {
         self.lose_copies(peer, lost.id);
         let Some(session) = self.sessions.get(peer) else { return Survival::Unkept };
-        if session.lineage.is_none() || !self.is_hit(session, moved, lost.peer) {
+        if session.lineage.is_none() || !self.is_hit(session, moved, lost) {
             return Survival::Unkept;
         }
         let Err(reason) = self.recover(now, peer, what) else { return Survival::Whole };
@@ -229,19 +276,63 @@ impl Dispatcher {
     }
 
     /// Whether a lost worker had anything of a session that is not elsewhere.
-    pub(super) fn is_hit(&self, session: &Session, moved: &[SlotId], lost: PeerId) -> bool {
+    pub(super) fn is_hit(&self, session: &Session, moved: &[SlotId], lost: &WorkerState) -> bool {
         let empty = session.catalogue.empty_slots();
-        let is_used = |slot: &SlotId| {
-            !empty.contains(slot) || session.flow.under_way(*slot) != (0, 0)
-        };
-        moved.iter().any(is_used) || self.answers.asks(session.peer, lost)
+        let is_used =
+            |slot: &SlotId| !empty.contains(slot) || session.flow.under_way(*slot) != (0, 0);
+        let lineage = session.lineage.as_ref();
+        lineage.is_some_and(|lineage| lineage.handing.values().any(|holder| *holder == lost.id))
+            || moved.iter().any(is_used)
+            || self.answers.asks(session.peer, lost.peer)
+    }
+
+    /// A worker cannot reach another one that has a part of a session: the session leaves it.
+    /// Returns whether it can.
+    pub(super) fn evade(&mut self, now: Duration, peer: PeerId, worker: WorkerId) -> bool {
+        let Some(session) = self.sessions.get(peer) else { return false };
+        let Some(lineage) = &session.lineage else { return false };
+        let is_there = |worker| self.workers.by_id(worker).is_some();
+        let Some(left) = self.workers.by_id(worker) else { return false };
+        if lineage.base.as_ref().map_or(true, |base| base.lost(is_there).is_some()) {
+            return false;
+        }
+        let name = left.name.clone();
+        let mut hosts = self.allowed_hosts(&session.standing);
+        hosts.retain(|host| host.worker != worker && !lineage.left.contains(&host.worker));
+        if hosts.is_empty() || lineage.left.contains(&worker) {
+            return false;
+        }
+        let Some(session) = self.sessions.get_mut(peer) else { return false };
+        let slots = &mut session.catalogue.slots;
+        let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
+        let lineage = session.lineage.as_mut();
+        let lineage = lineage.map(|lineage| {
+            lineage.left.insert(worker);
+            lineage
+        });
+        slots.remove(worker, &hosts, |slot| lineage.as_ref()?.keeper(slot));
+        let what = format!("the worker '{name}' cannot reach another one");
+        if self.recover(now, peer, &what).is_err() {
+            return false;
+        }
+        if was_home.is_some() {
+            self.workers.release(worker);
+        }
+        self.settle_home(now, peer, was_home);
+        self.pump(now);
+        true
     }
 
     /// Makes a session again from its last snapshot, on the workers that its slots are on now.
     ///
     /// # Errors
     /// Why it cannot be.
-    pub(super) fn recover(&mut self, now: Duration, peer: PeerId, lost: &str) -> Result<(), String> {
+    pub(super) fn recover(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        lost: &str,
+    ) -> Result<(), String> {
         self.note_answers();
         let run = self.sessions.next_run();
         let Dispatcher { sessions, workers, .. } = self;
@@ -302,6 +393,7 @@ impl Dispatcher {
         let Session { catalogue, lineage, number, .. } = session;
         let Some(lineage) = lineage else { return };
         lineage.is_waiting = false;
+        lineage.handing.clear();
         let Ok(base) = &lineage.base else { return };
         let (session, snapshot) = (*number, base.number);
         let retain = Message::Retain { session, snapshot: Some(snapshot) };
@@ -317,8 +409,10 @@ impl Dispatcher {
             if !holders.contains(&host) {
                 match holders.first().and_then(|holder| self.workers.by_id(*holder)) {
                     Some(holder) => {
-                        let message = Message::HandOver { session, slot, snapshot, to: host };
+                        let to = Some(host);
+                        let message = Message::HandOver { session, slot, snapshot, to };
                         self.outbox.push(holder.peer, message);
+                        lineage.handing.insert(slot, holder.id);
                     }
                     None => copy.values.iter().for_each(|backup| {
                         self.outbox.push(to, Message::Backup(Box::new(backup.clone())));

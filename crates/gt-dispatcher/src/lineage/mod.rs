@@ -13,7 +13,10 @@
 mod log;
 mod snapshots;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use gt_ir::{SlotId, WorkerId};
 
 use crate::planner::Catalogue;
 use crate::templates::Templates;
@@ -73,10 +76,18 @@ pub(crate) struct Lineage {
     /// The session's device time at the last snapshot, and when it was tried.
     device: u64,
     tried: Duration,
+    /// How many have failed since the last that is complete.
+    fails: u32,
     /// What the last one cost.
     cost: Duration,
     /// Whether another is needed soon: values are kept in one place only.
     pub is_thin: bool,
+    /// The slots whose values are on their way to their workers, and from whom.
+    pub handing: BTreeMap<SlotId, WorkerId>,
+    /// Workers, and those that they cannot reach.
+    pub unreachable: BTreeSet<(WorkerId, WorkerId)>,
+    /// Workers that the session has left, as they could not reach others.
+    pub left: BTreeSet<WorkerId>,
     /// Shared memory of the client that the log refers to, and since when.
     blocks: Vec<u128>,
     blocks_since: Duration,
@@ -98,8 +109,12 @@ impl Lineage {
             last: 0,
             device: 0,
             tried: Duration::ZERO,
+            fails: 0,
             cost: Duration::ZERO,
             is_thin: false,
+            handing: BTreeMap::new(),
+            unreachable: BTreeSet::new(),
+            left: BTreeSet::new(),
             blocks: Vec::new(),
             blocks_since: Duration::ZERO,
             recoveries: 0,
@@ -108,7 +123,7 @@ impl Lineage {
 
     /// Whether a snapshot is to be taken, of a session that has used this device time.
     pub fn is_due(&self, now: Duration, device: u64) -> bool {
-        if self.pending.is_some() || self.log.is_replayed() || now < self.tried + PAUSE {
+        if self.pending.is_some() || self.log.is_replayed() || now < self.tried + self.pause() {
             return false;
         }
         if self.is_thin || !self.blocks.is_empty() && now >= self.blocks_since + HOLD {
@@ -120,19 +135,30 @@ impl Lineage {
             || self.log.bytes() >= self.limits.bytes / 4
     }
 
+    /// How long after one that was tried the next is.
+    fn pause(&self) -> Duration {
+        PAUSE * (1 << self.fails.min(8))
+    }
+
     /// When a snapshot is due for the sake of shared memory.
     pub fn deadline(&self) -> Option<Duration> {
-        let is_idle = self.pending.is_none() && !self.log.is_replayed();
+        // After a failure, the next is tried when the session goes on.
+        let is_idle = self.pending.is_none() && !self.log.is_replayed() && self.fails == 0;
         let waits = is_idle && (!self.blocks.is_empty() || self.is_thin);
         let at = if self.is_thin { self.tried } else { self.blocks_since + HOLD };
         waits.then(|| at.max(self.tried + PAUSE))
     }
 
+    /// A snapshot is tried.
+    pub fn try_at(&mut self, now: Duration) {
+        self.tried = now;
+    }
+
     /// Begins a snapshot of this state; returns its number.
-    pub fn begin(&mut self, now: Duration, device: u64, state: State) -> u64 {
+    pub fn begin(&mut self, device: u64, state: State) -> u64 {
         self.last += 1;
         let planned = self.planned;
-        (self.device, self.tried) = (device, now);
+        self.device = device;
         let blocks = std::mem::take(&mut self.blocks);
         self.pending =
             Some(Snapshot { number: self.last, state, planned, blocks, ..Snapshot::default() });
@@ -146,7 +172,7 @@ impl Lineage {
         let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
         self.cost = Duration::from_nanos(bytes * 1_000_000_000 / BYTES_PER_SECOND);
         self.log.forget_before(done.planned);
-        self.is_thin = false;
+        (self.is_thin, self.fails) = (false, 0);
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();
         (blocks, before)
@@ -156,6 +182,7 @@ impl Lineage {
     /// from now on, as too much was sent since the last.
     pub fn abandon(&mut self, reason: &str) -> bool {
         let Some(failed) = self.pending.take() else { return false };
+        self.fails += 1;
         self.blocks.extend(failed.blocks);
         if self.base.is_ok() && self.log.bytes() <= self.limits.bytes {
             return false;
@@ -169,6 +196,11 @@ impl Lineage {
     /// Whether more may be planned: if too much was sent since the base, a snapshot comes first.
     pub fn has_room(&self) -> bool {
         self.pending.is_none() || self.log.bytes() <= self.limits.bytes
+    }
+
+    /// The worker that has a copy of a slot's values.
+    pub fn keeper(&self, slot: SlotId) -> Option<WorkerId> {
+        self.base.as_ref().ok()?.copies.get(&slot)?.keeper
     }
 
     /// Whether a batch is planned in part.

@@ -65,7 +65,8 @@ impl Copy {
                 "there is one worker only, and its tensors take up more than the {limit} bytes that the server keeps of them"
             ));
         }
-        self.values = vec![Backup { owner, snapshot, values, names: Some(names) }];
+        let (sender, names) = (None, Some(names));
+        self.values = vec![Backup { owner, snapshot, sender, values, names }];
         Ok(bytes)
     }
 }

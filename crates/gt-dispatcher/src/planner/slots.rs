@@ -164,13 +164,22 @@ impl Slots {
         self.version += 1;
     }
 
-    /// Moves a lost worker's slots to the others, and returns them.
-    pub fn remove(&mut self, gone: WorkerId, others: &[Host]) -> Vec<SlotId> {
+    /// Moves a lost worker's slots to others, those that are wanted for each if they are among them;
+    /// returns the slots.
+    pub fn remove(
+        &mut self,
+        gone: WorkerId,
+        others: &[Host],
+        wanted: impl Fn(SlotId) -> Option<WorkerId>,
+    ) -> Vec<SlotId> {
         let moved = self.on(gone);
         for slot in &moved {
-            // The worker with the fewest slots of this session, the first of equals.
+            // The one that is wanted, or else that with the fewest slots of this session, the first of
+            // equals.
             let load = |host: &&Host| self.on(host.worker).len();
-            let host = others.iter().min_by_key(load).map(|host| host.worker);
+            let wanted = wanted(*slot);
+            let wanted = others.iter().find(|host| Some(host.worker) == wanted);
+            let host = wanted.or_else(|| others.iter().min_by_key(load)).map(|host| host.worker);
             let slot = &mut self.slots[slot.0 as usize];
             (slot.host, slot.is_lent) = (host, true);
         }
@@ -199,9 +208,9 @@ mod tests {
     fn a_lost_worker_s_slots_move_and_change_no_plan() {
         let mut slots = slots(3);
         let version = slots.version();
-        assert_eq!(slots.remove(WorkerId(1), &[host(0), host(2)]), [SlotId(1)]);
+        assert_eq!(slots.remove(WorkerId(1), &[host(0), host(2)], |_| None), [SlotId(1)]);
         assert_eq!(slots.hosts(), [0, 0, 2].map(WorkerId));
-        assert_eq!(slots.remove(WorkerId(0), &[host(2)]), [SlotId(0), SlotId(1)]);
+        assert_eq!(slots.remove(WorkerId(0), &[host(2)], |_| None), [SlotId(0), SlotId(1)]);
         assert_eq!(slots.hosts(), [2, 2, 2].map(WorkerId));
         assert_eq!(slots.version(), version);
         // The slot keeps its number.
@@ -211,10 +220,10 @@ mod tests {
     #[test]
     fn who_comes_takes_over_what_is_lent_and_empty() {
         let mut slots = slots(2);
-        slots.remove(WorkerId(1), &[host(0)]);
+        slots.remove(WorkerId(1), &[host(0)], |_| None);
         slots.add(Host { worker: WorkerId(7), number: 5 }, |_| true);
         assert_eq!((slots.host(SlotId(1)), slots.number(SlotId(1))), (Some(WorkerId(7)), Some(1)));
-        slots.remove(WorkerId(7), &[host(0)]);
+        slots.remove(WorkerId(7), &[host(0)], |_| None);
         // A lent slot that holds a tensor stays where it is.
         slots.add(host(8), |_| false);
         assert_eq!((slots.count(), slots.host(SlotId(2))), (3, Some(WorkerId(8))));
@@ -223,8 +232,8 @@ mod tests {
     #[test]
     fn without_any_worker_slots_wait_for_one() {
         let mut slots = slots(2);
-        slots.remove(WorkerId(0), &[host(1)]);
-        slots.remove(WorkerId(1), &[]);
+        slots.remove(WorkerId(0), &[host(1)], |_| None);
+        slots.remove(WorkerId(1), &[], |_| None);
         assert_eq!((slots.hosts(), slots.host(SlotId(0))), (vec![], None));
         slots.add(host(3), |_| true);
         assert_eq!(slots.hosts(), [3, 3].map(WorkerId));

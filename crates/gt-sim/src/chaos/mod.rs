@@ -3,7 +3,8 @@
 //! - `schedule`: a world's size, links, sessions and faults. `program`: a session's random program.
 //!
 //! The invariants: each wait ends in time, with a value or an error that names its cause; each
-//! value equals that of a faultless run; a session not affected by a fault gets no error; engines
+//! value equals that of a faultless run; a session not affected by a fault gets no error, nor one
+//! whose tensors can be made again; engines
 //! never deadlock; all credit is returned; and no state outlives its session.
 
 mod program;
@@ -187,7 +188,13 @@ impl Run<'_> {
         let text = error.to_string();
         let names = match error {
             ClientError::Failed { .. } => {
-                let worker = (0..8).any(|index| text.contains(&format!("'w{index}")));
+                let Schedule { lineage, memory, joins, .. } = self.schedule;
+                // What is kept is made again, but where there is no memory for it, a group of engines
+                // falls apart, or the copies are lost as well.
+                let is_kept = lineage.is_some() && memory.is_none() && !joins;
+                let is_lost = !is_kept || text.contains("could not be made again");
+                let named = (0..8).any(|index| text.contains(&format!("'w{index}")));
+                let worker = named && is_lost;
                 // What waits for a worker that was lost may hold memory for longer than others wait.
                 let is_full = self.schedule.memory.is_some() && text.contains("it needs");
                 worker || is_full || text.contains("no worker") || text.contains("names worker")

@@ -107,7 +107,7 @@ impl Vault {
 
     /// Takes values of another worker's lane. With the last of a snapshot, the bytes of all of it.
     pub fn receive(&mut self, backup: Backup) -> Option<Result<u64, String>> {
-        let Backup { owner, snapshot, values, names } = backup;
+        let Backup { owner, snapshot, values, names, .. } = backup;
         if self.ended.contains(&owner.session) {
             return None;
         }
@@ -166,7 +166,8 @@ fn divide(
     values: impl Iterator<Item = SavedValue>,
     names: Vec<TensorId>,
 ) -> Vec<Backup> {
-    let new = || Backup { owner, snapshot, values: Vec::new(), names: None };
+    let sender = None;
+    let new = || Backup { owner, snapshot, sender, values: Vec::new(), names: None };
     let (mut all, mut bytes) = (vec![new()], 0);
     for value in values {
         let size = bytes_of(&value) as usize;
@@ -237,7 +238,8 @@ mod tests {
     fn a_copy_with_a_gap_is_none() {
         let mut vault = Vault::default();
         let names = Some(names(&[1, 2]));
-        let backup = Backup { owner: OWNER, snapshot: 1, values: vec![value(1)], names };
+        let values = vec![value(1)];
+        let backup = Backup { owner: OWNER, snapshot: 1, sender: None, values, names };
         assert!(vault.receive(backup).is_some_and(|kept| kept.is_err()));
         assert_eq!(vault.values(OWNER, 1), None);
     }

@@ -35,10 +35,7 @@ impl<E: Engine> Turn<'_, E> {
         }
         self.vault.keep(owner, number, names, values);
         for backup in self.vault.pack(owner, number, keeper) {
-            self.out.push(match keeper {
-                Some(worker) => Out::Backup(worker, Box::new(backup)),
-                None => Out::Dispatcher(Message::Backup(Box::new(backup))),
-            });
+            self.out.push(Out::backup(keeper, backup));
         }
     }
 
@@ -60,7 +57,9 @@ impl<E: Engine> Turn<'_, E> {
                 let data = read.map_err(|error: EngineError| error.to_string())?;
                 Ok(saved(name, line, Ok(data)))
             }
-            Some(Stored::Failed(failure)) => Ok(saved(name, failure.line, Err((**failure).clone()))),
+            Some(Stored::Failed(failure)) => {
+                Ok(saved(name, failure.line, Err((**failure).clone())))
+            }
             Some(Stored::Away(away)) => match &away.place {
                 Place::Host(data) | Place::Writing { data, .. } => {
                     Ok(saved(name, away.line, Ok(data.clone())))

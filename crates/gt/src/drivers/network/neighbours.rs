@@ -1,8 +1,9 @@
 //! A worker's links to the other workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use gt_ir::message::{Failure, Message};
+use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::{Content, LaneId, Piece, SourceId, TransferId, WorkerId};
 use gt_net::dealer::Wakeup;
 use gt_net::peers::{PeerEvent, PeerLinks};
@@ -22,16 +23,37 @@ pub struct Neighbours {
     names: BTreeMap<WorkerId, String>,
     /// The worker at the other end of each incoming link.
     links: FxHashMap<LinkId, WorkerId>,
-    /// Recently sent pieces, to be reported if the link fails.
-    sent: BTreeMap<WorkerId, Vec<(TransferId, LaneId)>>,
+    /// What was sent recently, to be reported if the link fails.
+    sent: BTreeMap<WorkerId, VecDeque<Sent>>,
     /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
     /// Blocks that this process has mapped, whose owners have yet to be notified.
     mapped: Vec<(WorkerId, u128)>,
 }
 
-/// How many pieces are remembered for each neighbour: more than can be in flight.
+/// How many are remembered for each neighbour: more than can be in flight.
 const REMEMBERED: usize = 64 << 10;
+
+/// What was sent to a neighbour.
+#[derive(Clone, Copy)]
+enum Sent {
+    Piece(TransferId, LaneId),
+    /// Values of a slot's snapshot.
+    Backup(Owner, u64),
+}
+
+impl Sent {
+    /// The message for the dispatcher if it does not arrive.
+    fn undelivered(self, reason: String) -> Message {
+        match self {
+            Sent::Piece(transfer, to) => Message::Undelivered { transfer, to, reason },
+            Sent::Backup(Owner { session, slot }, snapshot) => {
+                let result = Err(format!("another worker cannot be reached: {reason}"));
+                Message::Backed { session, slot, snapshot, result }
+            }
+        }
+    }
+}
 
 impl Neighbours {
     pub fn new(own: WorkerId, peers: PeerLinks) -> Neighbours {
@@ -81,33 +103,46 @@ impl Neighbours {
 
     /// Sends a piece. Returns the message for the dispatcher if that fails.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<Message> {
-        let (transfer, lane, sender) = (piece.transfer, piece.to, self.own);
+        let (sent, sender) = (Sent::Piece(piece.transfer, piece.to), self.own);
         if let Ok(Content::Shared { block, .. }) = &piece.result {
             self.lent.entry(to).or_default().insert(block.token);
         }
-        match self.peers.send(to, &codec::encode(&Message::Piece { sender, piece })) {
+        self.put(to, sent, &Message::Piece { sender, piece })
+    }
+
+    /// Sends values of a snapshot. Returns the message for the dispatcher if that fails.
+    pub fn send_backup(&mut self, to: WorkerId, mut backup: Box<Backup>) -> Option<Message> {
+        let sent = Sent::Backup(backup.owner, backup.snapshot);
+        backup.sender = Some(self.own);
+        for value in &backup.values {
+            if let Ok(Content::Shared { block, .. }) = &value.result {
+                self.lent.entry(to).or_default().insert(block.token);
+            }
+        }
+        self.put(to, sent, &Message::Backup(backup))
+    }
+
+    fn put(&mut self, to: WorkerId, sent: Sent, message: &Message) -> Option<Message> {
+        match self.peers.send(to, &codec::encode(message)) {
             Ok(()) => {
-                let sent = self.sent.entry(to).or_default();
-                if sent.len() == REMEMBERED {
-                    sent.drain(..REMEMBERED / 2);
+                let all = self.sent.entry(to).or_default();
+                if all.len() == REMEMBERED {
+                    all.pop_front();
                 }
-                sent.push((transfer, lane));
+                all.push_back(sent);
                 None
             }
-            Err(error) => {
-                Some(Message::Undelivered { transfer, to: lane, reason: error.to_string() })
-            }
+            Err(error) => Some(sent.undelivered(error.to_string())),
         }
     }
 
-    /// The messages for the dispatcher about pieces on failed links.
+    /// The messages for the dispatcher about what was sent on failed links.
     pub fn undelivered(&mut self) -> Vec<Message> {
         let mut undelivered = Vec::new();
         for to in self.peers.failed() {
             let reason = "the connection could not be made, or was lost".to_string();
-            for (transfer, to) in self.sent.remove(&to).unwrap_or_default() {
-                undelivered.push(Message::Undelivered { transfer, to, reason: reason.clone() });
-            }
+            let sent = self.sent.remove(&to).unwrap_or_default().into_iter();
+            undelivered.extend(sent.map(|sent| sent.undelivered(reason.clone())));
         }
         undelivered
     }
@@ -121,11 +156,19 @@ impl Neighbours {
                     self.links.remove(&link);
                 }
                 Some(PeerEvent::Message { link, frames }) => {
-                    // Only pieces and releases are accepted, and each link has one sender.
+                    // Only these are accepted, and each link has one sender.
                     match codec::decode(&frames) {
                         Ok(Message::Piece { sender, piece }) if self.is_from(&link, sender) => {
                             let piece = self.map(sender, piece);
                             return Ok(Some(Message::Piece { sender, piece }));
+                        }
+                        Ok(Message::Backup(mut backup)) => {
+                            if let Some(sender) = backup.sender
+                                && self.is_from(&link, sender)
+                            {
+                                self.map_backup(sender, &mut backup);
+                                return Ok(Some(Message::Backup(backup)));
+                            }
                         }
                         Ok(Message::Release { token }) => {
                             self.lent.values_mut().for_each(|lent| {
@@ -151,6 +194,20 @@ impl Neighbours {
 
     fn is_from(&mut self, link: &LinkId, worker: WorkerId) -> bool {
         worker != self.own && *self.links.entry(link.clone()).or_insert(worker) == worker
+    }
+
+    /// Maps the data of a snapshot's values. Those that cannot be mapped are missing.
+    fn map_backup(&mut self, sender: WorkerId, backup: &mut Backup) {
+        let mut tokens = Vec::new();
+        backup.values.retain_mut(|value| {
+            let Ok(content) = &mut value.result else { return true };
+            let Ok((mapped, token)) = blocks::receive(content.clone()) else { return false };
+            *content = mapped;
+            tokens.extend(token);
+            true
+        });
+        self.mapped.extend(tokens.into_iter().map(|token| (sender, token)));
+        self.tell_mapped();
     }
 
     /// Maps a piece's data, and has its sender release the block.

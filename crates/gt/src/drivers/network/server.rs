@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, Limits, LineageLimits, PeerId};
 use gt_ir::message::{Hello, Message, Role};
 use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
@@ -32,6 +32,9 @@ pub struct ServerOptions {
     pub data_roots: Vec<PathBuf>,
     /// The file with the policy, if there is one.
     pub policy: Option<PathBuf>,
+    /// What is kept of each session to make its tensors again when a worker is lost.
+    /// Nothing without.
+    pub lineage: Option<LineageLimits>,
 }
 
 /// What a server is asked to do while it serves.
@@ -111,7 +114,8 @@ impl Server {
             }
         };
         let worker_wait = options.worker_wait;
-        let limits = Limits { worker_wait, unread: UNREAD, ..Limits::default() };
+        let lineage = options.lineage;
+        let limits = Limits { worker_wait, unread: UNREAD, lineage, ..Limits::default() };
         let machine = shm::machine_token();
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
@@ -180,7 +184,7 @@ impl Server {
         for _ in 0..ROUND {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
-                Event::Message { link, role, frames } => self.receive(link, role, &frames)?,
+                Event::Message { link, role, frames } => self.receive(link, role, frames)?,
                 Event::Disconnected(link) => self.forget(&link, "its connection was lost"),
             }
             // Answers are sent at once, as peers may be waiting for them.
@@ -194,9 +198,9 @@ impl Server {
         &mut self,
         link: LinkId,
         role: Option<Role>,
-        frames: &[bytes::Bytes],
+        frames: Vec<bytes::Bytes>,
     ) -> Result<(), NetError> {
-        let message = match codec::decode(frames) {
+        let message = match codec::decode(&frames) {
             Ok(message) => message,
             Err(error) => {
                 let reason = format!(
@@ -234,7 +238,12 @@ impl Server {
             return Ok(());
         };
         let now = self.started.elapsed();
-        self.dispatcher.handle(now, peer.id, peer.role, message);
+        match (peer.role, message) {
+            (Role::Client, Message::Stream(batch)) => {
+                self.dispatcher.handle_stream(now, peer.id, batch, frames);
+            }
+            (role, message) => self.dispatcher.handle(now, peer.id, role, message),
+        }
         Ok(())
     }
 

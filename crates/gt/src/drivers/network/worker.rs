@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gt_ir::message::{Hello, Message, Role};
+use gt_ir::snapshot::Backup;
 use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
@@ -200,6 +201,7 @@ impl WorkerProcess {
                     Out::Dispatcher(message) => self.answer(message)?,
                     Out::Worker(to, piece) if to == own => local.push(piece),
                     Out::Worker(to, piece) => self.send_piece(to, piece)?,
+                    Out::Backup(to, backup) => self.send_backup(to, backup)?,
                     Out::Files(job) => self.files.begin(job),
                 }
             }
@@ -216,6 +218,21 @@ impl WorkerProcess {
         let share = |content| if shares { self.blocks.share(content) } else { content };
         let result = piece.result.map(share);
         match self.neighbours.send(to, Piece { result, ..piece }) {
+            Some(undelivered) => self.send(&undelivered),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends another worker values of a snapshot, inline or as blocks that it maps.
+    fn send_backup(&mut self, to: WorkerId, mut backup: Box<Backup>) -> Result<(), NetError> {
+        if self.neighbours.shares_memory(to) {
+            for value in &mut backup.values {
+                if let Ok(content) = &mut value.result {
+                    *content = self.blocks.share(content.clone());
+                }
+            }
+        }
+        match self.neighbours.send_backup(to, backup) {
             Some(undelivered) => self.send(&undelivered),
             None => Ok(()),
         }
