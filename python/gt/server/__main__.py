@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--lineage",
-        type=size,
+        type=lambda text: 0 if text == "0" else size(text),
         default=256 << 20,
         metavar="SIZE",
         help="the bytes of each session's stream that are kept to make its tensors again when a "

@@ -7,6 +7,7 @@ use gt_ir::fabric::Way;
 use gt_ir::operation::SampleOperand;
 use gt_ir::sharding::Block;
 use gt_ir::signal::{MeshAxis, Shard};
+use gt_ir::snapshot::Snapshot;
 use gt_ir::stored::{Save, SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{
     ClientCommand, Content, Create, DType, Instruction, Meta, Operand, RequestId, Shape, SourceId,
@@ -67,6 +68,12 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
         WorkerCommand::Slots(vec![WorkerId(3), WorkerId(9)]),
         WorkerCommand::Define(Box::new(definition())),
         WorkerCommand::Invoke(Arc::new(invocation())),
+        WorkerCommand::Snapshot(Box::new(Snapshot {
+            session: 9,
+            number: 7,
+            keeper: Some(WorkerId(3)),
+        })),
+        WorkerCommand::Restore { session: 9, snapshot: 7 },
     ]);
     commands
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::message::{Badge, Failure, Hello, Message, Named, Role, Welcome};
+use gt_ir::snapshot::{Backup, Owner, SavedValue};
 use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Standing, Usage};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
@@ -95,6 +96,11 @@ pub fn messages() -> Vec<Message> {
             endpoint: "tcp://10.0.0.7:4444".into(),
             machine: "m".into(),
         },
+        Message::Backup(Box::new(backup(failure.clone()))),
+        Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Ok(1 << 33) },
+        Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Err("full".into()) },
+        Message::Retain { session: 9, snapshot: Some(7) },
+        Message::HandOver { session: 9, slot: SlotId(2), snapshot: 7, to: Some(WorkerId(3)) },
         Message::Undelivered { transfer, to: lane, reason: "far".into() },
         Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
         Message::Ready { lane, transfer, members: vec![SlotId(2), SlotId(3)], result: Ok(4) },
@@ -111,6 +117,17 @@ pub fn messages() -> Vec<Message> {
             (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
         ]),
     ]
+}
+
+fn backup(failure: Failure) -> Backup {
+    let value = |tensor, result| SavedValue { tensor: TensorId(tensor), line: SourceId(2), result };
+    Backup {
+        owner: Owner { session: 9, slot: SlotId(2) },
+        snapshot: 7,
+        sender: Some(WorkerId(2)),
+        values: vec![value(4, Ok(data(9))), value(5, Err(failure))],
+        names: Some(vec![TensorId(4), TensorId(5)]),
+    }
 }
 
 fn standing() -> Standing {
