@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Hello, Message, Role};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::standing::Usage;
 use gt_ir::{
@@ -19,18 +19,7 @@ const BATCH: u64 = 128;
 const ELEMENTS: usize = 144;
 
 fn hello(role: Role) -> Message {
-    let (version, schema) = (PROTOCOL_VERSION, schema());
-    Message::Hello(Hello {
-        version,
-        schema,
-        role,
-        name: role.name().into(),
-        machine: String::new(),
-        endpoint: String::new(),
-        fabric: None,
-        rate: 1 << 34,
-        badge: None,
-    })
+    Message::Hello(Hello { rate: 1 << 34, ..Hello::new(role, role.name()) })
 }
 
 /// A chain of additions, each of which frees the result before the last.

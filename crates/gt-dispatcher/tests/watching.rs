@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::event::{Event, EventKind, Track};
-use gt_ir::message::{Hello, Message, Named, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Hello, Message, Named, Role};
 use gt_ir::status::{Report, Status};
 use gt_ir::{ClientCommand, RequestId};
 
@@ -32,17 +32,7 @@ impl World {
     }
 
     fn join(&mut self, peer: PeerId, role: Role, name: &str) -> Vec<(PeerId, Message)> {
-        let hello = Hello {
-            version: PROTOCOL_VERSION,
-            schema: schema(),
-            role,
-            name: name.into(),
-            machine: String::new(),
-            endpoint: String::new(),
-            fabric: None,
-            rate: 1,
-            badge: None,
-        };
+        let hello = Hello { rate: 1, ..Hello::new(role, name) };
         self.tell(peer, role, Message::Hello(hello))
     }
 

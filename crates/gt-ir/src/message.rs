@@ -49,6 +49,8 @@ pub enum Message {
     Hello(Hello),
     /// The dispatcher's answer to a hello.
     Welcome(Welcome),
+    /// The sender has received so many messages of the session.
+    Acknowledge { received: u64 },
     /// The end of the link, with the reason.
     Goodbye { reason: String },
 
@@ -182,6 +184,7 @@ record!(enum Message {
     37 => Received { request },
     38 => Awaited { lane },
     39 => Backup(backup),
+    43 => Acknowledge { received },
     40 => Backed { session, slot, snapshot, result },
     41 => Retain { session, snapshot },
     42 => HandOver { session, slot, snapshot, to },
@@ -193,6 +196,7 @@ impl Message {
         match self {
             Message::Hello(_) => "a hello",
             Message::Welcome(_) => "a welcome",
+            Message::Acknowledge { .. } => "an acknowledgement",
             Message::Goodbye { .. } => "a goodbye",
             Message::Stream(_) => "a stream",
             Message::Work { .. } => "work",
@@ -260,9 +264,55 @@ pub struct Hello {
     /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
     /// the dispatcher it is a fact.
     pub badge: Option<Box<Badge>>,
+    /// A client's process.
+    pub process: Option<Process>,
+    /// The session with which a client goes on, after its connection was lost.
+    pub resume: Option<Box<Resume>>,
 }
 
-record!(struct Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge });
+record!(struct Hello {
+    version, schema, role, name, machine, endpoint, fabric, rate, badge, process, resume,
+});
+
+impl Hello {
+    /// That of a peer of this version, without anything that only some have.
+    pub fn new(role: Role, name: impl Into<String>) -> Hello {
+        Hello {
+            version: PROTOCOL_VERSION,
+            schema: schema(),
+            role,
+            name: name.into(),
+            machine: String::new(),
+            endpoint: String::new(),
+            fabric: None,
+            rate: 0,
+            badge: None,
+            process: None,
+            resume: None,
+        }
+    }
+}
+
+/// A process on its machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    pub pid: u32,
+    /// When it started, in the system's ticks.
+    pub start: u64,
+}
+
+record!(struct Process { pid, start });
+
+/// A client's session, and how much it has got of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resume {
+    /// The session's token, which its client alone was told.
+    pub token: u128,
+    /// How many of the server's messages the client has received.
+    pub received: u64,
+}
+
+record!(struct Resume { token, received });
 
 /// Says who a client's user is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -288,9 +338,13 @@ pub struct Welcome {
     pub machine: String,
     /// The folders in which the server's workers may read and write files.
     pub data_roots: Vec<String>,
+    /// What a client goes on with its session by, and how much of it the server has received.
+    pub resume: Option<Box<Resume>>,
+    /// How long a session waits for its client when their connection is lost.
+    pub grace: Duration,
 }
 
-record!(struct Welcome { session, name, window, machine, data_roots });
+record!(struct Welcome { session, name, window, machine, data_roots, resume, grace });
 
 /// An entity with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

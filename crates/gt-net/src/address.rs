@@ -1,6 +1,9 @@
 //! Server addresses: `host:port`, `tcp://host:port` or `ipc:///path`.
 
-use std::net::ToSocketAddrs;
+use std::io::ErrorKind;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use crate::error::NetError;
 
@@ -95,6 +98,21 @@ impl Address {
             Address::Tcp { port, .. } => format!("-p {port}"),
             Address::Ipc { path } => format!("--ipc {path}"),
         }
+    }
+
+    /// Whether its machine is there, and nothing listens at it; asked for at most `limit`.
+    pub fn is_refused(&self, limit: Duration) -> bool {
+        let tried = match self {
+            Address::Ipc { path } => UnixStream::connect(path).map(drop),
+            Address::Tcp { host, port } => {
+                let host =
+                    if ["0.0.0.0", "*"].contains(&host.as_str()) { "127.0.0.1" } else { host };
+                let first = (host, *port).to_socket_addrs().ok().and_then(|mut all| all.next());
+                first.map_or(Ok(()), |one| TcpStream::connect_timeout(&one, limit).map(drop))
+            }
+        };
+        let kinds = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
+        tried.is_err_and(|error| kinds.contains(&error.kind()))
     }
 
     /// Checks that the host's name resolves.

@@ -66,6 +66,10 @@ pub enum NetError {
     #[error("the connection to {address} was lost: {reason}")]
     Lost { address: String, reason: String },
 
+    /// As [`NetError::Lost`], as the server has said so.
+    #[error("the connection to {address} was lost: {reason}")]
+    TurnedAway { address: String, reason: String },
+
     /// A worker lacks what it needs to begin.
     #[error("{reason}")]
     Start { reason: String },

@@ -6,6 +6,7 @@
 //! - [`local`]: messages over a Unix socket; [`registry`]: the dispatchers on this machine.
 //! - [`address`]: server addresses; [`lock`]: one server per address; [`probe`]: what else listens.
 //! - [`wake`]: wakes a thread that waits on a socket.
+//! - [`resume`]: links that outlive their connections; [`process`]: who is still there.
 //! - [`shm`]: tensor data in shared memory, between processes of one user on one machine.
 //!
 //! This crate moves messages, and does not interpret them.
@@ -21,7 +22,9 @@ mod lock;
 mod monitor;
 pub mod peers;
 mod probe;
+pub mod process;
 pub mod registry;
+pub mod resume;
 pub mod server;
 pub mod shm;
 pub mod wake;

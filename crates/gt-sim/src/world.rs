@@ -7,7 +7,7 @@ use std::time::Duration;
 use gt_dispatcher::rules::Rules;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
-use gt_ir::message::{Badge, Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Badge, Hello, Message, Role};
 use gt_ir::{ClientCommand, Fabric, TensorData, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
@@ -302,10 +302,6 @@ impl World {
 }
 
 fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
-    let (version, schema) = (PROTOCOL_VERSION, schema());
-    let (machine, endpoint) = (String::new(), String::new());
     // A small quantum, so that iterations are cut.
-    let rate = 1 << 16;
-    let badge = None;
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
+    Message::Hello(Hello { rate: 1 << 16, fabric, ..Hello::new(role, name) })
 }

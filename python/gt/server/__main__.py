@@ -70,6 +70,13 @@ def main(argv: list[str] | None = None) -> int:
         help="how long it may take to compute them again (default 5)",
     )
     parser.add_argument(
+        "--grace",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long a session waits for its client when their connection is lost (default 600)",
+    )
+    parser.add_argument(
         "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
     )
     args = parser.parse_args(argv)
@@ -119,6 +126,7 @@ def main(argv: list[str] | None = None) -> int:
             args.policy,
             args.lineage,
             args.lineage_time,
+            args.grace,
             wants_reload,
         )
     except KeyboardInterrupt:

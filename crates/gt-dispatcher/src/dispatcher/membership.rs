@@ -71,7 +71,8 @@ impl Dispatcher {
         }
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let (name, data_roots) = (hello.name.clone(), self.data_roots.clone());
-        let mut welcome = Welcome { session: 0, name, window, machine, data_roots };
+        let (resume, grace) = (None, Duration::ZERO);
+        let mut welcome = Welcome { session: 0, name, window, machine, data_roots, resume, grace };
         match role {
             Role::Client => match self.add_client(now, peer, hello) {
                 Ok(number) => welcome.session = number,

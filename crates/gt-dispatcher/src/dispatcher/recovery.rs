@@ -305,12 +305,9 @@ impl Dispatcher {
         let Some(session) = self.sessions.get_mut(peer) else { return false };
         let slots = &mut session.catalogue.slots;
         let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
-        let lineage = session.lineage.as_mut();
-        let lineage = lineage.map(|lineage| {
-            lineage.left.insert(worker);
-            lineage
-        });
-        slots.remove(worker, &hosts, |slot| lineage.as_ref()?.keeper(slot));
+        let Some(lineage) = &mut session.lineage else { return false };
+        lineage.left.insert(worker);
+        slots.remove(worker, &hosts, |slot| lineage.keeper(slot));
         let what = format!("the worker '{name}' cannot reach another one");
         if self.recover(now, peer, &what).is_err() {
             return false;

@@ -9,7 +9,7 @@ pub mod pair;
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Hello, Message, Role};
 use gt_ir::signal::Shard;
 use gt_ir::standing::Usage;
 use gt_ir::template::{Bindings, Builder, IterationPart, Name, Step, Values};
@@ -21,10 +21,8 @@ use gt_ir::{
 };
 
 pub fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
-    let (version, schema) = (PROTOCOL_VERSION, schema());
-    let (machine, endpoint) = ("machine".to_string(), String::new());
-    let (rate, badge) = (u64::MAX, None);
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
+    let machine = "machine".to_string();
+    Message::Hello(Hello { machine, rate: u64::MAX, fabric, ..Hello::new(role, name) })
 }
 
 /// Builds a client's program as commands.

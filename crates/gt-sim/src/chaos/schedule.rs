@@ -78,7 +78,8 @@ impl Schedule {
             !client_hit[index] && (is_spared || !others_hit)
         };
         schedule.memory = seed.is_multiple_of(4).then(|| 512 << chance.below(4));
-        schedule.lineage = (seed % 4 >= 2 || seed % 8 == 0).then(|| 4096 << (3 * chance.below(4)));
+        schedule.lineage =
+            (seed % 4 >= 2 || seed.is_multiple_of(8)).then(|| 4096 << (3 * chance.below(4)));
         schedule.calm = schedule.sessions.iter().enumerate().map(is_calm).collect();
         schedule
     }

@@ -6,7 +6,7 @@ use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_dispatcher::log::Log;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_engine_native::NativeEngine;
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Hello, Message, Role};
 use gt_ir::{ClientCommand, RequestId};
 use gt_worker::{Out, Work, Worker};
 
@@ -91,10 +91,7 @@ impl Driver for Line {
 }
 
 fn hello(role: Role, name: String) -> Message {
-    let (version, schema, rate) = (PROTOCOL_VERSION, schema(), u64::MAX);
-    let (machine, endpoint, fabric) = (String::new(), String::new(), None);
-    let badge = None;
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
+    Message::Hello(Hello { rate: u64::MAX, ..Hello::new(role, name) })
 }
 
 /// The parts, with the dispatcher's log and what the workers' engines were given to make ready.

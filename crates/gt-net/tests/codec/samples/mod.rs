@@ -8,7 +8,7 @@ mod templates;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::message::{Badge, Failure, Hello, Message, Named, Role, Welcome};
+use gt_ir::message::{Badge, Failure, Hello, Message, Named, Process, Resume, Role, Welcome};
 use gt_ir::snapshot::{Backup, Owner, SavedValue};
 use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Standing, Usage};
 use gt_ir::statistics::{Compilation, WorkerStats};
@@ -45,6 +45,8 @@ pub fn messages() -> Vec<Message> {
                 team: "vision".into(),
                 proof: [7; 32],
             })),
+            process: Some(Process { pid: 300, start: 1 << 40 }),
+            resume: Some(Box::new(Resume { token: u128::MAX, received: 300 })),
         }),
         Message::Welcome(Welcome {
             session: 1,
@@ -52,7 +54,10 @@ pub fn messages() -> Vec<Message> {
             window: 2,
             machine: "m".into(),
             data_roots: vec!["/data".into()],
+            resume: None,
+            grace: Duration::from_secs(600),
         }),
+        Message::Acknowledge { received: 300 },
         Message::Goodbye { reason: "bye".into() },
         Message::Stream(client_commands()),
         Message::Work { lane, commands: worker_commands() },

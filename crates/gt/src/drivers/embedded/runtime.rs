@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, schema};
+use gt_ir::message::{Hello, Message, Role};
 use gt_ir::modifier::Modifier;
 use gt_ir::{ClientCommand, WorkerId};
 use gt_worker::{Out, Work};
@@ -412,9 +412,6 @@ fn worker_peer(index: usize) -> PeerId {
 }
 
 fn hello(role: Role, name: String, rate: u64) -> Message {
-    let (version, schema) = (PROTOCOL_VERSION, schema());
     // Workers in one process move tensors by handing them over.
-    let (machine, endpoint, fabric) = (String::new(), String::new(), None);
-    let badge = None;
-    Message::Hello(Hello { version, schema, role, name, machine, endpoint, fabric, rate, badge })
+    Message::Hello(Hello { rate, ..Hello::new(role, name) })
 }

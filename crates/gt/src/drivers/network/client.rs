@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_ir::event::Event;
-use gt_ir::message::{Failure, LARGE_VALUE, Message, Role};
+use gt_ir::message::{Failure, LARGE_VALUE, Message};
 use gt_ir::{ClientCommand, Content, RequestId, SourceId};
 use gt_net::address::Address;
-use gt_net::dealer::{DealerLink, Wakeup};
+use gt_net::dealer::Wakeup;
 use gt_net::wake::Wake;
-use gt_net::{NetError, codec, shm};
+use gt_net::{NetError, shm};
 
 use super::blocks::{self, Blocks};
 use super::fork;
+use super::resume::{ClientLink, Way};
 use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
 
@@ -49,12 +50,16 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
     let failed = |error: NetError| ClientError::Connection(error.to_string());
     let address = Address::parse(address).map_err(failed)?;
     let name = format!("{:x}", std::process::id());
+    let way = Way { address, key_file: key_file.map(Path::to_path_buf), insecure, name };
+    let key = way.key().map_err(failed)?;
+    let hello = way.hello(key.as_ref());
     let (link, welcome) =
-        super::join(&address, Role::Client, &name, key_file, insecure).map_err(failed)?;
+        super::greet(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
+    let address = way.address.to_string();
     let machine = shm::machine_token();
     let shared = Arc::new(Shared {
         state: Mutex::new(ClientState {
-            link,
+            link: ClientLink::new(way, link, &welcome),
             answers: Answers::default(),
             blocks: Blocks::default(),
             shares_memory: !machine.is_empty() && machine == welcome.machine,
@@ -62,7 +67,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
             events: Vec::new(),
             events_since: Duration::ZERO,
         }),
-        address: address.to_string(),
+        address,
         data_roots: welcome.data_roots,
         contenders: AtomicUsize::new(0),
         wake: Wake::new(),
@@ -109,7 +114,7 @@ struct Shared {
 }
 
 struct ClientState {
-    link: DealerLink,
+    link: ClientLink,
     answers: Answers,
     blocks: Blocks,
     shares_memory: bool,
@@ -140,7 +145,7 @@ impl Shared {
 
     fn send(&self, state: &mut ClientState, message: &Message) {
         if state.ended.is_none()
-            && let Err(error) = state.link.send(&codec::encode(message))
+            && let Err(error) = state.link.send(message)
         {
             state.ended = Some(error.to_string());
         }
@@ -171,10 +176,7 @@ impl Shared {
         while state.ended.is_none() {
             let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
             match state.link.receive(limit, wake) {
-                Ok(Some(frames)) => match codec::decode(&frames) {
-                    Ok(message) => self.handle(state, message),
-                    Err(error) => state.ended = Some(format!("{}: {error}", self.address)),
-                },
+                Ok(Some(message)) => self.handle(state, message),
                 Ok(None) => break,
                 Err(error) => state.ended = Some(error.to_string()),
             }

@@ -2,7 +2,8 @@
 //! encrypted links.
 //!
 //! - [`server`]: the dispatcher's process; [`worker`]: a worker's process; [`client`]: a session.
-//! - [`neighbours`]: a worker's links to the other workers.
+//! - [`peers`]: a server's peers, and clients that come back. [`neighbours`]: a worker's links to the other workers.
+//! - [`resume`]: a client's link, which outlives its connection.
 //! - [`policy`]: the operator's policy file.
 //! - [`fork`]: fork safety of clients.
 //! - [`blocks`]: tensor data in shared memory, for links within one machine.
@@ -11,18 +12,20 @@ mod blocks;
 pub mod client;
 mod fork;
 mod neighbours;
+mod peers;
 pub mod policy;
+mod resume;
 pub mod server;
 pub mod worker;
 
 use std::path::Path;
 use std::time::Duration;
 
-use gt_ir::message::{Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
+use gt_ir::message::{Hello, Message, Role, Welcome};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
-use gt_net::{NetError, codec, keyring, shm};
+use gt_net::{NetError, codec, keyring, process, shm};
 
 /// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -57,17 +60,8 @@ fn find_key(
 
 /// The hello of this process. A worker adds how others reach it.
 pub(super) fn introduction(role: Role, name: &str) -> Hello {
-    Hello {
-        version: PROTOCOL_VERSION,
-        schema: schema(),
-        role,
-        name: name.to_string(),
-        machine: shm::machine_token(),
-        endpoint: String::new(),
-        fabric: None,
-        rate: 0,
-        badge: None,
-    }
+    let machine = shm::machine_token();
+    Hello { machine, process: process::own(), ..Hello::new(role, name) }
 }
 
 /// Connects with a key, and completes the handshake.
@@ -77,15 +71,28 @@ fn greet(
     insecure: bool,
     hello: Hello,
 ) -> Result<(DealerLink, Welcome), NetError> {
-    let mut link = DealerLink::connect(address, hello.role, key, CONNECT_LIMIT)
+    greet_within(CONNECT_LIMIT, address, key, insecure, hello)
+}
+
+/// As [`greet`], within a time.
+fn greet_within(
+    limit: Duration,
+    address: &Address,
+    key: Option<&Key>,
+    insecure: bool,
+    hello: Hello,
+) -> Result<(DealerLink, Welcome), NetError> {
+    let mut link = DealerLink::connect(address, hello.role, key, limit)
         .map_err(|error| although_insecure(error, insecure))?;
     link.send(&codec::encode(&Message::Hello(hello)))?;
     let lost = |reason: String| NetError::Lost { address: address.to_string(), reason };
-    let frames = link.receive(CONNECT_LIMIT, Wakeup::None)?;
+    let frames = link.receive(limit, Wakeup::None)?;
     let frames = frames.ok_or_else(|| lost("it does not answer".into()))?;
     match codec::decode(&frames)? {
         Message::Welcome(welcome) => Ok((link, welcome)),
-        Message::Goodbye { reason } => Err(lost(reason)),
+        Message::Goodbye { reason } => {
+            Err(NetError::TurnedAway { address: address.to_string(), reason })
+        }
         _ => Err(lost("it answers something unexpected".into())),
     }
 }

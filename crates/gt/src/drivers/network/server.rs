@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, Limits, LineageLimits, PeerId};
-use gt_ir::message::{Hello, Message, Role};
+use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
 use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
 use gt_net::server::{Event, LinkId, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
-use rustc_hash::FxHashMap;
 
+use super::peers::Peers;
 use super::{blocks, policy};
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub data_roots: Vec<PathBuf>,
     /// The file with the policy, if there is one.
     pub policy: Option<PathBuf>,
+    /// How long a session waits for its client when their connection is lost.
+    pub grace: Duration,
     /// What is kept of each session to make its tensors again when a worker is lost.
     /// Nothing without.
     pub lineage: Option<LineageLimits>,
@@ -62,22 +65,15 @@ pub struct Server {
     link: ServerLink,
     dispatcher: Dispatcher,
     started: Instant,
-    peers: FxHashMap<LinkId, Peer>,
-    links: FxHashMap<PeerId, LinkId>,
-    next_peer: u64,
+    peers: Peers,
+    /// How long a client may be away.
+    grace: Duration,
     machine: String,
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
     policy: Option<PathBuf>,
     /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
-}
-
-struct Peer {
-    id: PeerId,
-    /// Proven by its key, or claimed by its hello if no keys are used.
-    role: Role,
-    machine: String,
 }
 
 /// Paths as they are told to clients.
@@ -127,9 +123,8 @@ impl Server {
             link,
             dispatcher,
             started,
-            peers: FxHashMap::default(),
-            links: FxHashMap::default(),
-            next_peer: 1,
+            peers: Peers::default(),
+            grace: options.grace,
             machine,
             key,
             policy: options.policy.clone(),
@@ -152,7 +147,7 @@ impl Server {
             }
             self.turn()?;
         }
-        let links: Vec<LinkId> = self.peers.keys().cloned().collect();
+        let links = self.peers.links();
         let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
         for link in links {
             self.link.send(&link, goodbye.clone(), 0)?;
@@ -185,10 +180,17 @@ impl Server {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
                 Event::Message { link, role, frames } => self.receive(link, role, frames)?,
-                Event::Disconnected(link) => self.forget(&link, "its connection was lost"),
+                Event::Disconnected(link) => {
+                    if let Some(peer) = self.peers.disconnect(&link) {
+                        self.forget(peer, "its connection was lost");
+                    }
+                }
             }
             // Answers are sent at once, as peers may be waiting for them.
             self.send_all()?;
+        }
+        for (peer, reason) in self.peers.gone(&self.machine, self.grace) {
+            self.forget(peer, reason);
         }
         self.dispatcher.tick(self.started.elapsed());
         self.send_all()
@@ -198,7 +200,7 @@ impl Server {
         &mut self,
         link: LinkId,
         role: Option<Role>,
-        frames: Vec<bytes::Bytes>,
+        frames: Vec<Bytes>,
     ) -> Result<(), NetError> {
         let message = match codec::decode(&frames) {
             Ok(message) => message,
@@ -206,51 +208,100 @@ impl Server {
                 let reason = format!(
                     "the server could not read a message: {error}\n  hint: install the same version of gt on both sides"
                 );
-                self.link.send(&link, codec::encode(&Message::Goodbye { reason }), 0)?;
-                self.forget(&link, "it sent a damaged message");
-                return Ok(());
+                return self.turn_away(&link, reason, "it sent a damaged message");
             }
         };
-        if let Message::Hello(Hello { badge: Some(badge), .. }) = &message
-            && !self.key.as_ref().is_some_and(|key| key.proves(badge))
-        {
-            let reason = format!(
-                "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
-                badge.user.escape_debug()
-            );
-            self.link.send(&link, codec::encode(&Message::Goodbye { reason }), 0)?;
-            self.forget(&link, "its key proves nothing");
-            return Ok(());
+        if let Message::Hello(hello) = &message {
+            if hello
+                .badge
+                .as_ref()
+                .is_some_and(|badge| !self.key.as_ref().is_some_and(|key| key.proves(badge)))
+            {
+                let name = hello.badge.as_ref().map(|badge| badge.user.escape_debug().to_string());
+                let reason = format!(
+                    "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
+                    name.unwrap_or_default()
+                );
+                return self.turn_away(&link, reason, "its key proves nothing");
+            }
+            if self.peers.id(&link).is_none() {
+                match hello.resume.as_deref() {
+                    Some(&resume) if role.unwrap_or(hello.role) == Role::Client => {
+                        return self.resume(link, hello, resume);
+                    }
+                    _ => self.peers.add(link.clone(), role, hello),
+                }
+            }
         }
-        if let Message::Hello(hello) = &message
-            && !self.peers.contains_key(&link)
-        {
-            let id = PeerId(self.next_peer);
-            self.next_peer += 1;
-            let peer =
-                Peer { id, role: role.unwrap_or(hello.role), machine: hello.machine.clone() };
-            self.links.insert(id, link.clone());
-            self.peers.insert(link.clone(), peer);
-        }
-        let Some(peer) = self.peers.get(&link) else {
+        let Some(id) = self.peers.id(&link) else {
             let reason = "this server does not know the connection: connect again".to_string();
-            self.link.send(&link, codec::encode(&Message::Goodbye { reason }), 0)?;
-            return Ok(());
+            return self.turn_away(&link, reason, "");
         };
-        let now = self.started.elapsed();
-        match (peer.role, message) {
-            (Role::Client, Message::Stream(batch)) => {
-                self.dispatcher.handle_stream(now, peer.id, batch, frames);
+        let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
+        let role = peer.role;
+        if let Some(client) = &mut peer.client {
+            match &message {
+                Message::Acknowledge { received } => {
+                    if !client.outgoing.acknowledge(*received) {
+                        self.forget(id, "it acknowledged messages that it was not sent");
+                    }
+                    return Ok(());
+                }
+                Message::Hello(_) => {}
+                _ => {
+                    if let Some(received) = client.incoming.take(&frames) {
+                        let message = Message::Acknowledge { received };
+                        self.link.send(&link, codec::encode(&message), BACKLOG[0])?;
+                    }
+                }
             }
-            (role, message) => self.dispatcher.handle(now, peer.id, role, message),
+        }
+        let (now, is_end) = (self.started.elapsed(), matches!(message, Message::Goodbye { .. }));
+        match (role, message) {
+            (Role::Client, Message::Stream(batch)) => {
+                self.dispatcher.handle_stream(now, id, batch, frames);
+            }
+            (role, message) => self.dispatcher.handle(now, id, role, message),
+        }
+        if is_end {
+            self.peers.remove(id);
         }
         Ok(())
     }
 
-    fn forget(&mut self, link: &LinkId, reason: &str) {
-        if let Some(peer) = self.peers.remove(link) {
-            self.links.remove(&peer.id);
-            self.dispatcher.disconnect(self.started.elapsed(), peer.id, reason);
+    /// Refuses a link, and forgets its peer if it is one.
+    fn turn_away(&mut self, link: &LinkId, reason: String, why: &str) -> Result<(), NetError> {
+        self.link.send(link, codec::encode(&Message::Goodbye { reason }), 0)?;
+        if let Some(peer) = self.peers.id(link) {
+            self.forget(peer, why);
+        }
+        Ok(())
+    }
+
+    /// A client goes on with its session on another link.
+    fn resume(&mut self, link: LinkId, hello: &Hello, given: Resume) -> Result<(), NetError> {
+        let (id, missed) = match self.peers.resume(link.clone(), hello, given) {
+            Ok(resumed) => resumed,
+            Err(reason) => return self.turn_away(&link, reason, ""),
+        };
+        let resume =
+            self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
+        let (session, window) = (0, 0);
+        let (name, machine, data_roots) = (String::new(), String::new(), Vec::new());
+        let grace = self.grace;
+        let welcome = Welcome { session, name, window, machine, data_roots, resume, grace };
+        let first = codec::encode(&Message::Welcome(welcome));
+        for frames in std::iter::once(first).chain(missed) {
+            if !self.link.send(&link, frames, usize::MAX)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, peer: PeerId, reason: &str) {
+        if self.peers.remove(peer).is_some() {
+            self.dispatcher.disconnect(self.started.elapsed(), peer, reason);
         }
     }
 
@@ -262,24 +313,45 @@ impl Server {
                 return Ok(());
             }
             for (peer, message) in out {
-                let Some(link) = self.links.get(&peer).cloned() else { continue };
-                let message = self.localize(&link, message);
-                let goodbye = matches!(message, Message::Goodbye { .. });
-                let role = self.peers.get(&link).map(|peer| peer.role);
-                let most = BACKLOG[usize::from(role == Some(Role::Worker))];
-                if !self.link.send(&link, codec::encode(&message), most)? || goodbye {
-                    self.forget(&link, "it does not take its messages");
-                }
+                self.send(peer, message)?;
             }
         }
     }
 
-    /// Replaces shared memory by inline data in messages to other machines.
-    fn localize(&mut self, link: &LinkId, mut message: Message) -> Message {
-        let same = self.peers.get(link).is_some_and(|peer| peer.machine == self.machine);
-        if same {
-            return message;
+    /// Sends a message to a peer, or keeps it for one that may come back.
+    fn send(&mut self, id: PeerId, message: Message) -> Result<(), NetError> {
+        let Some(peer) = self.peers.get(id) else { return Ok(()) };
+        let is_local = peer.machine == self.machine;
+        let mut message = if is_local { message } else { self.localize(message) };
+        let grace = self.grace;
+        let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
+        let most = BACKLOG[usize::from(peer.role == Role::Worker)];
+        let mut is_counted = !matches!(message, Message::Goodbye { .. });
+        if let (Message::Welcome(welcome), Some(client)) = (&mut message, &mut peer.client) {
+            let resume = Some(Box::new(client.resume()));
+            (welcome.resume, welcome.grace, is_counted) = (resume, grace, false);
         }
+        let goodbye = matches!(message, Message::Goodbye { .. });
+        let frames = codec::encode(&message);
+        let mut is_behind = false;
+        if let Some(client) = peer.client.as_mut().filter(|_| is_counted) {
+            client.outgoing.push(frames.clone());
+            is_behind = client.outgoing.bytes() > most;
+        }
+        let taken = match &peer.link {
+            Some(link) => self.link.send(link, frames, most)?,
+            None => true,
+        };
+        // A client whose connection is lost is told once it is back.
+        let may_return = peer.client.is_some() && !is_behind;
+        if goodbye || is_behind || !taken && !may_return {
+            self.forget(id, "it does not take its messages");
+        }
+        Ok(())
+    }
+
+    /// Replaces shared memory by inline data in messages to other machines.
+    fn localize(&mut self, mut message: Message) -> Message {
         let mut carry = |content: &mut Content| {
             let placeholder = Content::Data(gt_ir::TensorData {
                 dtype: gt_ir::DType::U8,

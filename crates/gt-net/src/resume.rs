@@ -1,0 +1,164 @@
+//! Links that go on after their connection was lost.
+//!
+//! Each end counts the messages that it has sent and received, and keeps those that the other has
+//! not acknowledged. When they are connected again, each says how many it has received, and the
+//! other sends the rest again: nothing is skipped, and nothing comes twice. Connections keep
+//! messages in order, so that no message needs a number of its own.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// After so many messages or bytes, their receipt is acknowledged.
+const MESSAGES: u64 = 64;
+const BYTES: usize = 1 << 20;
+
+/// A token that nobody can guess.
+pub fn token() -> u128 {
+    let mut token = [0; 16];
+    getrandom::fill(&mut token).expect("the system gives random bytes");
+    u128::from_ne_bytes(token)
+}
+
+/// The messages that one end has sent.
+#[derive(Default)]
+pub struct Outgoing {
+    /// How many are acknowledged.
+    acknowledged: u64,
+    /// The others, oldest first.
+    kept: VecDeque<Vec<Bytes>>,
+    bytes: usize,
+}
+
+impl Outgoing {
+    /// A message is sent.
+    pub fn push(&mut self, frames: Vec<Bytes>) {
+        self.bytes += length(&frames);
+        self.kept.push_back(frames);
+    }
+
+    /// The bytes of the messages that are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The other end has received so many messages in all. False if there were not so many, or more
+    /// are acknowledged already.
+    pub fn acknowledge(&mut self, received: u64) -> bool {
+        let sent = self.acknowledged + self.kept.len() as u64;
+        if received < self.acknowledged || received > sent {
+            return false;
+        }
+        while self.acknowledged < received
+            && let Some(frames) = self.kept.pop_front()
+        {
+            self.acknowledged += 1;
+            self.bytes -= length(&frames);
+        }
+        true
+    }
+
+    /// The messages that are not acknowledged, oldest first.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = &Vec<Bytes>> {
+        self.kept.iter()
+    }
+}
+
+/// The messages that one end has received.
+#[derive(Default)]
+pub struct Incoming {
+    received: u64,
+    acknowledged: u64,
+    bytes: usize,
+}
+
+impl Incoming {
+    /// A message has come. Returns how many there were in all, if that is to be acknowledged now.
+    pub fn take(&mut self, frames: &[Bytes]) -> Option<u64> {
+        self.received += 1;
+        self.bytes += length(frames);
+        let is_due = self.received - self.acknowledged >= MESSAGES || self.bytes >= BYTES;
+        is_due.then(|| self.acknowledge())
+    }
+
+    /// How many there were in all, which the other end is told.
+    pub fn acknowledge(&mut self) -> u64 {
+        (self.acknowledged, self.bytes) = (self.received, 0);
+        self.received
+    }
+}
+
+fn length(frames: &[Bytes]) -> usize {
+    frames.iter().map(Bytes::len).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(number: u64) -> Vec<Bytes> {
+        vec![Bytes::copy_from_slice(&number.to_le_bytes())]
+    }
+
+    /// A small generator of pseudo-random numbers.
+    fn next(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn nothing_is_skipped_and_nothing_comes_twice_wherever_links_are_cut() {
+        for seed in 1..500 {
+            let mut random = seed * 0x9E37_79B9_7F4A_7C15;
+            let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+            let (mut wire, mut back) = (VecDeque::new(), VecDeque::new());
+            let (mut sent, mut got) = (0, Vec::new());
+            for _ in 0..400 {
+                match next(&mut random) % 8 {
+                    0..=3 => {
+                        outgoing.push(message(sent));
+                        wire.push_back(message(sent));
+                        sent += 1;
+                    }
+                    4 | 5 => {
+                        if let Some(frames) = wire.pop_front() {
+                            back.extend(incoming.take(&frames));
+                            got.push(frames);
+                        }
+                    }
+                    6 => {
+                        if let Some(received) = back.pop_front() {
+                            assert!(outgoing.acknowledge(received));
+                        }
+                    }
+                    // What is under way is lost, in both directions.
+                    _ => {
+                        (wire, back) = (VecDeque::new(), VecDeque::new());
+                        assert!(outgoing.acknowledge(incoming.acknowledge()));
+                        wire.extend(outgoing.unacknowledged().cloned());
+                    }
+                }
+            }
+            got.extend(wire);
+            assert_eq!(got, (0..sent).map(message).collect::<Vec<_>>(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn what_is_received_is_acknowledged_now_and_then() {
+        let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+        let told = (0..200).filter_map(|number| {
+            outgoing.push(message(number));
+            let told = incoming.take(&message(number))?;
+            assert!(outgoing.acknowledge(told));
+            Some(told)
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [64, 128, 192]);
+        assert_eq!(outgoing.bytes(), 64);
+        assert!(!outgoing.acknowledge(191) && !outgoing.acknowledge(201));
+        let large = vec![Bytes::from(vec![0; BYTES])];
+        assert_eq!(incoming.take(&large), Some(201));
+    }
+}

@@ -1,0 +1,199 @@
+//! The peers of a server: their links, and the clients that are connected no more and may come back.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use gt_dispatcher::PeerId;
+use gt_ir::message::{Hello, Process, Resume, Role};
+use gt_net::process;
+use gt_net::resume::{self, Incoming, Outgoing};
+use gt_net::server::LinkId;
+use rustc_hash::FxHashMap;
+
+/// After so many wrong tokens within [`GUESSES_FOR`], none is looked at.
+const GUESSES: u32 = 20;
+const GUESSES_FOR: Duration = Duration::from_secs(10);
+
+/// All peers of a server.
+#[derive(Default)]
+pub(super) struct Peers {
+    by_link: FxHashMap<LinkId, PeerId>,
+    peers: FxHashMap<PeerId, Peer>,
+    last: u64,
+    /// How many clients are connected no more.
+    away: usize,
+    /// Wrong tokens, and since when they are counted.
+    guesses: Option<(u32, Instant)>,
+}
+
+/// A peer.
+pub(super) struct Peer {
+    pub link: Option<LinkId>,
+    /// Proven by its key, or claimed by its hello if no keys are used.
+    pub role: Role,
+    pub machine: String,
+    /// What a client goes on with its session by.
+    pub client: Option<Box<Client>>,
+}
+
+/// A client, which may lose its connection and come back.
+pub(super) struct Client {
+    token: u128,
+    user: String,
+    process: Option<Process>,
+    pub outgoing: Outgoing,
+    pub incoming: Incoming,
+    /// Since when it is connected no more.
+    away: Option<Instant>,
+}
+
+impl Client {
+    fn new(hello: &Hello) -> Client {
+        Client {
+            token: resume::token(),
+            user: user(hello),
+            process: hello.process,
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
+            away: None,
+        }
+    }
+
+    /// What the client is told to go on by.
+    pub fn resume(&mut self) -> Resume {
+        Resume { token: self.token, received: self.incoming.acknowledge() }
+    }
+}
+
+fn user(hello: &Hello) -> String {
+    hello.badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default()
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_same(left: u128, right: u128) -> bool {
+    let differences = left.to_ne_bytes().into_iter().zip(right.to_ne_bytes());
+    std::hint::black_box(differences.fold(0, |all, (left, right)| all | (left ^ right))) == 0
+}
+
+impl Peers {
+    /// Adds the peer that says hello on a link.
+    pub fn add(&mut self, link: LinkId, role: Option<Role>, hello: &Hello) {
+        self.last += 1;
+        let id = PeerId(self.last);
+        let role = role.unwrap_or(hello.role);
+        let client = (role == Role::Client).then(|| Box::new(Client::new(hello)));
+        let (machine, on) = (hello.machine.clone(), Some(link.clone()));
+        self.by_link.insert(link, id);
+        self.peers.insert(id, Peer { link: on, role, machine, client });
+    }
+
+    pub fn id(&self, link: &LinkId) -> Option<PeerId> {
+        self.by_link.get(link).copied()
+    }
+
+    pub fn get(&self, id: PeerId) -> Option<&Peer> {
+        self.peers.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
+        self.peers.get_mut(&id)
+    }
+
+    /// The links of all peers that are connected.
+    pub fn links(&self) -> Vec<LinkId> {
+        self.by_link.keys().cloned().collect()
+    }
+
+    pub fn remove(&mut self, id: PeerId) -> Option<Peer> {
+        let peer = self.peers.remove(&id)?;
+        match &peer.link {
+            Some(link) => drop(self.by_link.remove(link)),
+            None => self.away -= 1,
+        }
+        Some(peer)
+    }
+
+    /// A link is lost. Returns the peer if it is gone for good: a client may come back.
+    pub fn disconnect(&mut self, link: &LinkId) -> Option<PeerId> {
+        let id = self.by_link.remove(link)?;
+        let peer = self.peers.get_mut(&id)?;
+        let Some(client) = &mut peer.client else {
+            peer.link = Some(link.clone());
+            return Some(id);
+        };
+        peer.link = None;
+        client.away = Some(Instant::now());
+        self.away += 1;
+        None
+    }
+
+    /// A client is connected again, on another link. Returns it, and the messages that it has not
+    /// received.
+    ///
+    /// # Errors
+    /// Why it may not go on.
+    pub fn resume(
+        &mut self,
+        link: LinkId,
+        hello: &Hello,
+        given: Resume,
+    ) -> Result<(PeerId, Vec<Vec<Bytes>>), String> {
+        if let Some((count, since)) = self.guesses
+            && count >= GUESSES
+            && since.elapsed() < GUESSES_FOR
+        {
+            return Err("too many sessions were asked for by wrong tokens: wait 10 s".into());
+        }
+        let is_it = |peer: &Peer| {
+            peer.client.as_ref().is_some_and(|client| {
+                is_same(client.token, given.token) && client.user == user(hello)
+            })
+        };
+        let mut found = None;
+        for (id, peer) in &self.peers {
+            if is_it(peer) {
+                found = Some(*id);
+            }
+        }
+        let Some(id) = found else {
+            let (count, since) = self.guesses.unwrap_or((0, Instant::now()));
+            let is_old = since.elapsed() > GUESSES_FOR;
+            self.guesses = Some(if is_old { (1, Instant::now()) } else { (count + 1, since) });
+            return Err("the session has ended, or the server was started anew".into());
+        };
+        let peer = self.peers.get_mut(&id).expect("it was found");
+        let client = peer.client.as_mut().expect("it was found by it");
+        if !client.outgoing.acknowledge(given.received) {
+            return Err("the session cannot go on: messages of it are lost".into());
+        }
+        match peer.link.replace(link.clone()) {
+            // That its connection was lost has not been noticed here.
+            Some(before) => drop(self.by_link.remove(&before)),
+            None => self.away -= 1,
+        }
+        client.away = None;
+        self.by_link.insert(link, id);
+        Ok((id, client.outgoing.unacknowledged().cloned().collect()))
+    }
+
+    /// The clients that do not come back: their processes on this machine have ended, or they were
+    /// away for too long. With the reason.
+    pub fn gone(&self, machine: &str, grace: Duration) -> Vec<(PeerId, &'static str)> {
+        if self.away == 0 {
+            return Vec::new();
+        }
+        let reason = |peer: &Peer| {
+            let client = peer.client.as_ref()?;
+            let since = client.away?;
+            let is_here = !machine.is_empty() && peer.machine == machine;
+            if is_here && client.process.is_some_and(|process| !process::is_alive(process)) {
+                return Some("its process has ended");
+            }
+            (since.elapsed() >= grace).then_some("its connection was lost")
+        };
+        let gone = self.peers.iter().filter_map(|(id, peer)| Some((*id, reason(peer)?)));
+        let mut gone: Vec<_> = gone.collect();
+        gone.sort_unstable();
+        gone
+    }
+}
