@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn nothing_is_skipped_and_nothing_comes_twice_wherever_links_are_cut() {
         for seed in 1..500 {
-            let mut random = seed * 0x9E37_79B9_7F4A_7C15;
+            let mut random = u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15);
             let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
             let (mut wire, mut back) = (VecDeque::new(), VecDeque::new());
             let (mut sent, mut got) = (0, Vec::new());

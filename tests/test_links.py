@@ -1,0 +1,132 @@
+"""Connections that are lost: sessions go on, and what is gone for good is freed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+from processes import cluster, one_engine_only, run_gt, unsharded_only
+from proxy import Proxy
+from test_recovery import TRAINING, Training, undisturbed
+
+pytestmark = [unsharded_only, one_engine_only]
+
+#: As `TRAINING`, over a link without keys: they are found by the server's address.
+OVER_A_PROXY = TRAINING.replace("gt.connect(sys.argv[1])", "gt.connect(sys.argv[1], insecure=True)")
+
+#: Has a tensor, and waits.
+HOLDS = """
+import sys
+import gt
+gt.connect(sys.argv[1], insecure=True)
+x = gt.ones(1000)
+x.sum().item()
+print("step 0", flush=True)
+sys.stdin.readline()
+print("sum", x.sum().item(), flush=True)
+"""
+
+
+@contextmanager
+def behind_a_proxy(*options: str):
+    """Give a server's address by way of a proxy, the proxy, and the server's own address."""
+    with cluster(1, "--insecure", *options, worker_options=["--insecure"]) as (address, _):
+        proxy = Proxy(int(address.rsplit(":", 1)[1]))
+        try:
+            yield f"127.0.0.1:{proxy.port}", proxy, address
+        finally:
+            proxy.close()
+
+
+@contextmanager
+def holding(address: str):
+    """Run a program that has a tensor; give its process."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert program.stdout.readline() == "step 0\n", program.stderr.read()
+        yield program
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def sessions(address: str) -> int:
+    host, port = address.rsplit(":", 1)
+    done = run_gt("top", "--json", "--host", host, "--port", port, "--insecure")
+    assert done.returncode == 0, done.stderr
+    return len(json.loads(done.stdout)["sessions"])
+
+
+def wait_until(condition, seconds: float) -> float:
+    """Wait for a condition; give how long that took."""
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < seconds
+        time.sleep(0.02)
+    return time.monotonic() - begin
+
+
+def test_a_program_goes_on_however_often_its_connection_is_cut():
+    steps = 600
+    expected = undisturbed(TRAINING, 1, steps)
+    chance = random.Random(0)
+    with behind_a_proxy() as (address, proxy, _):
+        training = Training(OVER_A_PROXY, address, steps)
+        training.wait_for(0)
+        cuts = 0
+        while training.process.poll() is None:
+            time.sleep(0.05 + 0.3 * chance.random())
+            proxy.cut()
+            cuts += 1
+        assert training.end() == expected
+        assert cuts > 3
+        assert training.errors == []
+
+
+def test_a_program_goes_on_after_a_silence():
+    with behind_a_proxy() as (address, proxy, _), holding(address) as program:
+        proxy.hold()
+        # Both ends have given the connection up, and each finds out by itself.
+        time.sleep(9)
+        proxy.cut()
+        proxy.let_go()
+        out, errors = program.communicate("go\n", timeout=30)
+        assert out == "sum 1000.0\n"
+        assert "trying again for 600 s" in errors and "again after" in errors
+
+
+def test_a_killed_client_is_freed_and_a_silent_one_after_its_grace():
+    with behind_a_proxy("--grace", "3") as (through, proxy, address):
+        with holding(through) as program:
+            assert sessions(address) == 1
+            program.kill()
+            wait_until(lambda: sessions(address) == 0, 3)
+        with holding(through) as program:
+            program.send_signal(signal.SIGSTOP)
+            proxy.cut()
+            time.sleep(1)
+            assert sessions(address) == 1, "it may come back"
+            wait_until(lambda: sessions(address) == 0, 10)
+            os.kill(program.pid, signal.SIGCONT)
+            _, errors = program.communicate("go\n", timeout=30)
+            assert "the session has ended" in errors
+
+
+def test_a_session_ends_with_its_server():
+    with cluster(1, "--insecure", worker_options=["--insecure"]) as (address, processes):
+        with holding(address) as program:
+            processes[0].kill()
+            begin = time.monotonic()
+            out, errors = program.communicate("go\n", timeout=30)
+            assert time.monotonic() - begin < 6
+            assert out == "" and "nothing listens at its address any more" in errors
