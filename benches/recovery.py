@@ -1,0 +1,170 @@
+"""Measure what lineage costs, and how long a session takes to go on after a loss.
+
+A server, workers of one thread, a client: processes of their own. Writes the part "Recovery" of
+docs/benchmarks.md.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sides import Side, write_part
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from processes import cluster
+from proxy import Proxy
+
+PLAYER = str(Path(__file__).with_name("recovery_player.py"))
+HEADING = "## Recovery"
+WORKER = ["--threads", "1"]
+
+#: Work, its name in the player, the client's environment.
+COSTS = [
+    ("a small addition", "addition", {"GT_AUTO_COMPILE": "0"}),
+    ("MLP 784-256-10, batch 64, SGD step", "mlp", {"GT_AUTO_COMPILE": "0"}),
+    ("the same as a hot path", "mlp", {}),
+]
+
+
+def costs(rounds: int) -> list[str]:
+    """Compare servers with and without lineage, round by round."""
+    lines = ["| work over tcp | without lineage | with | cost |", "| --- | --- | --- | --- |"]
+    for name, work, environment in COSTS:
+        with ExitStack() as stack:
+            sides = []
+            for options in (["--lineage", "0"], []):
+                running = cluster(1, *options, worker_options=WORKER)
+                address, _ = stack.enter_context(running)
+                side = Side(PLAYER, address, work, environment=environment)
+                stack.callback(side.stop)
+                sides.append(side)
+            times = [[float(side.ask("time")) for side in sides] for _ in range(rounds)]
+        without, along = (statistics.median(column) for column in zip(*times, strict=True))
+        ratio = statistics.median(each / base for base, each in times)
+        lines.append(
+            f"| {name} | {without * 1e6:.2f} us | {along * 1e6:.2f} us | {100 * (ratio - 1):+.1f} % |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
+class Steps:
+    """A program that trains; knows when each step was done."""
+
+    def __init__(self, address: str, work: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, PLAYER, address, work],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "ready\n"
+        self.done: list[float] = []
+        self.process.stdin.write("steps 100000\n")
+        self.process.stdin.flush()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            self.done.append(float(line))
+
+    def gap_after(self, at: float) -> float:
+        """Give how long it takes from a moment until a step is done that began after it."""
+        until = time.time() + 60
+        while not self.done or self.done[-1] <= at + 0.005:
+            assert time.time() < until, "it hangs"
+            time.sleep(0.001)
+        later = [done for done in self.done if done > at + 0.005]
+        gaps = [b - a for a, b in zip([at, *later], later, strict=False)]
+        time.sleep(0.5)
+        later = [done for done in self.done if done > at]
+        gaps = [b - a for a, b in zip([at, *later], later, strict=False)]
+        return max(gaps[:20])
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@contextmanager
+def training(workers: int, work: str):
+    with cluster(workers, worker_options=WORKER) as (address, processes):
+        steps = Steps(address, work)
+        try:
+            yield steps, address, processes
+        finally:
+            steps.stop()
+
+
+def start_worker(address: str, name: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name, *WORKER]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    worker.stdout.readline()
+    return worker
+
+
+def kills(count: int, work: str, pause: float) -> list[float]:
+    """Kill workers while a program trains on two; give how long each time it stood still."""
+    gaps = []
+    with training(2, work) as (steps, address, processes):
+        for number in range(count):
+            time.sleep(pause)
+            victim = processes.pop(1)
+            at = time.time()
+            victim.kill()
+            victim.communicate()
+            gaps.append(steps.gap_after(at))
+            processes.append(start_worker(address, f"new{number}"))
+    return gaps
+
+
+def cuts(count: int) -> list[float]:
+    """Cut a client's connection; give how long each time it stood still."""
+    gaps = []
+    options = ["--insecure"]
+    with cluster(1, *options, worker_options=[*WORKER, *options]) as (address, _):
+        proxy = Proxy(int(address.rsplit(":", 1)[1]))
+        steps = Steps(f"127.0.0.1:{proxy.port}", "mlp")
+        for _ in range(count):
+            time.sleep(0.5)
+            at = time.time()
+            proxy.cut()
+            gaps.append(steps.gap_after(at))
+        steps.stop()
+        proxy.close()
+    return gaps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--write", type=Path)
+    args = parser.parse_args()
+    lines = costs(args.rounds)
+    lines += ["", "| loss | median | worst | of |", "| --- | --- | --- | --- |"]
+    losses = [
+        ("a worker of two is killed: until the next step is done (MLP)", kills(args.kills, "mlp", 0.6)),
+        ("the same with 1 GB of tensors, all of which change", kills(max(3, args.kills // 10), "large", 6)),
+        ("a client's connection is cut (MLP)", cuts(args.kills)),
+    ]
+    for name, gaps in losses:
+        median, worst = statistics.median(gaps), max(gaps)
+        lines.append(f"| {name} | {median * 1e3:.0f} ms | {worst * 1e3:.0f} ms | {len(gaps)} |")
+        print(lines[-1], flush=True)
+    if args.write:
+        intro = "Medians of rounds that take turns; `python benches/recovery.py --write docs/benchmarks.md`."
+        write_part(args.write, HEADING, [intro, "", *lines, ""])
+
+
+main()
