@@ -40,6 +40,9 @@ impl World {
                     }
                 }
                 Message::Goodbye { .. } => drop(self.credit.remove(&to)),
+                Message::Notice { text } if !text.contains("are made again") => {
+                    self.unkept.insert(to);
+                }
                 _ => {}
             }
             mailbox.push(message);

@@ -52,6 +52,8 @@ pub struct World {
     pub dispatching: Duration,
     /// Messages that clients have received and not taken.
     pub(crate) mailboxes: BTreeMap<PeerId, Vec<Message>>,
+    /// The clients that were told that tensors are lost, or may be.
+    pub(crate) unkept: BTreeSet<PeerId>,
     /// The weight that clients have sent and not got back.
     pub(crate) credit: BTreeMap<PeerId, u64>,
     /// The options of workers that start.
@@ -99,6 +101,7 @@ impl World {
             to_workers: Traffic::default(),
             dispatching: Duration::ZERO,
             mailboxes: BTreeMap::new(),
+            unkept: BTreeSet::new(),
             credit: BTreeMap::new(),
             // A schedule must not depend on how fast this machine is.
             options: Options { is_timed: false, ..Options::default() },

@@ -272,6 +272,8 @@ impl Dispatcher {
         for token in blocks.unwrap_or_default() {
             self.outbox.push(peer, Message::Release { token });
         }
+        let text = format!("{what}, and what it had could not be made again: {reason}");
+        self.outbox.push(peer, Message::Notice { text });
         Survival::Lost(reason)
     }
 

@@ -191,7 +191,9 @@ impl Run<'_> {
                 let Schedule { lineage, memory, joins, .. } = self.schedule;
                 // What is kept is made again, but where there is no memory for it, a group of engines
                 // falls apart, or the copies are lost as well.
-                let is_kept = lineage.is_some() && memory.is_none() && !joins;
+                let client = self.programs[index].as_ref().map(|(_, client)| *client);
+                let is_told = client.is_some_and(|client| self.world().unkept.contains(&client));
+                let is_kept = lineage.is_some() && memory.is_none() && !joins && !is_told;
                 let is_lost = !is_kept || text.contains("could not be made again");
                 let named = (0..8).any(|index| text.contains(&format!("'w{index}")));
                 let worker = named && is_lost;
