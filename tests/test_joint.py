@@ -119,16 +119,15 @@ def test_the_failure_of_one_part_reaches_the_user(gloo):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_member_that_is_killed_in_the_middle_is_named(gloo, which):
+def test_a_member_that_is_killed_in_the_middle_costs_nothing(gloo, which):
     """Whether it keeps the store where the group finds together or not."""
     code = (
         CONNECTED + ROWS + "import time\n"
         "x = rows(lambda: gt.randn(4, 300000))\n"
         "def step(): return rows(lambda: (x.sum(dim=0) * 2.0).sum())\n"
         "step().item(); print('ready', flush=True)\n"
-        "try:\n"
-        "    for _ in range(100000): step().item()\n"
-        "except gt.WorkerError as error: print(error, flush=True)\n"
+        "start = time.monotonic()\n"
+        "while time.monotonic() - start < 6: step().item()\n"
         "start = time.monotonic()\n"
         "print((gt.ones(2) + 1).tolist(), time.monotonic() - start < 30)\n"
         "print((rows(lambda: gt.ones(4, 2)).sum(dim=0) + 1).tolist())\n"
@@ -142,7 +141,8 @@ def test_a_member_that_is_killed_in_the_middle_is_named(gloo, which):
         time.sleep(0.3)
         processes[1 + which].send_signal(signal.SIGKILL)
         out, error = process.communicate(timeout=60)
-        assert f"'w{which}'" in out and out.endswith("[2.0, 2.0] True\n[5.0, 5.0]\n"), (out, error)
+        assert out == "[2.0, 2.0] True\n[5.0, 5.0]\n", (out, error)
+        assert f"'w{which}' was lost" in error and "are made again" in error
         assert [one.poll() for one in processes] == [
             -signal.SIGKILL if place == 1 + which else None for place in range(4)
         ]

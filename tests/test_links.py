@@ -9,11 +9,12 @@ import sys
 import time
 from contextlib import contextmanager
 
-from processes import cluster, one_engine_only, run_gt, unsharded_only
+from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded_only
 from proxy import Proxy
 from test_recovery import TRAINING, Training, undisturbed
 
-pytestmark = [unsharded_only, one_engine_only]
+# They start servers of their own.
+pytestmark = [embedded_only, unsharded_only, one_engine_only]
 
 #: As `TRAINING`, over a link without keys: they are found by the server's address.
 OVER_A_PROXY = TRAINING.replace("gt.connect(sys.argv[1])", "gt.connect(sys.argv[1], insecure=True)")

@@ -108,7 +108,7 @@ def test_a_killed_client_is_forgotten_within_a_second(served):
 
 
 def test_a_dead_worker_is_named_and_the_session_goes_on():
-    with cluster(1) as (address, processes):
+    with cluster(1, "--lineage", "0") as (address, processes):
         code = (
             "import subprocess, time\n"
             "x = gt.ones(3); x.tolist()\n"

@@ -6,9 +6,10 @@ import threading
 import time
 
 import pytest
-from processes import cluster, one_engine_only, unsharded_only
+from processes import cluster, embedded_only, one_engine_only, unsharded_only
 
-pytestmark = [unsharded_only, one_engine_only]
+# They start servers of their own.
+pytestmark = [embedded_only, unsharded_only, one_engine_only]
 
 #: Trains for some steps; says each hundredth, and a hash of all state in the end.
 TRAINING = """

@@ -46,7 +46,7 @@ except gt.WorkerError as error:
 print(gt.ones(3).sum().item())
 """
     )
-    with cluster(3) as (address, processes):
+    with cluster(3, "--lineage", "0") as (address, processes):
         program = subprocess.Popen(
             [sys.executable, "-c", code, address],
             stdin=subprocess.PIPE,

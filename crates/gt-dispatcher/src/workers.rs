@@ -22,6 +22,8 @@ pub(crate) struct WorkerState {
     fabric: Option<Fabric>,
     /// The work ([`gt_ir::Operation::work`]) that its engine does in a second.
     rate: u64,
+    /// Whether its engine gives the same bits each time.
+    pub is_exact: bool,
     /// The weight of the commands that it has not reported done.
     pub in_flight: u64,
     /// Since when it has had commands in flight.
@@ -67,7 +69,7 @@ impl Workers {
     /// Adds a worker, under another name if its own is taken. Its number is its name, if that is a
     /// free number, or else the first free one.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
-        let Hello { mut name, machine, endpoint, fabric, rate, .. } = hello;
+        let Hello { mut name, machine, endpoint, fabric, rate, is_exact, .. } = hello;
         let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
         if taken(&name) {
             // Errors and statistics name workers, so names must be unique.
@@ -89,6 +91,7 @@ impl Workers {
             endpoint,
             fabric,
             rate,
+            is_exact,
             in_flight: 0,
             busy_since: None,
             busy: Duration::ZERO,

@@ -261,6 +261,8 @@ pub struct Hello {
     pub fabric: Option<Fabric>,
     /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
     pub rate: u64,
+    /// Whether a worker's engine gives the same bits each time, however it is asked.
+    pub is_exact: bool,
     /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
     /// the dispatcher it is a fact.
     pub badge: Option<Box<Badge>>,
@@ -271,7 +273,7 @@ pub struct Hello {
 }
 
 record!(struct Hello {
-    version, schema, role, name, machine, endpoint, fabric, rate, badge, process, resume,
+    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, badge, process, resume,
 });
 
 impl Hello {
@@ -286,6 +288,7 @@ impl Hello {
             endpoint: String::new(),
             fabric: None,
             rate: 0,
+            is_exact: true,
             badge: None,
             process: None,
             resume: None,

@@ -26,9 +26,11 @@ pub struct Snapshot {
     pub number: u64,
     /// The worker that keeps a copy; the dispatcher if there is none.
     pub keeper: Option<WorkerId>,
+    /// The most bytes that it keeps.
+    pub most: u64,
 }
 
-record!(struct Snapshot { session, number, keeper });
+record!(struct Snapshot { session, number, keeper, most });
 
 /// A tensor's value, or its failure, in a snapshot.
 #[derive(Clone, PartialEq, Debug)]

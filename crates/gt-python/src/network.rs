@@ -147,6 +147,7 @@ fn run_worker(
         peer_host,
         fabric,
         rate,
+        is_exact: engine.is_none(),
         data_roots,
         spill_dir: spill_dir.or_else(gt::drivers::memory::spill_dir),
     };

@@ -100,7 +100,8 @@ impl Dispatcher {
         let session = *number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
-            let command = snapshot::Snapshot { session, number: snapshot, keeper };
+            let most = if keeper.is_some() { u64::MAX } else { lineage.most_kept() };
+            let command = snapshot::Snapshot { session, number: snapshot, keeper, most };
             self.streams.push(*slot, WorkerCommand::Snapshot(Box::new(command)));
         }
         if let Some(pending) = &mut lineage.pending {
@@ -482,6 +483,12 @@ impl Dispatcher {
         }
         let reason = match message {
             Message::Value { result: Err(failure), .. } => failure.reason.clone(),
+            // An engine that promises less than equal bits may sum in another order.
+            _ if self.workers.iter().any(|worker| !worker.is_exact) => {
+                let text = "a value that was computed again differs from the one before, as the \
+                            engine does not promise equal bits";
+                return self.outbox.push(peer, Message::Notice { text: text.into() });
+            }
             _ => "a value differs from the one that the program has got".to_string(),
         };
         let failure = Failure::new(

@@ -208,9 +208,9 @@ impl Lineage {
         self.begun == Some(batch)
     }
 
-    /// The most bytes of values that the dispatcher keeps.
+    /// The most bytes of a slot's values that the dispatcher keeps.
     pub fn most_kept(&self) -> u64 {
-        4 * self.limits.bytes
+        self.limits.bytes / 4
     }
 
     /// A batch is planned, perhaps in part, with so many slots; `queued` is the next in the queue.

@@ -15,11 +15,19 @@ use crate::work::Out;
 impl<E: Engine> Turn<'_, E> {
     /// Keeps the values of all tensors of the lane, and sends those that are new to the keeper.
     pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) {
-        let Snapshot { session, number, keeper } = *snapshot;
+        let Snapshot { session, number, keeper, most } = *snapshot;
         let slot = self.lane.id.slot;
         let owner = Owner { session, slot };
         let names = self.lane.store.names();
         let mut values = Vec::new();
+        let bytes = self.lane.store.bytes() + self.lane.store.spilled();
+        if bytes > most {
+            let result = Err(format!(
+                "there is no other worker to keep copies, and the server does not keep {bytes} bytes"
+            ));
+            let backed = Message::Backed { session, slot, snapshot: number, result };
+            return self.out.push(Out::Dispatcher(backed));
+        }
         for name in &names {
             if self.vault.has(owner, *name) {
                 continue;

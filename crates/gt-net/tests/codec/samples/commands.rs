@@ -72,6 +72,7 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
             session: 9,
             number: 7,
             keeper: Some(WorkerId(3)),
+            most: 1 << 33,
         })),
         WorkerCommand::Restore { session: 9, snapshot: 7 },
     ]);

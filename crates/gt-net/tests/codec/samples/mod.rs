@@ -40,6 +40,7 @@ pub fn messages() -> Vec<Message> {
             endpoint: "tcp://h:1".into(),
             fabric: Some(fabric()),
             rate: 1 << 40,
+            is_exact: true,
             badge: Some(Box::new(Badge {
                 user: "ada".into(),
                 team: "vision".into(),

@@ -33,6 +33,8 @@ pub struct WorkerOptions {
     pub fabric: Option<Fabric>,
     /// The estimated work per second: see [`gt_worker::Engine::rate`].
     pub rate: u64,
+    /// Whether its engine gives the same bits each time.
+    pub is_exact: bool,
     /// The folders in which it may read and write files.
     pub data_roots: Vec<PathBuf>,
     /// The folder in which it makes one for tensors that it has no room for.
@@ -67,6 +69,7 @@ impl WorkerProcess {
             endpoint: peers.endpoint().to_string(),
             fabric: options.fabric.clone(),
             rate: options.rate,
+            is_exact: options.is_exact,
             ..super::introduction(Role::Worker, &options.name)
         };
         let places = files::below(&options.data_roots)
