@@ -43,6 +43,9 @@ impl Default for LineageLimits {
 const OFTEN: Duration = Duration::from_millis(250);
 /// A snapshot costs at most a so-manieth part of the time between two.
 const PART: u32 = 40;
+/// How often a session is made again without a snapshot in between: what it computes may be what
+/// workers die of.
+const STRIKES: u32 = 3;
 /// Within this time of the last snapshot no other is tried.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long shared memory of a client waits for a snapshot.
@@ -91,8 +94,9 @@ pub(crate) struct Lineage {
     /// Shared memory of the client that the log refers to, and since when.
     blocks: Vec<u128>,
     blocks_since: Duration,
-    /// How often the session was made again.
+    /// How often the session was made again, and how often since the last snapshot.
     pub recoveries: u64,
+    strikes: u32,
 }
 
 impl Lineage {
@@ -118,6 +122,7 @@ impl Lineage {
             blocks: Vec::new(),
             blocks_since: Duration::ZERO,
             recoveries: 0,
+            strikes: 0,
         }
     }
 
@@ -172,7 +177,7 @@ impl Lineage {
         let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
         self.cost = Duration::from_nanos(bytes * 1_000_000_000 / BYTES_PER_SECOND);
         self.log.forget_before(done.planned);
-        (self.is_thin, self.fails) = (false, 0);
+        (self.is_thin, self.fails, self.strikes) = (false, 0, 0);
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();
         (blocks, before)
@@ -228,7 +233,7 @@ impl Lineage {
 
     /// There is nothing any more that the session could go back to. Returns its shared memory.
     pub fn give_up(&mut self, reason: String) -> Vec<u128> {
-        self.base = Err(reason);
+        (self.base, self.strikes) = (Err(reason), 0);
         let pending = self.pending.take().map(|pending| pending.blocks);
         self.log.forget_before(self.planned);
         let mut blocks = std::mem::take(&mut self.blocks);
@@ -257,6 +262,12 @@ impl Lineage {
     /// Why there is no base.
     pub fn rewind(&mut self) -> Result<State, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
+        if self.strikes == STRIKES {
+            return Err(format!(
+                "it was tried {STRIKES} times since the last snapshot, and each time a worker was lost"
+            ));
+        }
+        self.strikes += 1;
         if let Some(pending) = self.pending.take() {
             self.blocks.extend(pending.blocks);
         }
@@ -264,5 +275,69 @@ impl Lineage {
         self.log.rewind();
         self.recoveries += 1;
         Ok(base.state.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lineage() -> Lineage {
+        Lineage::new(LineageLimits { bytes: 4000, time: Duration::from_secs(5) })
+    }
+
+    /// Takes a snapshot of which all is kept.
+    fn snapshot(lineage: &mut Lineage, device: Duration) {
+        lineage.begin(device.as_nanos() as u64, State::default());
+        lineage.complete();
+    }
+
+    #[test]
+    fn snapshots_are_due_by_device_time_by_length_and_after_a_loss() {
+        let second = Duration::from_secs(1);
+        let mut lineage = lineage();
+        let due =
+            |lineage: &Lineage, used: Duration| lineage.is_due(second, used.as_nanos() as u64);
+        assert!(!due(&lineage, OFTEN / 2) && due(&lineage, OFTEN));
+        snapshot(&mut lineage, OFTEN);
+        assert!(!due(&lineage, OFTEN * 3 / 2) && due(&lineage, OFTEN * 2));
+        lineage.log.add(vec![vec![0; 1000].into()], 1, Vec::new());
+        assert!(due(&lineage, OFTEN), "a quarter of the bytes is used up");
+        lineage.planned(0, None, 1);
+        snapshot(&mut lineage, OFTEN);
+        assert_eq!((lineage.log.len(), due(&lineage, OFTEN)), (0, false));
+        lineage.is_thin = true;
+        assert!(due(&lineage, OFTEN));
+        lineage.try_at(second);
+        assert!(!due(&lineage, OFTEN), "it was tried just now");
+    }
+
+    #[test]
+    fn what_workers_may_die_of_is_tried_a_few_times() {
+        let mut lineage = lineage();
+        (0..STRIKES).for_each(|_| assert!(lineage.rewind().is_ok()));
+        assert!(
+            lineage.rewind().is_err_and(|reason| reason.contains("each time a worker was lost"))
+        );
+        snapshot(&mut lineage, OFTEN);
+        assert!(lineage.rewind().is_ok());
+    }
+
+    #[test]
+    fn a_log_that_is_too_long_waits_for_a_snapshot_and_is_given_up_without() {
+        let mut lineage = lineage();
+        let number = lineage.log.add(vec![vec![0; 5000].into()], 1, Vec::new());
+        lineage.planned(number, None, 1);
+        assert!(lineage.has_room(), "nothing is waited for");
+        lineage.begin(0, State::default());
+        assert!(!lineage.has_room());
+        assert!(lineage.abandon("the disk is full"));
+        assert_eq!(
+            (lineage.log.len(), lineage.base.as_ref().err().unwrap().as_str()),
+            (0, "the disk is full")
+        );
+        assert!(lineage.rewind().is_err() && !lineage.hold(Duration::ZERO, 1));
+        snapshot(&mut lineage, OFTEN);
+        assert!(lineage.rewind().is_ok(), "it is kept again");
     }
 }
