@@ -52,6 +52,11 @@ chaos: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
 chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
 	cargo run --release --quiet -p gt-sim --example chaos -- $(FIRST) $(COUNT) $$(nproc)
 
+MOMENTS ?= 1000
+SEED ?= 0
+chaos-processes: build ## Train while processes are killed or stopped and connections cut, at MOMENTS made of SEED
+	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED)
+
 $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' 'transformers==5.23.*' jax expecttest scipy
 	@touch $@
@@ -79,6 +84,7 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 	$(BIN)/python benches/ground.py --write docs/benchmarks.md
 	$(BIN)/python benches/watching.py --write docs/benchmarks.md
 	$(BIN)/python benches/fairness.py --write docs/benchmarks.md
+	$(BIN)/python benches/recovery.py --write docs/benchmarks.md
 	$(BIN)/python benches/engines.py --threads 1 --write docs/benchmarks.md
 	$(BIN)/python benches/products.py --write docs/benchmarks.md
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
@@ -144,5 +150,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage soak chaos bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
+.PHONY: help build demo test test-all coverage soak chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
 	fuzz clean

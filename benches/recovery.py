@@ -46,9 +46,8 @@ def costs(rounds: int) -> list[str]:
             times = [[float(side.ask("time")) for side in sides] for _ in range(rounds)]
         without, along = (statistics.median(column) for column in zip(*times, strict=True))
         ratio = statistics.median(each / base for base, each in times)
-        lines.append(
-            f"| {name} | {without * 1e6:.2f} us | {along * 1e6:.2f} us | {100 * (ratio - 1):+.1f} % |"
-        )
+        cells = [name, f"{without * 1e6:.2f} us", f"{along * 1e6:.2f} us"]
+        lines.append(f"| {' | '.join(cells)} | {100 * (ratio - 1):+.1f} % |")
         print(lines[-1], flush=True)
     return lines
 
@@ -81,8 +80,6 @@ class Steps:
         while not self.done or self.done[-1] <= at + 0.005:
             assert time.time() < until, "it hangs"
             time.sleep(0.001)
-        later = [done for done in self.done if done > at + 0.005]
-        gaps = [b - a for a, b in zip([at, *later], later, strict=False)]
         time.sleep(0.5)
         later = [done for done in self.done if done > at]
         gaps = [b - a for a, b in zip([at, *later], later, strict=False)]
@@ -154,8 +151,14 @@ def main() -> None:
     lines = costs(args.rounds)
     lines += ["", "| loss | median | worst | of |", "| --- | --- | --- | --- |"]
     losses = [
-        ("a worker of two is killed: until the next step is done (MLP)", kills(args.kills, "mlp", 0.6)),
-        ("the same with 1 GB of tensors, all of which change", kills(max(3, args.kills // 10), "large", 6)),
+        (
+            "a worker of two is killed: until the next step is done (MLP)",
+            kills(args.kills, "mlp", 0.6),
+        ),
+        (
+            "the same with 1 GB of tensors, all of which change",
+            kills(max(3, args.kills // 10), "large", 6),
+        ),
         ("a client's connection is cut (MLP)", cuts(args.kills)),
     ]
     for name, gaps in losses:
@@ -163,7 +166,8 @@ def main() -> None:
         lines.append(f"| {name} | {median * 1e3:.0f} ms | {worst * 1e3:.0f} ms | {len(gaps)} |")
         print(lines[-1], flush=True)
     if args.write:
-        intro = "Medians of rounds that take turns; `python benches/recovery.py --write docs/benchmarks.md`."
+        command = "`python benches/recovery.py --write docs/benchmarks.md`"
+        intro = f"Medians of rounds that take turns, one server, workers of one thread: {command}."
         write_part(args.write, HEADING, [intro, "", *lines, ""])
 
 

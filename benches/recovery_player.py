@@ -1,11 +1,10 @@
-"""A program with a session on a server: measures a work in rounds, or trains and says how long its steps take."""
+"""A program with a session on a server: measures a work in rounds, or says when steps are done."""
 
 import sys
 import time
 
-import numpy as np
-
 import gt
+import numpy as np
 from gt import nn, optim
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import contextmanager
 
+from chaos import campaign
 from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded_only
 from proxy import Proxy
 from test_recovery import TRAINING, Training, undisturbed
@@ -131,3 +132,8 @@ def test_a_session_ends_with_its_server():
             out, errors = program.communicate("go\n", timeout=30)
             assert time.monotonic() - begin < 6
             assert out == "" and "nothing listens at its address any more" in errors
+
+
+def test_a_campaign_of_kills_stops_and_cuts():
+    """A small part of `make chaos-processes`."""
+    print(campaign(seed=int(os.environ.get("GT_TEST_SEED", "0")), moments=10))

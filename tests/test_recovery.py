@@ -1,5 +1,6 @@
 """Sessions on a server outlive their workers: no tensor is lost, and all numbers stay the same."""
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -52,8 +53,8 @@ gt.manual_seed(0)""",
 )
 
 
-def start_worker(address: str, name: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name]
+def start_worker(address: str, name: str, *options: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name, *options]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert worker.stdout.readline().startswith("gt worker")
     return worker
@@ -70,15 +71,23 @@ class Training:
             text=True,
         )
         self.lines: list[str] = []
+        self.times: list[float] = []
         self.errors: list[str] = []
         self.threads = [
-            threading.Thread(
-                target=lambda: self.lines.extend(iter(self.process.stdout.readline, ""))
-            ),
+            threading.Thread(target=self._read),
             threading.Thread(target=lambda: self.errors.extend(self.process.stderr)),
         ]
         for thread in self.threads:
             thread.start()
+
+    def _read(self) -> None:
+        for line in iter(self.process.stdout.readline, ""):
+            self.lines.append(line)
+            self.times.append(time.monotonic())
+
+    def longest_gap(self) -> float:
+        """Give the longest time between two lines."""
+        return max(after - before for before, after in itertools.pairwise(self.times))
 
     def wait_for(self, step: int) -> None:
         until = time.monotonic() + 60

@@ -1,0 +1,148 @@
+"""Train while workers are killed or stopped and connections are cut, at moments made of a seed.
+
+    python tests/chaos.py --moments 1000 --seed 0
+
+Each program must end with the parameters of an undisturbed run, bit for bit; nothing may stand
+still for longer than `LONGEST`; and afterwards nothing may be left. One worker is lost at a time:
+what a worker has is kept by one other.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from processes import cluster
+from proxy import Proxy
+from test_recovery import SHARDED, TRAINING, Training, start_worker, undisturbed
+
+#: How long a program may stand still, in seconds: a silent worker is given up after 8 at most.
+LONGEST = 10
+STEPS = 1200
+WORKERS = 2
+INSECURE = "gt.connect(sys.argv[1], insecure=True)"
+
+
+def over_a_proxy(code: str) -> str:
+    """Give a program that says each tenth step, and connects without a key."""
+    code = code.replace("gt.connect(sys.argv[1])", INSECURE)
+    return code.replace("step % 100 == 0", "step % 10 == 0")
+
+
+class Chaos:
+    """A server, workers, and what happens to them."""
+
+    def __init__(self, chance: random.Random, address: str, processes: list, proxy: Proxy) -> None:
+        self.chance, self.address, self.proxy = chance, address, proxy
+        self.server, *self.workers = processes
+        self.processes = processes
+        self.stopped: list[subprocess.Popen] = []
+        self.started = 0
+        self.quiet_until = 0.0
+
+    def happen(self) -> str:
+        """Let something happen; say what."""
+        what = self.chance.choice(["kill", "kill", "cut", "cut", "join", "stop"])
+        if what == "cut":
+            self.proxy.cut()
+        elif what == "join":
+            self._join()
+        elif what == "stop" and not self.stopped:
+            victim = self._victim()
+            victim.send_signal(signal.SIGSTOP)
+            self.stopped.append(victim)
+            self.quiet_until = time.monotonic() + LONGEST
+            self._join()
+        else:
+            self._end(self._victim())
+            self._join()
+        return what
+
+    def is_waiting(self) -> bool:
+        """Whether a stopped worker is not given up yet."""
+        return time.monotonic() < self.quiet_until
+
+    def settle(self) -> None:
+        """Leave as many workers as an undisturbed run has: sums over others differ in bits."""
+        self.quiet_until = 0.0
+        while self.stopped:
+            self._end(self.stopped.pop())
+        while len(self.workers) > WORKERS:
+            self._end(self._victim())
+
+    def _victim(self) -> subprocess.Popen:
+        return self.workers.pop(self.chance.randrange(len(self.workers)))
+
+    def _end(self, worker: subprocess.Popen) -> None:
+        worker.kill()
+        worker.communicate()
+        self.processes.remove(worker)
+
+    def _join(self) -> None:
+        self.started += 1
+        worker = start_worker(self.address, f"new{self.started}", "--insecure")
+        self.workers.append(worker)
+        self.processes.append(worker)
+
+
+def counts(process: subprocess.Popen) -> tuple[int, int]:
+    """Give how many descriptors and threads a process has."""
+    of = Path("/proc") / str(process.pid)
+    return len(os.listdir(of / "fd")), len(os.listdir(of / "task"))
+
+
+def campaign(seed: int, moments: int) -> str:
+    """Run programs until so many things have happened; give an account.
+
+    Raises:
+        AssertionError: Something did not hold; it names the seed.
+    """
+    chance = random.Random(seed)
+    programs = {"plain": TRAINING, "cut": SHARDED}
+    expected = {name: undisturbed(code, WORKERS, STEPS) for name, code in programs.items()}
+    happened: list[str] = []
+    longest = 0.0
+    with cluster(WORKERS, "--insecure", worker_options=["--insecure"]) as (address, processes):
+        proxy = Proxy(int(address.rsplit(":", 1)[1]))
+        chaos = Chaos(chance, address, processes, proxy)
+        before = None
+        while len(happened) < moments:
+            name = chance.choice(list(programs))
+            training = Training(over_a_proxy(programs[name]), f"127.0.0.1:{proxy.port}", STEPS)
+            try:
+                training.wait_for(0)
+                while training.process.poll() is None:
+                    time.sleep(0.2 + 1.5 * chance.random())
+                    if training.process.poll() is None and not chaos.is_waiting():
+                        happened.append(chaos.happen())
+                where = (f"seed {seed}", name, happened[-6:], training.errors[-4:])
+                assert training.end() == expected[name], where
+                longest = max(longest, training.longest_gap())
+                assert longest < LONGEST, (where, longest)
+            finally:
+                training.process.kill()
+                chaos.settle()
+            time.sleep(0.5)
+            now = counts(chaos.server)
+            before = before or now
+        # Workers come and go: each has two descriptors at the server at most.
+        assert now[0] <= before[0] + 8 and now[1] <= before[1] + 2, (before, now)
+        proxy.close()
+    kinds = ", ".join(f"{happened.count(kind)} x {kind}" for kind in sorted(set(happened)))
+    return f"{len(happened)} moments ({kinds}); the longest pause {longest:.2f} s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--moments", type=int, default=100)
+    args = parser.parse_args()
+    print(campaign(args.seed, args.moments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
