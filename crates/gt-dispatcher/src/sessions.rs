@@ -124,6 +124,14 @@ impl Session {
         Some(lineage.log.add(frames, weight, requests))
     }
 
+    /// Why its tensors would be lost with a worker; empty if they would not.
+    pub fn unkept(&self) -> String {
+        match &self.lineage {
+            None => "nothing is kept of sessions here".into(),
+            Some(lineage) => lineage.base.as_ref().err().cloned().unwrap_or_default(),
+        }
+    }
+
     /// Whether batches wait to be planned.
     pub fn has_queued(&self) -> bool {
         let lineage = self.lineage.as_ref();

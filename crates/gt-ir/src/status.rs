@@ -105,6 +105,10 @@ pub struct SessionStatus {
     pub spilled: u64,
     /// The device time that it has used on all workers.
     pub busy: Duration,
+    /// How often its tensors were made again.
+    pub recoveries: u64,
+    /// Why its tensors would be lost with a worker; empty if they would not.
+    pub unkept: String,
     pub waits: Waits,
     /// The other sessions with work on the workers that it waits for; those that have used the most
     /// device time first.
@@ -112,7 +116,8 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, standing, share, since, instructions, open, queued, bytes, spilled, busy, waits, behind,
+    number, name, standing, share, since, instructions, open, queued, bytes, spilled, busy,
+    recoveries, unkept, waits, behind,
 });
 
 /// What a session waits for.

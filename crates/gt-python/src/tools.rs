@@ -225,6 +225,8 @@ fn convert_session<'py>(
     dict.set_item("queued", session.queued)?;
     dict.set_item("bytes", session.bytes)?;
     dict.set_item("spilled_bytes", session.spilled)?;
+    dict.set_item("recoveries", session.recoveries)?;
+    dict.set_item("unkept", &session.unkept)?;
     let Standing { user, team, team_weight, user_weight, priority, memory, .. } = &session.standing;
     dict.set_item("weights", (team_weight, user_weight))?;
     dict.set_item("priority", priority)?;

@@ -139,6 +139,8 @@ mod tests {
             bytes: 1 << 20,
             spilled: 0,
             busy: Duration::from_millis(1500),
+            recoveries: 0,
+            unkept: String::new(),
             waits,
             behind: Vec::new(),
         }

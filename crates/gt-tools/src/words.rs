@@ -115,6 +115,8 @@ mod tests {
             bytes: 0,
             spilled: 0,
             busy: Duration::ZERO,
+            recoveries: 0,
+            unkept: String::new(),
             waits,
             behind: Vec::new(),
         };

@@ -73,6 +73,8 @@ impl Cluster<'_> {
             bytes,
             spilled,
             busy: Duration::from_nanos(session.device),
+            recoveries: session.lineage.as_ref().map_or(0, |lineage| lineage.recoveries),
+            unkept: session.unkept(),
             waits,
             behind,
         }

@@ -267,6 +267,8 @@ mod tests {
             bytes: 0,
             spilled: 0,
             busy: Duration::from_millis(busy),
+            recoveries: 0,
+            unkept: String::new(),
             waits: Waits::Work,
             behind: Vec::new(),
         };

@@ -98,6 +98,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "queued": session.queued,
             "bytes": session.bytes,
             "spilled_bytes": session.spilled,
+            "recoveries": session.recoveries,
+            "unkept": session.unkept,
             "memory_quotas": session.standing.memory.iter().map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect::<Vec<_>>(),
             "user": session.standing.user,
             "team": session.standing.team,

@@ -93,6 +93,8 @@ pub fn status() -> Status {
         bytes: 4096,
         spilled: 1 << 34,
         busy: Duration::from_millis(7),
+        recoveries: 2,
+        unkept: "no".into(),
         waits,
         behind: vec!["1f#9".into()],
     };

@@ -203,6 +203,8 @@ mod tests {
             bytes: 2 << 30,
             spilled: 0,
             busy: Duration::from_millis(busy),
+            recoveries: 0,
+            unkept: String::new(),
             waits,
             behind: vec!["eve#9".into()],
         };
