@@ -11,7 +11,7 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
-use crate::lineage::{Copy, Digest, Snapshot, State};
+use crate::lineage::{Copy, Digest, Lineage, Snapshot, State};
 use crate::observability::log::LineKind;
 use crate::planner::Plans;
 use crate::queue::Queued;
@@ -179,7 +179,7 @@ impl Dispatcher {
         let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
             return;
         };
-        if result.is_err()
+        if result.as_ref().is_err_and(|reason| reason.contains("cannot be reached"))
             && let Some(copy) = pending.copies.get(&slot)
             && from == Some(copy.host)
             && let Some(keeper) = copy.keeper
@@ -267,8 +267,23 @@ impl Dispatcher {
         if session.lineage.is_none() || !self.is_hit(session, moved, lost) {
             return Survival::Unkept;
         }
-        let Err(reason) = self.recover(now, peer, what) else { return Survival::Whole };
+        let struck = match self.sessions.get_mut(peer).and_then(|it| it.lineage.as_mut()) {
+            Some(lineage) => lineage.strike(),
+            None => Ok(()),
+        };
+        let recovered = struck.and_then(|()| self.recover(now, peer, what));
+        let Err(reason) = recovered else { return Survival::Whole };
         let Some(session) = self.sessions.get_mut(peer) else { return Survival::Unkept };
+        let is_handing = |it: &Lineage| !it.handing.is_empty() || it.is_waiting;
+        if session.lineage.as_ref().is_some_and(|lineage| is_handing(lineage)) {
+            // Its lanes wait for values that will not come.
+            self.refuse(
+                now,
+                peer,
+                format!("{what}, and its tensors could not be made again: {reason}"),
+            );
+            return Survival::Whole;
+        }
         let blocks = session.lineage.as_mut().map(|lineage| lineage.give_up(reason.clone()));
         for token in blocks.unwrap_or_default() {
             self.outbox.push(peer, Message::Release { token });
@@ -296,7 +311,7 @@ impl Dispatcher {
         let Some(lineage) = &session.lineage else { return false };
         let is_there = |worker| self.workers.by_id(worker).is_some();
         let Some(left) = self.workers.by_id(worker) else { return false };
-        if lineage.base.as_ref().map_or(true, |base| base.lost(is_there).is_some()) {
+        if lineage.base_on(is_there).is_err() {
             return false;
         }
         let name = left.name.clone();
@@ -338,11 +353,8 @@ impl Dispatcher {
         let Dispatcher { sessions, workers, .. } = self;
         let Some(session) = sessions.get_mut(peer) else { return Ok(()) };
         let Some(lineage) = &mut session.lineage else { return Err("nothing was kept".into()) };
-        let base = lineage.base.as_ref().map_err(Clone::clone)?;
-        if let Some(slot) = base.lost(|worker| workers.by_id(worker).is_some()) {
-            return Err(format!("the copy of what slot {slot} had was lost as well"));
-        }
-        let State { catalogue, templates } = lineage.rewind()?;
+        let is_there = |worker| workers.by_id(worker).is_some();
+        let State { catalogue, templates } = lineage.rewind(is_there)?;
         let old = std::mem::replace(&mut session.run, run);
         let slots = std::mem::replace(&mut session.catalogue, catalogue);
         let (base_slots, slots) = (session.catalogue.slots.count(), slots.slots.clone());
@@ -354,6 +366,10 @@ impl Dispatcher {
         (session.templates, session.plans) = (templates, Plans::default());
         (session.flow, session.is_expanded) = (Flow::default(), false);
         session.queue.clear();
+        // They are asked for again.
+        for request in lineage.log.unanswered() {
+            session.unread.remove(request);
+        }
         session.shortages.clear();
         session.forget_bytes();
         let open = session.open;

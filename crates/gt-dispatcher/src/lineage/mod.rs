@@ -175,7 +175,7 @@ impl Lineage {
     pub fn complete(&mut self) -> (Vec<u128>, Option<Snapshot>) {
         let Some(mut done) = self.pending.take() else { return (Vec::new(), None) };
         let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
-        self.cost = Duration::from_nanos(bytes * 1_000_000_000 / BYTES_PER_SECOND);
+        self.cost = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
         self.log.forget_before(done.planned);
         (self.is_thin, self.fails, self.strikes) = (false, 0, 0);
         let blocks = std::mem::take(&mut done.blocks);
@@ -256,25 +256,46 @@ impl Lineage {
         true
     }
 
-    /// Goes back to the base: its state, for everything after it to be planned anew.
+    /// The base, if the session can go back to it on the workers that are there.
     ///
     /// # Errors
-    /// Why there is no base.
-    pub fn rewind(&mut self) -> Result<State, String> {
+    /// Why it cannot.
+    pub fn base_on(&self, is_there: impl Fn(WorkerId) -> bool) -> Result<&Snapshot, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
+        if let Some(slot) = base.lost(is_there) {
+            return Err(format!("the copy of what slot {slot} had was lost as well"));
+        }
+        Ok(base)
+    }
+
+    /// A worker is lost that had anything of the session.
+    ///
+    /// # Errors
+    /// That was so several times in a row.
+    pub fn strike(&mut self) -> Result<(), String> {
         if self.strikes == STRIKES {
             return Err(format!(
                 "it was tried {STRIKES} times since the last snapshot, and each time a worker was lost"
             ));
         }
         self.strikes += 1;
+        Ok(())
+    }
+
+    /// Goes back to the base: its state, for everything after it to be planned anew.
+    ///
+    /// # Errors
+    /// As [`Lineage::base_on`].
+    pub fn rewind(&mut self, is_there: impl Fn(WorkerId) -> bool) -> Result<State, String> {
+        let base = self.base_on(is_there)?;
+        let (state, planned) = (base.state.clone(), base.planned);
         if let Some(pending) = self.pending.take() {
             self.blocks.extend(pending.blocks);
         }
-        (self.planned, self.begun) = (base.planned, None);
+        (self.planned, self.begun) = (planned, None);
         self.log.rewind();
         self.recoveries += 1;
-        Ok(base.state.clone())
+        Ok(state)
     }
 }
 
@@ -315,12 +336,11 @@ mod tests {
     #[test]
     fn what_workers_may_die_of_is_tried_a_few_times() {
         let mut lineage = lineage();
-        (0..STRIKES).for_each(|_| assert!(lineage.rewind().is_ok()));
-        assert!(
-            lineage.rewind().is_err_and(|reason| reason.contains("each time a worker was lost"))
-        );
+        (0..STRIKES).for_each(|_| assert!(lineage.strike().is_ok()));
+        let struck = lineage.strike();
+        assert!(struck.is_err_and(|reason| reason.contains("each time a worker was lost")));
         snapshot(&mut lineage, OFTEN);
-        assert!(lineage.rewind().is_ok());
+        assert!(lineage.strike().is_ok());
     }
 
     #[test]
@@ -336,8 +356,8 @@ mod tests {
             (lineage.log.len(), lineage.base.as_ref().err().unwrap().as_str()),
             (0, "the disk is full")
         );
-        assert!(lineage.rewind().is_err() && !lineage.hold(Duration::ZERO, 1));
+        assert!(lineage.rewind(|_| true).is_err() && !lineage.hold(Duration::ZERO, 1));
         snapshot(&mut lineage, OFTEN);
-        assert!(lineage.rewind().is_ok(), "it is kept again");
+        assert!(lineage.rewind(|_| true).is_ok(), "it is kept again");
     }
 }

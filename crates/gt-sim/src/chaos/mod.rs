@@ -201,7 +201,11 @@ impl Run<'_> {
                 let is_full = self.schedule.memory.is_some() && text.contains("it needs");
                 worker || is_full || text.contains("no worker") || text.contains("names worker")
             }
-            ClientError::Connection(reason) => reason.contains("the connection was lost"),
+            ClientError::Connection(reason) => {
+                reason.contains("the connection was lost")
+                    || reason.contains("could not be made again")
+                    || reason.contains("the session has ended")
+            }
             _ => false,
         };
         if names {

@@ -38,8 +38,8 @@ struct Kept {
     values: FxHashMap<TensorId, SavedValue>,
     /// The tensors of each snapshot that is complete here.
     snapshots: BTreeMap<u64, Vec<TensorId>>,
-    /// Who has a copy, and the tensors that it has.
-    copy: Option<(Option<WorkerId>, FxHashSet<TensorId>)>,
+    /// Who has a copy, the tensors that it has, and the snapshots that it was given.
+    copy: Option<(Option<WorkerId>, FxHashSet<TensorId>, Vec<u64>)>,
 }
 
 /// The bytes of a value.
@@ -87,11 +87,12 @@ impl Vault {
     fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Vec<Backup> {
         let Some(kept) = self.owners.get_mut(&owner) else { return Vec::new() };
         let Some(names) = kept.snapshots.get(&number).cloned() else { return Vec::new() };
-        if kept.copy.as_ref().is_none_or(|(keeper, _)| *keeper != to) {
-            kept.copy = Some((to, FxHashSet::default()));
+        if kept.copy.as_ref().is_none_or(|(keeper, ..)| *keeper != to) {
+            kept.copy = Some((to, FxHashSet::default(), Vec::new()));
         }
         let Kept { values, copy, .. } = kept;
-        let Some((_, known)) = copy else { return Vec::new() };
+        let Some((_, known, given)) = copy else { return Vec::new() };
+        given.push(number);
         let fresh = names.iter().filter(|name| known.insert(**name));
         let fresh = fresh.filter_map(|name| values.get(name)).cloned();
         divide(owner, number, fresh, names.clone())
@@ -151,8 +152,12 @@ impl Vault {
                 self.bytes -= if stays { 0 } else { bytes_of(value) };
                 stays
             });
-            if let Some((_, known)) = &mut kept.copy {
+            // Who was not given what is left has dropped all.
+            let has_it = |given: &[u64]| snapshot.is_some_and(|number| given.contains(&number));
+            kept.copy = kept.copy.take().filter(|(_, _, given)| has_it(given));
+            if let Some((_, known, given)) = &mut kept.copy {
                 known.retain(|name| needed.contains(name));
+                given.retain(|number| Some(*number) == snapshot);
             }
             !kept.snapshots.is_empty()
         });

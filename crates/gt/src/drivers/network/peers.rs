@@ -138,12 +138,6 @@ impl Peers {
         hello: &Hello,
         given: Resume,
     ) -> Result<(PeerId, Vec<Vec<Bytes>>), String> {
-        if let Some((count, since)) = self.guesses
-            && count >= GUESSES
-            && since.elapsed() < GUESSES_FOR
-        {
-            return Err("too many sessions were asked for by wrong tokens: wait 10 s".into());
-        }
         let is_it = |peer: &Peer| {
             peer.client.as_ref().is_some_and(|client| {
                 is_same(client.token, given.token) && client.user == user(hello)
@@ -156,6 +150,12 @@ impl Peers {
             }
         }
         let Some(id) = found else {
+            if let Some((count, since)) = self.guesses
+                && count >= GUESSES
+                && since.elapsed() < GUESSES_FOR
+            {
+                return Err("too many sessions were asked for by wrong tokens: wait 10 s".into());
+            }
             let (count, since) = self.guesses.unwrap_or((0, Instant::now()));
             let is_old = since.elapsed() > GUESSES_FOR;
             self.guesses = Some(if is_old { (1, Instant::now()) } else { (count + 1, since) });

@@ -335,8 +335,9 @@ impl Server {
         let frames = codec::encode(&message);
         let mut is_behind = false;
         if let Some(client) = peer.client.as_mut().filter(|_| is_counted) {
-            client.outgoing.push(frames.clone());
+            // Without the message itself, which may be large.
             is_behind = client.outgoing.bytes() > most;
+            client.outgoing.push(frames.clone());
         }
         let taken = match &peer.link {
             Some(link) => self.link.send(link, frames, most)?,
