@@ -18,6 +18,7 @@ from sides import Side, write_part
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from processes import cluster
 from proxy import Proxy
+from training import start_worker
 
 PLAYER = str(Path(__file__).with_name("recovery_player.py"))
 HEADING = "## Recovery"
@@ -103,13 +104,6 @@ def training(workers: int, work: str):
             steps.stop()
 
 
-def start_worker(address: str, name: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name, *WORKER]
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    worker.stdout.readline()
-    return worker
-
-
 def kills(count: int, work: str, pause: float) -> list[float]:
     """Kill workers while a program trains on two; give how long each time it stood still."""
     gaps = []
@@ -121,7 +115,7 @@ def kills(count: int, work: str, pause: float) -> list[float]:
             victim.kill()
             victim.communicate()
             gaps.append(steps.gap_after(at))
-            processes.append(start_worker(address, f"new{number}"))
+            processes.append(start_worker(address, f"new{number}", *WORKER))
     return gaps
 
 

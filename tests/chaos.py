@@ -18,7 +18,7 @@ from pathlib import Path
 
 from processes import cluster
 from proxy import Proxy
-from test_recovery import SHARDED, TRAINING, Training, start_worker, undisturbed
+from training import SHARDED, TRAINING, Training, start_worker, undisturbed
 
 #: How long a program may stand still, in seconds: a silent worker is given up after 8 at most.
 LONGEST = 10

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from chaos import campaign
 from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded_only
 from proxy import Proxy
-from test_recovery import TRAINING, Training, undisturbed
+from training import TRAINING, Training, undisturbed
 
 # They start servers of their own.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]

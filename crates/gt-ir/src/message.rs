@@ -184,10 +184,10 @@ record!(enum Message {
     37 => Received { request },
     38 => Awaited { lane },
     39 => Backup(backup),
-    43 => Acknowledge { received },
     40 => Backed { session, slot, snapshot, result },
     41 => Retain { session, snapshot },
     42 => HandOver { session, slot, snapshot, to },
+    43 => Acknowledge { received },
 });
 
 impl Message {

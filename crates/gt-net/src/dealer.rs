@@ -90,7 +90,7 @@ impl DealerLink {
             socket.set_immediate(true)?;
             socket.set_sndhwm(1000)?;
             socket.set_rcvhwm(1000)?;
-            // A lost session cannot be resumed, so ZeroMQ must not reconnect.
+            // A client goes on by its token, on a socket of its own: ZeroMQ must not reconnect.
             socket.set_reconnect_ivl(-1)
         };
         setup().map_err(during("setting up the socket"))?;

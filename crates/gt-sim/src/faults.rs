@@ -1,6 +1,7 @@
 //! Fault injection: the failures of links and processes that real drivers may see.
 //!
-//! The semantics are those of `gt::drivers::network`. A link with the dispatcher is never renewed:
+//! The semantics are those of `gt::drivers::network`, but that a client does not come back. A link with
+//! the dispatcher is never renewed:
 //! once it is broken, the dispatcher disconnects the peer, a client's session ends, and a worker's
 //! process ends. A link between workers is one-way: when its sender notices that it is broken, it
 //! reports all pieces ever sent on it as undelivered, and later ones at once. A silent peer is

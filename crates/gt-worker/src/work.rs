@@ -13,7 +13,7 @@ use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 pub enum Out {
     Dispatcher(Message),
     Worker(WorkerId, Piece),
-    /// Values of a snapshot for a worker, which may be this one.
+    /// Values of a snapshot for another worker.
     Backup(WorkerId, Box<Backup>),
     /// What the driver is to do with files.
     Files(FileJob),

@@ -2,13 +2,17 @@
 //!
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
-//! - [`memory`]: lanes that wait for memory. [`recovery`]: sessions that outlive their workers.
+//! - [`memory`]: lanes that wait for memory.
+//! - [`snapshots`]: what sessions are made again from; [`recovery`]: that they are, when a worker is
+//!   lost; [`replay`]: what they plan anew.
 
 mod batches;
 mod membership;
 mod memory;
 mod quotas;
 mod recovery;
+mod replay;
+mod snapshots;
 
 pub(crate) use memory::Shortage;
 pub(crate) use quotas::Limit;

@@ -1,25 +1,17 @@
-//! Sessions that outlive their workers: snapshots are taken as the stream goes on, and a session is
-//! made again from the last one.
+//! Sessions that outlive their workers: they are made again from their last snapshots.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message};
-use gt_ir::snapshot::{self, Backup};
+use gt_ir::message::Message;
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
-use crate::lineage::{Copy, Digest, Lineage, Snapshot, State};
+use crate::lineage::State;
 use crate::observability::log::LineKind;
 use crate::planner::Plans;
-use crate::queue::Queued;
 use crate::sessions::Session;
-use crate::workers::{WorkerState, Workers};
-
-/// How many batches are taken from the log at a time when they are planned anew.
-const AHEAD: usize = 4;
+use crate::workers::WorkerState;
 
 /// What a lost worker costs a session.
 pub(super) enum Survival {
@@ -31,228 +23,7 @@ pub(super) enum Survival {
     Lost(String),
 }
 
-/// A worker for the copy of another's values: the next one, on another machine if there is one.
-fn keeper(
-    workers: &Workers,
-    host: WorkerId,
-    unreachable: &BTreeSet<(WorkerId, WorkerId)>,
-) -> Option<WorkerId> {
-    let own = workers.by_id(host)?;
-    let is_other =
-        |worker: &&WorkerState| worker.id != host && !unreachable.contains(&(host, worker.id));
-    let others = || workers.iter().filter(is_other);
-    let far = |worker: &&WorkerState| worker.machine.is_empty() || worker.machine != own.machine;
-    let next = |found: &mut dyn Iterator<Item = WorkerId>| found.min_by_key(|id| (*id < host, *id));
-    next(&mut others().filter(far).map(|worker| worker.id))
-        .or_else(|| next(&mut others().map(|worker| worker.id)))
-}
-
 impl Dispatcher {
-    /// Takes snapshots of the sessions of which they are due.
-    pub(super) fn take_snapshots(&mut self, now: Duration) {
-        let is_due = |session: &&Session| {
-            let lineage = session.lineage.as_ref();
-            session.has_worker()
-                && lineage.is_some_and(|lineage| lineage.is_due(now, session.device))
-        };
-        let due: Vec<PeerId> =
-            self.sessions.iter().filter(is_due).map(|session| session.peer).collect();
-        due.into_iter().for_each(|peer| self.take_snapshot(now, peer));
-    }
-
-    /// Takes a snapshot of a session if it is due.
-    pub(super) fn take_snapshot_if_due(&mut self, now: Duration, peer: PeerId) {
-        if let Some(Session { lineage: Some(lineage), device, .. }) = self.sessions.get(peer)
-            && lineage.is_due(now, *device)
-        {
-            self.take_snapshot(now, peer);
-        }
-    }
-
-    /// A batch of a session is planned, perhaps in part.
-    pub(super) fn has_planned(&mut self, now: Duration, peer: PeerId, batch: u64) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Some(lineage) = &mut session.lineage else { return };
-        let queued = session.queue.front().map(|next| next.batch);
-        lineage.planned(batch, queued, session.catalogue.slots.count());
-        self.take_snapshot_if_due(now, peer);
-    }
-
-    /// Takes a snapshot of a session at this point of its stream, if it is at the end of a batch.
-    fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { catalogue, templates, queue, lineage, number, device, .. } = session;
-        let Some(lineage) = lineage else { return };
-        // If it cannot be taken here, it is tried again after a pause.
-        lineage.try_at(now);
-        if session.is_expanded || queue.front().is_some_and(|next| lineage.is_begun(next.batch)) {
-            return;
-        }
-        let empty: BTreeSet<SlotId> = catalogue.empty_slots().into_iter().collect();
-        let mut copies = BTreeMap::new();
-        for slot in catalogue.slots.every().filter(|slot| !empty.contains(slot)) {
-            let Some(host) = catalogue.slots.host(slot) else { return };
-            let keeper = keeper(&self.workers, host, &lineage.unreachable);
-            copies.insert(slot, Copy { host, keeper, bytes: 0, values: Vec::new() });
-        }
-        let state = State { catalogue: catalogue.clone(), templates: templates.clone() };
-        let snapshot = lineage.begin(*device, state);
-        let session = *number;
-        for (slot, copy) in &copies {
-            let keeper = copy.keeper;
-            let most = if keeper.is_some() { u64::MAX } else { lineage.most_kept() };
-            let command = snapshot::Snapshot { session, number: snapshot, keeper, most };
-            self.streams.push(*slot, WorkerCommand::Snapshot(Box::new(command)));
-        }
-        if let Some(pending) = &mut lineage.pending {
-            pending.open = copies.keys().copied().collect();
-            pending.copies = copies;
-        }
-        self.deliver(now, peer, 0);
-        self.end_snapshot(peer);
-    }
-
-    /// The dispatcher keeps values of a snapshot, as no worker can.
-    pub(super) fn keep_backup(&mut self, from: PeerId, backup: Backup) {
-        let (owner, number) = (backup.owner, backup.snapshot);
-        let Some(worker) = self.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(session) = self.sessions.numbered_mut(owner.session) else { return };
-        let Some(lineage) = &mut session.lineage else { return };
-        if lineage.handing.contains_key(&owner.slot) {
-            let host = session.catalogue.slots.host(owner.slot);
-            if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
-                self.outbox.push(host.peer, Message::Backup(Box::new(backup)));
-            }
-            return;
-        }
-        let limit = lineage.most_kept();
-        let before = lineage.base.as_ref().ok().and_then(|base| base.copies.get(&owner.slot));
-        let known = before.filter(|copy| copy.keeper.is_none()).map(Copy::all).unwrap_or_default();
-        let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
-            return;
-        };
-        let Some(copy) = pending.copies.get_mut(&owner.slot) else { return };
-        if copy.host != worker || copy.keeper.is_some() {
-            return;
-        }
-        let is_last = backup.names.is_some();
-        copy.values.push(backup);
-        if is_last {
-            let result = copy.complete(known, limit);
-            self.backed(from, owner.session, owner.slot, number, result);
-        }
-    }
-
-    /// A worker that others' copies are on, or whose lane has taken a snapshot, says how it went.
-    pub(super) fn backed(
-        &mut self,
-        from: PeerId,
-        session: u32,
-        slot: SlotId,
-        number: u64,
-        result: Result<u64, String>,
-    ) {
-        let session_number = session;
-        let Some(session) = self.sessions.numbered_mut(session) else { return };
-        let peer = session.peer;
-        let Some(lineage) = &mut session.lineage else { return };
-        let from = self.workers.get(from).map(|worker| worker.id);
-        if lineage.base.as_ref().is_ok_and(|base| base.number == number) {
-            match (result, lineage.handing.get(&slot)) {
-                (Ok(_), _) => drop(lineage.handing.remove(&slot)),
-                // They go by way of the dispatcher.
-                (Err(_), Some(holder)) if from == Some(*holder) => {
-                    let message = Message::HandOver {
-                        session: session_number,
-                        slot,
-                        snapshot: number,
-                        to: None,
-                    };
-                    if let Some(holder) = self.workers.by_id(*holder) {
-                        self.outbox.push(holder.peer, message);
-                    }
-                }
-                (Err(_), _) => {}
-            }
-            return;
-        }
-        let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
-            return;
-        };
-        if result.as_ref().is_err_and(|reason| reason.contains("cannot be reached"))
-            && let Some(copy) = pending.copies.get(&slot)
-            && from == Some(copy.host)
-            && let Some(keeper) = copy.keeper
-        {
-            // Another is tried next.
-            lineage.unreachable.insert((copy.host, keeper));
-        }
-        match result {
-            Ok(bytes) => {
-                pending.open.remove(&slot);
-                if let Some(copy) = pending.copies.get_mut(&slot) {
-                    copy.bytes = bytes;
-                }
-                self.end_snapshot(peer);
-            }
-            Err(reason) => self.abandon_snapshot(peer, &reason),
-        }
-    }
-
-    /// Completes the snapshot that is being taken of a session, once all of it is kept.
-    fn end_snapshot(&mut self, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage, number, .. } = session;
-        let Some(lineage) = lineage else { return };
-        if lineage.pending.as_ref().is_none_or(|pending| !pending.open.is_empty()) {
-            return;
-        }
-        let (blocks, before) = lineage.complete();
-        let Ok(base) = &lineage.base else { return };
-        let mut holders = base.workers();
-        holders.extend(before.iter().flat_map(Snapshot::workers));
-        let retain = Message::Retain { session: *number, snapshot: Some(base.number) };
-        for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
-            self.outbox.push(worker.peer, retain.clone());
-        }
-        for token in blocks {
-            self.outbox.push(peer, Message::Release { token });
-        }
-    }
-
-    /// The snapshot that is being taken of a session fails.
-    fn abandon_snapshot(&mut self, peer: PeerId, reason: &str) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage, number, .. } = session;
-        let Some(lineage) = lineage else { return };
-        let Some(pending) = &lineage.pending else { return };
-        let mut holders = pending.workers();
-        let base = lineage.base.as_ref().ok();
-        holders.extend(base.iter().flat_map(|base| base.workers()));
-        let snapshot = base.map(|base| base.number);
-        let retain = Message::Retain { session: *number, snapshot };
-        for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
-            self.outbox.push(worker.peer, retain.clone());
-        }
-        if lineage.abandon(reason) {
-            let text = format!("the session's tensors are lost if a worker is: {reason}");
-            self.outbox.push(peer, Message::Notice { text });
-        }
-    }
-
-    /// A worker is lost: what is kept of a session there is kept elsewhere again, soon.
-    pub(super) fn lose_copies(&mut self, peer: PeerId, worker: WorkerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Some(lineage) = &mut session.lineage else { return };
-        // It may have been the one that could not be reached.
-        lineage.left.clear();
-        lineage.unreachable.retain(|(from, to)| *from != worker && *to != worker);
-        lineage.is_thin |= lineage.base.as_ref().is_ok_and(|base| base.involves(worker));
-        if lineage.pending.as_ref().is_some_and(|pending| pending.involves(worker)) {
-            self.abandon_snapshot(peer, "a worker was lost");
-        }
-    }
-
     /// A worker is lost: makes a session again, if the worker had anything of it.
     pub(super) fn survives(
         &mut self,
@@ -274,8 +45,7 @@ impl Dispatcher {
         let recovered = struck.and_then(|()| self.recover(now, peer, what));
         let Err(reason) = recovered else { return Survival::Whole };
         let Some(session) = self.sessions.get_mut(peer) else { return Survival::Unkept };
-        let is_handing = |it: &Lineage| !it.handing.is_empty() || it.is_waiting;
-        if session.lineage.as_ref().is_some_and(|lineage| is_handing(lineage)) {
+        if session.lineage.as_ref().is_some_and(|lineage| lineage.is_restored()) {
             // Its lanes wait for values that will not come.
             self.refuse(
                 now,
@@ -285,9 +55,7 @@ impl Dispatcher {
             return Survival::Whole;
         }
         let blocks = session.lineage.as_mut().map(|lineage| lineage.give_up(reason.clone()));
-        for token in blocks.unwrap_or_default() {
-            self.outbox.push(peer, Message::Release { token });
-        }
+        self.give_blocks_back(peer, blocks.unwrap_or_default());
         let text = format!("{what}, and what it had could not be made again: {reason}");
         self.outbox.push(peer, Message::Notice { text });
         Survival::Lost(reason)
@@ -375,7 +143,7 @@ impl Dispatcher {
         let open = session.open;
         session.give_back(&mut self.outbox, open);
         let admission = session.admission();
-        let count = lineage_len(session);
+        let count = session.lineage.as_ref().map_or(0, |lineage| lineage.log.len());
         for worker in self.workers.iter_mut() {
             self.outbox.push(worker.peer, Message::EndSession { session: old });
             self.outbox.0.extend(admission.clone().map(|message| (worker.peer, message)));
@@ -449,89 +217,4 @@ impl Dispatcher {
             self.sessions.iter().filter(waits).map(|session| session.peer).collect();
         peers.into_iter().for_each(|peer| self.restore(now, peer));
     }
-
-    /// A worker has mapped a client's shared memory. It stays until the values are in a snapshot.
-    pub(super) fn release(&mut self, now: Duration, owner: PeerId, token: u128) {
-        let lineage = self.sessions.get_mut(owner).and_then(|session| session.lineage.as_mut());
-        if !lineage.is_some_and(|lineage| lineage.hold(now, token)) {
-            self.outbox.push(owner, Message::Release { token });
-        }
-    }
-
-    /// Queues batches that are to be planned anew.
-    pub(super) fn replay(&mut self, now: Duration) {
-        let is_replayed = |session: &&Session| {
-            let lineage = session.lineage.as_ref();
-            session.queue.len() < AHEAD
-                && session.has_worker()
-                && lineage.is_some_and(|lineage| lineage.log.is_replayed())
-        };
-        let peers: Vec<PeerId> =
-            self.sessions.iter().filter(is_replayed).map(|session| session.peer).collect();
-        for peer in peers {
-            let Some(session) = self.sessions.get_mut(peer) else { continue };
-            while session.queue.len() < AHEAD {
-                let Some(lineage) = &mut session.lineage else { break };
-                match lineage.log.replay() {
-                    None => break,
-                    Some(Ok(batch)) if batch.commands.is_empty() => {
-                        session.give_back(&mut self.outbox, batch.weight);
-                    }
-                    Some(Ok(batch)) => {
-                        let mut queued = Queued::new(now, batch.commands, batch.weight);
-                        (queued.batch, queued.slots) = (batch.number, batch.slots);
-                        session.queue.push_back(queued);
-                    }
-                    Some(Err(reason)) => {
-                        let reason = format!("the session cannot be made again: {reason}");
-                        self.refuse(now, peer, reason);
-                        break;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Compares a value that was computed again with what the client has got.
-    pub(super) fn compare(&mut self, peer: PeerId, known: Digest, message: &Message) {
-        if Digest::of(message) == Some(known) {
-            return;
-        }
-        let reason = match message {
-            Message::Value { result: Err(failure), .. } => failure.reason.clone(),
-            // An engine that promises less than equal bits may sum in another order.
-            _ if self.workers.iter().any(|worker| !worker.is_exact) => {
-                let text = "a value that was computed again differs from the one before, as the \
-                            engine does not promise equal bits";
-                return self.outbox.push(peer, Message::Notice { text: text.into() });
-            }
-            _ => "a value differs from the one that the program has got".to_string(),
-        };
-        let failure = Failure::new(
-            "fetch",
-            format!("the tensors could not be made again after the loss of a worker: {reason}"),
-            "",
-            gt_ir::SourceId::default(),
-        );
-        if let Some(session) = self.sessions.get_mut(peer) {
-            session.catalogue.fail_all(&Arc::new(failure));
-        }
-    }
-
-    /// Notes which requests the messages to be sent answer.
-    pub(super) fn note_answers(&mut self) {
-        for (peer, message) in &self.outbox.0 {
-            if let Some(request) = message.answers()
-                && let Some(session) = self.sessions.get_mut(*peer)
-                && let Some(lineage) = &mut session.lineage
-            {
-                lineage.log.answered(request, Digest::of(message));
-            }
-        }
-    }
-}
-
-/// How many batches are planned anew.
-fn lineage_len(session: &Session) -> usize {
-    session.lineage.as_ref().map_or(0, |lineage| lineage.log.len())
 }

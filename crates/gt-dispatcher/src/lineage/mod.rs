@@ -41,7 +41,8 @@ impl Default for LineageLimits {
 
 /// The device time after which a snapshot is taken, if it costs next to nothing.
 const OFTEN: Duration = Duration::from_millis(250);
-/// A snapshot costs at most a so-manieth part of the time between two.
+/// A snapshot costs at most a so-manieth part of the time between two, as far as
+/// [`LineageLimits::time`] allows.
 const PART: u32 = 40;
 /// How often a session is made again without a snapshot in between: what it computes may be what
 /// workers die of.
@@ -201,6 +202,11 @@ impl Lineage {
     /// Whether more may be planned: if too much was sent since the base, a snapshot comes first.
     pub fn has_room(&self) -> bool {
         self.pending.is_none() || self.log.bytes() <= self.limits.bytes
+    }
+
+    /// Whether its lanes wait for the values of its base.
+    pub fn is_restored(&self) -> bool {
+        self.is_waiting || !self.handing.is_empty()
     }
 
     /// The worker that has a copy of a slot's values.

@@ -64,7 +64,7 @@ impl Watcher {
         let title = format!("process {process} {}", program(*process));
         let link = Link::Program(LocalLink::connect(socket)?);
         let mut watcher = Watcher::new(link, title.trim_end().to_string());
-        let hello = super::network::introduction(Role::Watcher, &name());
+        let hello = super::network::introduction(Role::Watcher, &name(), None);
         watcher.send(&Message::Hello(Hello { machine: String::new(), ..hello }))?;
         match watcher.receive(LIMIT)? {
             Some(Message::Welcome(_)) => Ok(watcher),

@@ -39,8 +39,7 @@ pub(super) fn join(
     insecure: bool,
 ) -> Result<(DealerLink, Welcome), NetError> {
     let key = find_key(address, key_file, insecure)?;
-    let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
-    greet(address, key.as_ref(), insecure, Hello { badge, ..introduction(role, name) })
+    greet(address, key.as_ref(), insecure, introduction(role, name, key.as_ref()))
 }
 
 /// The key for a server: `key_file` or `GT_KEY` if given, or else the key that the server made, if
@@ -58,10 +57,11 @@ fn find_key(
     }
 }
 
-/// The hello of this process. A worker adds how others reach it.
-pub(super) fn introduction(role: Role, name: &str) -> Hello {
+/// The hello of this process, with the user whose key it has. A worker adds how others reach it.
+pub(super) fn introduction(role: Role, name: &str, key: Option<&Key>) -> Hello {
     let machine = shm::machine_token();
-    Hello { machine, process: process::own(), ..Hello::new(role, name) }
+    let badge = key.and_then(Key::badge).cloned().map(Box::new);
+    Hello { machine, badge, process: process::own(), ..Hello::new(role, name) }
 }
 
 /// Connects with a key, and completes the handshake.

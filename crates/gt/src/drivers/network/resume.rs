@@ -34,8 +34,7 @@ impl Way {
     }
 
     pub(super) fn hello(&self, key: Option<&Key>) -> Hello {
-        let badge = key.and_then(Key::badge).cloned().map(Box::new);
-        Hello { badge, ..super::introduction(Role::Client, &self.name) }
+        super::introduction(Role::Client, &self.name, key)
     }
 }
 

@@ -66,8 +66,9 @@ pub struct Server {
     dispatcher: Dispatcher,
     started: Instant,
     peers: Peers,
-    /// How long a client may be away.
+    /// How long a client may be away, and when it was looked for those that were so for longer.
     grace: Duration,
+    looked: Instant,
     machine: String,
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
@@ -125,6 +126,7 @@ impl Server {
             started,
             peers: Peers::default(),
             grace: options.grace,
+            looked: started,
             machine,
             key,
             policy: options.policy.clone(),
@@ -189,8 +191,11 @@ impl Server {
             // Answers are sent at once, as peers may be waiting for them.
             self.send_all()?;
         }
-        for (peer, reason) in self.peers.gone(&self.machine, self.grace) {
-            self.forget(peer, reason);
+        if self.looked.elapsed() >= SLICE {
+            self.looked = Instant::now();
+            for (peer, reason) in self.peers.gone(&self.machine, self.grace) {
+                self.forget(peer, reason);
+            }
         }
         self.dispatcher.tick(self.started.elapsed());
         self.send_all()
@@ -212,15 +217,12 @@ impl Server {
             }
         };
         if let Message::Hello(hello) = &message {
-            if hello
-                .badge
-                .as_ref()
-                .is_some_and(|badge| !self.key.as_ref().is_some_and(|key| key.proves(badge)))
+            if let Some(badge) = &hello.badge
+                && !self.key.as_ref().is_some_and(|key| key.proves(badge))
             {
-                let name = hello.badge.as_ref().map(|badge| badge.user.escape_debug().to_string());
                 let reason = format!(
                     "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
-                    name.unwrap_or_default()
+                    badge.user.escape_debug()
                 );
                 return self.turn_away(&link, reason, "its key proves nothing");
             }
@@ -326,12 +328,12 @@ impl Server {
         let grace = self.grace;
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
         let most = BACKLOG[usize::from(peer.role == Role::Worker)];
-        let mut is_counted = !matches!(message, Message::Goodbye { .. });
+        let goodbye = matches!(message, Message::Goodbye { .. });
+        let mut is_counted = !goodbye;
         if let (Message::Welcome(welcome), Some(client)) = (&mut message, &mut peer.client) {
             let resume = Some(Box::new(client.resume()));
             (welcome.resume, welcome.grace, is_counted) = (resume, grace, false);
         }
-        let goodbye = matches!(message, Message::Goodbye { .. });
         let frames = codec::encode(&message);
         let mut is_behind = false;
         if let Some(client) = peer.client.as_mut().filter(|_| is_counted) {

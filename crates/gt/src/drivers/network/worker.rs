@@ -70,7 +70,7 @@ impl WorkerProcess {
             fabric: options.fabric.clone(),
             rate: options.rate,
             is_exact: options.is_exact,
-            ..super::introduction(Role::Worker, &options.name)
+            ..super::introduction(Role::Worker, &options.name, None)
         };
         let places = files::below(&options.data_roots)
             .map_err(|error| NetError::Start { reason: error.to_string() })?;

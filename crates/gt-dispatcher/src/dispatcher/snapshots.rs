@@ -1,0 +1,242 @@
+//! Snapshots of sessions, taken as their streams go on: what they are made again from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use gt_ir::message::Message;
+use gt_ir::snapshot::{self, Backup};
+use gt_ir::{SlotId, WorkerCommand, WorkerId};
+
+use super::{Dispatcher, PeerId};
+use crate::lineage::{Copy, Snapshot, State};
+use crate::sessions::Session;
+use crate::workers::{WorkerState, Workers};
+
+/// A worker for the copy of another's values: the next one, on another machine if there is one.
+fn keeper(
+    workers: &Workers,
+    host: WorkerId,
+    unreachable: &BTreeSet<(WorkerId, WorkerId)>,
+) -> Option<WorkerId> {
+    let own = workers.by_id(host)?;
+    let others =
+        workers.iter().filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
+    let is_near = |other: &WorkerState| !other.machine.is_empty() && other.machine == own.machine;
+    others.min_by_key(|other| (is_near(other), other.id < host, other.id)).map(|other| other.id)
+}
+
+impl Dispatcher {
+    /// Takes snapshots of the sessions of which they are due.
+    pub(super) fn take_snapshots(&mut self, now: Duration) {
+        let there = self.sessions.iter().filter(|session| session.has_worker());
+        let peers: Vec<PeerId> = there.map(|session| session.peer).collect();
+        peers.into_iter().for_each(|peer| self.take_snapshot_if_due(now, peer));
+    }
+
+    /// Takes a snapshot of a session if it is due.
+    pub(super) fn take_snapshot_if_due(&mut self, now: Duration, peer: PeerId) {
+        if let Some(Session { lineage: Some(lineage), device, .. }) = self.sessions.get(peer)
+            && lineage.is_due(now, *device)
+        {
+            self.take_snapshot(now, peer);
+        }
+    }
+
+    /// A batch of a session is planned, perhaps in part.
+    pub(super) fn has_planned(&mut self, now: Duration, peer: PeerId, batch: u64) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(lineage) = &mut session.lineage else { return };
+        let queued = session.queue.front().map(|next| next.batch);
+        lineage.planned(batch, queued, session.catalogue.slots.count());
+        self.take_snapshot_if_due(now, peer);
+    }
+
+    /// Takes a snapshot of a session at this point of its stream, if it is at the end of a batch.
+    fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { catalogue, templates, queue, lineage, number, device, .. } = session;
+        let Some(lineage) = lineage else { return };
+        // If it cannot be taken here, it is tried again after a pause.
+        lineage.try_at(now);
+        if session.is_expanded || queue.front().is_some_and(|next| lineage.is_begun(next.batch)) {
+            return;
+        }
+        let empty: BTreeSet<SlotId> = catalogue.empty_slots().into_iter().collect();
+        let mut copies = BTreeMap::new();
+        for slot in catalogue.slots.every().filter(|slot| !empty.contains(slot)) {
+            let Some(host) = catalogue.slots.host(slot) else { return };
+            let keeper = keeper(&self.workers, host, &lineage.unreachable);
+            copies.insert(slot, Copy { host, keeper, bytes: 0, values: Vec::new() });
+        }
+        let state = State { catalogue: catalogue.clone(), templates: templates.clone() };
+        let snapshot = lineage.begin(*device, state);
+        let session = *number;
+        for (slot, copy) in &copies {
+            let keeper = copy.keeper;
+            let most = if keeper.is_some() { u64::MAX } else { lineage.most_kept() };
+            let command = snapshot::Snapshot { session, number: snapshot, keeper, most };
+            self.streams.push(*slot, WorkerCommand::Snapshot(Box::new(command)));
+        }
+        if let Some(pending) = &mut lineage.pending {
+            pending.open = copies.keys().copied().collect();
+            pending.copies = copies;
+        }
+        self.deliver(now, peer, 0);
+        self.end_snapshot(peer);
+    }
+
+    /// The dispatcher keeps values of a snapshot, as no worker can.
+    pub(super) fn keep_backup(&mut self, from: PeerId, backup: Backup) {
+        let (owner, number) = (backup.owner, backup.snapshot);
+        let Some(worker) = self.workers.get(from).map(|worker| worker.id) else { return };
+        let Some(session) = self.sessions.numbered_mut(owner.session) else { return };
+        let Some(lineage) = &mut session.lineage else { return };
+        if lineage.handing.contains_key(&owner.slot) {
+            let host = session.catalogue.slots.host(owner.slot);
+            if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
+                self.outbox.push(host.peer, Message::Backup(Box::new(backup)));
+            }
+            return;
+        }
+        let limit = lineage.most_kept();
+        let before = lineage.base.as_ref().ok().and_then(|base| base.copies.get(&owner.slot));
+        let known = before.filter(|copy| copy.keeper.is_none()).map(Copy::all).unwrap_or_default();
+        let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
+            return;
+        };
+        let Some(copy) = pending.copies.get_mut(&owner.slot) else { return };
+        if copy.host != worker || copy.keeper.is_some() {
+            return;
+        }
+        let is_last = backup.names.is_some();
+        copy.values.push(backup);
+        if is_last {
+            let result = copy.complete(known, limit);
+            self.backed(from, owner.session, owner.slot, number, result);
+        }
+    }
+
+    /// A worker that others' copies are on, or whose lane has taken a snapshot, says how it went.
+    pub(super) fn backed(
+        &mut self,
+        from: PeerId,
+        session: u32,
+        slot: SlotId,
+        snapshot: u64,
+        result: Result<u64, String>,
+    ) {
+        let Some(Session { peer, lineage: Some(lineage), .. }) =
+            self.sessions.numbered_mut(session)
+        else {
+            return;
+        };
+        let peer = *peer;
+        let from = self.workers.get(from).map(|worker| worker.id);
+        if lineage.base.as_ref().is_ok_and(|base| base.number == snapshot) {
+            match (result, lineage.handing.get(&slot)) {
+                (Ok(_), _) => drop(lineage.handing.remove(&slot)),
+                // They go by way of the dispatcher.
+                (Err(_), Some(holder)) if from == Some(*holder) => {
+                    let message = Message::HandOver { session, slot, snapshot, to: None };
+                    if let Some(holder) = self.workers.by_id(*holder) {
+                        self.outbox.push(holder.peer, message);
+                    }
+                }
+                (Err(_), _) => {}
+            }
+            return;
+        }
+        let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == snapshot) else {
+            return;
+        };
+        if result.as_ref().is_err_and(|reason| reason.contains("cannot be reached"))
+            && let Some(copy) = pending.copies.get(&slot)
+            && from == Some(copy.host)
+            && let Some(keeper) = copy.keeper
+        {
+            // Another is tried next.
+            lineage.unreachable.insert((copy.host, keeper));
+        }
+        match result {
+            Ok(bytes) => {
+                pending.open.remove(&slot);
+                if let Some(copy) = pending.copies.get_mut(&slot) {
+                    copy.bytes = bytes;
+                }
+                self.end_snapshot(peer);
+            }
+            Err(reason) => self.abandon_snapshot(peer, &reason),
+        }
+    }
+
+    /// Completes the snapshot that is being taken of a session, once all of it is kept.
+    fn end_snapshot(&mut self, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { lineage, number, .. } = session;
+        let Some(lineage) = lineage else { return };
+        if lineage.pending.as_ref().is_none_or(|pending| !pending.open.is_empty()) {
+            return;
+        }
+        let (blocks, before) = lineage.complete();
+        let Ok(base) = &lineage.base else { return };
+        let (session, snapshot) = (*number, Some(base.number));
+        let mut holders = base.workers();
+        holders.extend(before.iter().flat_map(Snapshot::workers));
+        self.retain(holders, session, snapshot);
+        self.give_blocks_back(peer, blocks);
+    }
+
+    /// Has workers keep this snapshot of a session alone.
+    fn retain(&mut self, holders: BTreeSet<WorkerId>, session: u32, snapshot: Option<u64>) {
+        let retain = Message::Retain { session, snapshot };
+        for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
+            self.outbox.push(worker.peer, retain.clone());
+        }
+    }
+
+    /// A client's shared memory is needed no longer.
+    pub(super) fn give_blocks_back(&mut self, client: PeerId, blocks: Vec<u128>) {
+        for token in blocks {
+            self.outbox.push(client, Message::Release { token });
+        }
+    }
+
+    /// The snapshot that is being taken of a session fails.
+    fn abandon_snapshot(&mut self, peer: PeerId, reason: &str) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { lineage, number, .. } = session;
+        let Some(lineage) = lineage else { return };
+        let Some(pending) = &lineage.pending else { return };
+        let mut holders = pending.workers();
+        let base = lineage.base.as_ref().ok();
+        holders.extend(base.iter().flat_map(|base| base.workers()));
+        let (session, snapshot) = (*number, base.map(|base| base.number));
+        let is_unkept = lineage.abandon(reason);
+        self.retain(holders, session, snapshot);
+        if is_unkept {
+            let text = format!("the session's tensors are lost if a worker is: {reason}");
+            self.outbox.push(peer, Message::Notice { text });
+        }
+    }
+
+    /// A worker is lost: what is kept of a session there is kept elsewhere again, soon.
+    pub(super) fn lose_copies(&mut self, peer: PeerId, worker: WorkerId) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(lineage) = &mut session.lineage else { return };
+        // It may have been the one that could not be reached.
+        lineage.left.clear();
+        lineage.unreachable.retain(|(from, to)| *from != worker && *to != worker);
+        lineage.is_thin |= lineage.base.as_ref().is_ok_and(|base| base.involves(worker));
+        if lineage.pending.as_ref().is_some_and(|pending| pending.involves(worker)) {
+            self.abandon_snapshot(peer, "a worker was lost");
+        }
+    }
+
+    /// A worker has mapped a client's shared memory. It stays until the values are in a snapshot.
+    pub(super) fn release(&mut self, now: Duration, owner: PeerId, token: u128) {
+        let lineage = self.sessions.get_mut(owner).and_then(|session| session.lineage.as_mut());
+        if !lineage.is_some_and(|lineage| lineage.hold(now, token)) {
+            self.outbox.push(owner, Message::Release { token });
+        }
+    }
+}

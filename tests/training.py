@@ -1,0 +1,109 @@
+"""Programs that train on a server, in processes of their own, for tests that disturb them."""
+
+import itertools
+import subprocess
+import sys
+import threading
+import time
+
+from processes import cluster
+
+#: Trains for some steps; says each hundredth, and a hash of all state in the end.
+TRAINING = """
+import hashlib, sys
+import numpy as np
+import gt
+from gt import nn, optim
+
+gt.connect(sys.argv[1])
+data = np.random.default_rng(0)
+inputs = gt.from_numpy(data.standard_normal((256, 64)).astype("float32"))
+labels = gt.from_numpy(data.integers(0, 10, 256))
+gt.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Dropout(0.1), nn.Linear(48, 10))
+optimizer = optim.Adam(model.parameters(), lr=1e-3)
+for step in range(int(sys.argv[2])):
+    if step % 100 == 0:
+        print("step", step, flush=True)
+    at = slice(step * 64 % 256, step * 64 % 256 + 64)
+    loss = nn.functional.cross_entropy(model(inputs[at]), labels[at])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 10 == 0:
+        loss.item()
+state = [value.detach() for value in model.parameters()] + [gt.randn(8), loss.detach()]
+for one in optimizer.state_dict()["state"].values():
+    state += [value for value in one.values() if isinstance(value, gt.Tensor)]
+print("hash", hashlib.sha256(b"".join(value.numpy().tobytes() for value in state)).hexdigest())
+"""
+
+#: As above, of a model whose data is cut over the workers.
+SHARDED = TRAINING.replace(
+    "gt.manual_seed(0)",
+    """
+gt.register_config("cut", gt.SignalConfig(gt.ShardConfig(axis=0)))
+with gt.signal.context("cut"):
+    inputs, labels = inputs * 1, labels * 1
+gt.manual_seed(0)""",
+)
+
+
+def start_worker(address: str, name: str, *options: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name, *options]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert worker.stdout.readline().startswith("gt worker")
+    return worker
+
+
+class Training:
+    """A program in a process of its own."""
+
+    def __init__(self, code: str, *args: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, args)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.times: list[float] = []
+        self.errors: list[str] = []
+        self.threads = [
+            threading.Thread(target=self._read),
+            threading.Thread(target=lambda: self.errors.extend(self.process.stderr)),
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def _read(self) -> None:
+        for line in iter(self.process.stdout.readline, ""):
+            self.lines.append(line)
+            self.times.append(time.monotonic())
+
+    def longest_gap(self) -> float:
+        """Give the longest time between two lines."""
+        return max(after - before for before, after in itertools.pairwise(self.times))
+
+    def wait_for(self, step: int) -> None:
+        until = time.monotonic() + 60
+        while f"step {step}\n" not in self.lines:
+            assert time.monotonic() < until and self.process.poll() is None, self.errors
+            time.sleep(0.005)
+
+    def end(self) -> str:
+        """Give the last line."""
+        assert self.process.wait(60) == 0, self.errors
+        for thread in self.threads:
+            thread.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.lines[-1]
+
+
+def undisturbed(code: str, workers: int, steps: int) -> str:
+    with cluster(workers) as (address, _):
+        training = Training(code, address, steps)
+        result = training.end()
+        assert training.errors == []
+        return result
