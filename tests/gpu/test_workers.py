@@ -30,14 +30,16 @@ def another_worker(address: str, name: str):
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline().startswith("gt worker")
-    yield process
-    process.terminate()
-    process.communicate(timeout=20)
+    try:
+        assert process.stdout.readline().startswith("gt worker")
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
 
 
-def test_work_goes_on_after_a_worker_was_killed(served):
-    """What it held is lost, with an error that names it; the next worker has the GPU to itself."""
+def test_work_goes_on_after_a_worker_was_killed(served, capfd):
+    """What it held is made again on the next worker, which has the GPU to itself."""
     address, worker = served
     with gt.Session(address):
         x = gt.ones(1000)
@@ -45,8 +47,8 @@ def test_work_goes_on_after_a_worker_was_killed(served):
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()
         with another_worker(address, "next"):
-            with pytest.raises(gt.WorkerError, match="w0.*lost|lost.*w0"):
-                (x + 1).tolist()
+            assert (x + 1).tolist() == [2] * 1000
+            assert "the worker 'w0' was lost" in capfd.readouterr().err
             for _ in range(3):
                 assert (gt.ones(1000) + 1).sum().item() == 2000
             assert list(gt.debug.get_worker_stats()) == ["next"]
