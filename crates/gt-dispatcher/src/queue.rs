@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_ir::liveness::{Effects, Liveness, Verdict};
 use gt_ir::{ClientCommand, Content, RequestId, TensorId};
+use rustc_hash::FxHashSet;
 
 use crate::templates::Templates;
 
@@ -38,6 +39,52 @@ impl Queued {
     }
 }
 
+/// What of a batch is not planned, as nobody wants it.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub(crate) struct Pruned {
+    /// The first results of instructions, and data.
+    pub removed: Vec<TensorId>,
+    /// Iterations, by their first name and step.
+    pub skipped: Vec<(TensorId, u32)>,
+}
+
+/// What a command that may be unwanted makes first.
+fn first_made(command: &ClientCommand) -> Option<TensorId> {
+    match command {
+        ClientCommand::Run(instruction) => Some(instruction.output),
+        ClientCommand::Create(create) => Some(create.output),
+        _ => None,
+    }
+}
+
+impl Pruned {
+    /// More of it is not planned.
+    pub fn add(&mut self, more: Pruned) {
+        self.removed.extend(more.removed);
+        self.skipped.extend(more.skipped);
+    }
+
+    /// Removes the instructions and data from the whole batch.
+    pub fn remove_from(&self, commands: &mut Vec<ClientCommand>) {
+        if self.removed.is_empty() {
+            return;
+        }
+        let removed: FxHashSet<TensorId> = self.removed.iter().copied().collect();
+        commands.retain(|command| first_made(command).is_none_or(|made| !removed.contains(&made)));
+    }
+}
+
+/// What became of a queue that was pruned.
+#[derive(Default)]
+pub(crate) struct Pruning {
+    /// The weight that the client gets back.
+    pub given: u64,
+    /// The shared blocks that nothing will read.
+    pub blocks: Vec<u128>,
+    /// What was removed, by batch.
+    pub removed: Vec<(u64, Pruned)>,
+}
+
 /// Removes a request from a queue. Returns the weight that its client gets back; `None` if it is
 /// not there.
 pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option<u64> {
@@ -52,9 +99,8 @@ pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option
 }
 
 /// Removes unwanted work: instructions all of whose results are freed before a needed command
-/// reads them. Returns the weight that the client gets back, and the
-/// shared blocks that nothing will read.
-pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> (u64, Vec<u128>) {
+/// reads them. Batches that are planned anew stay as they were planned.
+pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> Pruning {
     // The effects of an iteration depend on its bindings, which are replayed from the front.
     let mut templates = templates.followed();
     let mut effects: Vec<Vec<Effects>> = Vec::with_capacity(queue.len());
@@ -66,36 +112,41 @@ pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> (u64
         effects.push(of_batch.collect());
     }
     let mut liveness = Liveness::default();
-    let (mut given, mut blocks) = (0, Vec::new());
+    let mut pruning = Pruning::default();
     for (batch, effects) in queue.iter_mut().zip(&effects).rev() {
         let mut wanted: Vec<bool> = effects
             .iter()
             .rev()
             .map(|effects| liveness.before(effects) == Verdict::Needed)
             .collect();
-        if wanted.iter().all(|wanted| *wanted) {
+        if batch.slots.is_some() || wanted.iter().all(|wanted| *wanted) {
             continue;
         }
-        let (mut weight, skipped) = (0, &mut batch.skipped);
+        let (mut weight, mut pruned) = (0, Pruned::default());
         batch.commands.retain(|command| {
             let is_wanted = wanted.pop().unwrap_or(true);
             if !is_wanted && let ClientCommand::Invoke(invocation) = command {
-                skipped.push((invocation.bases[0], invocation.part.first));
+                pruned.skipped.push((invocation.bases[0], invocation.part.first));
                 return true;
             }
             if let ClientCommand::Create(create) = command
                 && let Content::Shared { block, .. } = &create.content
                 && !is_wanted
             {
-                blocks.push(block.token);
+                pruning.blocks.push(block.token);
             }
-            weight += if is_wanted { 0 } else { command.weight() };
+            if !is_wanted {
+                pruned.removed.extend(first_made(command));
+                weight += command.weight();
+            }
             is_wanted
         });
-        given += batch.give_up(weight);
+        batch.skipped.extend(&pruned.skipped);
+        pruning.given += batch.give_up(weight);
+        pruning.removed.push((batch.batch, pruned));
     }
     queue.retain(|batch| !batch.commands.is_empty());
-    (given, blocks)
+    pruning
 }
 
 #[cfg(test)]
@@ -144,8 +195,9 @@ mod tests {
     fn a_chain_that_is_let_go_of_is_not_planned() {
         let chain = vec![add(1, 0), add(2, 1), free(1), add(3, 2), free(2)];
         let mut waiting = queue(vec![chain, vec![free(3), fetch(0)]]);
-        let (given, _) = prune(&mut waiting, &Templates::default());
-        assert_eq!(given, 3);
+        let pruning = prune(&mut waiting, &Templates::default());
+        assert_eq!(pruning.given, 3);
+        assert_eq!(pruning.removed[0].1.removed, [1, 2, 3].map(TensorId));
         assert_eq!(left(&waiting), [free(1), free(2), free(3), fetch(0)]);
     }
 
@@ -153,7 +205,7 @@ mod tests {
     fn what_somebody_wants_stays() {
         let commands = vec![add(1, 0), add(2, 1), free(1), fetch(2), free(2), add(3, 0)];
         let mut waiting = queue(vec![commands.clone()]);
-        assert_eq!(prune(&mut waiting, &Templates::default()).0, 0);
+        assert_eq!(prune(&mut waiting, &Templates::default()).given, 0);
         assert_eq!(left(&waiting), commands);
     }
 
@@ -162,7 +214,7 @@ mod tests {
         let mut waiting = queue(vec![vec![add(1, 0), fetch(1), free(1)]]);
         assert_eq!(cancel(&mut waiting, RequestId(7)), None);
         assert_eq!(cancel(&mut waiting, RequestId(1)), Some(1));
-        assert_eq!(prune(&mut waiting, &Templates::default()).0, 1);
+        assert_eq!(prune(&mut waiting, &Templates::default()).given, 1);
         assert_eq!(left(&waiting), [free(1)]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::message::Message;
 use gt_ir::standing::{Standing, Usage};
-use gt_ir::{ClientCommand, SlotId, codec};
+use gt_ir::{ClientCommand, Content, SlotId, codec};
 
 use crate::dispatcher::{Limit, Outbox, PeerId, Shortage};
 use crate::flow::Flow;
@@ -113,6 +113,7 @@ impl Session {
         }
         let requests = batch.iter().filter(|command| !is_momentary(command));
         let requests = requests.filter_map(ClientCommand::request).collect();
+        let shared = batch.iter().map(shared_bytes).sum();
         let frames = frames.unwrap_or_else(|| {
             let message = Message::Stream(std::mem::take(batch));
             let frames = codec::encode(&message);
@@ -121,7 +122,12 @@ impl Session {
             }
             frames
         });
-        Some(lineage.log.add(frames, weight, requests))
+        Some(lineage.log.add(frames, shared, weight, requests))
+    }
+
+    /// Whether its tensors are made again if they are lost.
+    pub fn is_kept(&self) -> bool {
+        self.lineage.as_ref().is_some_and(|lineage| lineage.base.is_ok())
     }
 
     /// Why its tensors would be lost with a worker; empty if they would not.
@@ -173,6 +179,17 @@ impl Session {
     fn home_is_there(&self) -> Option<()> {
         let slots = &self.catalogue.slots;
         slots.host(slots.home()?).map(|_| ())
+    }
+}
+
+/// The bytes of a client's memory that a command refers to.
+fn shared_bytes(command: &ClientCommand) -> u64 {
+    match command {
+        ClientCommand::Create(create) => match &create.content {
+            Content::Shared { block, .. } => block.length,
+            _ => 0,
+        },
+        _ => 0,
     }
 }
 

@@ -113,8 +113,9 @@ pub enum Message {
     Backup(Box<Backup>),
     /// All of a slot's snapshot is kept: so many bytes, or it could not be.
     Backed { session: u32, slot: SlotId, snapshot: u64, result: Result<u64, String> },
-    /// Workers drop all but this snapshot of a session; all without one.
-    Retain { session: u32, snapshot: Option<u64> },
+    /// Workers drop all but this snapshot of a session, and those from the number `next` on; all
+    /// without one.
+    Retain { session: u32, snapshot: Option<u64>, next: u64 },
     /// A worker that has a slot's snapshot sends it to the one that restores it; by way of the
     /// dispatcher without one.
     HandOver { session: u32, slot: SlotId, snapshot: u64, to: Option<WorkerId> },
@@ -185,7 +186,7 @@ record!(enum Message {
     38 => Awaited { lane },
     39 => Backup(backup),
     40 => Backed { session, slot, snapshot, result },
-    41 => Retain { session, snapshot },
+    41 => Retain { session, snapshot, next },
     42 => HandOver { session, slot, snapshot, to },
     43 => Acknowledge { received },
 });

@@ -308,7 +308,9 @@ impl<E: Engine> Work for Worker<E> {
                 self.limits.admit(session, &standing);
             }
             Message::Backup(backup) => self.receive_backup(*backup, out),
-            Message::Retain { session, snapshot } => self.vault.retain(session, snapshot),
+            Message::Retain { session, snapshot, next } => {
+                self.vault.retain(session, snapshot, next);
+            }
             Message::HandOver { session, slot, snapshot, to } => {
                 let messages = self.vault.hand_over(Owner { session, slot }, snapshot);
                 out.extend(messages.into_iter().map(|backup| Out::backup(to, backup)));

@@ -95,20 +95,28 @@ impl Dispatcher {
             let Some(session) = self.sessions.get_mut(peer) else { return };
             // What is to be explained is planned, wanted or not.
             if !session.is_explained() {
-                let (pruned, blocks) = queue::prune(&mut session.queue, &session.templates);
-                given += pruned;
-                for token in blocks {
+                let pruning = queue::prune(&mut session.queue, &session.templates);
+                given += pruning.given;
+                for token in pruning.blocks {
                     self.outbox.push(peer, Message::Release { token });
+                }
+                if let Some(lineage) = &mut session.lineage {
+                    for (batch, pruned) in pruning.removed {
+                        lineage.log.pruned(batch, pruned);
+                    }
                 }
             }
             session.flow.ignore_window();
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if !session.has_worker() {
-            session.is_expanded = true;
-            match waiting::fail_lost(session, &mut self.outbox) {
-                Ok(failed) => given += failed,
-                Err(reason) => return self.refuse(now, peer, reason),
+            // Nothing is lost of a session that is made again.
+            if !session.is_kept() {
+                session.is_expanded = true;
+                match waiting::fail_lost(session, &mut self.outbox) {
+                    Ok(failed) => given += failed,
+                    Err(reason) => return self.refuse(now, peer, reason),
+                }
             }
             if !session.queue.is_empty() {
                 session.waiting_since.get_or_insert(now);

@@ -34,7 +34,7 @@ impl Dispatcher {
                 let (number, session) = (session.number, session.run);
                 self.outbox.push(worker.peer, Message::EndSession { session });
                 if session_is_kept {
-                    let dropped = Message::Retain { session: number, snapshot: None };
+                    let dropped = Message::Retain { session: number, snapshot: None, next: 0 };
                     self.outbox.push(worker.peer, dropped);
                 }
             }

@@ -180,7 +180,7 @@ impl Dispatcher {
         lineage.handing.clear();
         let Ok(base) = &lineage.base else { return };
         let (session, snapshot) = (*number, base.number);
-        let retain = Message::Retain { session, snapshot: Some(snapshot) };
+        let retain = lineage.retain(session);
         for worker in self.workers.iter() {
             self.outbox.push(worker.peer, retain.clone());
         }

@@ -37,6 +37,7 @@ impl Dispatcher {
                     Some(Ok(batch)) => {
                         let mut queued = Queued::new(now, batch.commands, batch.weight);
                         (queued.batch, queued.slots) = (batch.number, batch.slots);
+                        queued.skipped = batch.skipped;
                         session.queue.push_back(queued);
                     }
                     Some(Err(reason)) => {
@@ -75,15 +76,19 @@ impl Dispatcher {
         }
     }
 
-    /// Notes which requests the messages to be sent answer.
+    /// Notes which requests the messages to be sent answer. Snapshots wait for the answers to what
+    /// was asked before them.
     pub(super) fn note_answers(&mut self) {
+        let mut waiting = Vec::new();
         for (peer, message) in &self.outbox.0 {
             if let Some(request) = message.answers()
                 && let Some(session) = self.sessions.get_mut(*peer)
                 && let Some(lineage) = &mut session.lineage
             {
                 lineage.log.answered(request, Digest::of(message));
+                waiting.extend(lineage.is_taken().then_some(*peer));
             }
         }
+        waiting.into_iter().for_each(|peer| self.end_snapshot(peer));
     }
 }

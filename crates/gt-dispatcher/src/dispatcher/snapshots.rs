@@ -30,7 +30,10 @@ impl Dispatcher {
     pub(super) fn take_snapshots(&mut self, now: Duration) {
         let there = self.sessions.iter().filter(|session| session.has_worker());
         let peers: Vec<PeerId> = there.map(|session| session.peer).collect();
-        peers.into_iter().for_each(|peer| self.take_snapshot_if_due(now, peer));
+        for peer in peers {
+            self.take_snapshot_if_due(now, peer);
+            self.end_snapshot(peer);
+        }
     }
 
     /// Takes a snapshot of a session if it is due.
@@ -169,26 +172,26 @@ impl Dispatcher {
         }
     }
 
-    /// Completes the snapshot that is being taken of a session, once all of it is kept.
-    fn end_snapshot(&mut self, peer: PeerId) {
+    /// Completes the snapshot that is being taken of a session, once all of it is kept and all that
+    /// was asked before it is answered.
+    pub(super) fn end_snapshot(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Session { lineage, number, .. } = session;
         let Some(lineage) = lineage else { return };
-        if lineage.pending.as_ref().is_none_or(|pending| !pending.open.is_empty()) {
+        if !lineage.is_taken() {
             return;
         }
         let (blocks, before) = lineage.complete();
         let Ok(base) = &lineage.base else { return };
-        let (session, snapshot) = (*number, Some(base.number));
+        let retain = lineage.retain(*number);
         let mut holders = base.workers();
         holders.extend(before.iter().flat_map(Snapshot::workers));
-        self.retain(holders, session, snapshot);
+        self.tell_holders(holders, &retain);
         self.give_blocks_back(peer, blocks);
     }
 
-    /// Has workers keep this snapshot of a session alone.
-    fn retain(&mut self, holders: BTreeSet<WorkerId>, session: u32, snapshot: Option<u64>) {
-        let retain = Message::Retain { session, snapshot };
+    /// Tells workers what to keep.
+    fn tell_holders(&mut self, holders: BTreeSet<WorkerId>, retain: &Message) {
         for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
             self.outbox.push(worker.peer, retain.clone());
         }
@@ -208,11 +211,10 @@ impl Dispatcher {
         let Some(lineage) = lineage else { return };
         let Some(pending) = &lineage.pending else { return };
         let mut holders = pending.workers();
-        let base = lineage.base.as_ref().ok();
-        holders.extend(base.iter().flat_map(|base| base.workers()));
-        let (session, snapshot) = (*number, base.map(|base| base.number));
+        holders.extend(lineage.base.as_ref().iter().flat_map(|base| base.workers()));
         let is_unkept = lineage.abandon(reason);
-        self.retain(holders, session, snapshot);
+        let retain = lineage.retain(*number);
+        self.tell_holders(holders, &retain);
         if is_unkept {
             let text = format!("the session's tensors are lost if a worker is: {reason}");
             self.outbox.push(peer, Message::Notice { text });

@@ -5,8 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use gt_ir::message::Message;
-use gt_ir::{ClientCommand, Content, RequestId, codec};
+use gt_ir::{ClientCommand, Content, RequestId, TensorId, codec};
 use rustc_hash::FxHashMap;
+
+use crate::queue::Pruned;
 
 /// The longest value of which a digest is kept.
 const SMALL: usize = 4 << 10;
@@ -32,18 +34,15 @@ impl Digest {
 /// A batch, as the client sent it.
 struct Entry {
     frames: Vec<Bytes>,
+    /// What it takes up, with the client's shared memory that it refers to.
+    bytes: u64,
     /// What the client gets back when it is done: nothing if it got that already.
     weight: u64,
     requests: Vec<RequestId>,
     /// How many slots there were when it was planned, if it was.
     slots: Option<usize>,
-}
-
-impl Entry {
-    fn bytes(&self) -> u64 {
-        // With what the lists themselves take up.
-        96 + self.frames.iter().map(|frame| frame.len() as u64).sum::<u64>()
-    }
+    /// What was not planned of it, as nobody wanted it.
+    pruned: Pruned,
 }
 
 /// A batch that is planned anew.
@@ -53,6 +52,8 @@ pub(crate) struct Replayed {
     pub weight: u64,
     /// How many slots plans had.
     pub slots: Option<usize>,
+    /// Unwanted iterations, by their first name and step.
+    pub skipped: Vec<(TensorId, u32)>,
 }
 
 /// The batches since the base, by number.
@@ -64,15 +65,28 @@ pub(crate) struct Log {
     /// The number of the next that is to be planned anew, while any are.
     next: Option<u64>,
     bytes: u64,
-    /// The requests that are answered, with the digests of small values.
-    answered: FxHashMap<RequestId, Option<Digest>>,
+    /// The requests: whether each is answered, with the digest of a small value.
+    requests: FxHashMap<RequestId, Option<Answer>>,
 }
 
+/// What is known of a request's answer.
+type Answer = Option<Digest>;
+
 impl Log {
-    /// Adds a batch; returns its number.
-    pub fn add(&mut self, frames: Vec<Bytes>, weight: u64, requests: Vec<RequestId>) -> u64 {
-        let entry = Entry { frames, weight, requests, slots: None };
-        self.bytes += entry.bytes();
+    /// Adds a batch that refers to so many bytes of the client's memory; returns its number.
+    pub fn add(
+        &mut self,
+        frames: Vec<Bytes>,
+        shared: u64,
+        weight: u64,
+        requests: Vec<RequestId>,
+    ) -> u64 {
+        // With what the lists themselves take up.
+        let own = 96 + frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
+        let (bytes, pruned) = (own + shared, Pruned::default());
+        self.requests.extend(requests.iter().map(|request| (*request, None)));
+        let entry = Entry { frames, bytes, weight, requests, slots: None, pruned };
+        self.bytes += bytes;
         self.entries.push_back(entry);
         self.end() - 1
     }
@@ -111,21 +125,39 @@ impl Log {
         }
     }
 
+    /// Something of a batch is not planned.
+    pub fn pruned(&mut self, number: u64, pruned: Pruned) {
+        if let Some(entry) = self.entry(number) {
+            entry.pruned.add(pruned);
+        }
+    }
+
     /// A request is answered, with a value of this digest if it is a small one.
     pub fn answered(&mut self, request: RequestId, digest: Option<Digest>) {
-        if !self.entries.is_empty() {
-            self.answered.entry(request).or_insert(digest);
+        if let Some(answer) = self.requests.get_mut(&request) {
+            answer.get_or_insert(digest);
         }
     }
 
     pub fn digest(&self, request: RequestId) -> Option<Digest> {
-        self.answered.get(&request).copied().flatten()
+        self.requests.get(&request).copied().flatten().flatten()
+    }
+
+    fn is_answered(&self, request: RequestId) -> bool {
+        self.requests.get(&request).is_some_and(Option::is_some)
     }
 
     /// The requests that are not answered.
     pub fn unanswered(&self) -> Vec<RequestId> {
         let all = self.entries.iter().flat_map(|entry| &entry.requests).copied();
-        all.filter(|request| !self.answered.contains_key(request)).collect()
+        all.filter(|request| !self.is_answered(*request)).collect()
+    }
+
+    /// Whether all requests before a batch are answered.
+    pub fn is_answered_before(&self, number: u64) -> bool {
+        let count = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let mut before = self.entries.iter().take(count).flat_map(|entry| &entry.requests);
+        before.all(|request| self.is_answered(*request))
     }
 
     /// Drops the batches before this one.
@@ -134,9 +166,9 @@ impl Log {
             && let Some(entry) = self.entries.pop_front()
         {
             self.first += 1;
-            self.bytes -= entry.bytes();
+            self.bytes -= entry.bytes;
             for request in entry.requests {
-                self.answered.remove(&request);
+                self.requests.remove(&request);
             }
         }
     }
@@ -155,7 +187,6 @@ impl Log {
     pub fn replay(&mut self) -> Option<Result<Replayed, String>> {
         let number = self.next?;
         self.next = (number + 1 < self.end()).then_some(number + 1);
-        let answered = &self.answered;
         let index = usize::try_from(number - self.first).ok()?;
         let entry = self.entries.get(index)?;
         let mut commands = match codec::decode(&entry.frames) {
@@ -163,15 +194,17 @@ impl Log {
             Ok(other) => return Some(Err(format!("{} is no stream", other.name()))),
             Err(error) => return Some(Err(error.to_string())),
         };
+        entry.pruned.remove_from(&mut commands);
         commands.retain(|command| match command {
             ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => false,
             ClientCommand::Fetch { request, .. } => {
-                answered.get(request).is_none_or(|digest| digest.is_some())
+                !self.is_answered(*request) || self.digest(*request).is_some()
             }
-            other => other.request().is_none_or(|request| !answered.contains_key(&request)),
+            other => other.request().is_none_or(|request| !self.is_answered(request)),
         });
         let (weight, slots) = (entry.weight, entry.slots);
-        Some(Ok(Replayed { number, commands, weight, slots }))
+        let skipped = entry.pruned.skipped.clone();
+        Some(Ok(Replayed { number, commands, weight, slots, skipped }))
     }
 }
 
@@ -185,7 +218,7 @@ mod tests {
         let (request, line) = (RequestId(request), SourceId(0));
         let fetch = ClientCommand::Fetch { request, tensor: TensorId(1), line };
         let frames = codec::encode(&Message::Stream(vec![ClientCommand::Free(TensorId(2)), fetch]));
-        log.add(frames, 2, vec![request])
+        log.add(frames, 0, 2, vec![request])
     }
 
     #[test]
@@ -195,6 +228,7 @@ mod tests {
         log.answered(RequestId(1), None);
         log.answered(RequestId(2), Some(Digest(7)));
         assert_eq!(log.unanswered(), [RequestId(3)]);
+        assert!(log.is_answered_before(2) && !log.is_answered_before(3));
         log.planned(0, 4);
         log.rewind();
         let all: Vec<Replayed> = std::iter::from_fn(|| log.replay()).map(Result::unwrap).collect();

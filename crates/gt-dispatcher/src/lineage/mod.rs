@@ -16,6 +16,7 @@ mod snapshots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use gt_ir::message::Message;
 use gt_ir::{SlotId, WorkerId};
 
 use crate::planner::Catalogue;
@@ -95,6 +96,8 @@ pub(crate) struct Lineage {
     /// Shared memory of the client that the log refers to, and since when.
     blocks: Vec<u128>,
     blocks_since: Duration,
+    /// The end of the log when it was rewound last.
+    redone: u64,
     /// How often the session was made again, and how often since the last snapshot.
     pub recoveries: u64,
     strikes: u32,
@@ -122,6 +125,7 @@ impl Lineage {
             left: BTreeSet::new(),
             blocks: Vec::new(),
             blocks_since: Duration::ZERO,
+            redone: 0,
             recoveries: 0,
             strikes: 0,
         }
@@ -165,10 +169,20 @@ impl Lineage {
         self.last += 1;
         let planned = self.planned;
         self.device = device;
-        let blocks = std::mem::take(&mut self.blocks);
+        // Batches that are planned anew may need blocks that were mapped before.
+        let is_past = planned >= self.redone;
+        let blocks = if is_past { std::mem::take(&mut self.blocks) } else { Vec::new() };
         self.pending =
             Some(Snapshot { number: self.last, state, planned, blocks, ..Snapshot::default() });
         self.last
+    }
+
+    /// Whether all of the pending snapshot is kept, and all that was asked before it is answered.
+    pub fn is_taken(&self) -> bool {
+        let is_taken = |pending: &Snapshot| {
+            pending.open.is_empty() && self.log.is_answered_before(pending.planned)
+        };
+        self.pending.as_ref().is_some_and(is_taken)
     }
 
     /// The pending snapshot is complete, and becomes the base. Returns the client's shared memory
@@ -232,6 +246,9 @@ impl Lineage {
             (self.planned..next).for_each(|number| self.log.planned(number, slots));
             self.planned = next;
         }
+        if batch >= next {
+            self.log.planned(batch, slots);
+        }
         if self.base.is_err() && self.pending.is_none() {
             self.log.forget_before(next);
         }
@@ -260,6 +277,13 @@ impl Lineage {
             self.blocks.push(token);
         }
         true
+    }
+
+    /// What workers keep of the session of this number: its base, and snapshots to come.
+    pub fn retain(&self, session: u32) -> Message {
+        // An unprotected session has none to keep, but may have one again.
+        let snapshot = self.base.as_ref().map_or(0, |base| base.number);
+        Message::Retain { session, snapshot: Some(snapshot), next: self.last + 1 }
     }
 
     /// The base, if the session can go back to it on the workers that are there.
@@ -298,7 +322,7 @@ impl Lineage {
         if let Some(pending) = self.pending.take() {
             self.blocks.extend(pending.blocks);
         }
-        (self.planned, self.begun) = (planned, None);
+        (self.planned, self.begun, self.redone) = (planned, None, self.log.end());
         self.log.rewind();
         self.recoveries += 1;
         Ok(state)
@@ -328,7 +352,7 @@ mod tests {
         assert!(!due(&lineage, OFTEN / 2) && due(&lineage, OFTEN));
         snapshot(&mut lineage, OFTEN);
         assert!(!due(&lineage, OFTEN * 3 / 2) && due(&lineage, OFTEN * 2));
-        lineage.log.add(vec![vec![0; 1000].into()], 1, Vec::new());
+        lineage.log.add(vec![vec![0; 1000].into()], 0, 1, Vec::new());
         assert!(due(&lineage, OFTEN), "a quarter of the bytes is used up");
         lineage.planned(0, None, 1);
         snapshot(&mut lineage, OFTEN);
@@ -352,7 +376,7 @@ mod tests {
     #[test]
     fn a_log_that_is_too_long_waits_for_a_snapshot_and_is_given_up_without() {
         let mut lineage = lineage();
-        let number = lineage.log.add(vec![vec![0; 5000].into()], 1, Vec::new());
+        let number = lineage.log.add(vec![vec![0; 500].into()], 4500, 1, Vec::new());
         lineage.planned(number, None, 1);
         assert!(lineage.has_room(), "nothing is waited for");
         lineage.begin(0, State::default());

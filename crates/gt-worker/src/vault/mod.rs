@@ -28,6 +28,9 @@ pub(crate) struct Vault {
     owners: BTreeMap<Owner, Kept>,
     /// The bytes of all values.
     bytes: u64,
+    /// The snapshots of each session that may still arrive: the one that is kept, and those from a
+    /// number on. Others come late.
+    wanted: FxHashMap<u32, (u64, u64)>,
     /// Sessions that have ended, as late values of them may arrive.
     ended: VecDeque<u32>,
 }
@@ -109,7 +112,10 @@ impl Vault {
     /// Takes values of another worker's lane. With the last of a snapshot, the bytes of all of it.
     pub fn receive(&mut self, backup: Backup) -> Option<Result<u64, String>> {
         let Backup { owner, snapshot, values, names, .. } = backup;
-        if self.ended.contains(&owner.session) {
+        let is_late = |(kept, next): &(u64, u64)| snapshot != *kept && snapshot < *next;
+        if self.ended.contains(&owner.session)
+            || self.wanted.get(&owner.session).is_some_and(is_late)
+        {
             return None;
         }
         self.add(owner, values);
@@ -133,19 +139,25 @@ impl Vault {
         names.iter().map(|name| kept.values.get(name).cloned()).collect()
     }
 
-    /// Drops all but one snapshot of a session; all without one.
-    pub fn retain(&mut self, session: u32, snapshot: Option<u64>) {
-        if snapshot.is_none() {
-            self.ended.push_back(session);
-            if self.ended.len() > ENDED {
-                self.ended.pop_front();
+    /// Drops all but one snapshot of a session, and those from the number `next` on; all without
+    /// one.
+    pub fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
+        match snapshot {
+            Some(snapshot) => drop(self.wanted.insert(session, (snapshot, next))),
+            None => {
+                self.wanted.remove(&session);
+                self.ended.push_back(session);
+                if self.ended.len() > ENDED {
+                    self.ended.pop_front();
+                }
             }
         }
         self.owners.retain(|owner, kept| {
             if owner.session != session {
                 return true;
             }
-            kept.snapshots.retain(|number, _| Some(*number) == snapshot);
+            let is_wanted = |number| snapshot.is_some_and(|kept| kept == number || number >= next);
+            kept.snapshots.retain(|number, _| is_wanted(*number));
             let needed: FxHashSet<TensorId> = kept.snapshots.values().flatten().copied().collect();
             kept.values.retain(|name, value| {
                 let stays = needed.contains(name);
@@ -157,7 +169,7 @@ impl Vault {
             kept.copy = kept.copy.take().filter(|(_, _, given)| has_it(given));
             if let Some((_, known, given)) = &mut kept.copy {
                 known.retain(|name| needed.contains(name));
-                given.retain(|number| Some(*number) == snapshot);
+                given.retain(|number| is_wanted(*number));
             }
             !kept.snapshots.is_empty()
         });
@@ -228,14 +240,14 @@ mod tests {
         assert_eq!(there.receive(second[0].clone()), Some(Ok(80)));
         for vault in [&mut here, &mut there] {
             assert_eq!(vault.bytes(), 120);
-            vault.retain(OWNER.session, Some(2));
+            vault.retain(OWNER.session, Some(2), 3);
             assert_eq!(vault.bytes(), 80);
             assert_eq!(vault.values(OWNER, 2), Some(vec![value(2), value(3)]));
             assert_eq!(vault.values(OWNER, 1), None);
         }
         // Another keeper has nothing yet.
         assert_eq!(here.pack(OWNER, 2, None)[0].values.len(), 2);
-        here.retain(OWNER.session, None);
+        here.retain(OWNER.session, None, 0);
         assert!(here.is_empty() && here.bytes() == 0);
     }
 
@@ -247,6 +259,21 @@ mod tests {
         let backup = Backup { owner: OWNER, snapshot: 1, sender: None, values, names };
         assert!(vault.receive(backup).is_some_and(|kept| kept.is_err()));
         assert_eq!(vault.values(OWNER, 1), None);
+    }
+
+    #[test]
+    fn what_comes_late_is_dropped() {
+        let mut vault = Vault::default();
+        let backup = |snapshot, name| {
+            let (values, names) = (vec![value(name)], Some(names(&[name])));
+            Backup { owner: OWNER, snapshot, sender: None, values, names }
+        };
+        assert_eq!(vault.receive(backup(1, 1)), Some(Ok(40)));
+        vault.retain(OWNER.session, Some(1), 4);
+        assert_eq!(vault.receive(backup(3, 2)), None);
+        assert_eq!((vault.receive(backup(4, 3)), vault.bytes()), (Some(Ok(40)), 80));
+        vault.retain(OWNER.session, None, 0);
+        assert_eq!((vault.receive(backup(9, 4)), vault.bytes()), (None, 0));
     }
 
     #[test]

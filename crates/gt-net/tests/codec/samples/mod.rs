@@ -105,7 +105,7 @@ pub fn messages() -> Vec<Message> {
         Message::Backup(Box::new(backup(failure.clone()))),
         Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Ok(1 << 33) },
         Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Err("full".into()) },
-        Message::Retain { session: 9, snapshot: Some(7) },
+        Message::Retain { session: 9, snapshot: Some(7), next: 9 },
         Message::HandOver { session: 9, slot: SlotId(2), snapshot: 7, to: Some(WorkerId(3)) },
         Message::Undelivered { transfer, to: lane, reason: "far".into() },
         Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
