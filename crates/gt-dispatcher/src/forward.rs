@@ -145,7 +145,8 @@ impl Forward<'_> {
     }
 
     fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
-        let Session { catalogue, machine, run, peer, unread, lineage, .. } = &mut *self.session;
+        let Session { catalogue, hello, run, peer, unread, lineage, .. } = &mut *self.session;
+        let machine = &hello.machine;
         let (client, session, since) = (*peer, *run, self.now);
         // One that was answered is compared.
         let known = lineage.as_ref().and_then(|lineage| lineage.log.digest(request));

@@ -8,6 +8,7 @@
 //! - [`forward`]: plans a batch; [`delivery`]: sends what was planned; [`pipeline`]: the stream
 //!   modifiers before that; [`planner`]: where instructions run, and which data moves.
 //! - [`lineage`]: what a session is made again from when a worker is lost.
+//! - [`journal`]: what a server that is started again goes on from.
 //! - [`rules`]: the operator's policy: what users, teams and keys may have.
 //! - [`answers`]: requests in flight; [`joints`]: the order of joint exchanges.
 //! - [`observability`]: the log, events, the status.
@@ -20,6 +21,7 @@ pub mod dispatcher;
 mod flow;
 mod forward;
 mod joints;
+mod journal;
 mod lineage;
 mod observability;
 pub mod pipeline;
@@ -33,6 +35,7 @@ mod unread;
 mod waiting;
 mod workers;
 
-pub use dispatcher::{Dispatcher, Limits, PeerId};
+pub use dispatcher::{Dispatcher, Limits, PeerId, REJOIN_WITHIN};
+pub use journal::{History, JournalRecord, SessionHistory};
 pub use lineage::LineageLimits;
 pub use observability::{Clock, log};

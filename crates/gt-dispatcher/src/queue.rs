@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::liveness::{Effects, Liveness, Verdict};
-use gt_ir::{ClientCommand, Content, RequestId, TensorId};
+use gt_ir::{ClientCommand, Content, RequestId, TensorId, record};
 use rustc_hash::FxHashSet;
 
 use crate::templates::Templates;
@@ -41,7 +41,7 @@ impl Queued {
 
 /// What of a batch is not planned, as nobody wants it.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub(crate) struct Pruned {
+pub struct Pruned {
     /// The first results of instructions, and data.
     pub removed: Vec<TensorId>,
     /// Iterations, by their first name and step.
@@ -56,6 +56,8 @@ fn first_made(command: &ClientCommand) -> Option<TensorId> {
         _ => None,
     }
 }
+
+record!(struct Pruned { removed, skipped });
 
 impl Pruned {
     /// More of it is not planned.

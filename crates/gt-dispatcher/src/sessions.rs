@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::message::Message;
+use gt_ir::message::{Hello, Message};
 use gt_ir::standing::{Standing, Usage};
-use gt_ir::{ClientCommand, Content, SlotId, codec};
+use gt_ir::{ClientCommand, SlotId, codec};
 
-use crate::dispatcher::{Limit, Outbox, PeerId, Shortage};
+use crate::dispatcher::{Awaited, Limit, Outbox, PeerId, Shortage};
 use crate::flow::Flow;
-use crate::lineage::Lineage;
-use crate::planner::{Catalogue, Plans};
+use crate::journal::JournalRecord;
+use crate::lineage::{Lineage, log};
+use crate::planner::{Catalogue, Plans, Slots};
 use crate::queue::Queued;
 use crate::templates::Templates;
 use crate::unread::Unread;
@@ -25,12 +26,14 @@ pub(crate) struct Session {
     pub run: u32,
     /// Its name in the log: the user's, or else the client's.
     pub label: String,
+    /// The hello that it began with.
+    pub hello: Box<Hello>,
+    /// How many of the client's messages were received with the last batch.
+    pub received: u64,
     /// When it began.
     pub since: Duration,
     /// How many instructions it has received.
     pub instructions: u64,
-    /// Peers with the same value can share memory.
-    pub machine: String,
     /// What it is entitled to on each worker.
     pub standing: Standing,
     pub catalogue: Catalogue,
@@ -56,6 +59,8 @@ pub(crate) struct Session {
     pub shortages: BTreeMap<SlotId, Shortage>,
     /// What it is made again from, if it is.
     pub lineage: Option<Box<Lineage>>,
+    /// What it waits for, if the server was started again.
+    pub awaited: Option<Box<Awaited>>,
     /// Whether templates were expanded in its queue: they are ahead of what is planned.
     pub is_expanded: bool,
 }
@@ -105,15 +110,10 @@ impl Session {
         weight: u64,
     ) -> Option<u64> {
         let lineage = self.lineage.as_mut()?;
-        let is_momentary = |command: &ClientCommand| {
-            matches!(command, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
-        };
-        if batch.iter().all(is_momentary) {
+        if batch.iter().all(log::is_momentary) {
             return None;
         }
-        let requests = batch.iter().filter(|command| !is_momentary(command));
-        let requests = requests.filter_map(ClientCommand::request).collect();
-        let shared = batch.iter().map(shared_bytes).sum();
+        let (requests, shared) = (log::requests(batch), log::shared_bytes(batch));
         let frames = frames.unwrap_or_else(|| {
             let message = Message::Stream(std::mem::take(batch));
             let frames = codec::encode(&message);
@@ -123,6 +123,21 @@ impl Session {
             frames
         });
         Some(lineage.log.add(frames, shared, weight, requests))
+    }
+
+    /// Its slots, also before its workers are back.
+    pub fn slots(&self) -> &Slots {
+        self.awaited.as_ref().map_or(&self.catalogue.slots, |awaited| &awaited.slots)
+    }
+
+    /// The records that a journal of it begins with.
+    pub fn records(&self) -> Vec<JournalRecord> {
+        let (session, hello) = (self.number, self.hello.clone());
+        let mut all = vec![JournalRecord::Session { session, hello }];
+        if let Some(lineage) = &self.lineage {
+            all.extend(lineage.records(session, self.received, self.slots()));
+        }
+        all
     }
 
     /// Whether its tensors are made again if they are lost.
@@ -182,17 +197,6 @@ impl Session {
     }
 }
 
-/// The bytes of a client's memory that a command refers to.
-fn shared_bytes(command: &ClientCommand) -> u64 {
-    match command {
-        ClientCommand::Create(create) => match &create.content {
-            Content::Shared { block, .. } => block.length,
-            _ => 0,
-        },
-        _ => 0,
-    }
-}
-
 /// All sessions, in the order of their arrival.
 #[derive(Default)]
 pub(crate) struct Sessions {
@@ -201,27 +205,26 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Opens a session for a client.
+    /// Opens a session for a client, with numbers for itself and for its lanes.
     pub fn add(
         &mut self,
         now: Duration,
         peer: PeerId,
-        name: &str,
-        machine: String,
+        [number, run]: [u32; 2],
+        hello: Hello,
         standing: Standing,
     ) -> &mut Session {
-        self.last += 1;
-        let number = self.last;
-        let name = if standing.user.is_empty() { name } else { &standing.user };
+        let name = if standing.user.is_empty() { &hello.name } else { &standing.user };
         let label = format!("{name}#{number}");
         self.by_peer.entry(peer).or_insert_with(|| Session {
             peer,
             number,
-            run: number,
+            run,
             label,
+            hello: Box::new(hello),
+            received: 0,
             since: now,
             instructions: 0,
-            machine,
             standing,
             catalogue: Catalogue::default(),
             templates: Templates::default(),
@@ -237,6 +240,7 @@ impl Sessions {
             bytes: Vec::new(),
             shortages: BTreeMap::new(),
             lineage: None,
+            awaited: None,
             is_expanded: false,
         })
     }
@@ -276,10 +280,20 @@ impl Sessions {
         self.numbered(number).or_else(|| self.running(number))
     }
 
-    /// A number for lanes that are made again.
-    pub fn next_run(&mut self) -> u32 {
+    /// A number for a session, or for lanes that are made again.
+    pub fn next_number(&mut self) -> u32 {
         self.last += 1;
         self.last
+    }
+
+    /// The last number given.
+    pub fn last(&self) -> u32 {
+        self.last
+    }
+
+    /// Numbers up to this one were given before the server was started again.
+    pub fn skip_to(&mut self, last: u32) {
+        self.last = self.last.max(last);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Session> {

@@ -2,6 +2,7 @@
 
 use gt_ir::liveness::Effects;
 use gt_ir::template::{IterationPart, MAX_ALL_STEPS, MAX_TEMPLATES, Step, Values, expand};
+use gt_ir::wire::{Decoded, Record, Sink, Source};
 use gt_ir::{ClientCommand, Definition, Instance, Invocation, TemplateError};
 use rustc_hash::FxHashMap;
 
@@ -12,6 +13,22 @@ use crate::planner::Plans;
 pub(crate) struct Templates {
     known: FxHashMap<u32, Instance>,
     steps: usize,
+}
+
+impl Record for Templates {
+    fn write<S: Sink>(&self, to: &mut S) {
+        to.varint(self.known.len() as u64);
+        for (number, instance) in &self.known {
+            number.write(to);
+            instance.write(to);
+        }
+    }
+
+    fn read(from: &mut Source) -> Decoded<Templates> {
+        let known: FxHashMap<u32, Instance> = Vec::read(from)?.into_iter().collect();
+        let steps = known.values().map(|instance| instance.template.len()).sum();
+        Ok(Templates { known, steps })
+    }
 }
 
 impl Templates {

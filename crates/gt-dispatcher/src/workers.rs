@@ -1,5 +1,6 @@
 //! Per-worker state, and the assignment of sessions to home workers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gt_ir::message::Hello;
@@ -7,11 +8,14 @@ use gt_ir::{Fabric, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
+use crate::journal::{JournalRecord, StoredWorker};
 use crate::planner::{Fabrics, Host};
 
 pub(crate) struct WorkerState {
     pub peer: PeerId,
     pub id: WorkerId,
+    /// What it was told, to be known by when the server was started again.
+    token: u128,
     /// The number that configurations name it by.
     pub number: u32,
     pub name: String,
@@ -35,6 +39,12 @@ pub(crate) struct WorkerState {
 }
 
 impl WorkerState {
+    /// Its record in the journal.
+    pub fn record(&self) -> JournalRecord {
+        let WorkerState { id, number, name, token, .. } = self;
+        JournalRecord::Worker { id: *id, number: *number, name: name.clone(), token: *token }
+    }
+
     /// Commands of this weight are sent to it.
     pub fn owe(&mut self, now: Duration, weight: u64) {
         self.in_flight += weight;
@@ -63,41 +73,92 @@ pub(crate) struct Workers {
     workers: Vec<WorkerState>,
     ids: FxHashMap<PeerId, WorkerId>,
     next: u32,
+    /// Those that were there before the server was started again, and may come back.
+    expected: BTreeMap<WorkerId, StoredWorker>,
 }
 
 impl Workers {
     /// Adds a worker, under another name if its own is taken. Its number is its name, if that is a
     /// free number, or else the first free one.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
-        let Hello { mut name, machine, endpoint, fabric, rate, is_exact, .. } = hello;
+        let Hello { mut name, machine, endpoint, fabric, rate, is_exact, resume, .. } = hello;
+        let token = resume.map_or(0, |resume| resume.token);
+        let known = self.expected_id(token);
+        let back = known.and_then(|id| Some((id, self.expected.remove(&id)?)));
         let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
         if taken(&name) {
             // Errors and statistics name workers, so names must be unique.
             let others = (2..).map(|count| format!("{name}.{count}"));
             name = others.into_iter().find(|other| !taken(other)).expect("one is free");
         }
-        let id = WorkerId(self.next);
-        self.next += 1;
-        let free = |number: &u32| self.workers.iter().all(|worker| worker.number != *number);
-        let named = name.parse::<u32>().ok().filter(free);
-        let number = named.or_else(|| (0..).find(free)).expect("there are fewer than 2^32 workers");
+        let id = known.unwrap_or(WorkerId(self.next));
+        self.next = self.next.max(id.0 + 1);
+        let expected = |number: &u32| self.expected.values().any(|other| other.number == *number);
+        let free = |number: &u32| {
+            !expected(number) && self.workers.iter().all(|worker| worker.number != *number)
+        };
+        let own = back.map(|(_, worker)| worker.number).or_else(|| name.parse().ok());
+        let own = own.filter(free).or_else(|| (0..).find(free));
+        let number = own.expect("there are fewer than 2^32 workers");
         self.ids.insert(peer, id);
-        self.workers.push(WorkerState {
-            peer,
-            id,
-            number,
-            name,
-            machine,
-            endpoint,
-            fabric,
-            rate,
-            is_exact,
-            in_flight: 0,
-            busy_since: None,
-            busy: Duration::ZERO,
-            sessions: 0,
+        let place = self.workers.partition_point(|worker| worker.id < id);
+        self.workers.insert(
+            place,
+            WorkerState {
+                peer,
+                id,
+                token,
+                number,
+                name,
+                machine,
+                endpoint,
+                fabric,
+                rate,
+                is_exact,
+                in_flight: 0,
+                busy_since: None,
+                busy: Duration::ZERO,
+                sessions: 0,
+            },
+        );
+        &self.workers[place]
+    }
+
+    fn expected_id(&self, token: u128) -> Option<WorkerId> {
+        let is_it = |worker: &StoredWorker| token != 0 && worker.token == token;
+        self.expected.iter().find(|(_, worker)| is_it(worker)).map(|(id, _)| *id)
+    }
+
+    /// Whether the worker of a hello was there before the server was started again.
+    pub fn expects(&self, hello: &Hello) -> bool {
+        hello.resume.as_ref().is_some_and(|resume| self.expected_id(resume.token).is_some())
+    }
+
+    /// These may come back, and get their ids; others get ids from `next` on.
+    pub fn expect(&mut self, workers: BTreeMap<WorkerId, StoredWorker>, next: u32) {
+        self.next = self.next.max(next);
+        self.expected = workers;
+    }
+
+    /// The next id of a new worker.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// The name of a worker that is there or may come back.
+    pub fn name_of(&self, id: WorkerId) -> String {
+        let expected = self.expected.get(&id).map(|worker| &worker.name);
+        let name = self.by_id(id).map(|worker| &worker.name).or(expected);
+        name.map_or_else(|| id.0.to_string(), |name| format!("'{name}'"))
+    }
+
+    /// The records of all that are there or may come back.
+    pub fn records(&self) -> impl Iterator<Item = JournalRecord> {
+        let expected = self.expected.iter().map(|(id, worker)| {
+            let StoredWorker { number, name, token } = worker.clone();
+            JournalRecord::Worker { id: *id, number, name, token }
         });
-        &self.workers[self.workers.len() - 1]
+        self.workers.iter().map(WorkerState::record).chain(expected)
     }
 
     pub fn remove(&mut self, peer: PeerId) -> Option<WorkerState> {

@@ -12,7 +12,8 @@
 //! - [`explain`]: the planner's decisions, for users.
 //! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
-//! - [`message`]: the messages between clients, the dispatcher, workers and watchers.
+//! - [`message`]: the messages between clients, the dispatcher, workers and watchers; [`greeting`]:
+//!   the first ones.
 //! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
 //! - [`modifier`]: the trait of stream rewrites.
 //!
@@ -31,6 +32,7 @@ pub mod event;
 pub mod exchange;
 pub mod explain;
 pub mod fabric;
+pub mod greeting;
 pub mod instruction;
 pub mod layout;
 pub mod liveness;

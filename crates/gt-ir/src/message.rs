@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+pub use crate::greeting::{Badge, Hello, PROTOCOL_VERSION, Process, Resume, Role, Welcome, schema};
+
 use crate::command::{ClientCommand, WorkerCommand};
 use crate::data::Content;
 use crate::event::Event;
 use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
-use crate::fabric::Fabric;
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
 use crate::snapshot::Backup;
@@ -16,31 +17,8 @@ use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
 use crate::stored::Written;
 
-/// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 6;
-
 /// The bytes from which on a value is large: its receipt is told.
 pub const LARGE_VALUE: u64 = 64 << 10;
-
-/// A peer's role, which its link proves and which decides the messages it may send.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
-    Client,
-    Worker,
-    Watcher,
-}
-
-impl Role {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Client => "client",
-            Role::Worker => "worker",
-            Role::Watcher => "watcher",
-        }
-    }
-}
-
-record!(enum Role { 0 => Client, 1 => Worker, 2 => Watcher });
 
 /// A message on a link.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,97 +28,218 @@ pub enum Message {
     /// The dispatcher's answer to a hello.
     Welcome(Welcome),
     /// The sender has received so many messages of the session.
-    Acknowledge { received: u64 },
+    Acknowledge {
+        received: u64,
+    },
     /// The end of the link, with the reason.
-    Goodbye { reason: String },
+    Goodbye {
+        reason: String,
+    },
 
     /// Commands of a client, or requests of a watcher, to the dispatcher.
     Stream(Vec<ClientCommand>),
     /// Commands for a lane of a worker.
-    Work { lane: LaneId, commands: Vec<WorkerCommand> },
+    Work {
+        lane: LaneId,
+        commands: Vec<WorkerCommand>,
+    },
     /// Returns credit to a client: commands of this weight are complete.
     Done(u64),
     /// A lane has completed commands of this weight; `usage` has the device time since it said so
     /// last, and the bytes that it holds now.
-    LaneDone { lane: LaneId, weight: u64, usage: Usage },
+    LaneDone {
+        lane: LaneId,
+        weight: u64,
+        usage: Usage,
+    },
     /// A command does not fit a lane's state: the dispatcher must end the session.
-    LaneBroken { lane: LaneId, reason: String },
+    LaneBroken {
+        lane: LaneId,
+        reason: String,
+    },
     /// A lane waits until memory is freed, or no longer does.
-    MemoryWait { lane: LaneId, wait: Option<MemoryWait> },
+    MemoryWait {
+        lane: LaneId,
+        wait: Option<MemoryWait>,
+    },
     /// All that the session has sent is at the lane that waits for memory: it fails what there is no
     /// room for once nobody else is about to free any, or at once if it `has_waited` long enough.
-    MemoryTimeout { lane: LaneId, number: u64, has_waited: bool },
+    MemoryTimeout {
+        lane: LaneId,
+        number: u64,
+        has_waited: bool,
+    },
     /// Tells workers what a session is entitled to.
-    Admit { session: u32, standing: Standing },
+    Admit {
+        session: u32,
+        standing: Standing,
+    },
     /// Tells workers how time is divided between sessions.
     Divide(Division),
     /// Tells a client what is about to happen to its session.
-    Notice { text: String },
+    Notice {
+        text: String,
+    },
     /// A worker must drop a session, including queued commands.
-    EndSession { session: u32 },
+    EndSession {
+        session: u32,
+    },
 
     /// The answer to a fetch.
-    Value { request: RequestId, result: Result<Content, Failure> },
+    Value {
+        request: RequestId,
+        result: Result<Content, Failure>,
+    },
     /// The answer to a save: what was written, by a worker or by all.
-    Saved { request: RequestId, result: Result<Vec<Written>, Failure> },
+    Saved {
+        request: RequestId,
+        result: Result<Vec<Written>, Failure>,
+    },
     /// The values that a worker's driver has read from files for a tensor of a lane.
-    Loaded { lane: LaneId, tensor: TensorId, result: Result<Content, Failure> },
+    Loaded {
+        lane: LaneId,
+        tensor: TensorId,
+        result: Result<Content, Failure>,
+    },
     /// A worker's driver has written a tensor of a lane into the file of this number, with this
     /// checksum, or could not.
-    Spilled { lane: LaneId, tensor: TensorId, number: u64, result: Result<u32, Failure> },
+    Spilled {
+        lane: LaneId,
+        tensor: TensorId,
+        number: u64,
+        result: Result<u32, Failure>,
+    },
     /// A client has received a large value ([`LARGE_VALUE`]): others may follow.
-    Received { request: RequestId },
+    Received {
+        request: RequestId,
+    },
     /// The receiver has mapped a shared block; its owner may release it.
-    Release { token: u128 },
+    Release {
+        token: u128,
+    },
     /// The answer to a request for statistics; a worker's covers itself only.
-    Statistics { request: RequestId, workers: Vec<WorkerStats> },
+    Statistics {
+        request: RequestId,
+        workers: Vec<WorkerStats>,
+    },
     /// Withdraws a request from a worker's lane.
-    Cancel { lane: LaneId, request: RequestId },
+    Cancel {
+        lane: LaneId,
+        request: RequestId,
+    },
     /// The answer to the beginning and to the end of an explanation.
-    Explained { request: RequestId, explanation: Explanation },
+    Explained {
+        request: RequestId,
+        explanation: Explanation,
+    },
     /// The answer to a request for a tensor's placement.
-    Located { request: RequestId, result: Result<Vec<PlacedTensor>, Failure> },
+    Located {
+        request: RequestId,
+        result: Result<Vec<PlacedTensor>, Failure>,
+    },
     /// The answer to a request for the status.
-    Status { request: RequestId, status: Box<Status> },
+    Status {
+        request: RequestId,
+        status: Box<Status>,
+    },
 
     /// A block, from worker to worker.
-    Piece { sender: WorkerId, piece: Piece },
+    Piece {
+        sender: WorkerId,
+        piece: Piece,
+    },
     /// Introduces a worker to another: its address for pieces, and its machine.
-    Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
+    Neighbour {
+        worker: WorkerId,
+        name: String,
+        endpoint: String,
+        machine: String,
+    },
     /// A worker could not send a piece to a lane; the dispatcher fails the lane's part.
-    Undelivered { transfer: TransferId, to: LaneId, reason: String },
+    Undelivered {
+        transfer: TransferId,
+        to: LaneId,
+        reason: String,
+    },
     /// Values of a snapshot: to the worker that keeps a copy of them, or to the dispatcher.
     Backup(Box<Backup>),
     /// All of a slot's snapshot is kept: so many bytes, or it could not be.
-    Backed { session: u32, slot: SlotId, snapshot: u64, result: Result<u64, String> },
+    Backed {
+        session: u32,
+        slot: SlotId,
+        snapshot: u64,
+        result: Result<u64, String>,
+    },
+    /// Asks a client to say that it has got all messages before this one.
+    Confirm {
+        snapshot: u64,
+    },
+    Confirmed {
+        snapshot: u64,
+    },
     /// Workers drop all but this snapshot of a session, and those from the number `next` on; all
     /// without one.
-    Retain { session: u32, snapshot: Option<u64>, next: u64 },
+    Retain {
+        session: u32,
+        snapshot: Option<u64>,
+        next: u64,
+    },
     /// A worker that has a slot's snapshot sends it to the one that restores it; by way of the
     /// dispatcher without one.
-    HandOver { session: u32, slot: SlotId, snapshot: u64, to: Option<WorkerId> },
+    HandOver {
+        session: u32,
+        slot: SlotId,
+        snapshot: u64,
+        to: Option<WorkerId>,
+    },
     /// Informs workers that another is lost, and will send nothing more.
-    WorkerLost { worker: WorkerId, name: String },
+    WorkerLost {
+        worker: WorkerId,
+        name: String,
+    },
     /// A lane is ready for a joint exchange with these members (`Ok` with its group's epoch), or
     /// has failed.
-    Ready { lane: LaneId, transfer: TransferId, members: Vec<SlotId>, result: Result<u64, Failure> },
+    Ready {
+        lane: LaneId,
+        transfer: TransferId,
+        members: Vec<SlotId>,
+        result: Result<u64, Failure>,
+    },
     /// Other members of a joint exchange wait for a lane.
-    Awaited { lane: LaneId },
+    Awaited {
+        lane: LaneId,
+    },
     /// All members are ready: each joins in the order of `sequence`, which is the same on every
     /// worker. Or a member has failed, and the exchange is called off.
-    Join { lane: LaneId, transfer: TransferId, sequence: u64, result: Result<u64, Failure> },
+    Join {
+        lane: LaneId,
+        transfer: TransferId,
+        sequence: u64,
+        result: Result<u64, Failure>,
+    },
 
     /// Turns a client's or worker's events on or off; `sent` is the dispatcher's time.
-    Observe { on: bool, sent: Duration },
+    Observe {
+        on: bool,
+        sent: Duration,
+    },
     /// The immediate answer to `Observe`; `here` is the time of the emitter's clock.
-    Observed { sent: Duration, here: Duration },
+    Observed {
+        sent: Duration,
+        here: Duration,
+    },
     /// A worker's report while it is observed, in times of its own clock.
     Report(Box<Report>),
     /// Events from a client or worker (in times of its own clock) or to a watcher; `dropped` more
     /// were lost.
-    Events { events: Vec<Event>, dropped: u64 },
+    Events {
+        events: Vec<Event>,
+        dropped: u64,
+    },
     /// A watcher polls for up to `limit` events.
-    Watch { limit: u32 },
+    Watch {
+        limit: u32,
+    },
     /// The names of what a watcher's events refer to.
     Names(Vec<(Named, String)>),
 }
@@ -189,6 +288,8 @@ record!(enum Message {
     41 => Retain { session, snapshot, next },
     42 => HandOver { session, slot, snapshot, to },
     43 => Acknowledge { received },
+    44 => Confirm { snapshot },
+    45 => Confirmed { snapshot },
 });
 
 impl Message {
@@ -197,7 +298,9 @@ impl Message {
         match self {
             Message::Hello(_) => "a hello",
             Message::Welcome(_) => "a welcome",
-            Message::Acknowledge { .. } => "an acknowledgement",
+            Message::Acknowledge { .. } | Message::Confirm { .. } | Message::Confirmed { .. } => {
+                "an acknowledgement"
+            }
             Message::Goodbye { .. } => "a goodbye",
             Message::Stream(_) => "a stream",
             Message::Work { .. } => "work",
@@ -245,110 +348,6 @@ impl Message {
         }
     }
 }
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Hello {
-    pub version: u32,
-    /// A hash of the instruction set, so that ids mean the same at both ends.
-    pub schema: u64,
-    pub role: Role,
-    /// The name it asks for: a worker's id, a client's process.
-    pub name: String,
-    /// Equal for processes that can share memory; empty for none.
-    pub machine: String,
-    /// The address at which a worker receives pieces; empty if none is needed.
-    pub endpoint: String,
-    /// How a worker's engine reaches others, if it can.
-    pub fabric: Option<Fabric>,
-    /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
-    pub rate: u64,
-    /// Whether a worker's engine gives the same bits each time, however it is asked.
-    pub is_exact: bool,
-    /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
-    /// the dispatcher it is a fact.
-    pub badge: Option<Box<Badge>>,
-    /// A client's process.
-    pub process: Option<Process>,
-    /// The session with which a client goes on, after its connection was lost.
-    pub resume: Option<Box<Resume>>,
-}
-
-record!(struct Hello {
-    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, badge, process, resume,
-});
-
-impl Hello {
-    /// That of a peer of this version, without anything that only some have.
-    pub fn new(role: Role, name: impl Into<String>) -> Hello {
-        Hello {
-            version: PROTOCOL_VERSION,
-            schema: schema(),
-            role,
-            name: name.into(),
-            machine: String::new(),
-            endpoint: String::new(),
-            fabric: None,
-            rate: 0,
-            is_exact: true,
-            badge: None,
-            process: None,
-            resume: None,
-        }
-    }
-}
-
-/// A process on its machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Process {
-    pub pid: u32,
-    /// When it started, in the system's ticks.
-    pub start: u64,
-}
-
-record!(struct Process { pid, start });
-
-/// A client's session, and how much it has got of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resume {
-    /// The session's token, which its client alone was told.
-    pub token: u128,
-    /// How many of the server's messages the client has received.
-    pub received: u64,
-}
-
-record!(struct Resume { token, received });
-
-/// Says who a client's user is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Badge {
-    pub user: String,
-    /// Empty for none.
-    pub team: String,
-    /// Follows from the names and the cluster key.
-    pub proof: [u8; 32],
-}
-
-record!(struct Badge { user, team, proof });
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Welcome {
-    /// The client's session, or the worker's number.
-    pub session: u32,
-    /// The name that the dispatcher gives the peer; unique among workers.
-    pub name: String,
-    /// The weight of commands that may be in flight.
-    pub window: u64,
-    /// The dispatcher's machine, as in the hello.
-    pub machine: String,
-    /// The folders in which the server's workers may read and write files.
-    pub data_roots: Vec<String>,
-    /// What a client goes on with its session by, and how much of it the server has received.
-    pub resume: Option<Box<Resume>>,
-    /// How long a session waits for its client when their connection is lost.
-    pub grace: Duration,
-}
-
-record!(struct Welcome { session, name, window, machine, data_roots, resume, grace });
 
 /// An entity with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -407,23 +406,3 @@ impl Failure {
 }
 
 record!(struct Failure { operation, reason, worker, line, largest });
-
-/// A hash of the instruction set: names, ids, arities and attributes.
-pub fn schema() -> u64 {
-    // FNV-1a, stable across builds and machines.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut eat = |bytes: &[u8]| {
-        for &byte in bytes {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    for operation in crate::ops::ALL {
-        eat(&operation.id.to_le_bytes());
-        eat(operation.name.as_bytes());
-        for parameter in operation.parameters {
-            eat(parameter.name.as_bytes());
-            eat(format!("{:?}", parameter.kind).as_bytes());
-        }
-    }
-    hash
-}

@@ -274,6 +274,11 @@ impl DealerLink {
         }
     }
 
+    /// Whether the connection is lost.
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
     pub fn address(&self) -> &Address {
         &self.address
     }

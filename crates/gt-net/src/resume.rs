@@ -37,6 +37,16 @@ impl Outgoing {
         self.kept.push_back(frames);
     }
 
+    /// The other end has received so many messages of one that came before this one.
+    pub fn begin_at(&mut self, received: u64) {
+        self.acknowledged = received;
+    }
+
+    /// How many are acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// The bytes of the messages that are kept.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -73,6 +83,16 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// So many have come before.
+    pub fn begin_at(received: u64) -> Incoming {
+        Incoming { received, acknowledged: received, bytes: 0 }
+    }
+
+    /// How many there were in all.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// A message has come. Returns how many there were in all, if that is to be acknowledged now.
     pub fn take(&mut self, frames: &[Bytes]) -> Option<u64> {
         self.received += 1;

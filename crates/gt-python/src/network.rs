@@ -55,7 +55,7 @@ fn seconds(name: &str, given: f64) -> PyResult<Duration> {
 /// `wants_reload`, several times a second, says whether the policy file is to be read again.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, grace=600.0, wants_reload=None))]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, grace=600.0, state=None, wants_reload=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -69,6 +69,7 @@ fn run_server(
     lineage_bytes: u64,
     lineage_time: f64,
     grace: f64,
+    state: Option<PathBuf>,
     wants_reload: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let worker_wait = seconds("worker_wait", worker_wait)?;
@@ -85,6 +86,7 @@ fn run_server(
         policy,
         lineage,
         grace: seconds("grace", grace)?,
+        state,
     };
     let mut server = Server::bind(&options).map_err(to_python)?;
     on_ready.call0()?;

@@ -125,6 +125,9 @@ pub trait Work: Send {
     /// Flushes unsent events to `out`, for drivers that are idle.
     fn report(&mut self, out: &mut Vec<Out>);
 
+    /// The dispatcher was started again: drops all lanes, and the snapshots unless they are wanted.
+    fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>);
+
     /// Called in the child after a fork.
     fn after_fork(&mut self);
 }

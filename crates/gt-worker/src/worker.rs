@@ -388,6 +388,20 @@ impl<E: Engine> Work for Worker<E> {
         self.device.send_events(true, out);
     }
 
+    fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
+        let mut sessions: Vec<u32> = self.lanes.keys().map(|lane| lane.session).collect();
+        sessions.dedup();
+        sessions.into_iter().for_each(|session| self.end_session(session));
+        // Numbers of lanes are given anew.
+        self.ended.clear();
+        if !keeps_snapshots {
+            self.vault = Vault::default();
+        }
+        self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
+        self.end_shortages(out);
+        self.pause(out);
+    }
+
     fn after_fork(&mut self) {
         self.device.engine.after_fork();
     }

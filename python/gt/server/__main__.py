@@ -77,6 +77,12 @@ def main(argv: list[str] | None = None) -> int:
         help="how long a session waits for its client when their connection is lost (default 600)",
     )
     parser.add_argument(
+        "--state",
+        metavar="FOLDER",
+        help="keep what is needed to go on when the server is started again with the same folder; "
+        "clients and workers wait for it (default: none, sessions end with the server)",
+    )
+    parser.add_argument(
         "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
     )
     args = parser.parse_args(argv)
@@ -127,6 +133,7 @@ def main(argv: list[str] | None = None) -> int:
             args.lineage,
             args.lineage_time,
             args.grace,
+            args.state,
             wants_reload,
         )
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ use gt_ir::{ClientCommand, LaneId, RequestId};
 use super::{Dispatcher, OVERDRAFT, PeerId, peers};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
+use crate::journal::JournalRecord;
 use crate::observability::Peers;
 use crate::queue::{self, Queued};
 use crate::waiting;
@@ -69,8 +70,10 @@ impl Dispatcher {
                     session.give_back(&mut self.outbox, given);
                 }
             }
+            self.journal_batch(peer, number);
             return self.pump(now);
         }
+        let logged = number;
         let number = number.unwrap_or_default();
         let asks = batch.last().is_some_and(|command| command.request().is_some());
         let mut given = if batch.is_empty() { weight } else { cancelled.len() as u64 };
@@ -101,13 +104,21 @@ impl Dispatcher {
                     self.outbox.push(peer, Message::Release { token });
                 }
                 if let Some(lineage) = &mut session.lineage {
-                    for (batch, pruned) in pruning.removed {
-                        lineage.log.pruned(batch, pruned);
+                    for (number, pruned) in pruning.removed {
+                        let (session, of_record) = (session.number, pruned.clone());
+                        self.journal.add(|| JournalRecord::Pruned {
+                            session,
+                            number,
+                            pruned: of_record,
+                        });
+                        lineage.log.pruned(number, pruned);
                     }
                 }
             }
             session.flow.ignore_window();
         }
+        // After what its arrival has made of others, so that they come together.
+        self.journal_batch(peer, logged);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if !session.has_worker() {
             // Nothing is lost of a session that is made again.
@@ -124,6 +135,23 @@ impl Dispatcher {
         }
         session.give_back(&mut self.outbox, given);
         self.pump(now);
+    }
+
+    /// Makes a record of a batch in the session's log.
+    fn journal_batch(&mut self, peer: PeerId, number: Option<u64>) {
+        if let Some(session) = self.sessions.get(peer)
+            && let Some(lineage) = &session.lineage
+            && let Some((number, frames)) =
+                number.and_then(|it| Some((it, lineage.log.frames(it)?)))
+        {
+            let (session, received) = (session.number, session.received);
+            self.journal.add(|| JournalRecord::Batch {
+                session,
+                number,
+                received,
+                frames: frames.clone(),
+            });
+        }
     }
 
     /// Cancels a request, in the queue or at the worker. Returns the weight that this completes.

@@ -9,6 +9,7 @@ use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 
 use super::recovery::Survival;
 use super::{Dispatcher, PeerId, peers};
+use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
 use crate::observability::Peers;
 use crate::observability::log::{LineKind, word};
@@ -19,6 +20,7 @@ impl Dispatcher {
     /// Removes a peer whose link is gone.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
+            self.journal.add(|| JournalRecord::SessionEnd { session: session.number });
             let details = format_args!("reason={reason}");
             let kind = LineKind::Disconnect;
             self.observability.write(now, kind, &session.label, "Link", 0, details);
@@ -44,6 +46,7 @@ impl Dispatcher {
         let peers = peers!(self);
         self.observability.remove_peer(now, &mut self.outbox, peer, peers);
         if let Some(worker) = self.workers.remove(peer) {
+            self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
             self.observability.reports.remove(&worker.id);
             self.lose_worker(now, &worker, reason);
         }
@@ -72,14 +75,28 @@ impl Dispatcher {
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let (name, data_roots) = (hello.name.clone(), self.data_roots.clone());
         let (resume, grace) = (None, Duration::ZERO);
-        let mut welcome = Welcome { session: 0, name, window, machine, data_roots, resume, grace };
+        let (session, is_kept, is_renewed) = (0, false, false);
+        let mut welcome = Welcome {
+            session,
+            name,
+            window,
+            machine,
+            data_roots,
+            resume,
+            grace,
+            is_kept,
+            is_renewed,
+        };
         match role {
             Role::Client => match self.add_client(now, peer, hello) {
                 Ok(number) => welcome.session = number,
                 Err(reason) => return self.refuse(now, peer, reason),
             },
             Role::Worker => {
+                welcome.resume = hello.resume.clone();
+                welcome.is_renewed = self.workers.expects(&hello);
                 let worker = self.workers.add(peer, hello);
+                self.journal.add(|| worker.record());
                 (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
                 let kind = LineKind::WorkerRecv;
                 let details = format_args!("connected");
@@ -102,6 +119,7 @@ impl Dispatcher {
             }
             self.introduce(peer);
             self.restore_waiting(now);
+            self.revive(now);
         }
         self.pump(now);
     }
@@ -111,11 +129,10 @@ impl Dispatcher {
     /// # Errors
     /// The user has as many sessions as the policy allows.
     fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> Result<u32, String> {
-        let user = hello.badge.map(|badge| (badge.user, badge.team));
-        let (user, team) = user.unwrap_or_default();
-        let standing = self.entitle(&user, &team)?;
+        let standing = self.entitle(&hello)?;
         let hosts = self.allowed_hosts(&standing);
-        let session = self.sessions.add(now, peer, &hello.name, hello.machine, standing);
+        let number = self.sessions.next_number();
+        let session = self.sessions.add(now, peer, [number; 2], hello, standing);
         session.unread = Unread::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
@@ -141,6 +158,7 @@ impl Dispatcher {
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
+        session.records().into_iter().for_each(|record| self.journal.add(|| record));
         Ok(number)
     }
 
@@ -155,6 +173,10 @@ impl Dispatcher {
                 continue;
             }
             let Some(session) = self.sessions.get_mut(peer) else { continue };
+            // It waits for its own workers first.
+            if session.awaited.is_some() {
+                continue;
+            }
             let had_worker = session.has_worker();
             let catalogue = &mut session.catalogue;
             let (moves, empty) = (catalogue.slots.moves(), catalogue.empty_slots());
@@ -169,14 +191,15 @@ impl Dispatcher {
             if catalogue.slots.moves() != moves {
                 session.plans.slots_moved();
             }
+            if !had_worker && catalogue.slots.home().is_none() {
+                catalogue.slots.set_home(Some(SlotId(0)));
+            }
+            self.journal.add_slots(session);
             if had_worker {
                 continue;
             }
-            if catalogue.slots.home().is_none() {
-                catalogue.slots.set_home(Some(SlotId(0)));
-            }
             session.waiting_since = None;
-            let slots = &catalogue.slots;
+            let slots = &session.catalogue.slots;
             if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
                 self.workers.settle(worker);
             }
@@ -287,6 +310,9 @@ impl Dispatcher {
             let keeper = |slot| lineage.and_then(|lineage| lineage.keeper(slot));
             let moved = catalogue.slots.remove(lost.id, &hosts, keeper);
             catalogue.slots.set_fabrics(&fabrics);
+            if !moved.is_empty() {
+                self.journal.add_slots(session);
+            }
             let failure = match self.survives(now, peer, lost, &moved, &what) {
                 Survival::Whole => {
                     self.settle_home(now, peer, was_home);

@@ -4,7 +4,7 @@
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
 //! - [`memory`]: lanes that wait for memory.
 //! - [`snapshots`]: what sessions are made again from; [`recovery`]: that they are, when a worker is
-//!   lost; [`replay`]: what they plan anew.
+//!   lost; [`replay`]: what they plan anew; [`revival`]: sessions of a server that was started again.
 
 mod batches;
 mod membership;
@@ -12,10 +12,13 @@ mod memory;
 mod quotas;
 mod recovery;
 mod replay;
+mod revival;
 mod snapshots;
 
 pub(crate) use memory::Shortage;
 pub(crate) use quotas::Limit;
+pub(crate) use revival::Awaited;
+pub use revival::REJOIN_WITHIN;
 
 use std::time::Duration;
 
@@ -25,6 +28,7 @@ use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId};
 
 use crate::answers::Answers;
 use crate::joints::Joints;
+use crate::journal::Journal;
 use crate::lineage::LineageLimits;
 use crate::observability::log::Log;
 use crate::observability::{Clock, Cluster, Observability, Peers};
@@ -99,6 +103,7 @@ pub struct Dispatcher {
     answers: Answers,
     joints: Joints,
     observability: Observability,
+    journal: Journal,
     outbox: Outbox,
 }
 
@@ -128,6 +133,7 @@ impl Dispatcher {
             answers: Answers::default(),
             joints: Joints::default(),
             observability: Observability::new(log),
+            journal: Journal::default(),
             outbox: Outbox::default(),
         }
     }
@@ -174,14 +180,19 @@ impl Dispatcher {
         into.append(&mut self.outbox.0);
     }
 
-    /// Handles a client's stream, of which these are the frames.
+    /// Handles a client's stream, of which these are the frames; with it, so many of the client's
+    /// messages were received.
     pub fn handle_stream(
         &mut self,
         now: Duration,
         peer: PeerId,
         batch: Vec<ClientCommand>,
         frames: Vec<Bytes>,
+        received: u64,
     ) {
+        if let Some(session) = self.sessions.get_mut(peer) {
+            session.received = received;
+        }
         self.receive(now, peer, batch, Some(frames));
     }
 
@@ -191,6 +202,7 @@ impl Dispatcher {
         match (role, message) {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch, None),
+            (Role::Client, Message::Confirmed { snapshot }) => self.confirm(peer, snapshot),
             (Role::Client, Message::Received { request }) => {
                 if let Some(session) = self.sessions.get_mut(peer) {
                     session.unread.remove(request);
@@ -280,6 +292,7 @@ impl Dispatcher {
         if self.limits.lineage.is_some() {
             self.take_snapshots(now);
         }
+        self.revive(now);
         self.end_overdue(now);
         self.end_shortages(now);
         self.observability.tick(now, &mut self.outbox);
@@ -293,7 +306,9 @@ impl Dispatcher {
         let there = self.sessions.iter().filter(|session| session.has_worker());
         let lineages = there.filter_map(|session| session.lineage.as_ref());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
-        let own = waiting.into_iter().chain(snapshot);
+        let awaited = self.sessions.iter().filter_map(|session| session.awaited.as_ref());
+        let awaited = awaited.filter_map(|awaited| awaited.deadline()).min();
+        let own = waiting.into_iter().chain(snapshot).chain(awaited);
         own.chain(self.next_end()).chain(self.next_shortage()).min()
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::{Hello, Message};
 use gt_ir::standing::{Division, Standing};
 
 use super::{Dispatcher, PeerId};
@@ -141,11 +141,13 @@ impl Dispatcher {
         all
     }
 
-    /// What a new session of a user is entitled to.
+    /// What a new session is entitled to.
     ///
     /// # Errors
     /// The user, the team or the key has as many sessions as it may have.
-    pub(super) fn entitle(&self, user: &str, team: &str) -> Result<Standing, String> {
+    pub(super) fn entitle(&self, hello: &Hello) -> Result<Standing, String> {
+        let user = hello.badge.as_ref().map(|badge| (&*badge.user, &*badge.team));
+        let (user, team) = user.unwrap_or_default();
         for (holder, said) in self.rules.of(user, team) {
             let Some(most) = said.sessions else { continue };
             let own = self.sessions.iter().filter(|other| holder.has(&other.standing));

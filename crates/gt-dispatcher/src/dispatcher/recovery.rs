@@ -7,7 +7,8 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
-use crate::lineage::State;
+use crate::journal::JournalRecord;
+use crate::lineage::{Stage, State};
 use crate::observability::log::LineKind;
 use crate::planner::Plans;
 use crate::sessions::Session;
@@ -55,6 +56,8 @@ impl Dispatcher {
             return Survival::Whole;
         }
         let blocks = session.lineage.as_mut().map(|lineage| lineage.give_up(reason.clone()));
+        let (number, why) = (session.number, reason.clone());
+        self.journal.add(|| JournalRecord::Unkept { session: number, reason: why });
         self.give_blocks_back(peer, blocks.unwrap_or_default());
         let text = format!("{what}, and what it had could not be made again: {reason}");
         self.outbox.push(peer, Message::Notice { text });
@@ -94,6 +97,7 @@ impl Dispatcher {
         let Some(lineage) = &mut session.lineage else { return false };
         lineage.left.insert(worker);
         slots.remove(worker, &hosts, |slot| lineage.keeper(slot));
+        self.journal.add_slots(session);
         let what = format!("the worker '{name}' cannot reach another one");
         if self.recover(now, peer, &what).is_err() {
             return false;
@@ -117,11 +121,14 @@ impl Dispatcher {
         lost: &str,
     ) -> Result<(), String> {
         self.note_answers();
-        let run = self.sessions.next_run();
+        let run = self.sessions.next_number();
+        self.journal_numbers();
         let Dispatcher { sessions, workers, .. } = self;
         let Some(session) = sessions.get_mut(peer) else { return Ok(()) };
         let Some(lineage) = &mut session.lineage else { return Err("nothing was kept".into()) };
         let is_there = |worker| workers.by_id(worker).is_some();
+        let is_written =
+            lineage.pending.as_ref().is_some_and(|pending| pending.stage == Stage::Written);
         let State { catalogue, templates } = lineage.rewind(is_there)?;
         let old = std::mem::replace(&mut session.run, run);
         let slots = std::mem::replace(&mut session.catalogue, catalogue);
@@ -150,6 +157,10 @@ impl Dispatcher {
         }
         self.joints.end_session(old);
         self.answers.forget_client(peer);
+        if let Some(session) = self.sessions.get(peer).filter(|_| is_written) {
+            // The journal has the snapshot that was under way as the base.
+            session.records().into_iter().for_each(|record| self.journal.add(|| record));
+        }
         let text = format!(
             "{lost}: the session's tensors are made again, from its last snapshot and {count} batches since"
         );

@@ -1,6 +1,7 @@
 //! Snapshots of sessions, taken as their streams go on: what they are made again from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::Message;
@@ -8,7 +9,8 @@ use gt_ir::snapshot::{self, Backup};
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
-use crate::lineage::{Copy, Snapshot, State};
+use crate::journal::JournalRecord;
+use crate::lineage::{Copy, Snapshot, Stage, State};
 use crate::sessions::Session;
 use crate::workers::{WorkerState, Workers};
 
@@ -72,7 +74,7 @@ impl Dispatcher {
             copies.insert(slot, Copy { host, keeper, bytes: 0, values: Vec::new() });
         }
         let state = State { catalogue: catalogue.clone(), templates: templates.clone() };
-        let snapshot = lineage.begin(*device, state);
+        let snapshot = lineage.begin(*device, Arc::new(state));
         let session = *number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
@@ -176,11 +178,40 @@ impl Dispatcher {
     /// was asked before it is answered.
     pub(super) fn end_snapshot(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage, number, .. } = session;
-        let Some(lineage) = lineage else { return };
+        let Some(lineage) = &mut session.lineage else { return };
         if !lineage.is_taken() {
             return;
         }
+        if let Some(pending) = lineage.pending.as_mut().filter(|_| self.journal.is_on) {
+            // What was answered before it is not answered again once it is the base: the client
+            // must have it.
+            if pending.stage == Stage::Taken {
+                pending.stage = Stage::Asked;
+                self.outbox.push(peer, Message::Confirm { snapshot: pending.number });
+            }
+            return;
+        }
+        self.adopt_snapshot(peer);
+    }
+
+    /// A client has got all that was sent before a snapshot.
+    pub(super) fn confirm(&mut self, peer: PeerId, snapshot: u64) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { lineage: Some(lineage), number, received, .. } = session else { return };
+        let is_it =
+            |pending: &&mut Snapshot| pending.number == snapshot && pending.stage == Stage::Asked;
+        let Some(pending) = lineage.pending.as_mut().filter(is_it) else { return };
+        pending.stage = Stage::Written;
+        match lineage.pending_record(*number, *received, Stage::Written) {
+            Some(record) if self.journal.is_on => self.journal.add(|| record),
+            _ => self.adopt_snapshot(peer),
+        }
+    }
+
+    /// The snapshot that is being taken of a session becomes its base.
+    pub(super) fn adopt_snapshot(&mut self, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { lineage: Some(lineage), number, .. } = session else { return };
         let (blocks, before) = lineage.complete();
         let Ok(base) = &lineage.base else { return };
         let retain = lineage.retain(*number);
@@ -212,7 +243,17 @@ impl Dispatcher {
         let Some(pending) = &lineage.pending else { return };
         let mut holders = pending.workers();
         holders.extend(lineage.base.as_ref().iter().flat_map(|base| base.workers()));
+        let is_written = pending.stage == Stage::Written;
         let is_unkept = lineage.abandon(reason);
+        if is_unkept {
+            let (session, reason) = (*number, reason.to_string());
+            self.journal.add(|| JournalRecord::Unkept { session, reason });
+        } else if is_written {
+            // The journal has it as the base.
+            session.records().into_iter().for_each(|record| self.journal.add(|| record));
+        }
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { lineage: Some(lineage), number, .. } = session else { return };
         let retain = lineage.retain(*number);
         self.tell_holders(holders, &retain);
         if is_unkept {

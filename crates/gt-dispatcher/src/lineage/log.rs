@@ -8,6 +8,8 @@ use gt_ir::message::Message;
 use gt_ir::{ClientCommand, Content, RequestId, TensorId, codec};
 use rustc_hash::FxHashMap;
 
+use crate::journal::{JournalRecord, StoredBatch};
+use crate::planner::Slots;
 use crate::queue::Pruned;
 
 /// The longest value of which a digest is kept.
@@ -29,6 +31,29 @@ impl Digest {
             _ => None,
         }
     }
+}
+
+/// The requests of a batch, without those about the moment.
+pub(crate) fn requests(commands: &[ClientCommand]) -> Vec<RequestId> {
+    let lasting = commands.iter().filter(|command| !is_momentary(command));
+    lasting.filter_map(ClientCommand::request).collect()
+}
+
+/// Whether a command asks about the moment only.
+pub(crate) fn is_momentary(command: &ClientCommand) -> bool {
+    matches!(command, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
+}
+
+/// The bytes of a client's memory that commands refer to.
+pub(crate) fn shared_bytes(commands: &[ClientCommand]) -> u64 {
+    let shared = commands.iter().map(|command| match command {
+        ClientCommand::Create(create) => match &create.content {
+            Content::Shared { block, .. } => block.length,
+            _ => 0,
+        },
+        _ => 0,
+    });
+    shared.sum()
 }
 
 /// A batch, as the client sent it.
@@ -89,6 +114,60 @@ impl Log {
         self.bytes += bytes;
         self.entries.push_back(entry);
         self.end() - 1
+    }
+
+    /// Adds a batch of a journal.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn restore(&mut self, batch: StoredBatch) -> Result<(), String> {
+        let StoredBatch { number, frames, pruned, slots } = batch;
+        if self.entries.is_empty() {
+            self.first = number;
+        }
+        let message = codec::decode(&frames).map_err(|error| error.to_string())?;
+        let Message::Stream(commands) = message else {
+            return Err(format!("{} is no stream", message.name()));
+        };
+        let number = self.add(frames, shared_bytes(&commands), 0, requests(&commands));
+        if let Some(slots) = slots {
+            self.planned(number, slots);
+        }
+        self.pruned(number, pruned);
+        Ok(())
+    }
+
+    /// The frames of a batch.
+    pub fn frames(&self, number: u64) -> Option<&Vec<Bytes>> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.entries.get(index).map(|entry| &entry.frames)
+    }
+
+    /// The first batch that has never been planned.
+    pub fn first_unplanned(&self) -> u64 {
+        let planned = self.entries.iter().rposition(|entry| entry.slots.is_some());
+        self.first + planned.map_or(0, |index| index as u64 + 1)
+    }
+
+    /// The records of all batches in a journal.
+    pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
+        let (mut all, mut shown) = (Vec::new(), None);
+        for (number, entry) in (self.first..).zip(&self.entries) {
+            if entry.slots.is_some() && entry.slots != shown {
+                shown = entry.slots;
+                let slots = slots.first(entry.slots.unwrap_or_default());
+                all.push(JournalRecord::Slots { session, from: number, slots });
+            }
+            let frames = entry.frames.clone();
+            all.push(JournalRecord::Batch { session, number, received, frames });
+            if entry.pruned != Pruned::default() {
+                let pruned = entry.pruned.clone();
+                all.push(JournalRecord::Pruned { session, number, pruned });
+            }
+        }
+        let (from, slots) = (self.first_unplanned(), slots.clone());
+        all.push(JournalRecord::Slots { session, from, slots });
+        all
     }
 
     /// The number that the next batch gets.

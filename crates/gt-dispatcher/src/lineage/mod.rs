@@ -10,20 +10,22 @@
 //! - [`log`]: what the client has sent, and the answers that it has got.
 //! - [`snapshots`]: where the values of a snapshot are.
 
-mod log;
+pub(crate) mod log;
 mod snapshots;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::{SlotId, WorkerId};
+use gt_ir::{SlotId, WorkerId, record};
 
-use crate::planner::Catalogue;
+use crate::journal::{Base, JournalRecord, StoredCopy};
+use crate::planner::{Catalogue, Slots};
 use crate::templates::Templates;
 
 pub(crate) use log::{Digest, Log};
-pub(crate) use snapshots::{Copy, Snapshot};
+pub(crate) use snapshots::{Copy, Snapshot, Stage};
 
 /// How much of a session's stream is kept before its values are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +63,8 @@ pub(crate) struct State {
     pub catalogue: Catalogue,
     pub templates: Templates,
 }
+
+record!(struct State { catalogue, templates });
 
 /// A session's lineage.
 pub(crate) struct Lineage {
@@ -165,7 +169,7 @@ impl Lineage {
     }
 
     /// Begins a snapshot of this state; returns its number.
-    pub fn begin(&mut self, device: u64, state: State) -> u64 {
+    pub fn begin(&mut self, device: u64, state: Arc<State>) -> u64 {
         self.last += 1;
         let planned = self.planned;
         self.device = device;
@@ -175,6 +179,56 @@ impl Lineage {
         self.pending =
             Some(Snapshot { number: self.last, state, planned, blocks, ..Snapshot::default() });
         self.last
+    }
+
+    /// Goes on from a snapshot of a journal.
+    pub fn go_on_from(&mut self, base: Snapshot) {
+        self.planned = base.planned;
+        // Workers may have later ones, of which the journal knows nothing.
+        self.last = base.number + (1 << 32);
+        // Of what the server had kept, nothing is left.
+        self.is_thin = base.copies.values().any(|copy| copy.keeper.is_none());
+        self.base = Ok(base);
+    }
+
+    /// The record of a snapshot in a journal.
+    fn record(&self, session: u32, received: u64, snapshot: &Snapshot) -> JournalRecord {
+        let copies = snapshot.copies.iter().map(|(slot, copy)| {
+            let Copy { host, keeper, bytes, .. } = *copy;
+            StoredCopy { slot: *slot, host, keeper, bytes }
+        });
+        JournalRecord::Base(Box::new(Base {
+            session,
+            snapshot: snapshot.number,
+            received,
+            planned: snapshot.planned,
+            state: Arc::clone(&snapshot.state),
+            copies: copies.collect(),
+            blocks: snapshot.blocks.clone(),
+        }))
+    }
+
+    /// The record of the pending snapshot, if it is at this stage.
+    pub fn pending_record(
+        &self,
+        session: u32,
+        received: u64,
+        stage: Stage,
+    ) -> Option<JournalRecord> {
+        let pending = self.pending.as_ref().filter(|pending| pending.stage == stage)?;
+        Some(self.record(session, received, pending))
+    }
+
+    /// The records that a journal of the session begins with.
+    pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
+        let base = match &self.base {
+            Ok(base) => self.record(session, received, base),
+            Err(reason) => JournalRecord::Unkept { session, reason: reason.clone() },
+        };
+        let mut all = vec![base];
+        all.extend(self.log.records(session, received, slots));
+        all.extend(self.pending_record(session, received, Stage::Written));
+        all
     }
 
     /// Whether all of the pending snapshot is kept, and all that was asked before it is answered.
@@ -318,7 +372,7 @@ impl Lineage {
     /// As [`Lineage::base_on`].
     pub fn rewind(&mut self, is_there: impl Fn(WorkerId) -> bool) -> Result<State, String> {
         let base = self.base_on(is_there)?;
-        let (state, planned) = (base.state.clone(), base.planned);
+        let (state, planned) = ((*base.state).clone(), base.planned);
         if let Some(pending) = self.pending.take() {
             self.blocks.extend(pending.blocks);
         }
@@ -339,7 +393,7 @@ mod tests {
 
     /// Takes a snapshot of which all is kept.
     fn snapshot(lineage: &mut Lineage, device: Duration) {
-        lineage.begin(device.as_nanos() as u64, State::default());
+        lineage.begin(device.as_nanos() as u64, Arc::default());
         lineage.complete();
     }
 
@@ -379,7 +433,7 @@ mod tests {
         let number = lineage.log.add(vec![vec![0; 500].into()], 4500, 1, Vec::new());
         lineage.planned(number, None, 1);
         assert!(lineage.has_room(), "nothing is waited for");
-        lineage.begin(0, State::default());
+        lineage.begin(0, Arc::default());
         assert!(!lineage.has_room());
         assert!(lineage.abandon("the disk is full"));
         assert_eq!(

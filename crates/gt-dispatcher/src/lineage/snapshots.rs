@@ -1,6 +1,7 @@
 //! A snapshot, and where the values of its slots are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gt_ir::snapshot::{Backup, SavedValue};
 use gt_ir::{SlotId, TensorId, WorkerId};
@@ -12,7 +13,7 @@ use super::State;
 #[derive(Default)]
 pub(crate) struct Snapshot {
     pub number: u64,
-    pub state: State,
+    pub state: Arc<State>,
     /// The first batch of the log that is not in it.
     pub planned: u64,
     /// The slots that have tensors, and where their values are.
@@ -21,6 +22,20 @@ pub(crate) struct Snapshot {
     pub open: BTreeSet<SlotId>,
     /// The client's shared memory that the log before it refers to.
     pub blocks: Vec<u128>,
+    /// How far it is on its way to be the base.
+    pub stage: Stage,
+}
+
+/// How far a snapshot is that waits to be the base.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Stage {
+    /// Workers keep its values, and answers to what was asked before it come.
+    #[default]
+    Taken,
+    /// The client is asked whether it has got all of them.
+    Asked,
+    /// It is written to the journal.
+    Written,
 }
 
 /// Where a slot's values are.

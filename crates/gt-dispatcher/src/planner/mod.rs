@@ -102,6 +102,11 @@ impl Planner {
         self.quantum = (rate / 100).max(1);
     }
 
+    /// Makes a catalogue that was read from a journal like one that was planned here.
+    pub(crate) fn settle_in(&mut self, catalogue: &mut Catalogue) {
+        catalogue.settle_in(&mut self.meshes);
+    }
+
     /// A slot's worker is gone: tensors that it alone had fail.
     pub fn lose_slot(
         &mut self,

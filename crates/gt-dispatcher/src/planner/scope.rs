@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gt_ir::layout::{Layout, Mesh, Placement};
 use gt_ir::signal::Shard;
+use gt_ir::wire::{Decoded, Record, Sink, Source};
 use gt_ir::{Meta, SlotId};
 use smallvec::SmallVec;
 
@@ -51,6 +52,18 @@ impl Wanted {
         });
         let placements = placements.collect();
         Layout { mesh: Arc::clone(&self.mesh), placements }
+    }
+}
+
+/// Without its resolved placement.
+impl Record for Scope {
+    fn write<S: Sink>(&self, to: &mut S) {
+        self.name.write(to);
+        self.shard.write(to);
+    }
+
+    fn read(from: &mut Source) -> Decoded<Scope> {
+        Ok(Scope::new(Record::read(from)?, Record::read(from)?))
     }
 }
 

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use gt_ir::{SlotId, WorkerId};
+use gt_ir::wire::{Decoded, Record, Sink, Source};
+use gt_ir::{SlotId, WorkerId, record};
 
 use super::fabrics::Fabrics;
 
@@ -25,6 +26,8 @@ struct Slot {
     is_lent: bool,
 }
 
+record!(struct Slot { host, number, is_lent });
+
 /// The slots of a session, by number.
 #[derive(Clone, Default)]
 pub struct Slots {
@@ -36,6 +39,19 @@ pub struct Slots {
     fabrics: Arc<Fabrics>,
     version: u64,
     moves: u64,
+}
+
+/// Without what follows from the workers that are there.
+impl Record for Slots {
+    fn write<S: Sink>(&self, to: &mut S) {
+        self.slots.write(to);
+        self.home.write(to);
+    }
+
+    fn read(from: &mut Source) -> Decoded<Slots> {
+        let (slots, home) = (Record::read(from)?, Record::read(from)?);
+        Ok(Slots { slots, home, ..Slots::default() })
+    }
 }
 
 impl Slots {
@@ -61,6 +77,12 @@ impl Slots {
     /// All slots, also those that plans may not use yet.
     pub fn every(&self) -> impl Iterator<Item = SlotId> + use<> {
         (0..self.slots.len() as u32).map(SlotId)
+    }
+
+    /// The first `count` of them alone.
+    pub fn first(&self, count: usize) -> Slots {
+        let slots = self.slots[..count.min(self.slots.len())].to_vec();
+        Slots { slots, ..self.clone() }
     }
 
     /// Lets plans use the first `count` slots only; all without.

@@ -6,6 +6,7 @@
 
 use super::{Invocation, Name, TemplateError};
 use crate::instruction::TensorId;
+use crate::record;
 use crate::scalar::Scalar;
 use crate::wire::{Decoded, Made, Record, Sink, Source};
 
@@ -49,6 +50,8 @@ enum Rule {
     Distance(u64),
 }
 
+record!(enum Rule { 0 => Carried { space, place }, 1 => Constant(id), 2 => Distance(distance) });
+
 /// The rule of a number slot: its value at iteration `since`, and the increment per iteration,
 /// since integers often count.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,6 +60,8 @@ struct Number {
     step: i64,
     since: u64,
 }
+
+record!(struct Number { value, step, since });
 
 impl Number {
     fn at(&self, iteration: u64) -> Scalar {
@@ -78,6 +83,8 @@ struct Space {
     width: u64,
 }
 
+record!(struct Space { base, previous, before, width });
+
 /// The bindings of a template's current iteration. Sender and receiver of invocations keep equal
 /// ones, and compare their [digests](Bindings::digest).
 #[derive(Clone, PartialEq, Debug)]
@@ -90,6 +97,8 @@ pub struct Bindings {
     /// The sum of all slots' hashes.
     sum: u64,
 }
+
+record!(struct Bindings { spaces, tensors, numbers, iteration, sum });
 
 /// Undoes [`Bindings::begin`].
 pub struct Before([Space; 2]);

@@ -118,6 +118,8 @@ pub struct Instance {
     pub freed: u32,
 }
 
+record!(struct Instance { template, bindings, compile, freed });
+
 impl Instance {
     pub fn new(definition: Definition) -> Instance {
         let Definition { template, start, compile, .. } = definition;

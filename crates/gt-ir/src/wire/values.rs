@@ -14,6 +14,25 @@ use crate::shape::{MAX_RANK, Shape};
 use crate::sharding::Block;
 use crate::stored::StoredValues;
 
+/// Short ones are inline, long ones in separate frames.
+impl Record for Bytes {
+    fn write<S: Sink>(&self, to: &mut S) {
+        to.varint(self.len() as u64);
+        if self.len() <= INLINE {
+            to.bytes(self);
+        } else {
+            to.data(self);
+        }
+    }
+
+    fn read(from: &mut Source) -> Decoded<Bytes> {
+        match usize::read(from)? {
+            length if length <= INLINE => Ok(Bytes::copy_from_slice(from.take(length)?)),
+            length => from.data(length),
+        }
+    }
+}
+
 /// Encoded as the difference from the tensor that was made last.
 impl Record for TensorId {
     #[inline]

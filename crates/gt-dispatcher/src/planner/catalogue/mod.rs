@@ -1,7 +1,8 @@
 //! The catalogue of a session: every live tensor's shape, dtype, provenance and copies.
-//! [`by_slot`]: the same by slot.
+//! [`by_slot`]: the same by slot; [`stored`]: its encoding.
 
 mod by_slot;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +60,15 @@ pub struct TensorCopy {
     pub id: TensorId,
     /// The order in which extra copies were made; 0 for the tensor as computed.
     pub made: u64,
+}
+
+impl TensorCopy {
+    /// The bytes of its largest part.
+    fn bytes(&self, meta: Meta) -> u64 {
+        let part = |rank| self.layout.block(meta.shape, rank).shape.numel();
+        let most = (0..self.layout.mesh.size()).map(part).max().unwrap_or(0);
+        (most * meta.dtype.size()) as u64
+    }
 }
 
 /// A session's tensors, and the state that decides their placement.
@@ -238,9 +248,7 @@ impl Catalogue {
         self.moves += 1;
         copy.made = self.moves;
         let placed = self.placed_mut(id);
-        let part = |rank| copy.layout.block(placed.meta.shape, rank).shape.numel();
-        let most = (0..copy.layout.mesh.size()).map(part).max().unwrap_or(0);
-        let bytes = (most * placed.meta.dtype.size()) as u64;
+        let bytes = copy.bytes(placed.meta);
         placed.copies.push(copy);
         self.moved.insert(self.moves, (id, bytes));
         self.moved_bytes += bytes;

@@ -182,6 +182,10 @@ impl Shared {
             }
             limit = Duration::ZERO;
         }
+        if let Some(weight) = state.link.take_renewed() {
+            // What is done of the rest was told to a server that is gone.
+            self.in_flight.store(weight, Ordering::Relaxed);
+        }
         if !limit.is_zero() {
             self.wake.clear();
         }
@@ -332,9 +336,9 @@ impl Driver for NetworkDriver {
             return batch.clear();
         }
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
-        shared.in_flight.fetch_add(weight, Ordering::Relaxed);
         let mut commands = std::mem::replace(batch, Vec::with_capacity(batch.len()));
         let mut state = shared.state();
+        shared.in_flight.fetch_add(weight, Ordering::Relaxed);
         if state.shares_memory {
             for command in &mut commands {
                 if let ClientCommand::Create(create) = command {

@@ -96,6 +96,17 @@ impl Neighbours {
         self.lent.remove(&worker).unwrap_or_default()
     }
 
+    /// Forgets all; returns the blocks that they have not mapped.
+    pub fn forget_all(&mut self) -> Vec<u128> {
+        let known: Vec<WorkerId> = self.names.keys().copied().collect();
+        known.into_iter().flat_map(|worker| self.forget(worker)).collect()
+    }
+
+    /// This worker has another id.
+    pub fn rename(&mut self, own: WorkerId) {
+        self.own = own;
+    }
+
     /// Whether a worker can map this one's memory.
     pub fn shares_memory(&self, worker: WorkerId) -> bool {
         !self.machine.is_empty() && self.machines.get(&worker) == Some(&self.machine)

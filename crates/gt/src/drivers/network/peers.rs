@@ -45,6 +45,8 @@ pub(super) struct Client {
     pub incoming: Incoming,
     /// Since when it is connected no more.
     away: Option<Instant>,
+    /// Whether it has not come back since the server was started again.
+    is_restored: bool,
 }
 
 impl Client {
@@ -56,12 +58,13 @@ impl Client {
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             away: None,
+            is_restored: false,
         }
     }
 
     /// What the client is told to go on by.
     pub fn resume(&mut self) -> Resume {
-        Resume { token: self.token, received: self.incoming.acknowledge() }
+        Resume { received: self.incoming.acknowledge(), ..Resume::new(self.token) }
     }
 }
 
@@ -76,15 +79,40 @@ fn is_same(left: u128, right: u128) -> bool {
 }
 
 impl Peers {
-    /// Adds the peer that says hello on a link.
-    pub fn add(&mut self, link: LinkId, role: Option<Role>, hello: &Hello) {
+    /// Adds the peer that says hello on a link. Its hello gets what it goes on by.
+    pub fn add(&mut self, link: LinkId, role: Option<Role>, hello: &mut Hello) {
         self.last += 1;
         let id = PeerId(self.last);
         let role = role.unwrap_or(hello.role);
         let client = (role == Role::Client).then(|| Box::new(Client::new(hello)));
+        match (&client, role) {
+            (Some(client), _) => hello.resume = Some(Box::new(Resume::new(client.token))),
+            (None, Role::Worker) if hello.resume.is_none() => {
+                hello.resume = Some(Box::new(Resume::new(resume::token())));
+            }
+            _ => {}
+        }
         let (machine, on) = (hello.machine.clone(), Some(link.clone()));
         self.by_link.insert(link, id);
         self.peers.insert(id, Peer { link: on, role, machine, client });
+    }
+
+    /// Adds the client of a session that goes on after the server was started again. It has to come
+    /// back.
+    pub fn restore(&mut self, hello: &Hello, received: u64) -> PeerId {
+        self.last += 1;
+        let id = PeerId(self.last);
+        let client = Client {
+            token: hello.resume.as_ref().map_or_else(resume::token, |resume| resume.token),
+            incoming: Incoming::begin_at(received),
+            away: Some(Instant::now()),
+            is_restored: true,
+            ..Client::new(hello)
+        };
+        let (link, role, machine) = (None, Role::Client, hello.machine.clone());
+        self.peers.insert(id, Peer { link, role, machine, client: Some(Box::new(client)) });
+        self.away += 1;
+        id
     }
 
     pub fn id(&self, link: &LinkId) -> Option<PeerId> {
@@ -127,8 +155,8 @@ impl Peers {
         None
     }
 
-    /// A client is connected again, on another link. Returns it, and the messages that it has not
-    /// received.
+    /// A client is connected again, on another link. Returns it, the messages that it has not
+    /// received, and whether the server was started again since.
     ///
     /// # Errors
     /// Why it may not go on.
@@ -136,8 +164,8 @@ impl Peers {
         &mut self,
         link: LinkId,
         hello: &Hello,
-        given: Resume,
-    ) -> Result<(PeerId, Vec<Vec<Bytes>>), String> {
+        given: &Resume,
+    ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), String> {
         let is_it = |peer: &Peer| {
             peer.client.as_ref().is_some_and(|client| {
                 is_same(client.token, given.token) && client.user == user(hello)
@@ -163,6 +191,13 @@ impl Peers {
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
+        let is_renewed = std::mem::take(&mut client.is_restored);
+        if is_renewed {
+            client.outgoing.begin_at(given.received);
+            // What was acknowledged and is not in the journal is not needed any more.
+            let received = client.incoming.received().max(given.acknowledged);
+            client.incoming = Incoming::begin_at(received);
+        }
         if !client.outgoing.acknowledge(given.received) {
             return Err("the session cannot go on: messages of it are lost".into());
         }
@@ -173,7 +208,7 @@ impl Peers {
         }
         client.away = None;
         self.by_link.insert(link, id);
-        Ok((id, client.outgoing.unacknowledged().cloned().collect()))
+        Ok((id, client.outgoing.unacknowledged().cloned().collect(), is_renewed))
     }
 
     /// The clients that do not come back: their processes on this machine have ended, or they were

@@ -5,16 +5,18 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
+use gt_ir::{ClientCommand, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
 use gt_net::resume::{Incoming, Outgoing};
 use gt_net::{NetError, codec};
+use rustc_hash::FxHashMap;
 
 /// How long an attempt to connect again may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// The pauses between attempts: at first, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 /// After so long the user is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 /// A server at whose address nothing listens for so long is gone.
@@ -46,6 +48,12 @@ pub(super) struct ClientLink {
     grace: Duration,
     outgoing: Outgoing,
     incoming: Incoming,
+    /// The requests that are not answered; those for the status, which is of the moment.
+    asked: FxHashMap<RequestId, bool>,
+    /// Whether the server keeps its state, so that one that is gone may come back.
+    is_kept: bool,
+    /// The weight of what a server that was started again has not received yet, until it is taken.
+    renewed: Option<u64>,
     lost: Option<Lost>,
 }
 
@@ -69,6 +77,9 @@ impl ClientLink {
             grace: welcome.grace,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            asked: FxHashMap::default(),
+            is_kept: welcome.is_kept,
+            renewed: None,
             lost: None,
         }
     }
@@ -78,6 +89,12 @@ impl ClientLink {
     /// # Errors
     /// The session has ended.
     pub fn send(&mut self, message: &Message) -> Result<(), NetError> {
+        if let Message::Stream(commands) = message {
+            let is_status =
+                |command: &ClientCommand| matches!(command, ClientCommand::Status { .. });
+            let asked = commands.iter().filter_map(|it| Some((it.request()?, is_status(it))));
+            self.asked.extend(asked);
+        }
         let frames = codec::encode(message);
         self.outgoing.push(frames.clone());
         if self.lost.is_some() {
@@ -110,8 +127,23 @@ impl ClientLink {
                 Message::Goodbye { .. } => {}
                 _ => self.acknowledge(&frames)?,
             }
+            if let Message::Confirm { snapshot } = message {
+                self.send(&Message::Confirmed { snapshot })?;
+                continue;
+            }
+            if let Some(request) = message.answers()
+                && self.asked.remove(&request).is_none()
+            {
+                // A server that was started again has answered it anew.
+                continue;
+            }
             return Ok(Some(message));
         }
+    }
+
+    /// The weight of what a server that was started again has yet to receive, once after it was.
+    pub fn take_renewed(&mut self) -> Option<u64> {
+        self.renewed.take()
     }
 
     fn acknowledge(&mut self, frames: &[Bytes]) -> Result<(), NetError> {
@@ -133,6 +165,22 @@ impl ClientLink {
         let (reason, refused) = (error.to_string(), None);
         self.lost = Some(Lost { since: now, reason, next: now, pause, refused, is_told: false });
         Ok(())
+    }
+
+    /// The server was started again.
+    fn renew(&mut self) {
+        let weight = |frames: &Vec<Bytes>| match codec::decode(frames) {
+            Ok(Message::Stream(commands)) => commands.iter().map(ClientCommand::weight).sum(),
+            _ => 0,
+        };
+        self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
+        // It does not know who has asked for the status.
+        let lost: Vec<RequestId> =
+            self.asked.iter().filter(|(_, is_status)| **is_status).map(|(id, _)| *id).collect();
+        for request in lost {
+            let again = Message::Stream(vec![ClientCommand::Status { request }]);
+            self.outgoing.push(codec::encode(&again));
+        }
     }
 
     /// Tries to connect again, if it is time; else waits for at most `limit`. Returns whether the
@@ -157,8 +205,9 @@ impl ClientLink {
             return Err(ended(lost, "it could not be reached again"));
         }
         let key = self.way.key()?;
-        let received = self.incoming.acknowledge();
-        let resume = Some(Box::new(Resume { token, received }));
+        let (received, acknowledged) = (self.incoming.acknowledge(), self.outgoing.acknowledged());
+        let waits = self.asked.keys().copied().collect();
+        let resume = Some(Box::new(Resume { token, received, acknowledged, waits }));
         let hello = Hello { resume, ..self.way.hello(key.as_ref()) };
         let (address, insecure) = (&self.way.address, self.way.insecure);
         match super::greet_within(ATTEMPT, address, key.as_ref(), insecure, hello) {
@@ -171,6 +220,9 @@ impl ClientLink {
                 if let Some(Lost { is_told: true, since, .. }) = self.lost.take() {
                     let seconds = since.elapsed().as_secs_f64();
                     tracing::warn!("connected to {address} again after {seconds:.1} s");
+                }
+                if welcome.is_renewed {
+                    self.renew();
                 }
                 let again: Vec<_> = self.outgoing.unacknowledged().cloned().collect();
                 for frames in again {
@@ -186,7 +238,7 @@ impl ClientLink {
             Err(_) => {
                 if self.way.address.is_refused(ATTEMPT) {
                     let since = lost.refused.get_or_insert_with(Instant::now);
-                    if since.elapsed() > GONE_AFTER {
+                    if !self.is_kept && since.elapsed() > GONE_AFTER {
                         return Err(ended(lost, "nothing listens at its address any more"));
                     }
                 } else {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
-use gt_dispatcher::{Dispatcher, Limits, LineageLimits, PeerId};
+use gt_dispatcher::{Dispatcher, History, Limits, LineageLimits, PeerId, REJOIN_WITHIN};
 use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
 use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
@@ -15,8 +15,9 @@ use gt_net::keys::Key;
 use gt_net::server::{Event, LinkId, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 
+use super::journal::{Done, ServerJournal};
 use super::peers::Peers;
-use super::{blocks, policy};
+use super::{blocks, journal, policy};
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     /// What is kept of each session to make its tensors again when a worker is lost.
     /// Nothing without.
     pub lineage: Option<LineageLimits>,
+    /// The folder of the journal from which the server goes on when it is started again.
+    pub state: Option<PathBuf>,
 }
 
 /// What a server is asked to do while it serves.
@@ -73,6 +76,8 @@ pub struct Server {
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
     policy: Option<PathBuf>,
+    /// What it goes on from when it is started again.
+    journal: Option<ServerJournal>,
     /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
 }
@@ -97,10 +102,18 @@ impl Server {
             return Err(NetError::KeyRequired { address: address.to_string() });
         }
         // The key file is written after binding: a second server must not replace the first one's.
-        let (key, make_file) = match given {
+        let state = options.state.as_deref();
+        if state.is_some() && options.lineage.is_none() {
+            let reason = "a server that keeps no lineage of sessions has no state to keep: use --state with --lineage";
+            return Err(NetError::Start { reason: reason.into() });
+        }
+        let stored = state.map(journal::open).transpose()?;
+        let (key, make_file) = match (given, state) {
             _ if options.insecure => (None, false),
-            Some(key) => (Some(key), false),
-            None => (Some(Key::generate()), true),
+            (Some(key), _) => (Some(key), false),
+            // Those that come back use the one that they had.
+            (None, Some(folder)) => (Some(journal::key(folder)?), true),
+            (None, None) => (Some(Key::generate()), true),
         };
         let link = ServerLink::bind(address, key.as_ref())?;
         let key_file = match &key {
@@ -120,16 +133,25 @@ impl Server {
         dispatcher.set_rules(Duration::ZERO, rules.unwrap_or_default());
         let started = Instant::now();
         dispatcher.set_clock(Box::new(move || started.elapsed()));
+        let mut peers = Peers::default();
+        let journal = match stored {
+            Some((folder, history)) => {
+                take_up(&mut dispatcher, &mut peers, history);
+                Some(ServerJournal::start(folder, &mut dispatcher)?)
+            }
+            None => None,
+        };
         Ok(Server {
             link,
             dispatcher,
             started,
-            peers: Peers::default(),
+            peers,
             grace: options.grace,
             looked: started,
             machine,
             key,
             policy: options.policy.clone(),
+            journal,
             _key_file: key_file,
         })
     }
@@ -148,6 +170,10 @@ impl Server {
                 Ask::Stop => break,
             }
             self.turn()?;
+        }
+        if self.journal.is_some() {
+            // Whoever is connected waits for it to be started again.
+            return Ok(());
         }
         let links = self.peers.links();
         let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
@@ -177,7 +203,10 @@ impl Server {
         let due = self.dispatcher.next_deadline();
         let now = self.started.elapsed();
         let limit = due.map_or(SLICE, |due| due.saturating_sub(now).min(SLICE));
-        self.link.wait(limit, None)?;
+        self.link.wait(limit, self.journal.as_ref().map(|journal| journal.wake().fd()))?;
+        if let Some(journal) = &self.journal {
+            journal.wake().clear();
+        }
         for _ in 0..ROUND {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
@@ -198,7 +227,25 @@ impl Server {
             }
         }
         self.dispatcher.tick(self.started.elapsed());
+        self.keep()?;
         self.send_all()
+    }
+
+    /// Writes what is to be kept, and does what has waited for it.
+    fn keep(&mut self) -> Result<(), NetError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let done = journal.keep(&mut self.dispatcher);
+        self.acknowledge(done)
+    }
+
+    fn acknowledge(&mut self, done: Done) -> Result<(), NetError> {
+        for (peer, received) in done.receipts {
+            if let Some(link) = self.peers.get(peer).and_then(|peer| peer.link.as_ref()) {
+                let message = Message::Acknowledge { received };
+                self.link.send(link, codec::encode(&message), BACKLOG[0])?;
+            }
+        }
+        Ok(())
     }
 
     fn receive(
@@ -207,7 +254,7 @@ impl Server {
         role: Option<Role>,
         frames: Vec<Bytes>,
     ) -> Result<(), NetError> {
-        let message = match codec::decode(&frames) {
+        let mut message = match codec::decode(&frames) {
             Ok(message) => message,
             Err(error) => {
                 let reason = format!(
@@ -216,7 +263,7 @@ impl Server {
                 return self.turn_away(&link, reason, "it sent a damaged message");
             }
         };
-        if let Message::Hello(hello) = &message {
+        if let Message::Hello(hello) = &mut message {
             if let Some(badge) = &hello.badge
                 && !self.key.as_ref().is_some_and(|key| key.proves(badge))
             {
@@ -227,11 +274,14 @@ impl Server {
                 return self.turn_away(&link, reason, "its key proves nothing");
             }
             if self.peers.id(&link).is_none() {
-                match hello.resume.as_deref() {
-                    Some(&resume) if role.unwrap_or(hello.role) == Role::Client => {
-                        return self.resume(link, hello, resume);
+                match hello.resume.take() {
+                    Some(resume) if role.unwrap_or(hello.role) == Role::Client => {
+                        return self.resume(link, hello, &resume);
                     }
-                    _ => self.peers.add(link.clone(), role, hello),
+                    resume => {
+                        hello.resume = resume;
+                        self.peers.add(link.clone(), role, hello);
+                    }
                 }
             }
         }
@@ -241,6 +291,7 @@ impl Server {
         };
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
         let role = peer.role;
+        let (mut receipt, mut received) = (None, 0);
         if let Some(client) = &mut peer.client {
             match &message {
                 Message::Acknowledge { received } => {
@@ -251,24 +302,42 @@ impl Server {
                 }
                 Message::Hello(_) => {}
                 _ => {
-                    if let Some(received) = client.incoming.take(&frames) {
-                        let message = Message::Acknowledge { received };
-                        self.link.send(&link, codec::encode(&message), BACKLOG[0])?;
-                    }
+                    receipt = client.incoming.take(&frames);
+                    received = client.incoming.received();
                 }
             }
         }
         let (now, is_end) = (self.started.elapsed(), matches!(message, Message::Goodbye { .. }));
+        let is_new = matches!(message, Message::Hello(_)) && role == Role::Client;
         match (role, message) {
             (Role::Client, Message::Stream(batch)) => {
-                self.dispatcher.handle_stream(now, id, batch, frames);
+                self.dispatcher.handle_stream(now, id, batch, frames, received);
             }
             (role, message) => self.dispatcher.handle(now, id, role, message),
         }
         if is_end {
             self.peers.remove(id);
         }
+        self.keep()?;
+        if let Some(received) = receipt {
+            let is_durable =
+                self.journal.as_mut().is_none_or(|journal| journal.acknowledge(id, received));
+            if is_durable {
+                self.acknowledge(Done::receipt(id, received))?;
+            }
+        }
+        if is_new {
+            // A session that its client knows of is one that can go on.
+            self.wait_for_disk()?;
+        }
         Ok(())
+    }
+
+    /// Waits until all that was received is durable.
+    fn wait_for_disk(&mut self) -> Result<(), NetError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let done = journal.wait(&mut self.dispatcher);
+        self.acknowledge(done)
     }
 
     /// Refuses a link, and forgets its peer if it is one.
@@ -281,8 +350,10 @@ impl Server {
     }
 
     /// A client goes on with its session on another link.
-    fn resume(&mut self, link: LinkId, hello: &Hello, given: Resume) -> Result<(), NetError> {
-        let (id, missed) = match self.peers.resume(link.clone(), hello, given) {
+    fn resume(&mut self, link: LinkId, hello: &Hello, given: &Resume) -> Result<(), NetError> {
+        // It is told how much was received, and forgets that.
+        self.wait_for_disk()?;
+        let (id, missed, is_renewed) = match self.peers.resume(link.clone(), hello, given) {
             Ok(resumed) => resumed,
             Err(reason) => return self.turn_away(&link, reason, ""),
         };
@@ -290,13 +361,26 @@ impl Server {
             self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
         let (session, window) = (0, 0);
         let (name, machine, data_roots) = (String::new(), String::new(), Vec::new());
-        let grace = self.grace;
-        let welcome = Welcome { session, name, window, machine, data_roots, resume, grace };
+        let (grace, is_kept) = (self.grace, self.journal.is_some());
+        let welcome = Welcome {
+            session,
+            name,
+            window,
+            machine,
+            data_roots,
+            resume,
+            grace,
+            is_kept,
+            is_renewed,
+        };
         let first = codec::encode(&Message::Welcome(welcome));
         for frames in std::iter::once(first).chain(missed) {
             if !self.link.send(&link, frames, usize::MAX)? {
                 break;
             }
+        }
+        if is_renewed {
+            self.dispatcher.returned(self.started.elapsed(), id, &given.waits);
         }
         Ok(())
     }
@@ -330,9 +414,14 @@ impl Server {
         let most = BACKLOG[usize::from(peer.role == Role::Worker)];
         let goodbye = matches!(message, Message::Goodbye { .. });
         let mut is_counted = !goodbye;
-        if let (Message::Welcome(welcome), Some(client)) = (&mut message, &mut peer.client) {
-            let resume = Some(Box::new(client.resume()));
-            (welcome.resume, welcome.grace, is_counted) = (resume, grace, false);
+        if let Message::Welcome(welcome) = &mut message {
+            welcome.is_kept = self.journal.is_some();
+            if let Some(client) = &mut peer.client {
+                let resume = Some(Box::new(client.resume()));
+                (welcome.resume, welcome.grace, is_counted) = (resume, grace, false);
+            } else if welcome.is_kept {
+                welcome.grace = REJOIN_WITHIN;
+            }
         }
         let frames = codec::encode(&message);
         let mut is_behind = false;
@@ -389,6 +478,27 @@ impl Server {
             _ => {}
         }
         message
+    }
+}
+
+/// Takes up the sessions of a journal. Those that cannot go on are told of.
+fn take_up(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
+    dispatcher.expect_workers(&mut history);
+    let sessions = history.take_sessions();
+    let count = sessions.len();
+    for session in sessions {
+        let (number, name) = (session.number, session.hello.name.clone());
+        let id = peers.restore(&session.hello, session.received);
+        if let Err(reason) = dispatcher.take_up(Duration::ZERO, id, session) {
+            peers.remove(id);
+            tracing::warn!("session {number} of '{name}' cannot go on: {reason}");
+        }
+    }
+    if count > 0 {
+        let (left, _) = dispatcher.population();
+        tracing::warn!(
+            "started again: {left} of {count} sessions go on once their clients are back"
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gt_ir::message::{Hello, Message, Role};
+use gt_ir::message::{Hello, Message, Resume, Role};
 use gt_ir::snapshot::Backup;
 use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
 use gt_net::address::Address;
@@ -57,7 +57,26 @@ pub struct WorkerProcess {
     /// Fetches whose clients can map this process's memory.
     sharing: FxHashSet<RequestId>,
     started: Instant,
+    way: Way,
+    /// What it is known by, and how long it waits for a server that is gone.
+    token: u128,
+    grace: Duration,
 }
+
+/// How a worker reaches its server, and says who it is.
+struct Way {
+    address: Address,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+    hello: Hello,
+}
+
+/// The pauses between attempts to reach a server that is gone: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
+/// How long an attempt may take.
+const ATTEMPT: Duration = Duration::from_secs(1);
+/// How long files may take that are read or written for a server that is gone.
+const FILES_WITHIN: Duration = Duration::from_secs(60);
 
 impl WorkerProcess {
     /// Connects to a server, with the worker made by `make`.
@@ -74,7 +93,8 @@ impl WorkerProcess {
         };
         let places = files::below(&options.data_roots)
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
-        let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, hello)?;
+        let greeting = hello.clone();
+        let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, greeting)?;
         let folders = Folders { places, spill: memory::spill_folder(options.spill_dir.as_deref()) };
         let files = FileThread::start(folders, welcome.name.clone())
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
@@ -86,14 +106,99 @@ impl WorkerProcess {
             blocks: Blocks::default(),
             sharing: FxHashSet::default(),
             started: Instant::now(),
+            way: Way {
+                address: address.clone(),
+                key_file: options.key_file.clone(),
+                insecure: options.insecure,
+                hello,
+            },
+            token: welcome.resume.as_ref().map_or(0, |resume| resume.token),
+            grace: welcome.grace,
         })
     }
 
-    /// Serves until `stop` returns true; it is asked several times a second.
+    /// Serves until `stop` returns true; it is asked several times a second. A server that keeps its
+    /// state is waited for when it is gone.
     ///
     /// # Errors
     /// The server is gone, or has disconnected the worker.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
+        loop {
+            match self.serve(stop) {
+                // Whoever says goodbye has a reason.
+                Err(error) if self.grace.is_zero() || !self.link.is_lost() => return Err(error),
+                Err(error) => {
+                    if !self.rejoin(error, stop)? {
+                        return Ok(());
+                    }
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for a server that is gone, and joins it again. Returns false if it is to stop instead.
+    ///
+    /// # Errors
+    /// The server does not come back in time, or turns the worker away.
+    fn rejoin(&mut self, lost: NetError, stop: &mut dyn FnMut() -> bool) -> Result<bool, NetError> {
+        let (since, mut pause) = (Instant::now(), PAUSE.0);
+        tracing::warn!("{lost}; waiting {} s for it", self.grace.as_secs());
+        self.forget_server();
+        while self.files.is_busy() && since.elapsed() < FILES_WITHIN {
+            // Nobody waits for them any more.
+            drop(self.files.take_done());
+            std::thread::sleep(PAUSE.0);
+        }
+        loop {
+            if stop() {
+                return Ok(false);
+            }
+            if since.elapsed() > self.grace {
+                return Err(lost);
+            }
+            let Way { address, key_file, insecure, hello } = &self.way;
+            let key = super::find_key(address, key_file.as_deref(), *insecure)?;
+            let resume = Some(Box::new(Resume::new(self.token)));
+            let hello = Hello { resume, ..hello.clone() };
+            match super::greet_within(ATTEMPT, address, key.as_ref(), *insecure, hello) {
+                Ok((link, welcome)) => {
+                    self.link = link;
+                    let mut out = Vec::new();
+                    self.core.renew(welcome.is_renewed, &mut out);
+                    self.neighbours.rename(WorkerId(welcome.session));
+                    self.token = welcome.resume.as_ref().map_or(0, |resume| resume.token);
+                    self.grace = welcome.grace;
+                    self.send_all(&mut out)?;
+                    let seconds = since.elapsed().as_secs_f64();
+                    tracing::warn!("joined {} again after {seconds:.1} s", self.link.address());
+                    return Ok(true);
+                }
+                Err(error @ NetError::TurnedAway { .. }) => return Err(error),
+                Err(_) => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(PAUSE.1);
+                }
+            }
+        }
+    }
+
+    /// Drops everything that a server that is gone had asked for.
+    fn forget_server(&mut self) {
+        let mut out = Vec::new();
+        self.core.renew(true, &mut out);
+        for job in out {
+            if let Out::Files(job) = job {
+                self.files.begin(job);
+            }
+        }
+        self.sharing.clear();
+        for token in self.neighbours.forget_all() {
+            self.blocks.release(token);
+        }
+    }
+
+    fn serve(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
         let mut asked = Instant::now();
         let mut is_busy = false;
         loop {

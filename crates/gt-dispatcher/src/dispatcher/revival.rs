@@ -1,0 +1,273 @@
+//! Sessions of a server that was started again. They are made again from their last snapshots once
+//! their clients are back, and the workers that have their values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gt_ir::message::Message;
+use gt_ir::{RequestId, WorkerId};
+use rustc_hash::FxHashSet;
+
+use super::{Dispatcher, PeerId};
+use crate::journal::{Base, History, JournalRecord, SessionHistory, StoredCopy};
+use crate::lineage::{Copy, Lineage, Snapshot, Stage, State};
+use crate::observability::log::LineKind;
+use crate::planner::Slots;
+use crate::sessions::Session;
+
+/// How long a session waits for all of its workers, if it could do without some.
+const REJOIN: Duration = Duration::from_secs(5);
+/// How long workers keep the values of a server that is gone.
+pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
+
+/// What a session of a server that was started again waits for.
+pub(crate) struct Awaited {
+    since: Duration,
+    /// Its slots, on the workers that it had.
+    pub slots: Slots,
+    /// Whether its client is back.
+    is_back: bool,
+    /// Whether it was told that workers are missing.
+    is_told: bool,
+}
+
+impl Awaited {
+    /// When it is to be looked at again without anything happening.
+    pub fn deadline(&self) -> Option<Duration> {
+        let at = if self.is_told { REJOIN_WITHIN } else { REJOIN };
+        self.is_back.then_some(self.since + at)
+    }
+}
+
+impl Dispatcher {
+    /// Makes records of everything that a server needs to go on after it was started again. Begins
+    /// with what there is.
+    pub fn keep_journal(&mut self) -> Vec<JournalRecord> {
+        self.journal.is_on = true;
+        self.journal.take();
+        self.everything()
+    }
+
+    /// The records made since they were taken last.
+    pub fn take_journal(&mut self) -> Vec<JournalRecord> {
+        self.journal.take()
+    }
+
+    /// The journal cannot be written, for this reason: sessions are not kept any more if the server
+    /// dies, and go on.
+    pub fn leave_journal(&mut self, reason: &str) {
+        self.journal = Default::default();
+        for peer in self.sessions.peers() {
+            let text = format!(
+                "the server cannot write its state ({reason}): if it dies, the session is lost"
+            );
+            self.outbox.push(peer, Message::Notice { text });
+            self.end_snapshot(peer);
+        }
+    }
+
+    /// A session's snapshot is written.
+    pub fn written(&mut self, session: u32, snapshot: u64) {
+        let Some(Session { peer, lineage: Some(lineage), .. }) =
+            self.sessions.numbered_mut(session)
+        else {
+            return;
+        };
+        let is_it =
+            |pending: &Snapshot| pending.number == snapshot && pending.stage == Stage::Written;
+        if lineage.pending.as_ref().is_some_and(is_it) {
+            let peer = *peer;
+            self.adopt_snapshot(peer);
+        }
+    }
+
+    /// Numbers of lanes were given.
+    pub(super) fn journal_numbers(&mut self) {
+        let (sessions, workers) = (self.sessions.last(), self.workers.next());
+        self.journal.add(|| JournalRecord::Numbers { sessions, workers });
+    }
+
+    /// The records that a journal of now begins with.
+    pub fn everything(&self) -> Vec<JournalRecord> {
+        let (sessions, workers) = (self.sessions.last(), self.workers.next());
+        let mut all = vec![JournalRecord::Numbers { sessions, workers }];
+        all.extend(self.workers.records());
+        for session in self.sessions.iter() {
+            all.extend(session.records());
+        }
+        all
+    }
+
+    /// The workers of a journal may come back.
+    pub fn expect_workers(&mut self, history: &mut History) {
+        self.sessions.skip_to(history.sessions_last);
+        self.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
+    }
+
+    /// Takes up a session of a journal; its client has to come back.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    pub fn take_up(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        mut history: SessionHistory,
+    ) -> Result<(), String> {
+        let limits = self.limits.lineage.ok_or("this server keeps nothing of sessions")?;
+        let batches = history.take_batches()?;
+        let base = std::mem::replace(&mut history.base, Ok(None))?;
+        let standing = self.entitle(&history.hello)?;
+        let numbers = [history.number, self.sessions.next_number()];
+        let session = self.sessions.add(now, peer, numbers, *history.hello, standing);
+        session.received = history.received;
+        let mut lineage = Box::new(Lineage::new(limits));
+        let (mut state, slots) = (State::default(), history.slots);
+        if let Some(base) = base {
+            let Base { snapshot, planned, state: stored, copies, blocks, .. } = *base;
+            state = Arc::unwrap_or_clone(stored);
+            self.planner.settle_in(&mut state.catalogue);
+            // It has none until its workers are back.
+            state.catalogue.slots = Slots::default();
+            let copy = |copy: StoredCopy| {
+                let StoredCopy { host, keeper, bytes, .. } = copy;
+                Copy { host, keeper, bytes, values: Vec::new() }
+            };
+            let copies: BTreeMap<_, _> =
+                copies.into_iter().map(|stored| (stored.slot, copy(stored))).collect();
+            let number = snapshot;
+            let snapshot = Snapshot {
+                number,
+                state: Arc::new(state.clone()),
+                planned,
+                copies,
+                ..Snapshot::default()
+            };
+            lineage.go_on_from(snapshot);
+            for token in blocks {
+                self.outbox.push(peer, Message::Release { token });
+            }
+        }
+        for batch in batches {
+            lineage.log.restore(batch)?;
+        }
+        lineage.log.rewind();
+        (session.catalogue, session.templates) = (state.catalogue, state.templates);
+        session.lineage = Some(lineage);
+        let (since, is_back, is_told) = (now, false, false);
+        session.awaited = Some(Box::new(Awaited { since, slots, is_back, is_told }));
+        Ok(())
+    }
+
+    /// The client of a session that was taken up is back, and waits for answers.
+    pub fn returned(&mut self, now: Duration, peer: PeerId, waits: &[RequestId]) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        if let Some(awaited) = &mut session.awaited {
+            awaited.is_back = true;
+        }
+        let waits: FxHashSet<RequestId> = waits.iter().copied().collect();
+        if let Some(lineage) = &mut session.lineage {
+            for request in lineage.log.unanswered() {
+                if !waits.contains(&request) {
+                    lineage.log.answered(request, None);
+                }
+            }
+        }
+        if self.observability.is_on() {
+            self.observability.observe(now, &mut self.outbox, peer, true);
+        }
+        self.revive(now);
+        self.pump(now);
+    }
+
+    /// Makes sessions again that have all that they wait for.
+    pub(super) fn revive(&mut self, now: Duration) {
+        let waits = |session: &&Session| session.awaited.as_ref().is_some_and(|it| it.is_back);
+        let peers: Vec<PeerId> =
+            self.sessions.iter().filter(waits).map(|session| session.peer).collect();
+        peers.into_iter().for_each(|peer| self.revive_session(now, peer));
+    }
+
+    fn revive_session(&mut self, now: Duration, peer: PeerId) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let (Some(awaited), Some(lineage)) = (&mut session.awaited, &session.lineage) else {
+            return;
+        };
+        let mut missing: BTreeSet<WorkerId> = awaited.slots.hosts().into_iter().collect();
+        missing.retain(|worker| self.workers.by_id(*worker).is_none());
+        if !missing.is_empty() && now < awaited.since + REJOIN {
+            return;
+        }
+        let there = |worker: WorkerId| self.workers.by_id(worker).is_some();
+        let is_alone = self.workers.len() == 0;
+        if let Some(reason) = lineage.base_on(there).err().or(is_alone.then(String::new)) {
+            let names: Vec<String> = missing.iter().map(|id| self.workers.name_of(*id)).collect();
+            if now >= awaited.since + REJOIN_WITHIN {
+                let names = names.join(", ");
+                let why = if reason.is_empty() { "no worker came" } else { &reason };
+                let reason = format!(
+                    "the server was started again, and what the workers {names} had is lost: {why}"
+                );
+                return self.refuse(now, peer, reason);
+            }
+            if !std::mem::replace(&mut awaited.is_told, true) {
+                let names = names.join(", ");
+                let text = format!(
+                    "the server was started again: it waits for the workers {names}, which have the session's tensors"
+                );
+                self.outbox.push(peer, Message::Notice { text });
+            }
+            return;
+        }
+        self.place(now, peer, &missing);
+    }
+
+    /// Gives a session its slots back, those of missing workers on others, and makes it again.
+    fn place(&mut self, now: Duration, peer: PeerId, missing: &BTreeSet<WorkerId>) {
+        let Some(session) = self.sessions.get(peer) else { return };
+        let hosts = self.allowed_hosts(&session.standing);
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(awaited) = session.awaited.take() else { return };
+        let Some(lineage) = &mut session.lineage else { return };
+        let mut slots = awaited.slots;
+        for worker in missing {
+            slots.remove(*worker, &hosts, |slot| lineage.keeper(slot));
+        }
+        let before = slots.count();
+        for host in &hosts {
+            if slots.on(host.worker).is_empty() {
+                slots.add(*host, |_| false);
+            }
+        }
+        if slots.home().is_none() {
+            let home = self.workers.assign(&hosts);
+            slots.set_home(home.and_then(|worker| slots.on(worker).first().copied()));
+        } else if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+            self.workers.settle(worker);
+        }
+        slots.set_fabrics(&Arc::new(self.workers.fabrics()));
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(lineage) = &mut session.lineage else { return };
+        if lineage.log.is_replayed() && before > 0 {
+            slots.show(Some(before));
+        }
+        session.catalogue.slots = slots;
+        session.catalogue.slots.renew();
+        self.journal.add_slots(session);
+        let Some(lineage) = &mut session.lineage else { return };
+        lineage.recoveries += 1;
+        let count = lineage.log.len();
+        let (label, run) = (&session.label, session.run);
+        let details = format_args!("run={run} batches={count}");
+        self.observability.write(now, LineKind::WorkerRecv, label, "Recovery", 0, details);
+        for worker in self.workers.iter() {
+            self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
+        }
+        let text = format!(
+            "the server was started again: the session's tensors are made again, from its last snapshot and {count} batches since"
+        );
+        self.outbox.push(peer, Message::Notice { text });
+        self.restore(now, peer);
+    }
+}

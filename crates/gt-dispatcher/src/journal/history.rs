@@ -1,0 +1,229 @@
+//! What the records of a journal add up to.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use gt_ir::WorkerId;
+use gt_ir::message::Hello;
+
+use super::{Base, JournalRecord};
+use crate::planner::Slots;
+use crate::queue::Pruned;
+
+/// What is known of a server's sessions and workers.
+#[derive(Default)]
+pub struct History {
+    pub(crate) sessions_last: u32,
+    pub(crate) workers_next: u32,
+    pub(crate) workers: BTreeMap<WorkerId, StoredWorker>,
+    sessions: BTreeMap<u32, SessionHistory>,
+}
+
+/// A worker that may come back.
+#[derive(Clone)]
+pub(crate) struct StoredWorker {
+    pub number: u32,
+    pub name: String,
+    pub token: u128,
+}
+
+/// What a session is made again from.
+pub struct SessionHistory {
+    pub number: u32,
+    pub hello: Box<Hello>,
+    /// The messages that were received of the client.
+    pub received: u64,
+    /// The last snapshot; none if there was none yet.
+    ///
+    /// # Errors
+    /// Why nothing is kept of the session.
+    pub(crate) base: Result<Option<Box<Base>>, String>,
+    batches: BTreeMap<u64, Vec<Bytes>>,
+    pruned: BTreeMap<u64, Pruned>,
+    /// Its slots, and the numbers of batches from which on plans have so many.
+    pub(crate) slots: Slots,
+    counts: BTreeMap<u64, usize>,
+}
+
+/// A batch of a session's log.
+pub(crate) struct StoredBatch {
+    pub number: u64,
+    pub frames: Vec<Bytes>,
+    pub pruned: Pruned,
+    pub slots: Option<usize>,
+}
+
+impl History {
+    /// Adds the next record.
+    pub fn add(&mut self, record: JournalRecord) {
+        use JournalRecord as R;
+        match record {
+            R::Numbers { sessions, workers } => {
+                (self.sessions_last, self.workers_next) = (sessions, workers);
+            }
+            R::Worker { id, number, name, token } => {
+                self.workers_next = self.workers_next.max(id.0 + 1);
+                self.workers.insert(id, StoredWorker { number, name, token });
+            }
+            R::WorkerLost { id } => drop(self.workers.remove(&id)),
+            R::Session { session, hello } => {
+                self.sessions_last = self.sessions_last.max(session);
+                let history = SessionHistory {
+                    number: session,
+                    hello,
+                    received: 0,
+                    base: Ok(None),
+                    batches: BTreeMap::new(),
+                    pruned: BTreeMap::new(),
+                    slots: Slots::default(),
+                    counts: BTreeMap::new(),
+                };
+                self.sessions.insert(session, history);
+            }
+            R::Batch { session, number, received, frames } => {
+                self.of(session, |history| history.batch(number, received, frames));
+            }
+            R::Pruned { session, number, pruned } => self.of(session, |history| {
+                history.pruned.entry(number).or_default().add(pruned);
+            }),
+            R::Slots { session, from, slots } => self.of(session, |history| {
+                history.counts.insert(from, slots.every().count());
+                history.slots = slots;
+            }),
+            R::Base(base) => self.of(base.session, |history| history.rebase(base)),
+            R::Unkept { session, reason } => self.of(session, |history| {
+                history.base = Err(reason);
+                history.batches.clear();
+                history.pruned.clear();
+            }),
+            R::SessionEnd { session } => drop(self.sessions.remove(&session)),
+        }
+    }
+
+    fn of(&mut self, session: u32, change: impl FnOnce(&mut SessionHistory)) {
+        if let Some(history) = self.sessions.get_mut(&session) {
+            change(history);
+        }
+    }
+
+    /// The sessions, in the order of their numbers.
+    pub fn take_sessions(&mut self) -> Vec<SessionHistory> {
+        std::mem::take(&mut self.sessions).into_values().collect()
+    }
+}
+
+impl SessionHistory {
+    fn batch(&mut self, number: u64, received: u64, frames: Vec<Bytes>) {
+        self.received = self.received.max(received);
+        if self.base.is_ok() {
+            self.batches.insert(number, frames);
+        }
+    }
+
+    fn rebase(&mut self, base: Box<Base>) {
+        self.received = self.received.max(base.received);
+        self.batches = self.batches.split_off(&base.planned);
+        self.pruned = self.pruned.split_off(&base.planned);
+        // The last one at the base still holds.
+        let last = self.counts.range(..=base.planned).next_back().map(|(_, count)| *count);
+        self.counts = self.counts.split_off(&base.planned);
+        self.counts.extend(last.map(|count| (base.planned, count)));
+        self.base = Ok(Some(base));
+    }
+
+    /// The number of the first batch since the base.
+    fn first(&self) -> u64 {
+        self.base.as_ref().ok().and_then(Option::as_ref).map_or(0, |base| base.planned)
+    }
+
+    /// The batches since the base.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub(crate) fn take_batches(&mut self) -> Result<Vec<StoredBatch>, String> {
+        let first = self.first();
+        let mut slots = self.counts.range(..=first).next_back().map(|(_, count)| *count);
+        let mut all = Vec::with_capacity(self.batches.len());
+        for (expected, (number, frames)) in (first..).zip(std::mem::take(&mut self.batches)) {
+            if number != expected {
+                return Err(format!("batch {expected} is missing in the journal"));
+            }
+            slots = self.counts.get(&number).copied().or(slots);
+            let pruned = self.pruned.remove(&number).unwrap_or_default();
+            all.push(StoredBatch { number, frames, pruned, slots });
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gt_ir::TensorId;
+    use gt_ir::message::Role;
+
+    use super::*;
+    use crate::lineage::State;
+    use crate::planner::Host;
+
+    fn batch(number: u64) -> JournalRecord {
+        let frames = vec![Bytes::from(vec![number as u8])];
+        JournalRecord::Batch { session: 3, number, received: number + 10, frames }
+    }
+
+    fn slots(count: u32) -> Slots {
+        let mut slots = Slots::default();
+        let host = |number| Host { worker: WorkerId(number), number };
+        (0..count).for_each(|number| slots.add(host(number), |_| true));
+        slots
+    }
+
+    fn base(snapshot: u64, planned: u64) -> JournalRecord {
+        let (state, copies, blocks) = (Arc::new(State::default()), Vec::new(), Vec::new());
+        let base = Base { session: 3, snapshot, received: 0, planned, state, copies, blocks };
+        JournalRecord::Base(Box::new(base))
+    }
+
+    /// The history of session 3 after some records, which pass through their encoding.
+    fn history(records: Vec<JournalRecord>) -> SessionHistory {
+        let mut history = History::default();
+        let hello = Box::new(Hello::new(Role::Client, "ada"));
+        let begin = JournalRecord::Session { session: 3, hello };
+        for record in std::iter::once(begin).chain(records) {
+            history.add(JournalRecord::decode(&record.encode()).expect("it was just written"));
+        }
+        history.take_sessions().pop().expect("it has begun")
+    }
+
+    #[test]
+    fn a_base_replaces_what_came_before_it() {
+        let pruned = Pruned { removed: vec![TensorId(7)], skipped: Vec::new() };
+        let mut history = history(vec![
+            JournalRecord::Slots { session: 3, from: 0, slots: slots(2) },
+            batch(0),
+            batch(1),
+            batch(2),
+            JournalRecord::Pruned { session: 3, number: 2, pruned: pruned.clone() },
+            base(1, 2),
+            JournalRecord::Slots { session: 3, from: 3, slots: slots(4) },
+            batch(3),
+        ]);
+        assert_eq!((history.received, history.slots.count()), (13, 4));
+        let batches = history.take_batches().unwrap();
+        let numbers: Vec<_> = batches.iter().map(|batch| (batch.number, batch.slots)).collect();
+        assert_eq!(numbers, [(2, Some(2)), (3, Some(4))]);
+        assert_eq!(batches[0].pruned, pruned);
+    }
+
+    #[test]
+    fn a_gap_is_an_error_and_what_ended_is_gone() {
+        let missing = history(vec![batch(0), batch(2)]).take_batches().err();
+        assert_eq!(missing.as_deref(), Some("batch 1 is missing in the journal"));
+        let mut all = History::default();
+        let hello = Box::new(Hello::new(Role::Client, "ada"));
+        all.add(JournalRecord::Session { session: 4, hello });
+        all.add(JournalRecord::SessionEnd { session: 4 });
+        assert!(all.take_sessions().is_empty() && all.sessions_last == 4);
+    }
+}

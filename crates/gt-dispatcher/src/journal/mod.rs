@@ -1,0 +1,170 @@
+//! The journal: what a server that is started again goes on from.
+//!
+//! The dispatcher makes records of what its sessions' lineages are made of, in the order in which
+//! it happens; the driver writes them, and says which snapshots are written. A journal that is read
+//! yields a [`History`], from which sessions are made again as after the loss of a worker.
+//!
+//! - [`history`]: what the records of a journal add up to.
+
+mod history;
+
+use bytes::Bytes;
+use gt_ir::message::Hello;
+use gt_ir::wire::{DecodeError, Decoded, Frames, Record, Source};
+use gt_ir::{SlotId, WorkerId, record};
+use std::sync::Arc;
+
+use crate::lineage::State;
+use crate::planner::Slots;
+use crate::queue::Pruned;
+use crate::sessions::Session;
+
+pub use history::{History, SessionHistory};
+pub(crate) use history::{StoredBatch, StoredWorker};
+
+/// A record of a journal.
+#[derive(Clone)]
+pub enum JournalRecord {
+    /// The last numbers of sessions and their lanes, and the next of workers.
+    Numbers {
+        sessions: u32,
+        workers: u32,
+    },
+    /// A worker has come. It is known by its token.
+    Worker {
+        id: WorkerId,
+        number: u32,
+        name: String,
+        token: u128,
+    },
+    WorkerLost {
+        id: WorkerId,
+    },
+    /// A session begins, by this hello with its token.
+    Session {
+        session: u32,
+        hello: Box<Hello>,
+    },
+    /// A batch of a session; with it, the server has received so many of the client's messages.
+    Batch {
+        session: u32,
+        number: u64,
+        received: u64,
+        frames: Vec<Bytes>,
+    },
+    /// Something of a batch is not planned.
+    Pruned {
+        session: u32,
+        number: u64,
+        pruned: Pruned,
+    },
+    /// Batches from a number on are planned with these slots, which are on these workers.
+    Slots {
+        session: u32,
+        from: u64,
+        slots: Slots,
+    },
+    /// A snapshot of a session is complete.
+    Base(Box<Base>),
+    /// A session is not kept any more, for this reason.
+    Unkept {
+        session: u32,
+        reason: String,
+    },
+    SessionEnd {
+        session: u32,
+    },
+}
+
+record!(enum JournalRecord {
+    1 => Numbers { sessions, workers },
+    2 => Worker { id, number, name, token },
+    3 => WorkerLost { id },
+    4 => Session { session, hello },
+    5 => Batch { session, number, received, frames },
+    6 => Pruned { session, number, pruned },
+    7 => Slots { session, from, slots },
+    8 => Base(base),
+    9 => Unkept { session, reason },
+    10 => SessionEnd { session },
+});
+
+/// A snapshot of a session.
+#[derive(Clone)]
+pub struct Base {
+    pub session: u32,
+    pub snapshot: u64,
+    /// The messages that the server had received of the client.
+    pub received: u64,
+    /// The first batch that is not in it.
+    pub planned: u64,
+    pub(crate) state: Arc<State>,
+    pub(crate) copies: Vec<StoredCopy>,
+    /// The client's shared memory that is not needed any more.
+    pub(crate) blocks: Vec<u128>,
+}
+
+record!(struct Base { session, snapshot, received, planned, state, copies, blocks });
+
+/// The workers that have a slot's values.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredCopy {
+    pub slot: SlotId,
+    pub host: WorkerId,
+    pub keeper: Option<WorkerId>,
+    pub bytes: u64,
+}
+
+record!(struct StoredCopy { slot, host, keeper, bytes });
+
+impl JournalRecord {
+    /// Its encoding: the record, and large data.
+    pub fn encode(&self) -> Vec<Bytes> {
+        let mut frames = Frames::default();
+        self.write(&mut frames);
+        let mut all = vec![Bytes::from(frames.head)];
+        all.append(&mut frames.data);
+        all
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// The frames are not what [`JournalRecord::encode`] makes.
+    pub fn decode(frames: &[Bytes]) -> Decoded<JournalRecord> {
+        let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
+        let mut source = Source::new(head, data);
+        let record = JournalRecord::read(&mut source)?;
+        source.finish()?;
+        Ok(record)
+    }
+}
+
+/// The records that the driver has not taken yet; none while there is no journal.
+#[derive(Default)]
+pub(crate) struct Journal {
+    pub is_on: bool,
+    records: Vec<JournalRecord>,
+}
+
+impl Journal {
+    /// Adds a record, if there is a journal.
+    pub fn add(&mut self, record: impl FnOnce() -> JournalRecord) {
+        if self.is_on {
+            self.records.push(record());
+        }
+    }
+
+    /// The slots of a session are others, or elsewhere.
+    pub fn add_slots(&mut self, session: &Session) {
+        if let Some(lineage) = session.lineage.as_ref().filter(|_| self.is_on) {
+            let (session, slots) = (session.number, session.catalogue.slots.clone());
+            let from = lineage.log.first_unplanned();
+            self.add(|| JournalRecord::Slots { session, from, slots });
+        }
+    }
+
+    pub fn take(&mut self) -> Vec<JournalRecord> {
+        std::mem::take(&mut self.records)
+    }
+}

@@ -1,0 +1,175 @@
+//! How peers greet: who they are, and what the dispatcher tells them.
+
+use std::time::Duration;
+
+use crate::fabric::Fabric;
+use crate::instruction::RequestId;
+use crate::record;
+
+/// The protocol version; both ends of a link must have the same.
+pub const PROTOCOL_VERSION: u32 = 7;
+
+/// A peer's role, which its link proves and which decides the messages it may send.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    Client,
+    Worker,
+    Watcher,
+}
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Worker => "worker",
+            Role::Watcher => "watcher",
+        }
+    }
+}
+
+record!(enum Role { 0 => Client, 1 => Worker, 2 => Watcher });
+
+/// The first message of a peer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hello {
+    pub version: u32,
+    /// A hash of the instruction set, so that ids mean the same at both ends.
+    pub schema: u64,
+    pub role: Role,
+    /// The name it asks for: a worker's id, a client's process.
+    pub name: String,
+    /// Equal for processes that can share memory; empty for none.
+    pub machine: String,
+    /// The address at which a worker receives pieces; empty if none is needed.
+    pub endpoint: String,
+    /// How a worker's engine reaches others, if it can.
+    pub fabric: Option<Fabric>,
+    /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
+    pub rate: u64,
+    /// Whether a worker's engine gives the same bits each time, however it is asked.
+    pub is_exact: bool,
+    /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
+    /// the dispatcher it is a fact.
+    pub badge: Option<Box<Badge>>,
+    /// A client's process.
+    pub process: Option<Process>,
+    /// What a client or worker goes on with after its connection was lost. To the dispatcher, the
+    /// server's driver adds that of a new one.
+    pub resume: Option<Box<Resume>>,
+}
+
+record!(struct Hello {
+    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, badge, process, resume,
+});
+
+impl Hello {
+    /// That of a peer of this version, without anything that only some have.
+    pub fn new(role: Role, name: impl Into<String>) -> Hello {
+        Hello {
+            version: PROTOCOL_VERSION,
+            schema: schema(),
+            role,
+            name: name.into(),
+            machine: String::new(),
+            endpoint: String::new(),
+            fabric: None,
+            rate: 0,
+            is_exact: true,
+            badge: None,
+            process: None,
+            resume: None,
+        }
+    }
+}
+
+/// A process on its machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    pub pid: u32,
+    /// When it started, in the system's ticks.
+    pub start: u64,
+}
+
+record!(struct Process { pid, start });
+
+/// Who a peer was before its connection was lost, and how much it has got since it came.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Resume {
+    /// Which it alone was told.
+    pub token: u128,
+    /// How many of the other end's messages it has received.
+    pub received: u64,
+    /// How many of its own messages the other end has acknowledged.
+    pub acknowledged: u64,
+    /// The requests whose answers it waits for.
+    pub waits: Vec<RequestId>,
+}
+
+record!(struct Resume { token, received, acknowledged, waits });
+
+impl Resume {
+    /// That of a new peer.
+    pub fn new(token: u128) -> Resume {
+        Resume { token, ..Resume::default() }
+    }
+}
+
+/// Says who a client's user is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Badge {
+    pub user: String,
+    /// Empty for none.
+    pub team: String,
+    /// Follows from the names and the cluster key.
+    pub proof: [u8; 32],
+}
+
+record!(struct Badge { user, team, proof });
+
+/// The dispatcher's answer to a hello.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Welcome {
+    /// The client's session, or the worker's number.
+    pub session: u32,
+    /// The name that the dispatcher gives the peer; unique among workers.
+    pub name: String,
+    /// The weight of commands that may be in flight.
+    pub window: u64,
+    /// The dispatcher's machine, as in the hello.
+    pub machine: String,
+    /// The folders in which the server's workers may read and write files.
+    pub data_roots: Vec<String>,
+    /// What the peer goes on by when its connection is lost, and how much the server has received.
+    pub resume: Option<Box<Resume>>,
+    /// How long the server waits for a client that is lost, or a worker for a server.
+    pub grace: Duration,
+    /// Whether the server keeps its state: one that is gone may be started again.
+    pub is_kept: bool,
+    /// Whether the server was started again since the peer was last connected, and goes on with it:
+    /// a client gets no credit for what it has sent, a worker's snapshots are wanted.
+    pub is_renewed: bool,
+}
+
+record!(struct Welcome {
+    session, name, window, machine, data_roots, resume, grace, is_kept, is_renewed,
+});
+
+/// A hash of the instruction set: names, ids, arities and attributes.
+pub fn schema() -> u64 {
+    // FNV-1a, stable across builds and machines.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut eat = |bytes: &[u8]| {
+        for &byte in bytes {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for operation in crate::ops::ALL {
+        eat(&operation.id.to_le_bytes());
+        eat(operation.name.as_bytes());
+        for parameter in operation.parameters {
+            eat(parameter.name.as_bytes());
+            eat(format!("{:?}", parameter.kind).as_bytes());
+        }
+    }
+    hash
+}

@@ -1,0 +1,157 @@
+//! The folder of a journal, which one process uses at a time.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::JournalError;
+use crate::segment::{self, Damage};
+
+/// A folder with a journal, locked as long as this lives.
+pub struct Folder {
+    path: PathBuf,
+    schema: u64,
+    /// The number of the segment.
+    number: u64,
+    _lock: File,
+}
+
+/// What a journal says.
+#[derive(Default)]
+pub struct Contents {
+    pub records: Vec<Vec<Bytes>>,
+    /// Where its end is missing.
+    pub damage: Option<Damage>,
+}
+
+impl Folder {
+    /// Opens a folder, which is made if it is not there, and reads its journal, whose records must
+    /// mean what `schema` says.
+    ///
+    /// # Errors
+    /// It cannot be used, another process uses it, or the journal in it is not one of these.
+    pub fn open(path: &Path, schema: u64) -> Result<(Folder, Contents), JournalError> {
+        let error = |action| move |error| JournalError::file(action, path, error);
+        fs::create_dir_all(path).map_err(error("making the folder"))?;
+        let lock = lock(&path.join("lock"), path)?;
+        let mut segments: Vec<u64> = Vec::new();
+        for entry in fs::read_dir(path).map_err(error("reading the folder"))? {
+            let name = entry.map_err(error("reading the folder"))?.file_name();
+            segments.extend(name.to_str().and_then(number_of));
+        }
+        segments.sort_unstable();
+        let last = segments.last().copied();
+        let number = last.unwrap_or(0);
+        let folder = Folder { path: path.to_path_buf(), schema, number, _lock: lock };
+        let Some(last) = last else { return Ok((folder, Contents::default())) };
+        let file = folder.segment(last);
+        let bytes = fs::read(&file).map_err(|error| JournalError::file("reading", &file, error))?;
+        let read = segment::read(&Bytes::from(bytes), schema).map_err(|reason| {
+            let (path, reason) = (file.display().to_string(), reason.to_string());
+            JournalError::Foreign { path, reason }
+        })?;
+        Ok((folder, Contents { records: read.records, damage: read.damage }))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn segment(&self, number: u64) -> PathBuf {
+        self.path.join(format!("journal-{number:08}"))
+    }
+
+    /// Replaces the journal by one with these records. Until it is durable, the one before stays.
+    /// Returns the open segment and its length.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn replace(
+        &mut self,
+        records: impl Iterator<Item = Vec<Bytes>>,
+    ) -> std::io::Result<(File, u64)> {
+        let (before, next) = (self.segment(self.number), self.segment(self.number + 1));
+        let temporary = self.path.join("journal.new");
+        let mut writer = BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
+        segment::write_header(self.schema, &mut writer)?;
+        let mut length = 0;
+        for record in records {
+            length += segment::write_record(&record, &mut writer)?;
+        }
+        let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_data()?;
+        fs::rename(&temporary, &next)?;
+        // The folder's entries are made durable as well.
+        File::open(&self.path)?.sync_all()?;
+        self.number += 1;
+        if let Err(error) = fs::remove_file(&before)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        Ok((file, length))
+    }
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    name.strip_prefix("journal-")?.parse().ok()
+}
+
+/// Locks a file, and notes this process in it.
+fn lock(file: &Path, folder: &Path) -> Result<File, JournalError> {
+    let error = |error| JournalError::file("locking", file, error);
+    let mut options = File::options();
+    let mut lock =
+        options.read(true).write(true).create(true).truncate(false).open(file).map_err(error)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut process = String::new();
+            let _ = lock.read_to_string(&mut process);
+            let (path, process) = (folder.display().to_string(), process.trim().to_string());
+            return Err(JournalError::InUse { path, process });
+        }
+        Err(TryLockError::Error(reason)) => return Err(error(reason)),
+    }
+    lock.set_len(0).map_err(error)?;
+    writeln!(lock, "{}", std::process::id()).map_err(error)?;
+    Ok(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(text: &'static str) -> Vec<Bytes> {
+        vec![Bytes::from_static(text.as_bytes())]
+    }
+
+    #[test]
+    fn a_folder_is_used_by_one_and_keeps_the_last_segment() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("state");
+        let (mut folder, contents) = Folder::open(&path, 1).unwrap();
+        assert!(contents.records.is_empty());
+        let again = Folder::open(&path, 1).err().unwrap().to_string();
+        assert!(again.contains("in use") && again.contains(&std::process::id().to_string()));
+        folder.replace([record("a")].into_iter()).unwrap();
+        let (mut file, _) = folder.replace([record("b"), record("c")].into_iter()).unwrap();
+        segment::write_record(&record("d"), &mut file).unwrap();
+        file.write_all(b"a cut record").unwrap();
+        drop((folder, file));
+        let (_, contents) = Folder::open(&path, 1).unwrap();
+        assert_eq!(contents.records, [record("b"), record("c"), record("d")]);
+        assert_eq!(contents.damage.unwrap().lost, 12);
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 2, "the segment and the lock");
+    }
+
+    #[test]
+    fn what_is_no_journal_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("journal-00000003"), "a diary, perhaps a long one").unwrap();
+        let refused = Folder::open(place.path(), 1).err().unwrap().to_string();
+        assert!(refused.contains("journal-00000003' is no journal of a gt server"), "{refused}");
+    }
+}

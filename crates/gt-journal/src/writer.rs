@@ -1,0 +1,257 @@
+//! A thread that writes a journal, so that nobody waits for the disk.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::folder::Folder;
+use crate::segment;
+
+/// The time between two groups: the disk is not asked more often.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The most records of a group.
+const GROUP: usize = 64 << 10;
+
+/// Writes records of type `R`.
+pub struct Writer<R> {
+    orders: Option<Sender<(u64, Order<R>)>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// How many records were given.
+    given: u64,
+}
+
+enum Order<R> {
+    Append(R),
+    /// The journal begins again with these; they count as one.
+    Replace(Vec<R>),
+}
+
+#[derive(Default)]
+struct Shared {
+    /// How many records are durable.
+    durable: AtomicU64,
+    /// The bytes of the segment, and how many there were when it began.
+    bytes: AtomicU64,
+    begun: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Why nothing is written any more.
+    error: Option<String>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<R: Send + 'static> Writer<R> {
+    /// Starts the thread, which writes what `encode` makes of records and calls `tell` when more is
+    /// durable or writing has failed. The journal is empty until it is [replaced](Writer::replace).
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(
+        folder: Folder,
+        encode: fn(&R) -> Vec<Bytes>,
+        tell: impl Fn() + Send + 'static,
+    ) -> std::io::Result<Writer<R>> {
+        let (orders, receiver) = mpsc::channel();
+        let shared = Arc::new(Shared::default());
+        let work = Work { folder, encode, file: None, shared: Arc::clone(&shared) };
+        let thread = thread::Builder::new()
+            .name("gt-journal".into())
+            .spawn(move || work.run(&receiver, &tell))?;
+        Ok(Writer { orders: Some(orders), shared, thread: Some(thread), given: 0 })
+    }
+
+    fn order(&mut self, order: Order<R>) -> u64 {
+        self.given += 1;
+        if let Some(orders) = &self.orders {
+            // That the thread has ended is found by `error`.
+            let _ = orders.send((self.given, order));
+        }
+        self.given
+    }
+
+    /// Appends a record; returns its position.
+    pub fn append(&mut self, record: R) -> u64 {
+        self.order(Order::Append(record))
+    }
+
+    /// Begins the journal again with these records, which count as one.
+    pub fn replace(&mut self, records: Vec<R>) -> u64 {
+        self.shared.state().error = None;
+        self.order(Order::Replace(records))
+    }
+
+    /// The position up to which all is durable.
+    pub fn durable(&self) -> u64 {
+        self.shared.durable.load(Ordering::Acquire)
+    }
+
+    /// The position of the last record that was given.
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// The bytes of the journal, and how many it began with.
+    pub fn bytes(&self) -> (u64, u64) {
+        let (bytes, begun) = (&self.shared.bytes, &self.shared.begun);
+        (bytes.load(Ordering::Relaxed), begun.load(Ordering::Relaxed))
+    }
+
+    /// Why nothing is written any more.
+    pub fn error(&self) -> Option<String> {
+        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            return Some("the thread that writes it has ended".into());
+        }
+        self.shared.state().error.clone()
+    }
+
+    /// Waits until everything up to a position is durable, for at most `limit`. Returns whether it
+    /// is.
+    pub fn wait(&self, position: u64, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        let mut state = self.shared.state();
+        while self.durable() < position {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.error.is_some() {
+                return false;
+            }
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        true
+    }
+}
+
+impl<R> Drop for Writer<R> {
+    /// Everything that was given is written.
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's state.
+struct Work<R> {
+    folder: Folder,
+    encode: fn(&R) -> Vec<Bytes>,
+    /// None before the first segment, and after an error.
+    file: Option<BufWriter<File>>,
+    shared: Arc<Shared>,
+}
+
+impl<R> Work<R> {
+    fn run(mut self, orders: &Receiver<(u64, Order<R>)>, tell: &impl Fn()) {
+        while let Ok(first) = orders.recv() {
+            let group = std::iter::once(first).chain(orders.try_iter().take(GROUP));
+            let written = self.write(group);
+            let mut state = self.shared.state();
+            match written {
+                Ok(last) if self.file.is_some() => {
+                    self.shared.durable.store(last, Ordering::Release);
+                }
+                // After an error, until the journal begins again.
+                Ok(_) => {}
+                Err(error) => {
+                    self.file = None;
+                    state.error = Some(error.to_string());
+                }
+            }
+            drop(state);
+            self.shared.changed.notify_all();
+            tell();
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Writes a group, and makes it durable; returns the position of its last record.
+    fn write(&mut self, group: impl Iterator<Item = (u64, Order<R>)>) -> std::io::Result<u64> {
+        let mut last = 0;
+        for (position, order) in group {
+            last = position;
+            match order {
+                Order::Append(record) => {
+                    let Some(file) = &mut self.file else { continue };
+                    let bytes = segment::write_record(&(self.encode)(&record), file)?;
+                    self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+                }
+                Order::Replace(records) => {
+                    let frames = records.iter().map(self.encode);
+                    let (file, bytes) = self.folder.replace(frames)?;
+                    self.shared.bytes.store(bytes, Ordering::Relaxed);
+                    self.shared.begun.store(bytes, Ordering::Relaxed);
+                    self.file = Some(BufWriter::with_capacity(1 << 20, file));
+                }
+            }
+        }
+        if let Some(file) = &mut self.file {
+            file.flush()?;
+            file.get_ref().sync_data()?;
+        }
+        Ok(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn writer(path: &std::path::Path) -> (Writer<u64>, Vec<u64>) {
+        let (folder, contents) = Folder::open(path, 1).unwrap();
+        let number = |frames: &Vec<Bytes>| u64::from_le_bytes(frames[0][..].try_into().unwrap());
+        let encode = |number: &u64| vec![Bytes::from(number.to_le_bytes().to_vec())];
+        let writer = Writer::start(folder, encode, || ()).unwrap();
+        (writer, contents.records.iter().map(number).collect())
+    }
+
+    #[test]
+    fn what_is_durable_is_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut first, before) = writer(place.path());
+        assert!(before.is_empty());
+        first.replace(vec![1, 2]);
+        for number in 3..100 {
+            first.append(number);
+        }
+        let last = first.append(100);
+        assert!(first.wait(last, LIMIT) && first.durable() == last);
+        first.replace(vec![7]);
+        first.append(8);
+        drop(first);
+        let (second, before) = writer(place.path());
+        assert_eq!(before, [7, 8]);
+        assert_eq!(second.durable(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_an_error_until_the_journal_begins_again() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("state");
+        let (mut writer, _) = writer(&path);
+        std::fs::remove_dir_all(&path).unwrap();
+        let position = writer.replace(vec![1]);
+        assert!(!writer.wait(position, LIMIT) && writer.error().is_some());
+        std::fs::create_dir(&path).unwrap();
+        writer.append(2);
+        let position = writer.replace(vec![1, 2]);
+        assert!(writer.wait(position, LIMIT) && writer.error().is_none());
+    }
+}
