@@ -140,6 +140,11 @@ impl Workers {
         self.expected = workers;
     }
 
+    /// Those that may come back.
+    pub fn expected(&self) -> impl Iterator<Item = WorkerId> {
+        self.expected.keys().copied()
+    }
+
     /// The next id of a new worker.
     pub fn next(&self) -> u32 {
         self.next

@@ -184,6 +184,9 @@ pub enum Message {
         snapshot: Option<u64>,
         next: u64,
     },
+    /// A worker drops the snapshots of all other sessions, and the lanes with numbers before
+    /// `oldest`: they are those of a dispatcher that is gone.
+    RetainSessions { sessions: Vec<u32>, oldest: u32 },
     /// A worker that has a slot's snapshot sends it to the one that restores it; by way of the
     /// dispatcher without one.
     HandOver {
@@ -290,6 +293,7 @@ record!(enum Message {
     43 => Acknowledge { received },
     44 => Confirm { snapshot },
     45 => Confirmed { snapshot },
+    46 => RetainSessions { sessions, oldest },
 });
 
 impl Message {
@@ -324,6 +328,7 @@ impl Message {
             Message::Backup(_)
             | Message::Backed { .. }
             | Message::Retain { .. }
+            | Message::RetainSessions { .. }
             | Message::HandOver { .. } => "a snapshot",
             Message::WorkerLost { .. } => "the loss of a worker",
             Message::Ready { .. } | Message::Awaited { .. } | Message::Join { .. } => {

@@ -6,7 +6,7 @@ use gt_dispatcher::PeerId;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::stored::{SavePart, SavedBlock, Written};
-use gt_ir::{Content, Piece, SourceId, WorkerId};
+use gt_ir::{Content, Piece, SourceId, WorkerId, codec};
 use gt_worker::{FileJob, Out};
 
 use crate::faults::Notice;
@@ -17,14 +17,24 @@ impl World {
     pub(crate) fn deliver(&mut self, from: PeerId, to: PeerId, message: Message) {
         if to == DISPATCHER {
             let role = if self.came.contains(&from) { Role::Worker } else { Role::Client };
+            let arrived = self.kept.as_mut().map(|kept| kept.arrive(from, &message));
             let start = Instant::now();
-            self.dispatcher.handle(self.now, from, role, message);
+            match (arrived, message) {
+                (Some(arrived), Message::Stream(commands)) => {
+                    let frames = codec::encode(&Message::Stream(commands.clone()));
+                    self.dispatcher.handle_stream(self.now, from, commands, frames, arrived);
+                }
+                (_, message) => self.dispatcher.handle(self.now, from, role, message),
+            }
             self.dispatcher.tick(self.now);
             self.dispatching += start.elapsed();
             self.send_outbox();
+        } else if self.is_early(from, to) {
+            self.links.send(self.now, from, to, message);
         } else if let Some(worker) = self.workers.get_mut(&to) {
             let mut out = Vec::new();
             match message {
+                Message::Welcome(welcome) => return self.welcome_worker(to, &welcome),
                 Message::Observe { on, sent } => worker.observe(on, sent),
                 Message::Goodbye { .. } => return self.crash(to, Notice::Soon),
                 message => worker.handle(message, &mut out),
@@ -32,7 +42,14 @@ impl World {
             self.send_out(to, out);
             self.links.turn(self.now, to);
             self.let_meet(false);
+        } else if let Message::Confirm { snapshot } = message {
+            if self.mailboxes.contains_key(&to) {
+                self.send(to, DISPATCHER, Message::Confirmed { snapshot });
+            }
         } else if let Some(mailbox) = self.mailboxes.get_mut(&to) {
+            if self.kept.as_mut().is_some_and(|kept| !kept.is_awaited(to, &message)) {
+                return;
+            }
             match &message {
                 Message::Done(weight) => {
                     if let Some(credit) = self.credit.get_mut(&to) {
@@ -142,6 +159,7 @@ impl World {
 
     pub(crate) fn send_outbox(&mut self) {
         let mut out = Vec::new();
+        self.write_journal();
         self.dispatcher.take_outbox(&mut out);
         for (peer, message) in out {
             if let Message::Welcome(welcome) = &message

@@ -60,6 +60,10 @@ impl SimDriver {
                 Message::Done(weight) => {
                     self.in_flight.fetch_sub(weight, Ordering::Relaxed);
                 }
+                // The dispatcher was started again.
+                Message::Welcome(welcome) if welcome.is_renewed => {
+                    self.in_flight.store(welcome.window, Ordering::Relaxed);
+                }
                 Message::Goodbye { reason } => *lock(&self.ended) = Some(reason),
                 message => {
                     if let Some(request) = message.answers() {

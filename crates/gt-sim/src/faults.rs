@@ -72,6 +72,8 @@ pub enum Fault {
     },
     /// Another worker starts.
     Start,
+    /// The dispatcher is killed, and started again.
+    Restart,
 }
 
 impl World {
@@ -131,6 +133,7 @@ impl World {
                 let (Some(from), Some(to)) = (worker(from), worker(to)) else { return };
                 self.links.hold(from, to, self.now + length);
             }
+            Fault::Restart => self.restart(),
             Fault::Start => {
                 let name = format!("w{}", self.came.len());
                 self.start_worker(name);

@@ -24,6 +24,7 @@ pub mod hostile;
 mod links;
 mod meetings;
 mod mutate;
+mod restart;
 mod world;
 
 pub use accounts::Traffic;

@@ -116,6 +116,11 @@ impl Links {
         self.flights.retain(|_, flight| flight.from != peer && flight.to != peer);
     }
 
+    /// Drops what is in flight, but for what is kept.
+    pub fn retain(&mut self, keeps: impl Fn(&Flight) -> bool) {
+        self.flights.retain(|_, flight| keeps(flight));
+    }
+
     /// Breaks a link: messages in flight on it are lost.
     pub fn cut(&mut self, from: PeerId, to: PeerId) {
         self.broken.insert((from, to));

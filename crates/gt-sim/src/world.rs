@@ -15,6 +15,7 @@ use crate::accounts::Traffic;
 use crate::fabric::{Hub, JoiningEngine};
 use crate::faults::Fault;
 use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
+use crate::restart::Kept;
 
 /// A simulated cluster.
 pub struct World {
@@ -40,6 +41,10 @@ pub struct World {
     pub(crate) waiting: BTreeMap<PeerId, Vec<(u64, Flight)>>,
     /// Collective calls that were given up as deadlocked.
     pub deadlocks: Vec<String>,
+    /// What the dispatcher goes on from when it is started again, if anything.
+    pub(crate) kept: Option<Box<Kept>>,
+    /// The names that workers asked for.
+    pub(crate) names: BTreeMap<PeerId, String>,
     /// The faults to come, by number of messages delivered; the next is last.
     pub(crate) planned: Vec<(u64, Fault)>,
     /// The bytes of all pieces sent.
@@ -95,6 +100,8 @@ impl World {
             hub,
             waiting: BTreeMap::new(),
             deadlocks: Vec::new(),
+            kept: None,
+            names: BTreeMap::new(),
             planned: Vec::new(),
             pieces_bytes: 0,
             from_clients: Traffic::default(),
@@ -133,11 +140,17 @@ impl World {
             }
             None => Box::new(Worker::new(name.clone(), NativeEngine::new(1)).with_options(options)),
         };
-        let fabric = self.hub.is_some().then(|| Hub::fabric(peer.0));
         self.workers.insert(peer, core);
+        self.names.insert(peer, name.clone());
         self.came.push(peer);
-        self.send(peer, DISPATCHER, hello(Role::Worker, name, fabric));
+        let hello = self.known(peer, self.worker_hello(peer, name));
+        self.send(peer, DISPATCHER, hello);
         peer
+    }
+
+    pub(crate) fn worker_hello(&self, peer: PeerId, name: String) -> Message {
+        let fabric = self.hub.is_some().then(|| Hub::fabric(peer.0));
+        hello(Role::Worker, name, fabric)
     }
 
     /// Sets the operator's policy.
@@ -160,6 +173,7 @@ impl World {
             let (user, team, proof) = (user.into(), String::new(), [0; 32]);
             hello.badge = Some(Box::new(Badge { user, team, proof }));
         }
+        let hello = self.known(peer, hello);
         self.send(peer, DISPATCHER, hello);
         peer
     }
@@ -183,6 +197,9 @@ impl World {
     pub(crate) fn send(&mut self, from: PeerId, to: PeerId, message: Message) {
         if to == DISPATCHER && self.mailboxes.contains_key(&from) {
             self.from_clients.count(&message);
+            if let Some(kept) = &mut self.kept {
+                kept.send(from, &message);
+            }
         } else if self.workers.contains_key(&to) {
             self.to_workers.count(&message);
         }
@@ -232,6 +249,7 @@ impl World {
             Load::Turn => self.compute(to),
             Load::Message(message) => {
                 self.delivered += 1;
+                if std::env::var_os("GT_TRACE").is_some() { eprintln!("{:?} {} {}->{} {:.300}", self.now, self.delivered, from.0, to.0, format!("{message:?}")); }
                 self.deliver(from, to, message);
             }
         }
@@ -262,6 +280,9 @@ impl World {
             let waits = format!("{} at {:?}", due.collect::<Vec<_>>().join(", "), self.now);
             self.deadlocks.push(waits);
             self.let_meet(true);
+            return true;
+        }
+        if self.flush_journal() {
             return true;
         }
         // A deadline of a session without requests sends nothing and recurs, so try each session's.

@@ -40,6 +40,8 @@ pub struct Worker<E: Engine> {
     /// How many turns there were.
     turns: u64,
     ended: VecDeque<u32>,
+    /// Lanes of sessions before this one were those of a dispatcher that is gone.
+    oldest: u32,
 }
 
 /// How long a turn waits for a compiler if no other lane is ready.
@@ -71,6 +73,7 @@ impl<E: Engine> Worker<E> {
             shortages: Shortages::default(),
             turns: 0,
             ended: VecDeque::new(),
+            oldest: 0,
         }
     }
 
@@ -86,6 +89,11 @@ impl<E: Engine> Worker<E> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
     }
 
+    /// Whether what comes for a session is late.
+    fn has_ended(&self, session: u32) -> bool {
+        session < self.oldest || self.ended.contains(&session)
+    }
+
     /// Makes a lane ready.
     fn wake(&mut self, id: LaneId) {
         // One that waits for memory is woken when there is some.
@@ -95,7 +103,7 @@ impl<E: Engine> Worker<E> {
     }
 
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
-        if self.ended.contains(&id.session) {
+        if self.has_ended(id.session) {
             return;
         }
         let asks = matches!(commands.last(), Some(WorkerCommand::Fetch { .. }));
@@ -132,7 +140,7 @@ impl<E: Engine> Worker<E> {
     }
 
     fn receive(&mut self, piece: Piece) {
-        if self.ended.contains(&piece.to.session) {
+        if self.has_ended(piece.to.session) {
             return;
         }
         if self.device.events.is_on {
@@ -193,6 +201,13 @@ impl<E: Engine> Worker<E> {
         if self.ended.len() > ENDED {
             self.ended.pop_front();
         }
+    }
+
+    fn end_sessions_before(&mut self, oldest: u32) {
+        let mut sessions: Vec<u32> = self.lanes.keys().map(|lane| lane.session).collect();
+        sessions.dedup();
+        sessions.retain(|session| *session < oldest);
+        sessions.into_iter().for_each(|session| self.end_session(session));
     }
 
     /// All members of a joint exchange are ready, or it was called off.
@@ -311,6 +326,11 @@ impl<E: Engine> Work for Worker<E> {
             Message::Retain { session, snapshot, next } => {
                 self.vault.retain(session, snapshot, next);
             }
+            Message::RetainSessions { sessions, oldest } => {
+                self.vault.retain_sessions(&sessions);
+                self.end_sessions_before(oldest);
+                self.oldest = oldest;
+            }
             Message::HandOver { session, slot, snapshot, to } => {
                 let messages = self.vault.hand_over(Owner { session, slot }, snapshot);
                 out.extend(messages.into_iter().map(|backup| Out::backup(to, backup)));
@@ -389,13 +409,11 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
-        let mut sessions: Vec<u32> = self.lanes.keys().map(|lane| lane.session).collect();
-        sessions.dedup();
-        sessions.into_iter().for_each(|session| self.end_session(session));
-        // Numbers of lanes are given anew.
-        self.ended.clear();
+        self.end_sessions_before(u32::MAX);
         if !keeps_snapshots {
-            self.vault = Vault::default();
+            // It is one that knows nothing of those before.
+            (self.vault, self.oldest) = (Vault::default(), 0);
+            self.ended.clear();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
         self.end_shortages(out);

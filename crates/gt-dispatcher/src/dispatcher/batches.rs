@@ -71,6 +71,11 @@ impl Dispatcher {
                 }
             }
             self.journal_batch(peer, number);
+            if let Some(session) = self.sessions.get_mut(peer)
+                && !session.has_worker()
+            {
+                session.waiting_since.get_or_insert(now);
+            }
             return self.pump(now);
         }
         let logged = number;

@@ -117,6 +117,12 @@ impl Dispatcher {
             for session in self.sessions.iter() {
                 self.outbox.0.extend(session.admission().map(|message| (peer, message)));
             }
+            if self.oldest > 0 {
+                // Others ended while it was away.
+                let sessions = self.sessions.iter().map(|session| session.number).collect();
+                let oldest = self.oldest;
+                self.outbox.push(peer, Message::RetainSessions { sessions, oldest });
+            }
             self.introduce(peer);
             self.restore_waiting(now);
             self.revive(now);
@@ -159,6 +165,7 @@ impl Dispatcher {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
         session.records().into_iter().for_each(|record| self.journal.add(|| record));
+        self.await_workers(now, peer);
         Ok(number)
     }
 

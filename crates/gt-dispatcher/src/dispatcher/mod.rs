@@ -104,6 +104,10 @@ pub struct Dispatcher {
     joints: Joints,
     observability: Observability,
     journal: Journal,
+    /// Lanes with numbers before this one were those of a dispatcher that is gone.
+    oldest: u32,
+    /// When the sessions of a journal were taken up.
+    taken_up: Option<Duration>,
     outbox: Outbox,
 }
 
@@ -134,6 +138,8 @@ impl Dispatcher {
             joints: Joints::default(),
             observability: Observability::new(log),
             journal: Journal::default(),
+            oldest: 0,
+            taken_up: None,
             outbox: Outbox::default(),
         }
     }
@@ -202,7 +208,10 @@ impl Dispatcher {
         match (role, message) {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch, None),
-            (Role::Client, Message::Confirmed { snapshot }) => self.confirm(peer, snapshot),
+            (Role::Client, Message::Confirmed { snapshot }) => {
+                self.confirm(peer, snapshot);
+                self.pump(now);
+            }
             (Role::Client, Message::Received { request }) => {
                 if let Some(session) = self.sessions.get_mut(peer) {
                     session.unread.remove(request);
@@ -307,7 +316,9 @@ impl Dispatcher {
         let lineages = there.filter_map(|session| session.lineage.as_ref());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
         let awaited = self.sessions.iter().filter_map(|session| session.awaited.as_ref());
-        let awaited = awaited.filter_map(|awaited| awaited.deadline()).min();
+        let wait = self.limits.worker_wait;
+        let awaited = awaited.filter_map(|awaited| awaited.deadline(wait)).min();
+        let awaited = awaited.filter(|_| self.workers.len() > 0);
         let own = waiting.into_iter().chain(snapshot).chain(awaited);
         own.chain(self.next_end()).chain(self.next_shortage()).min()
     }

@@ -17,15 +17,20 @@ use crate::planner::Slots;
 use crate::sessions::Session;
 
 /// How long a session waits for all of its workers, if it could do without some.
-const REJOIN: Duration = Duration::from_secs(5);
+const REJOIN: Duration = Duration::from_secs(2);
 /// How long workers keep the values of a server that is gone.
 pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
+
+/// More numbers than lanes can have got while the disk was waited for.
+const UNKNOWN: u32 = 1000;
 
 /// What a session of a server that was started again waits for.
 pub(crate) struct Awaited {
     since: Duration,
     /// Its slots, on the workers that it had.
     pub slots: Slots,
+    /// The workers that it waits for.
+    workers: BTreeSet<WorkerId>,
     /// Whether its client is back.
     is_back: bool,
     /// Whether it was told that workers are missing.
@@ -33,9 +38,10 @@ pub(crate) struct Awaited {
 }
 
 impl Awaited {
-    /// When it is to be looked at again without anything happening.
-    pub fn deadline(&self) -> Option<Duration> {
-        let at = if self.is_told { REJOIN_WITHIN } else { REJOIN };
+    /// When it is to be looked at again without anything happening, if workers are waited for so
+    /// long.
+    pub fn deadline(&self, worker_wait: Duration) -> Option<Duration> {
+        let at = if self.is_told { worker_wait } else { REJOIN.min(worker_wait) };
         self.is_back.then_some(self.since + at)
     }
 }
@@ -56,7 +62,7 @@ impl Dispatcher {
 
     /// The journal cannot be written, for this reason: sessions are not kept any more if the server
     /// dies, and go on.
-    pub fn leave_journal(&mut self, reason: &str) {
+    pub fn leave_journal(&mut self, now: Duration, reason: &str) {
         self.journal = Default::default();
         for peer in self.sessions.peers() {
             let text = format!(
@@ -65,10 +71,11 @@ impl Dispatcher {
             self.outbox.push(peer, Message::Notice { text });
             self.end_snapshot(peer);
         }
+        self.pump(now);
     }
 
     /// A session's snapshot is written.
-    pub fn written(&mut self, session: u32, snapshot: u64) {
+    pub fn written(&mut self, now: Duration, session: u32, snapshot: u64) {
         let Some(Session { peer, lineage: Some(lineage), .. }) =
             self.sessions.numbered_mut(session)
         else {
@@ -79,6 +86,7 @@ impl Dispatcher {
         if lineage.pending.as_ref().is_some_and(is_it) {
             let peer = *peer;
             self.adopt_snapshot(peer);
+            self.pump(now);
         }
     }
 
@@ -100,8 +108,13 @@ impl Dispatcher {
     }
 
     /// The workers of a journal may come back.
-    pub fn expect_workers(&mut self, history: &mut History) {
-        self.sessions.skip_to(history.sessions_last);
+    pub fn expect_workers(&mut self, now: Duration, history: &mut History) {
+        self.taken_up = Some(now);
+        // Lanes may have had numbers that are not in the journal yet.
+        if history.sessions_last > 0 {
+            self.sessions.skip_to(history.sessions_last + UNKNOWN);
+            self.oldest = self.sessions.last() + 1;
+        }
         self.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
     }
 
@@ -144,7 +157,8 @@ impl Dispatcher {
                 copies,
                 ..Snapshot::default()
             };
-            lineage.go_on_from(snapshot);
+            // Workers may have later ones, of which the journal knows nothing.
+            lineage.go_on_from(snapshot, u64::from(session.run) << 32);
             for token in blocks {
                 self.outbox.push(peer, Message::Release { token });
             }
@@ -155,9 +169,27 @@ impl Dispatcher {
         lineage.log.rewind();
         (session.catalogue, session.templates) = (state.catalogue, state.templates);
         session.lineage = Some(lineage);
+        let workers = slots.hosts().into_iter().collect();
         let (since, is_back, is_told) = (now, false, false);
-        session.awaited = Some(Box::new(Awaited { since, slots, is_back, is_told }));
+        session.awaited = Some(Box::new(Awaited { since, slots, workers, is_back, is_told }));
         Ok(())
+    }
+
+    /// A session that begins just after the server was started again waits for all workers.
+    pub(super) fn await_workers(&mut self, now: Duration, peer: PeerId) {
+        let workers: BTreeSet<WorkerId> = self.workers.expected().collect();
+        let is_soon = self.taken_up.is_some_and(|since| now < since + REJOIN);
+        if let Some(session) = self.sessions.get_mut(peer).filter(|_| is_soon)
+            && session.lineage.is_some()
+            && !workers.is_empty()
+        {
+            let slots = std::mem::take(&mut session.catalogue.slots);
+            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+                self.workers.release(worker);
+            }
+            let (since, is_back, is_told) = (now, true, false);
+            session.awaited = Some(Box::new(Awaited { since, slots, workers, is_back, is_told }));
+        }
     }
 
     /// The client of a session that was taken up is back, and waits for answers.
@@ -165,6 +197,10 @@ impl Dispatcher {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if let Some(awaited) = &mut session.awaited {
             awaited.is_back = true;
+            awaited.since = now;
+        }
+        if session.has_queued() && self.workers.len() == 0 {
+            session.waiting_since = Some(now);
         }
         let waits: FxHashSet<RequestId> = waits.iter().copied().collect();
         if let Some(lineage) = &mut session.lineage {
@@ -178,7 +214,6 @@ impl Dispatcher {
             self.observability.observe(now, &mut self.outbox, peer, true);
         }
         self.revive(now);
-        self.pump(now);
     }
 
     /// Makes sessions again that have all that they wait for.
@@ -186,7 +221,10 @@ impl Dispatcher {
         let waits = |session: &&Session| session.awaited.as_ref().is_some_and(|it| it.is_back);
         let peers: Vec<PeerId> =
             self.sessions.iter().filter(waits).map(|session| session.peer).collect();
-        peers.into_iter().for_each(|peer| self.revive_session(now, peer));
+        if !peers.is_empty() {
+            peers.into_iter().for_each(|peer| self.revive_session(now, peer));
+            self.pump(now);
+        }
     }
 
     fn revive_session(&mut self, now: Duration, peer: PeerId) {
@@ -194,25 +232,24 @@ impl Dispatcher {
         let (Some(awaited), Some(lineage)) = (&mut session.awaited, &session.lineage) else {
             return;
         };
-        let mut missing: BTreeSet<WorkerId> = awaited.slots.hosts().into_iter().collect();
+        let mut missing = awaited.workers.clone();
         missing.retain(|worker| self.workers.by_id(*worker).is_none());
-        if !missing.is_empty() && now < awaited.since + REJOIN {
+        let wait = self.limits.worker_wait;
+        let is_early = !missing.is_empty() && now < awaited.since + REJOIN.min(wait);
+        if is_early || self.workers.len() == 0 {
             return;
         }
         let there = |worker: WorkerId| self.workers.by_id(worker).is_some();
-        let is_alone = self.workers.len() == 0;
-        if let Some(reason) = lineage.base_on(there).err().or(is_alone.then(String::new)) {
+        if let Err(reason) = lineage.base_on(there) {
             let names: Vec<String> = missing.iter().map(|id| self.workers.name_of(*id)).collect();
-            if now >= awaited.since + REJOIN_WITHIN {
-                let names = names.join(", ");
-                let why = if reason.is_empty() { "no worker came" } else { &reason };
+            let names = names.join(", ");
+            if now >= awaited.since + wait {
                 let reason = format!(
-                    "the server was started again, and what the workers {names} had is lost: {why}"
+                    "the server was started again, and what the workers {names} had could not be made again: {reason}"
                 );
                 return self.refuse(now, peer, reason);
             }
             if !std::mem::replace(&mut awaited.is_told, true) {
-                let names = names.join(", ");
                 let text = format!(
                     "the server was started again: it waits for the workers {names}, which have the session's tensors"
                 );
@@ -254,10 +291,15 @@ impl Dispatcher {
         }
         session.catalogue.slots = slots;
         session.catalogue.slots.renew();
+        session.waiting_since = None;
         self.journal.add_slots(session);
         let Some(lineage) = &mut session.lineage else { return };
-        lineage.recoveries += 1;
         let count = lineage.log.len();
+        let is_new = count == 0 && lineage.base.as_ref().is_ok_and(|base| base.number == 0);
+        if is_new {
+            return;
+        }
+        lineage.recoveries += 1;
         let (label, run) = (&session.label, session.run);
         let details = format_args!("run={run} batches={count}");
         self.observability.write(now, LineKind::WorkerRecv, label, "Recovery", 0, details);

@@ -116,15 +116,18 @@ impl Log {
         self.end() - 1
     }
 
+    /// The next batch gets this number.
+    pub fn begin_at(&mut self, number: u64) {
+        self.first = number;
+    }
+
     /// Adds a batch of a journal.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn restore(&mut self, batch: StoredBatch) -> Result<(), String> {
         let StoredBatch { number, frames, pruned, slots } = batch;
-        if self.entries.is_empty() {
-            self.first = number;
-        }
+        debug_assert_eq!(number, self.end(), "batches come in order");
         let message = codec::decode(&frames).map_err(|error| error.to_string())?;
         let Message::Stream(commands) = message else {
             return Err(format!("{} is no stream", message.name()));

@@ -181,11 +181,11 @@ impl Lineage {
         self.last
     }
 
-    /// Goes on from a snapshot of a journal.
-    pub fn go_on_from(&mut self, base: Snapshot) {
+    /// Goes on from a snapshot of a journal; the next have numbers after `last`.
+    pub fn go_on_from(&mut self, base: Snapshot, last: u64) {
         self.planned = base.planned;
-        // Workers may have later ones, of which the journal knows nothing.
-        self.last = base.number + (1 << 32);
+        self.log.begin_at(base.planned);
+        self.last = last;
         // Of what the server had kept, nothing is left.
         self.is_thin = base.copies.values().any(|copy| copy.keeper.is_none());
         self.base = Ok(base);

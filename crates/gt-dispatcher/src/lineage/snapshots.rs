@@ -91,7 +91,8 @@ impl Snapshot {
     pub fn lost(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<SlotId> {
         let is_lost = |copy: &Copy| match copy.keeper {
             Some(keeper) => !is_there(copy.host) && !is_there(keeper),
-            None => false,
+            // A server that was started again has none of what it kept.
+            None => copy.values.is_empty() && !is_there(copy.host),
         };
         self.copies.iter().find(|(_, copy)| is_lost(copy)).map(|(slot, _)| *slot)
     }

@@ -91,6 +91,9 @@ impl Run<'_> {
         let lane_window = schedule.lane_window;
         let limits = Limits { lane_window, lineage, ..Limits::default() };
         let mut world = World::with_hub(seed, 0, schedule.delays, limits, hub.clone());
+        if schedule.journal {
+            world.keep_journal(limits);
+        }
         if schedule.memory.is_some() {
             let (memory, spill) = (schedule.memory, u64::MAX);
             world.options = Options { memory, spill, spill_from: 0, ..world.options };

@@ -21,6 +21,8 @@ pub struct Schedule {
     pub memory: Option<u64>,
     /// The bytes of a session's stream that are kept to make its tensors again.
     pub lineage: Option<u64>,
+    /// Whether the dispatcher keeps a journal.
+    pub journal: bool,
     /// The workers that each session uses.
     pub sessions: Vec<Vec<u32>>,
     /// The number of steps of all programs together.
@@ -57,6 +59,7 @@ impl Schedule {
             lane_window: [4, 64, 2 << 10][chance.below(3) as usize],
             memory: None,
             lineage: None,
+            journal: false,
             sessions,
             steps: 20 + chance.below(40),
             faults: Vec::new(),
@@ -80,6 +83,14 @@ impl Schedule {
         schedule.memory = seed.is_multiple_of(4).then(|| 512 << chance.below(4));
         schedule.lineage =
             (seed % 4 >= 2 || seed.is_multiple_of(8)).then(|| 4096 << (3 * chance.below(4)));
+        schedule.journal =
+            schedule.lineage.is_some() && !schedule.joins && chance.below(2) == 0;
+        if schedule.journal {
+            for _ in 0..1 + chance.below(3) {
+                schedule.faults.push((chance.below(200), Fault::Restart));
+            }
+            schedule.faults.sort_by_key(|(at, _)| *at);
+        }
         schedule.calm = schedule.sessions.iter().enumerate().map(is_calm).collect();
         schedule
     }

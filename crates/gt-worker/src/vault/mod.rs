@@ -139,6 +139,14 @@ impl Vault {
         names.iter().map(|name| kept.values.get(name).cloned()).collect()
     }
 
+    /// Drops the snapshots of all other sessions.
+    pub fn retain_sessions(&mut self, sessions: &[u32]) {
+        let mut others: Vec<u32> = self.owners.keys().map(|owner| owner.session).collect();
+        others.dedup();
+        others.retain(|session| !sessions.contains(session));
+        others.into_iter().for_each(|session| self.retain(session, None, 0));
+    }
+
     /// Drops all but one snapshot of a session, and those from the number `next` on; all without
     /// one.
     pub fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {

@@ -65,6 +65,7 @@ pub fn messages() -> Vec<Message> {
             is_kept: true,
             is_renewed: false,
         }),
+        Message::RetainSessions { sessions: vec![3, 9], oldest: 1010 },
         Message::Confirm { snapshot: 3 },
         Message::Confirmed { snapshot: 3 },
         Message::Acknowledge { received: 300 },

@@ -136,7 +136,7 @@ impl ServerJournal {
     }
 
     /// Writes what the dispatcher has recorded. Returns what is durable now.
-    pub fn keep(&mut self, dispatcher: &mut Dispatcher) -> Done {
+    pub fn keep(&mut self, now: Duration, dispatcher: &mut Dispatcher) -> Done {
         for record in dispatcher.take_journal() {
             let base = match &record {
                 JournalRecord::Base(base) => Some((base.session, base.snapshot)),
@@ -147,7 +147,7 @@ impl ServerJournal {
         }
         if self.failed.is_none() {
             if let Some(reason) = self.writer.error() {
-                return self.fail(dispatcher, &reason);
+                return self.fail(now, dispatcher, &reason);
             }
             let (bytes, begun) = self.writer.bytes();
             if bytes > FACTOR * begun + BYTES {
@@ -160,25 +160,25 @@ impl ServerJournal {
                 tracing::warn!("the server's state is written again");
             } else {
                 let reason = self.writer.error().unwrap_or_else(|| "it takes too long".into());
-                return self.fail(dispatcher, &reason);
+                return self.fail(now, dispatcher, &reason);
             }
         }
         let done = self.take_done();
         for (session, snapshot) in &done.bases {
-            dispatcher.written(*session, *snapshot);
+            dispatcher.written(now, *session, *snapshot);
         }
         done
     }
 
     /// Nothing can be written: nothing waits for it any more.
-    fn fail(&mut self, dispatcher: &mut Dispatcher, reason: &str) -> Done {
+    fn fail(&mut self, now: Duration, dispatcher: &mut Dispatcher, reason: &str) -> Done {
         if self.failed.replace(Instant::now()).is_none() {
             tracing::warn!(
                 "the server's state cannot be written: {reason}\n  if the server dies, sessions are lost; it is tried again every {} s",
                 RETRY.as_secs()
             );
         }
-        dispatcher.leave_journal(reason);
+        dispatcher.leave_journal(now, reason);
         self.bases.clear();
         let receipts = self.receipts.drain(..).map(|(_, peer, received)| (peer, received));
         Done { receipts: receipts.collect(), bases: Vec::new() }
@@ -212,8 +212,8 @@ impl ServerJournal {
     }
 
     /// Waits until all that was recorded is durable, or cannot be.
-    pub fn wait(&mut self, dispatcher: &mut Dispatcher) -> Done {
-        let done = self.keep(dispatcher);
+    pub fn wait(&mut self, now: Duration, dispatcher: &mut Dispatcher) -> Done {
+        let done = self.keep(now, dispatcher);
         if self.failed.is_none() {
             self.writer.wait(self.writer.given(), PATIENCE);
         }

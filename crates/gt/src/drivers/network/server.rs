@@ -234,7 +234,7 @@ impl Server {
     /// Writes what is to be kept, and does what has waited for it.
     fn keep(&mut self) -> Result<(), NetError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let done = journal.keep(&mut self.dispatcher);
+        let done = journal.keep(self.started.elapsed(), &mut self.dispatcher);
         self.acknowledge(done)
     }
 
@@ -336,7 +336,7 @@ impl Server {
     /// Waits until all that was received is durable.
     fn wait_for_disk(&mut self) -> Result<(), NetError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let done = journal.wait(&mut self.dispatcher);
+        let done = journal.wait(self.started.elapsed(), &mut self.dispatcher);
         self.acknowledge(done)
     }
 
@@ -483,7 +483,7 @@ impl Server {
 
 /// Takes up the sessions of a journal. Those that cannot go on are told of.
 fn take_up(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
-    dispatcher.expect_workers(&mut history);
+    dispatcher.expect_workers(Duration::ZERO, &mut history);
     let sessions = history.take_sessions();
     let count = sessions.len();
     for session in sessions {

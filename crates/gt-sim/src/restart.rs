@@ -1,0 +1,260 @@
+//! A dispatcher that is killed, and started again from what its journal had made durable.
+//!
+//! The semantics are those of `gt::drivers::network`. Clients keep what was not acknowledged, which
+//! happens when it is durable, and send it again; workers keep their snapshots and join again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use gt_dispatcher::{Dispatcher, History, JournalRecord, Limits, PeerId};
+use gt_ir::message::{Message, Resume, Welcome};
+use gt_ir::{ClientCommand, RequestId};
+
+use crate::links::{DISPATCHER, Load};
+use crate::world::World;
+
+/// The journal of a world, and the ends of its clients' links.
+pub(crate) struct Kept {
+    limits: Limits,
+    records: Vec<JournalRecord>,
+    durable: usize,
+    clients: BTreeMap<PeerId, ClientEnd>,
+    /// The workers that read nothing from others, as they have not joined again yet.
+    joining: BTreeSet<PeerId>,
+}
+
+/// A client's end of its link.
+struct ClientEnd {
+    hello: Message,
+    sent: Vec<Message>,
+    /// How many have arrived, and how many of them are durable.
+    arrived: u64,
+    acknowledged: u64,
+    /// The requests that are not answered.
+    waits: BTreeSet<RequestId>,
+}
+
+/// What a peer is known by.
+fn token(peer: PeerId) -> u128 {
+    u128::from(peer.0) + 1
+}
+
+fn weight(messages: &[Message]) -> u64 {
+    let weight = |message: &Message| match message {
+        Message::Stream(commands) => commands.iter().map(ClientCommand::weight).sum(),
+        _ => 0,
+    };
+    messages.iter().map(weight).sum()
+}
+
+impl Kept {
+    /// A client sends a message.
+    pub fn send(&mut self, client: PeerId, message: &Message) {
+        if let Message::Hello(_) = message {
+            let (hello, waits) = (message.clone(), BTreeSet::new());
+            let end = ClientEnd { hello, sent: Vec::new(), arrived: 0, acknowledged: 0, waits };
+            self.clients.entry(client).or_insert(end);
+            return;
+        }
+        let Some(end) = self.clients.get_mut(&client) else { return };
+        if let Message::Stream(commands) = message {
+            end.waits.extend(commands.iter().filter_map(ClientCommand::request));
+        }
+        end.sent.push(message.clone());
+    }
+
+    /// A client's message has arrived; returns how many have.
+    pub fn arrive(&mut self, client: PeerId, message: &Message) -> u64 {
+        let Some(end) = self.clients.get_mut(&client) else { return 0 };
+        end.arrived += u64::from(!matches!(message, Message::Hello(_)));
+        end.arrived
+    }
+
+    /// Whether a client still waits for what a message answers.
+    pub fn is_awaited(&mut self, client: PeerId, message: &Message) -> bool {
+        match (message.answers(), self.clients.get_mut(&client)) {
+            (Some(request), Some(end)) => end.waits.remove(&request),
+            _ => true,
+        }
+    }
+}
+
+impl World {
+    /// Lets the dispatcher keep a journal. A peer's hello says what it is known by.
+    pub fn keep_journal(&mut self, limits: Limits) {
+        let records = self.dispatcher.keep_journal();
+        let (durable, clients, joining) = (records.len(), BTreeMap::new(), BTreeSet::new());
+        self.kept = Some(Box::new(Kept { limits, records, durable, clients, joining }));
+    }
+
+    /// The hello of a peer, by which it is known again.
+    pub(crate) fn known(&self, peer: PeerId, mut hello: Message) -> Message {
+        if let (Message::Hello(hello), Some(_)) = (&mut hello, &self.kept) {
+            hello.resume = Some(Box::new(Resume::new(token(peer))));
+        }
+        hello
+    }
+
+    /// Makes durable what is in the journal. Returns whether there was anything.
+    pub(crate) fn flush_journal(&mut self) -> bool {
+        if self.kept.as_ref().is_none_or(|kept| kept.durable == kept.records.len()) {
+            return false;
+        }
+        self.make_durable();
+        self.send_outbox();
+        true
+    }
+
+    /// Adds to the journal, and perhaps makes it durable.
+    pub(crate) fn write_journal(&mut self) {
+        let Some(kept) = &mut self.kept else { return };
+        for record in self.dispatcher.take_journal() {
+            let read = JournalRecord::decode(&record.encode());
+            kept.records.push(read.expect("it was just written"));
+        }
+        let fresh = kept.records[kept.durable..].iter();
+        // A session that its client knows of is one that can go on.
+        let begins = fresh.clone().any(|record| matches!(record, JournalRecord::Session { .. }));
+        if fresh.len() == 0 || !begins && self.links.chance.below(3) > 0 {
+            return;
+        }
+        self.make_durable();
+    }
+
+    fn make_durable(&mut self) {
+        let Some(kept) = &mut self.kept else { return };
+        let fresh = kept.records[kept.durable..].iter();
+        let bases: Vec<(u32, u64)> = fresh
+            .filter_map(|record| match record {
+                JournalRecord::Base(base) => Some((base.session, base.snapshot)),
+                _ => None,
+            })
+            .collect();
+        if self.links.chance.below(20) == 0 {
+            // It begins anew with all that it says.
+            kept.records = self.dispatcher.everything();
+        }
+        kept.durable = kept.records.len();
+        kept.clients.values_mut().for_each(|end| end.acknowledged = end.arrived);
+        for (session, snapshot) in bases {
+            self.dispatcher.written(self.now, session, snapshot);
+        }
+    }
+
+    /// Kills the dispatcher, and starts it again.
+    pub(crate) fn restart(&mut self) {
+        let Some(mut kept) = self.kept.take() else { return };
+        self.links.retain(|flight| match flight.load {
+            Load::Message(_) => flight.from != DISPATCHER && flight.to != DISPATCHER,
+            Load::Notice => flight.to != DISPATCHER,
+            Load::Turn | Load::Start(_) => true,
+        });
+        let mut history = History::default();
+        kept.records.drain(..).take(kept.durable).for_each(|record| history.add(record));
+        self.dispatcher = Dispatcher::new(String::new(), kept.limits, None);
+        self.dispatcher.expect_workers(self.now, &mut history);
+        let mut taken = BTreeMap::new();
+        for session in history.take_sessions() {
+            let known = session.hello.resume.as_ref().map_or(0, |resume| resume.token);
+            let client = kept.clients.keys().find(|client| token(**client) == known).copied();
+            let Some(client) = client.filter(|client| self.is_connected(*client)) else { continue };
+            let received = session.received;
+            match self.dispatcher.take_up(self.now, client, session) {
+                Ok(()) => drop(taken.insert(client, received)),
+                Err(reason) => {
+                    // Nothing was kept of it.
+                    self.credit.remove(&client);
+                    kept.clients.remove(&client);
+                    let reason = format!("the session has ended: {reason}");
+                    self.mailboxes.entry(client).or_default().push(Message::Goodbye { reason });
+                }
+            }
+        }
+        kept.records = self.dispatcher.keep_journal();
+        kept.durable = kept.records.len();
+        kept.clients.retain(|client, _| self.is_connected(*client));
+        let ends: Vec<PeerId> = kept.clients.keys().copied().collect();
+        for client in ends {
+            let Some(end) = kept.clients.get_mut(&client) else { continue };
+            let base = taken.get(&client).map_or(0, |received| end.acknowledged.max(*received));
+            (end.arrived, end.acknowledged) = (base, base);
+            let again = end.sent[base as usize..].to_vec();
+            let (hello, waits) = (end.hello.clone(), end.waits.iter().copied().collect::<Vec<_>>());
+            let open = weight(&again);
+            self.credit.insert(client, open);
+            if let Some(mailbox) = self.mailboxes.get_mut(&client) {
+                mailbox.retain(|message| !matches!(message, Message::Done(_)));
+                mailbox.push(renewed(open));
+            }
+            if taken.contains_key(&client) {
+                self.dispatcher.returned(self.now, client, &waits);
+            } else {
+                self.links.send(self.now, client, DISPATCHER, hello);
+            }
+            for message in again {
+                self.links.send(self.now, client, DISPATCHER, message);
+            }
+        }
+        self.kept = Some(kept);
+        self.rejoin();
+        self.send_outbox();
+    }
+
+    /// Whether a client's link is not broken.
+    fn is_connected(&self, client: PeerId) -> bool {
+        self.mailboxes.contains_key(&client) && !self.links.is_broken(client, DISPATCHER)
+    }
+
+    /// The workers that are there join again.
+    fn rejoin(&mut self) {
+        self.sent.clear();
+        let there: Vec<PeerId> = self.workers.keys().copied().collect();
+        for peer in there {
+            if self.links.is_broken(peer, DISPATCHER) {
+                continue;
+            }
+            let (mut out, name) = (Vec::new(), self.names[&peer].clone());
+            if let Some(worker) = self.workers.get_mut(&peer) {
+                worker.renew(true, &mut out);
+            }
+            self.send_out(peer, out);
+            if let Some(kept) = &mut self.kept {
+                kept.joining.insert(peer);
+            }
+            let hello = self.known(peer, self.worker_hello(peer, name));
+            self.links.send(self.now, peer, DISPATCHER, hello);
+        }
+    }
+
+    /// A worker is told whether its snapshots are wanted.
+    pub(crate) fn welcome_worker(&mut self, peer: PeerId, welcome: &Welcome) {
+        let mut out = Vec::new();
+        let is_joining = self.kept.as_mut().is_some_and(|kept| kept.joining.remove(&peer));
+        if let Some(worker) = self.workers.get_mut(&peer).filter(|_| is_joining) {
+            worker.renew(welcome.is_renewed, &mut out);
+        }
+        self.send_out(peer, out);
+    }
+
+    /// Whether a worker reads a message later, as it has not joined again yet.
+    pub(crate) fn is_early(&self, from: PeerId, to: PeerId) -> bool {
+        from != DISPATCHER
+            && !self.links.is_broken(DISPATCHER, to)
+            && self.kept.as_ref().is_some_and(|kept| kept.joining.contains(&to))
+    }
+}
+
+/// Tells a client's driver that the dispatcher was started again, and what it has in flight.
+fn renewed(open: u64) -> Message {
+    Message::Welcome(Welcome {
+        session: 0,
+        name: String::new(),
+        window: open,
+        machine: String::new(),
+        data_roots: Vec::new(),
+        resume: None,
+        grace: Duration::ZERO,
+        is_kept: true,
+        is_renewed: true,
+    })
+}
