@@ -186,7 +186,10 @@ pub enum Message {
     },
     /// A worker drops the snapshots of all other sessions, and the lanes with numbers before
     /// `oldest`: they are those of a dispatcher that is gone.
-    RetainSessions { sessions: Vec<u32>, oldest: u32 },
+    RetainSessions {
+        sessions: Vec<u32>,
+        oldest: u32,
+    },
     /// A worker that has a slot's snapshot sends it to the one that restores it; by way of the
     /// dispatcher without one.
     HandOver {

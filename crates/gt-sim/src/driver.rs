@@ -91,6 +91,8 @@ impl SimDriver {
                 return Err(ClientError::Interrupted);
             }
             if world.now() > until || !world.step() {
+                // A fault may have ended the session without a message.
+                self.take_in(&mut world)?;
                 return Err(ClientError::Connection("nothing will ever answer".into()));
             }
         }

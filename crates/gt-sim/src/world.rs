@@ -249,7 +249,6 @@ impl World {
             Load::Turn => self.compute(to),
             Load::Message(message) => {
                 self.delivered += 1;
-                if std::env::var_os("GT_TRACE").is_some() { eprintln!("{:?} {} {}->{} {:.300}", self.now, self.delivered, from.0, to.0, format!("{message:?}")); }
                 self.deliver(from, to, message);
             }
         }

@@ -327,7 +327,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.vault.retain(session, snapshot, next);
             }
             Message::RetainSessions { sessions, oldest } => {
-                self.vault.retain_sessions(&sessions);
+                self.vault.retain_sessions(&sessions, oldest);
                 self.end_sessions_before(oldest);
                 self.oldest = oldest;
             }

@@ -56,8 +56,9 @@ impl Dispatcher {
             return Survival::Whole;
         }
         let blocks = session.lineage.as_mut().map(|lineage| lineage.give_up(reason.clone()));
-        let (number, why) = (session.number, reason.clone());
-        self.journal.add(|| JournalRecord::Unkept { session: number, reason: why });
+        let from = session.lineage.as_ref().map_or(0, |lineage| lineage.log.first());
+        let (session, why) = (session.number, reason.clone());
+        self.journal.add(|| JournalRecord::Unkept { session, from, reason: why });
         self.give_blocks_back(peer, blocks.unwrap_or_default());
         let text = format!("{what}, and what it had could not be made again: {reason}");
         self.outbox.push(peer, Message::Notice { text });

@@ -246,8 +246,8 @@ impl Dispatcher {
         let is_written = pending.stage == Stage::Written;
         let is_unkept = lineage.abandon(reason);
         if is_unkept {
-            let (session, reason) = (*number, reason.to_string());
-            self.journal.add(|| JournalRecord::Unkept { session, reason });
+            let (session, from, reason) = (*number, lineage.log.first(), reason.to_string());
+            self.journal.add(|| JournalRecord::Unkept { session, from, reason });
         } else if is_written {
             // The journal has it as the base.
             session.records().into_iter().for_each(|record| self.journal.add(|| record));

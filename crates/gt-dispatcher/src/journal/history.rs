@@ -91,10 +91,9 @@ impl History {
                 history.slots = slots;
             }),
             R::Base(base) => self.of(base.session, |history| history.rebase(base)),
-            R::Unkept { session, reason } => self.of(session, |history| {
+            R::Unkept { session, from, reason } => self.of(session, |history| {
                 history.base = Err(reason);
-                history.batches.clear();
-                history.pruned.clear();
+                history.forget_before(from);
             }),
             R::SessionEnd { session } => drop(self.sessions.remove(&session)),
         }
@@ -115,15 +114,17 @@ impl History {
 impl SessionHistory {
     fn batch(&mut self, number: u64, received: u64, frames: Vec<Bytes>) {
         self.received = self.received.max(received);
-        if self.base.is_ok() {
-            self.batches.insert(number, frames);
-        }
+        self.batches.insert(number, frames);
+    }
+
+    fn forget_before(&mut self, number: u64) {
+        self.batches = self.batches.split_off(&number);
+        self.pruned = self.pruned.split_off(&number);
     }
 
     fn rebase(&mut self, base: Box<Base>) {
         self.received = self.received.max(base.received);
-        self.batches = self.batches.split_off(&base.planned);
-        self.pruned = self.pruned.split_off(&base.planned);
+        self.forget_before(base.planned);
         // The last one at the base still holds.
         let last = self.counts.range(..=base.planned).next_back().map(|(_, count)| *count);
         self.counts = self.counts.split_off(&base.planned);

@@ -66,9 +66,10 @@ pub enum JournalRecord {
     },
     /// A snapshot of a session is complete.
     Base(Box<Base>),
-    /// A session is not kept any more, for this reason.
+    /// A session is not kept any more, for this reason; what was sent before a batch is forgotten.
     Unkept {
         session: u32,
+        from: u64,
         reason: String,
     },
     SessionEnd {
@@ -85,7 +86,7 @@ record!(enum JournalRecord {
     6 => Pruned { session, number, pruned },
     7 => Slots { session, from, slots },
     8 => Base(base),
-    9 => Unkept { session, reason },
+    9 => Unkept { session, from, reason },
     10 => SessionEnd { session },
 });
 

@@ -173,6 +173,11 @@ impl Log {
         all
     }
 
+    /// The number of the first batch.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
     /// The number that the next batch gets.
     pub fn end(&self) -> u64 {
         self.first + self.entries.len() as u64

@@ -223,7 +223,10 @@ impl Lineage {
     pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
         let base = match &self.base {
             Ok(base) => self.record(session, received, base),
-            Err(reason) => JournalRecord::Unkept { session, reason: reason.clone() },
+            Err(reason) => {
+                let (from, reason) = (self.log.first(), reason.clone());
+                JournalRecord::Unkept { session, from, reason }
+            }
         };
         let mut all = vec![base];
         all.extend(self.log.records(session, received, slots));

@@ -83,8 +83,7 @@ impl Schedule {
         schedule.memory = seed.is_multiple_of(4).then(|| 512 << chance.below(4));
         schedule.lineage =
             (seed % 4 >= 2 || seed.is_multiple_of(8)).then(|| 4096 << (3 * chance.below(4)));
-        schedule.journal =
-            schedule.lineage.is_some() && !schedule.joins && chance.below(2) == 0;
+        schedule.journal = schedule.lineage.is_some() && !schedule.joins && chance.below(2) == 0;
         if schedule.journal {
             for _ in 0..1 + chance.below(3) {
                 schedule.faults.push((chance.below(200), Fault::Restart));

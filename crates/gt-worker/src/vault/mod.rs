@@ -33,6 +33,9 @@ pub(crate) struct Vault {
     wanted: FxHashMap<u32, (u64, u64)>,
     /// Sessions that have ended, as late values of them may arrive.
     ended: VecDeque<u32>,
+    /// Of the sessions before a number, those that are still there: others were those of a
+    /// dispatcher that is gone.
+    known: (u32, Vec<u32>),
 }
 
 /// What is kept of a slot.
@@ -113,7 +116,9 @@ impl Vault {
     pub fn receive(&mut self, backup: Backup) -> Option<Result<u64, String>> {
         let Backup { owner, snapshot, values, names, .. } = backup;
         let is_late = |(kept, next): &(u64, u64)| snapshot != *kept && snapshot < *next;
+        let (oldest, known) = &self.known;
         if self.ended.contains(&owner.session)
+            || owner.session < *oldest && !known.contains(&owner.session)
             || self.wanted.get(&owner.session).is_some_and(is_late)
         {
             return None;
@@ -139,8 +144,9 @@ impl Vault {
         names.iter().map(|name| kept.values.get(name).cloned()).collect()
     }
 
-    /// Drops the snapshots of all other sessions.
-    pub fn retain_sessions(&mut self, sessions: &[u32]) {
+    /// Drops the snapshots of all other sessions before a number.
+    pub fn retain_sessions(&mut self, sessions: &[u32], oldest: u32) {
+        self.known = (oldest, sessions.to_vec());
         let mut others: Vec<u32> = self.owners.keys().map(|owner| owner.session).collect();
         others.dedup();
         others.retain(|session| !sessions.contains(session));

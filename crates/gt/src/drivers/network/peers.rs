@@ -22,6 +22,8 @@ pub(super) struct Peers {
     last: u64,
     /// How many clients are connected no more.
     away: usize,
+    /// The tokens of sessions that could not go on when the server was started again, and why.
+    ended: Vec<(u128, String)>,
     /// Wrong tokens, and since when they are counted.
     guesses: Option<(u32, Instant)>,
 }
@@ -115,6 +117,12 @@ impl Peers {
         id
     }
 
+    /// A session of a journal cannot go on: its client is told when it comes back.
+    pub fn give_up(&mut self, id: PeerId, reason: String) {
+        let token = self.remove(id).and_then(|peer| Some(peer.client?.token));
+        self.ended.extend(token.map(|token| (token, reason)));
+    }
+
     pub fn id(&self, link: &LinkId) -> Option<PeerId> {
         self.by_link.get(link).copied()
     }
@@ -178,6 +186,15 @@ impl Peers {
             }
         }
         let Some(id) = found else {
+            let mut ended = None;
+            for (token, reason) in &self.ended {
+                if is_same(*token, given.token) {
+                    ended = Some(reason.clone());
+                }
+            }
+            if let Some(reason) = ended {
+                return Err(format!("the session could not go on: {reason}"));
+            }
             if let Some((count, since)) = self.guesses
                 && count >= GUESSES
                 && since.elapsed() < GUESSES_FOR

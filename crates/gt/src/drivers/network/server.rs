@@ -490,8 +490,8 @@ fn take_up(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History)
         let (number, name) = (session.number, session.hello.name.clone());
         let id = peers.restore(&session.hello, session.received);
         if let Err(reason) = dispatcher.take_up(Duration::ZERO, id, session) {
-            peers.remove(id);
             tracing::warn!("session {number} of '{name}' cannot go on: {reason}");
+            peers.give_up(id, reason);
         }
     }
     if count > 0 {
