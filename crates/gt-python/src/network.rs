@@ -33,7 +33,8 @@ fn until_signal(
     let mut raised = None;
     let result = py.detach(|| {
         serve(&mut || match Python::attach(|py| py.check_signals()) {
-            Ok(()) => false,
+            // Whoever has to stop asks again.
+            Ok(()) => raised.is_some(),
             Err(error) => {
                 raised = Some(error);
                 true

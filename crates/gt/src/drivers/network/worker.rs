@@ -221,7 +221,9 @@ impl WorkerProcess {
                 self.send(&undelivered)?;
             }
         }
-        self.send(&Message::Goodbye { reason: "the worker was stopped".into() })
+        // A server that is gone needs no goodbye.
+        let _ = self.send(&Message::Goodbye { reason: "the worker was stopped".into() });
+        Ok(())
     }
 
     /// Passes on what was read from files, and what was written.
