@@ -1,4 +1,4 @@
-"""Train while workers are killed or stopped and connections are cut, at moments made of a seed.
+"""Train while workers and the server are killed, stopped or cut off, at moments made of a seed.
 
     python tests/chaos.py --moments 1000 --seed 0
 
@@ -13,18 +13,22 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from processes import cluster
 from proxy import Proxy
-from training import SHARDED, TRAINING, Training, start_worker, undisturbed
+from training import GPT, SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
 
 #: How long a program may stand still, in seconds: a silent worker is given up after 8 at most.
 LONGEST = 10
-STEPS = 1200
 WORKERS = 2
 INSECURE = "gt.connect(sys.argv[1], insecure=True)"
+
+
+#: How many steps of each program, by its name.
+PROGRAMS = {"plain": (TRAINING, 1200), "cut": (SHARDED, 1200), "gpt": (GPT, 200)}
 
 
 def over_a_proxy(code: str) -> str:
@@ -36,8 +40,10 @@ def over_a_proxy(code: str) -> str:
 class Chaos:
     """A server, workers, and what happens to them."""
 
-    def __init__(self, chance: random.Random, address: str, processes: list, proxy: Proxy) -> None:
-        self.chance, self.address, self.proxy = chance, address, proxy
+    def __init__(
+        self, chance: random.Random, address: str, processes: list, proxy: Proxy, state: Path
+    ) -> None:
+        self.chance, self.address, self.proxy, self.state = chance, address, proxy, state
         self.server, *self.workers = processes
         self.processes = processes
         self.stopped: list[subprocess.Popen] = []
@@ -46,9 +52,17 @@ class Chaos:
 
     def happen(self) -> str:
         """Let something happen; say what."""
-        what = self.chance.choice(["kill", "kill", "cut", "cut", "join", "stop"])
+        what = self.chance.choice(
+            ["kill", "kill", "cut", "cut", "join", "stop", "server", "server"]
+        )
         if what == "cut":
             self.proxy.cut()
+        elif what == "server" and not self.stopped:
+            self._end(self.server)
+            self.server = start_server(self.address, self.state, "--insecure")
+            self.processes.insert(0, self.server)
+            # One thing at a time: workers join again within a second.
+            self.quiet_until = time.monotonic() + 1
         elif what == "join":
             self._join()
         elif what == "stop" and not self.stopped:
@@ -77,10 +91,10 @@ class Chaos:
     def _victim(self) -> subprocess.Popen:
         return self.workers.pop(self.chance.randrange(len(self.workers)))
 
-    def _end(self, worker: subprocess.Popen) -> None:
-        worker.kill()
-        worker.communicate()
-        self.processes.remove(worker)
+    def _end(self, process: subprocess.Popen) -> None:
+        process.kill()
+        process.communicate()
+        self.processes.remove(process)
 
     def _join(self) -> None:
         self.started += 1
@@ -102,17 +116,23 @@ def campaign(seed: int, moments: int) -> str:
         AssertionError: Something did not hold; it names the seed.
     """
     chance = random.Random(seed)
-    programs = {"plain": TRAINING, "cut": SHARDED}
-    expected = {name: undisturbed(code, WORKERS, STEPS) for name, code in programs.items()}
+    expected = {name: undisturbed(code, WORKERS, steps) for name, (code, steps) in PROGRAMS.items()}
     happened: list[str] = []
     longest = 0.0
-    with cluster(WORKERS, "--insecure", worker_options=["--insecure"]) as (address, processes):
+    with (
+        tempfile.TemporaryDirectory() as state,
+        cluster(WORKERS, "--insecure", "--state", state, worker_options=["--insecure"]) as (
+            address,
+            processes,
+        ),
+    ):
         proxy = Proxy(int(address.rsplit(":", 1)[1]))
-        chaos = Chaos(chance, address, processes, proxy)
+        chaos = Chaos(chance, address, processes, proxy, Path(state))
         before = None
         while len(happened) < moments:
-            name = chance.choice(list(programs))
-            training = Training(over_a_proxy(programs[name]), f"127.0.0.1:{proxy.port}", STEPS)
+            name = chance.choice(list(PROGRAMS))
+            code, steps = PROGRAMS[name]
+            training = Training(over_a_proxy(code), f"127.0.0.1:{proxy.port}", steps)
             try:
                 training.wait_for(0)
                 while training.process.poll() is None:

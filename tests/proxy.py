@@ -28,7 +28,12 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self._to))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:
+                # Nobody listens there now.
+                client.close()
+                continue
             self._sockets += [client, server]
             self._threads += [
                 self._start(self._forward, client, server),

@@ -7,21 +7,10 @@ from pathlib import Path
 
 import pytest
 from processes import cluster, embedded_only, one_engine_only, run_python, unsharded_only
-from training import SHARDED, TRAINING, Training, undisturbed
+from training import GPT, SHARDED, TRAINING, Training, start_server, undisturbed
 
 # They start servers of their own.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
-
-
-def start_again(address: str, state: Path, *options: str) -> subprocess.Popen:
-    """Start a server at an address again, from its state."""
-    port = address.rpartition(":")[2]
-    command = [sys.executable, "-m", "gt.server", "--host", "localhost", "--port", port]
-    command += ["--state", str(state), *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    line = server.stdout.readline()
-    assert line.startswith("gt server"), (line, server.stderr.read())
-    return server
 
 
 def kill(process: subprocess.Popen) -> str:
@@ -31,17 +20,20 @@ def kill(process: subprocess.Popen) -> str:
 
 
 @pytest.mark.parametrize(
-    ("code", "workers"), [(TRAINING, 1), (TRAINING, 2), (SHARDED, 2)], ids=["one", "two", "cut"]
+    ("code", "workers", "steps"),
+    [(TRAINING, 1, 1500), (TRAINING, 2, 1500), (SHARDED, 2, 1500), (GPT, 2, 420)],
+    ids=["one", "two", "cut", "gpt"],
 )
-def test_training_goes_on_with_the_same_numbers_when_the_server_is_killed(code, workers, tmp_path):
-    steps = 1500
+def test_training_goes_on_with_the_same_numbers_when_the_server_is_killed(
+    code, workers, steps, tmp_path
+):
     expected = undisturbed(code, workers, steps)
     with cluster(workers, "--state", str(tmp_path)) as (address, processes):
         training = Training(code, address, steps)
-        for step in (200, 700, 1200):
-            training.wait_for(step)
+        for part in (1, 2, 3):
+            training.wait_for(steps // 400 * 100 * part)
             kill(processes.pop(0))
-            processes.insert(0, start_again(address, tmp_path))
+            processes.insert(0, start_server(address, tmp_path))
         assert training.end() == expected
     assert training.longest_gap() < 10
     assert all("was lost" in line or "again" in line for line in training.errors), training.errors
@@ -91,7 +83,7 @@ def test_many_sessions_go_on_and_new_ones_begin(tmp_path):
         for round in range(1, 4):
             assert {session.step() for session in sessions} == {f"{15.0 + 6 * round}"}
             kill(processes.pop(0))
-            processes.insert(0, start_again(address, tmp_path))
+            processes.insert(0, start_server(address, tmp_path))
             new = Session(address)
             assert new.step() == "21.0"
             new.end()
@@ -111,7 +103,7 @@ def test_a_server_that_is_stopped_goes_on_as_well(tmp_path):
         server = processes.pop(0)
         server.terminate()
         assert "stopped" in server.communicate(timeout=20)[0]
-        processes.insert(0, start_again(address, tmp_path))
+        processes.insert(0, start_server(address, tmp_path))
         assert session.step() == "21.0"
         session.end()
 
@@ -125,7 +117,7 @@ def test_server_and_worker_die_together(tmp_path):
             time.sleep(0.2)
         kill(processes.pop(1))
         kill(processes.pop(0))
-        processes.insert(0, start_again(address, tmp_path))
+        processes.insert(0, start_server(address, tmp_path))
         assert {session.step() for session in sessions} == {"51.0"}
         for session in sessions:
             session.end()
@@ -136,7 +128,7 @@ def test_a_client_that_ended_meanwhile_is_freed(tmp_path):
         session = Session(address)
         kill(processes.pop(0))
         kill(session.process)
-        processes.insert(0, start_again(address, tmp_path))
+        processes.insert(0, start_server(address, tmp_path))
         code = "import sys, gt; gt.connect(sys.argv[1]); print(len(gt.status().sessions))"
         until = time.monotonic() + 10
         while run_python(code, address).stdout != "1\n":
@@ -165,7 +157,7 @@ def test_a_damaged_journal_is_used_up_to_its_damage(damage, tmp_path):
             flipped = bytearray(whole)
             flipped[-3] ^= 16
             segment.write_bytes(flipped)
-        server = start_again(address, tmp_path)
+        server = start_server(address, tmp_path)
         processes.insert(0, server)
         answer = session.step()
         # A record that was promised is lost in the second case: the session says so, or goes on.

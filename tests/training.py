@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 from processes import cluster
 
@@ -49,11 +50,85 @@ gt.manual_seed(0)""",
 )
 
 
+#: As above, of a small transformer that learns the next character of a text.
+GPT = """
+import hashlib, sys
+import numpy as np
+import gt
+from gt import nn, optim
+
+gt.connect(sys.argv[1])
+F = nn.functional
+text = np.frombuffer(b"to be, or not to be, that is the question: " * 40, dtype="uint8")
+vocabulary, data = np.unique(text, return_inverse=True)
+data = gt.from_numpy(data.astype("int64"))
+WIDTH, LENGTH, BATCH = 32, 16, 8
+gt.manual_seed(0)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)])
+        self.mix = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.feed = nn.Sequential(nn.Linear(WIDTH, 64), nn.GELU(), nn.Linear(64, WIDTH))
+
+    def forward(self, x):
+        heads = [part.reshape(BATCH, LENGTH, 2, WIDTH // 2).transpose(1, 2)
+                 for part in self.mix(self.norms[0](x)).chunk(3, -1)]
+        mixed = F.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH))
+        return x + F.dropout(self.feed(self.norms[1](x)), 0.1)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.names = nn.Embedding(len(vocabulary), WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH)
+        self.blocks = nn.Sequential(Block(), Block())
+        self.head = nn.Linear(WIDTH, len(vocabulary))
+
+    def forward(self, ids):
+        x = self.names(ids) + self.places(gt.arange(LENGTH))
+        return self.head(self.blocks(x))
+
+
+model = Model()
+optimizer = optim.AdamW(model.parameters(), lr=1e-3)
+for step in range(int(sys.argv[2])):
+    if step % 100 == 0:
+        print("step", step, flush=True)
+    at = [(step * 37 + 101 * row) % (len(text) - LENGTH - 1) for row in range(BATCH)]
+    ids = gt.stack([data[start : start + LENGTH] for start in at])
+    labels = gt.stack([data[start + 1 : start + LENGTH + 1] for start in at])
+    loss = F.cross_entropy(model(ids).reshape(BATCH * LENGTH, -1), labels.reshape(-1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 10 == 0:
+        loss.item()
+state = [value.detach() for value in model.parameters()] + [gt.randn(8), loss.detach()]
+print("hash", hashlib.sha256(b"".join(value.numpy().tobytes() for value in state)).hexdigest())
+"""
+
+
 def start_worker(address: str, name: str, *options: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name, *options]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert worker.stdout.readline().startswith("gt worker")
     return worker
+
+
+def start_server(address: str, state: Path, *options: str) -> subprocess.Popen:
+    """Start a server at an address, from its state if it has one."""
+    port = address.rpartition(":")[2]
+    command = [sys.executable, "-m", "gt.server", "-p", port, "--state", str(state), *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = server.stdout.readline()
+    assert line.startswith("gt server"), (line, server.stderr.read())
+    return server
 
 
 class Training:
