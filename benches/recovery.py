@@ -8,6 +8,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -18,7 +19,7 @@ from sides import Side, write_part
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from processes import cluster
 from proxy import Proxy
-from training import start_worker
+from training import start_server, start_worker
 
 PLAYER = str(Path(__file__).with_name("recovery_player.py"))
 HEADING = "## Recovery"
@@ -33,22 +34,25 @@ COSTS = [
 
 
 def costs(rounds: int) -> list[str]:
-    """Compare servers with and without lineage, round by round."""
-    lines = ["| work over tcp | without lineage | with | cost |", "| --- | --- | --- | --- |"]
+    """Compare servers without lineage, with it, and with a journal too, round by round."""
+    titles = ["work over tcp", "without lineage", "with", "with a journal", "costs"]
+    lines = [f"| {' | '.join(titles)} |", "| --- | --- | --- | --- | --- |"]
     for name, work, environment in COSTS:
         with ExitStack() as stack:
             sides = []
-            for options in (["--lineage", "0"], []):
+            state = stack.enter_context(tempfile.TemporaryDirectory())
+            for options in (["--lineage", "0"], [], ["--state", state]):
                 running = cluster(1, *options, worker_options=WORKER)
                 address, _ = stack.enter_context(running)
                 side = Side(PLAYER, address, work, environment=environment)
                 stack.callback(side.stop)
                 sides.append(side)
             times = [[float(side.ask("time")) for side in sides] for _ in range(rounds)]
-        without, along = (statistics.median(column) for column in zip(*times, strict=True))
-        ratio = statistics.median(each / base for base, each in times)
-        cells = [name, f"{without * 1e6:.2f} us", f"{along * 1e6:.2f} us"]
-        lines.append(f"| {' | '.join(cells)} | {100 * (ratio - 1):+.1f} % |")
+        medians = [statistics.median(column) for column in zip(*times, strict=True)]
+        ratios = [statistics.median(row[at] / row[0] for row in times) for at in (1, 2)]
+        cells = [name, *(f"{median * 1e6:.2f} us" for median in medians)]
+        cells.append(", ".join(f"{100 * (ratio - 1):+.1f} %" for ratio in ratios))
+        lines.append(f"| {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     return lines
 
@@ -136,10 +140,58 @@ def cuts(count: int) -> list[float]:
     return gaps
 
 
+def restarts(count: int, sessions: int, workers: int) -> list[float]:
+    """Kill the server, start it again; give how long each time the slowest session stood still."""
+    gaps = []
+    with (
+        tempfile.TemporaryDirectory() as state,
+        cluster(workers, "--state", state, worker_options=WORKER) as (address, processes),
+    ):
+        all_steps = [Steps(address, "mlp") for _ in range(sessions)]
+        for _ in range(count):
+            time.sleep(2)
+            server = processes.pop(0)
+            at = time.time()
+            server.kill()
+            server.communicate()
+            processes.insert(0, start_server(address, Path(state)))
+            gaps.append(max(steps.gap_after(at) for steps in all_steps))
+        for steps in all_steps:
+            steps.stop()
+    return gaps
+
+
+def growth(steps: int) -> str:
+    """Give how much memory grows in so many steps of a small loop, beyond the first tenth."""
+    names = ["client", "server", "worker"]
+    with (
+        tempfile.TemporaryDirectory() as state,
+        cluster(1, "--state", state, worker_options=WORKER) as (address, processes),
+    ):
+        side = Side(PLAYER, address, "loop")
+        pids = [side.process.pid, *(process.pid for process in processes)]
+        sizes = []
+        for _ in range(10):
+            side.ask(f"run {steps // 10}")
+            sizes.append([resident(pid) for pid in pids])
+        side.stop()
+    grown = [after - before for before, after in zip(sizes[0], sizes[-1], strict=True)]
+    each = ", ".join(
+        f"{name} {size / 2**20:+.1f} MB" for name, size in zip(names, grown, strict=True)
+    )
+    return f"{steps} steps of a small loop: {each}"
+
+
+def resident(pid: int) -> int:
+    """Give how much memory a process has, in bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()
     lines = costs(args.rounds)
@@ -154,11 +206,30 @@ def main() -> None:
             kills(max(3, args.kills // 10), "large", 6),
         ),
         ("a client's connection is cut (MLP)", cuts(args.kills)),
+        (
+            "the server is killed and started again: 10 sessions (MLP) on 4 workers, the slowest",
+            restarts(max(3, args.kills // 3), 10, 4),
+        ),
     ]
     for name, gaps in losses:
         median, worst = statistics.median(gaps), max(gaps)
         lines.append(f"| {name} | {median * 1e3:.0f} ms | {worst * 1e3:.0f} ms | {len(gaps)} |")
         print(lines[-1], flush=True)
+    print(grown := growth(args.steps), flush=True)
+    lines += ["", f"Memory beyond the first tenth of {grown}."]
+    command = [
+        "cargo",
+        "run",
+        "--release",
+        "--quiet",
+        "-p",
+        "gt-journal",
+        "--example",
+        "throughput",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    print(done.stdout.strip(), flush=True)
+    lines += ["", done.stdout.strip()]
     if args.write:
         command = "`python benches/recovery.py --write docs/benchmarks.md`"
         intro = f"Medians of rounds that take turns, one server, workers of one thread: {command}."

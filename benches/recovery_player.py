@@ -39,6 +39,20 @@ def mlp():
     return run, 300
 
 
+def loop():
+    x = gt.ones(8)
+
+    def run(count: int) -> None:
+        nonlocal x
+        for step in range(count):
+            x = x * 0.5 + 1
+            if step % 1000 == 0:
+                x.sum().item()
+        x.sum().item()
+
+    return run, 1000
+
+
 def large(bytes_held: int):
     tensors = [gt.randn(1 << 20) for _ in range(bytes_held >> 22)]
 
@@ -57,6 +71,7 @@ def main() -> None:
     run, count = {
         "addition": addition,
         "mlp": mlp,
+        "loop": loop,
         "large": lambda: large(1 << 30),
     }[work]()
     run(count)
@@ -66,6 +81,9 @@ def main() -> None:
             begin = time.perf_counter()
             run(count)
             print((time.perf_counter() - begin) / count, flush=True)
+        elif line.startswith("run"):
+            run(int(line.split()[1]))
+            print("done", flush=True)
         elif line.startswith("steps"):
             # Says when each step is done, for so many seconds.
             until = time.time() + float(line.split()[1])
