@@ -141,14 +141,20 @@ pictures: build $(VENV)/.site ## Draw the pictures of the documentation anew
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
 
-fuzz: ## Fuzz the decoder and the dispatcher for a minute
+RUNS ?= 10000000
+fuzz-decoders: export GT_FUZZ_DECODERS := 1
+fuzz-decoders: LIMIT = -runs=$(RUNS)
+fuzz: LIMIT = -max_total_time=60
+fuzz: ## Fuzz decoders and dispatcher for a minute
+fuzz-decoders: ## Fuzz the decoders of messages and journals, RUNS times
+fuzz fuzz-decoders:
 	cd fuzz && RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --target x86_64-unknown-linux-gnu
 	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
-		-max_total_time=60 -max_len=4096 fuzz/found crates/gt-net/tests/corpus
+		$(LIMIT) -max_len=4096 fuzz/found crates/gt-net/tests/corpus
 
 clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
 .PHONY: help build demo test test-all coverage soak chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
-	fuzz clean
+	fuzz fuzz-decoders clean

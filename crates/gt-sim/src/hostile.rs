@@ -2,15 +2,16 @@
 //!
 //! Bytes, from a seed or a fuzzer, decide what it sends. They are decoded as commands if possible;
 //! these, or else a valid stream, are then mutated: fields are changed, commands dropped, repeated
-//! and swapped. The dispatcher must not fail, the healthy client must get correct numbers, and no
-//! memory may be leaked.
+//! and swapped. The dispatcher, which may be started again in between, must not fail, the healthy
+//! client must get correct numbers, and no memory may be leaked.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
 use gt_client::{Session, Tensor, signal};
-use gt_dispatcher::{Limits, PeerId};
+use gt_dispatcher::{Limits, LineageLimits, PeerId};
 use gt_ir::message::Message;
 use gt_ir::signal::Shard;
 use gt_ir::wire::{Record, Source};
@@ -34,7 +35,14 @@ pub fn attack(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let delays = Delays { least: 1, most: 1 + choices.below(200) };
     let workers = 1 + choices.below(3) as usize;
-    let world = World::new(choices.below(256), workers, delays, Limits::default());
+    let is_kept = choices.below(2) == 0;
+    let (bytes, time) = (4 << 10 << choices.below(8), Duration::from_secs(5));
+    let lineage = is_kept.then_some(LineageLimits { bytes, time, kept: bytes });
+    let limits = Limits { lineage, ..Limits::default() };
+    let mut world = World::new(choices.below(256), workers, delays, limits);
+    if is_kept {
+        world.keep_journal(limits);
+    }
     let world: Shared = Arc::new(Mutex::new(world));
     lock(&world, World::settle);
     let (healthy, _) = driver::connect(&world);
@@ -58,6 +66,9 @@ pub fn attack(bytes: &[u8]) {
         if let Some(batch) = batches.get(round) {
             let message = Message::Stream(batch.clone());
             lock(&world, |world| world.send_from_client(last, message));
+        }
+        if is_kept && choices.below(5) == 0 {
+            lock(&world, World::restart);
         }
         loss.step();
         if was_ended(&lock(&world, |world| world.receive(last))) {

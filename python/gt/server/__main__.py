@@ -70,6 +70,14 @@ def main(argv: list[str] | None = None) -> int:
         help="how long it may take to compute them again (default 5)",
     )
     parser.add_argument(
+        "--lineage-disk",
+        type=lambda text: 0 if text == "0" else size(text),
+        default=256 << 20,
+        metavar="SIZE",
+        help="the bytes of a session's tensors of which the server keeps a copy on disk, where "
+        "there is one worker only (default 256MiB); they are in the folder of --state, or TMPDIR",
+    )
+    parser.add_argument(
         "--grace",
         type=float,
         default=600.0,
@@ -132,6 +140,7 @@ def main(argv: list[str] | None = None) -> int:
             args.policy,
             args.lineage,
             args.lineage_time,
+            args.lineage_disk,
             args.grace,
             args.state,
             wants_reload,

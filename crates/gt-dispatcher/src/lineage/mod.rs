@@ -34,11 +34,13 @@ pub struct LineageLimits {
     pub bytes: u64,
     /// The device time that it takes to compute it again.
     pub time: Duration,
+    /// The bytes of a slot's values that the driver keeps if no worker can.
+    pub kept: u64,
 }
 
 impl Default for LineageLimits {
     fn default() -> LineageLimits {
-        LineageLimits { bytes: 256 << 20, time: Duration::from_secs(5) }
+        LineageLimits { bytes: 256 << 20, time: Duration::from_secs(5), kept: 64 << 20 }
     }
 }
 
@@ -292,7 +294,7 @@ impl Lineage {
 
     /// The most bytes of a slot's values that the dispatcher keeps.
     pub fn most_kept(&self) -> u64 {
-        self.limits.bytes / 4
+        self.limits.kept
     }
 
     /// A batch is planned, perhaps in part, with so many slots; `queued` is the next in the queue.
@@ -391,7 +393,7 @@ mod tests {
     use super::*;
 
     fn lineage() -> Lineage {
-        Lineage::new(LineageLimits { bytes: 4000, time: Duration::from_secs(5) })
+        Lineage::new(LineageLimits { bytes: 4000, time: Duration::from_secs(5), kept: 1000 })
     }
 
     /// Takes a snapshot of which all is kept.

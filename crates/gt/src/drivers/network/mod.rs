@@ -6,6 +6,7 @@
 //! - [`resume`]: a client's link, which outlives its connection.
 //! - [`journal`]: what a server goes on from when it is started again.
 //! - [`policy`]: the operator's policy file.
+//! - [`shelf`]: values that a server keeps on disk.
 //! - [`fork`]: fork safety of clients.
 //! - [`blocks`]: tensor data in shared memory, for links within one machine.
 
@@ -18,6 +19,7 @@ mod peers;
 pub mod policy;
 mod resume;
 pub mod server;
+mod shelf;
 pub mod worker;
 
 use std::path::Path;

@@ -8,6 +8,7 @@ use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, History, Limits, LineageLimits, PeerId, REJOIN_WITHIN};
 use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
+use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
@@ -17,6 +18,7 @@ use gt_net::{NetError, codec, keyring, shm};
 
 use super::journal::{Done, ServerJournal};
 use super::peers::Peers;
+use super::shelf::Shelf;
 use super::{blocks, journal, policy};
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
@@ -78,6 +80,8 @@ pub struct Server {
     policy: Option<PathBuf>,
     /// What it goes on from when it is started again.
     journal: Option<ServerJournal>,
+    /// What it keeps of snapshots.
+    shelf: Shelf,
     /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
 }
@@ -152,6 +156,7 @@ impl Server {
             key,
             policy: options.policy.clone(),
             journal,
+            shelf: Shelf::new(options.state.clone().unwrap_or_else(std::env::temp_dir)),
             _key_file: key_file,
         })
     }
@@ -313,6 +318,10 @@ impl Server {
             (Role::Client, Message::Stream(batch)) => {
                 self.dispatcher.handle_stream(now, id, batch, frames, received);
             }
+            (Role::Worker, Message::Backup(backup)) => {
+                let message = self.shelve(backup);
+                self.dispatcher.handle(now, id, role, message);
+            }
             (role, message) => self.dispatcher.handle(now, id, role, message),
         }
         if is_end {
@@ -331,6 +340,17 @@ impl Server {
             self.wait_for_disk()?;
         }
         Ok(())
+    }
+
+    /// Values that a worker gives the server to keep, on disk; or that this cannot be.
+    fn shelve(&self, mut backup: Box<Backup>) -> Message {
+        match self.shelf.keep(&mut backup) {
+            Ok(()) => Message::Backup(backup),
+            Err(reason) => {
+                let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+                Message::Backed { session, slot, snapshot, result: Err(reason) }
+            }
+        }
     }
 
     /// Waits until all that was received is durable.

@@ -1,0 +1,105 @@
+//! Values of snapshots that the server keeps, as no worker can: on disk, mapped into memory.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use gt_ir::snapshot::Backup;
+use gt_ir::{Content, TensorData};
+use memmap2::Mmap;
+
+/// The least bytes of a message's values that are worth a file.
+const WORTH_IT: usize = 1 << 20;
+
+/// A folder for files that have no name: they go with their last use.
+pub(super) struct Shelf {
+    folder: PathBuf,
+}
+
+impl Shelf {
+    pub fn new(folder: PathBuf) -> Shelf {
+        Shelf { folder }
+    }
+
+    /// Moves a message's values to disk, if they are many.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn keep(&self, backup: &mut Backup) -> Result<(), String> {
+        let length: usize =
+            backup.values.iter().filter_map(data).map(|data| data.bytes.len()).sum();
+        if length < WORTH_IT {
+            return Ok(());
+        }
+        let all = backup.values.iter().filter_map(data).map(|data| &data.bytes);
+        let mut mapped = self.write(all).map_err(|error| {
+            format!("the server cannot write to '{}': {error}", self.folder.display())
+        })?;
+        for value in &mut backup.values {
+            if let Ok(Content::Data(data)) = &mut value.result {
+                data.bytes = mapped.split_to(data.bytes.len());
+            }
+        }
+        Ok(())
+    }
+
+    fn write<'a>(&self, values: impl Iterator<Item = &'a Bytes>) -> io::Result<Bytes> {
+        let mut file = tempfile::tempfile_in(&self.folder)?;
+        for value in values {
+            file.write_all(value)?;
+        }
+        map(&file)
+    }
+}
+
+fn data(value: &gt_ir::snapshot::SavedValue) -> Option<&TensorData> {
+    match &value.result {
+        Ok(Content::Data(data)) => Some(data),
+        _ => None,
+    }
+}
+
+fn map(file: &File) -> io::Result<Bytes> {
+    // SAFETY: the file has no name, and nobody else has its descriptor: nobody changes it.
+    let map = unsafe { Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::snapshot::{Owner, SavedValue};
+    use gt_ir::{DType, Shape, SlotId, SourceId, TensorId};
+
+    use super::*;
+
+    fn backup(lengths: &[usize]) -> Backup {
+        let value = |(index, length): (usize, &usize)| {
+            let shape = Shape::new(&[*length]).unwrap();
+            let bytes = vec![index as u8; *length].into();
+            let data = TensorData::new(DType::U8, shape, bytes).unwrap();
+            let (tensor, line) = (TensorId(index as u64), SourceId(0));
+            SavedValue { tensor, line, result: Ok(Content::Data(data)) }
+        };
+        let (owner, values) = (Owner { session: 1, slot: SlotId(0) }, lengths.iter().enumerate());
+        let values = values.map(value).collect();
+        Backup { owner, snapshot: 1, sender: None, values, names: None }
+    }
+
+    #[test]
+    fn what_is_on_disk_is_the_same() {
+        let shelf = Shelf::new(std::env::temp_dir());
+        for lengths in [&[5, 0, 7][..], &[1 << 20, 3, 0, 1 << 19]] {
+            let mut moved = backup(lengths);
+            shelf.keep(&mut moved).unwrap();
+            assert!(moved == backup(lengths));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let shelf = Shelf::new("/nowhere".into());
+        assert!(shelf.keep(&mut backup(&[10])).is_ok());
+        assert!(shelf.keep(&mut backup(&[1 << 20])).is_err_and(|error| error.contains("/nowhere")));
+    }
+}
