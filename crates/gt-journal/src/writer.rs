@@ -14,7 +14,7 @@ use crate::folder::Folder;
 use crate::segment;
 
 /// The time between two groups: the disk is not asked more often.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(10);
 /// The most records of a group.
 const GROUP: usize = 64 << 10;
 
