@@ -140,6 +140,11 @@ impl Workers {
         self.expected = workers;
     }
 
+    /// Those that have not come back do not any more. Returns them.
+    pub fn forget_expected(&mut self) -> Vec<WorkerId> {
+        std::mem::take(&mut self.expected).into_keys().collect()
+    }
+
     /// Those that may come back.
     pub fn expected(&self) -> impl Iterator<Item = WorkerId> {
         self.expected.keys().copied()

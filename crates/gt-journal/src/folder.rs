@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{BufWriter, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -34,7 +35,9 @@ impl Folder {
     /// It cannot be used, another process uses it, or the journal in it is not one of these.
     pub fn open(path: &Path, schema: u64) -> Result<(Folder, Contents), JournalError> {
         let error = |action| move |error| JournalError::file(action, path, error);
-        fs::create_dir_all(path).map_err(error("making the folder"))?;
+        // What clients send is nobody else's business.
+        let mut folder = fs::DirBuilder::new();
+        folder.recursive(true).mode(0o700).create(path).map_err(error("making the folder"))?;
         let lock = lock(&path.join("lock"), path)?;
         let mut segments: Vec<u64> = Vec::new();
         for entry in fs::read_dir(path).map_err(error("reading the folder"))? {
@@ -52,11 +55,21 @@ impl Folder {
             let (path, reason) = (file.display().to_string(), reason.to_string());
             JournalError::Foreign { path, reason }
         })?;
+        if read.damage.is_some() {
+            // It is kept for whoever wants to look at it.
+            let _ = fs::hard_link(&file, path.join(format!("damaged-{last:08}")));
+        }
         Ok((folder, Contents { records: read.records, damage: read.damage }))
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes the journal, which says what is not so any more.
+    pub fn clear(&self) {
+        // Where even this fails, there is nothing to be done.
+        let _ = fs::remove_file(self.segment(self.number));
     }
 
     fn segment(&self, number: u64) -> PathBuf {
@@ -74,7 +87,9 @@ impl Folder {
     ) -> std::io::Result<(File, u64)> {
         let (before, next) = (self.segment(self.number), self.segment(self.number + 1));
         let temporary = self.path.join("journal.new");
-        let mut writer = BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
+        let mut options = File::options();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut writer = BufWriter::with_capacity(1 << 20, options.open(&temporary)?);
         segment::write_header(self.schema, &mut writer)?;
         let mut length = 0;
         for record in records {
@@ -144,7 +159,11 @@ mod tests {
         let (_, contents) = Folder::open(&path, 1).unwrap();
         assert_eq!(contents.records, [record("b"), record("c"), record("d")]);
         assert_eq!(contents.damage.unwrap().lost, 12);
-        assert_eq!(fs::read_dir(&path).unwrap().count(), 2, "the segment and the lock");
+        assert_eq!(
+            fs::read_dir(&path).unwrap().count(),
+            3,
+            "the segment, the lock, the damaged one"
+        );
     }
 
     #[test]

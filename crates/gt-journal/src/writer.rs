@@ -169,7 +169,9 @@ impl<R> Work<R> {
                 // After an error, until the journal begins again.
                 Ok(_) => {}
                 Err(error) => {
+                    // What is done from now on is not in it.
                     self.file = None;
+                    self.folder.clear();
                     state.error = Some(error.to_string());
                 }
             }

@@ -410,6 +410,8 @@ impl<E: Engine> Work for Worker<E> {
 
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
         self.end_sessions_before(u32::MAX);
+        // Ids may be given again.
+        self.lost = Lost::default();
         if !keeps_snapshots {
             // It is one that knows nothing of those before.
             (self.vault, self.oldest) = (Vault::default(), 0);

@@ -309,7 +309,11 @@ impl Dispatcher {
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
             let hosts = self.allowed_hosts(&session.standing);
+            let is_alone = self.workers.len() == 0;
             let Some(session) = self.sessions.get_mut(peer) else { continue };
+            if session.awaited.is_some() && is_alone && session.has_queued() {
+                session.waiting_since.get_or_insert(now);
+            }
             let catalogue = &mut session.catalogue;
             let was_home =
                 catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));

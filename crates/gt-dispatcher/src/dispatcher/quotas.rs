@@ -170,7 +170,7 @@ impl Dispatcher {
             let Some(most) = said.workers else { continue };
             let is_used = |host| {
                 let mut own = self.sessions.iter().filter(|other| holder.has(&other.standing));
-                own.any(|session| !session.catalogue.slots.on(host).is_empty())
+                own.any(|session| !session.slots().on(host).is_empty())
             };
             allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
             allowed.truncate(most as usize);

@@ -15,6 +15,7 @@ use crate::lineage::{Copy, Lineage, Snapshot, Stage, State};
 use crate::observability::log::LineKind;
 use crate::planner::Slots;
 use crate::sessions::Session;
+use crate::unread::Unread;
 
 /// How long a session waits for all of its workers, if it could do without some.
 const REJOIN: Duration = Duration::from_secs(2);
@@ -35,6 +36,8 @@ pub(crate) struct Awaited {
     is_back: bool,
     /// Whether it was told that workers are missing.
     is_told: bool,
+    /// Whether it began after the server was started again.
+    is_new: bool,
 }
 
 impl Awaited {
@@ -132,9 +135,7 @@ impl Dispatcher {
         let batches = history.take_batches()?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
         let standing = self.entitle(&history.hello)?;
-        let numbers = [history.number, self.sessions.next_number()];
-        let session = self.sessions.add(now, peer, numbers, *history.hello, standing);
-        session.received = history.received;
+        let run = self.sessions.next_number();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (State::default(), history.slots);
         if let Some(base) = base {
@@ -158,7 +159,7 @@ impl Dispatcher {
                 ..Snapshot::default()
             };
             // Workers may have later ones, of which the journal knows nothing.
-            lineage.go_on_from(snapshot, u64::from(session.run) << 32);
+            lineage.go_on_from(snapshot, u64::from(run) << 32);
             for token in blocks {
                 self.outbox.push(peer, Message::Release { token });
             }
@@ -167,11 +168,16 @@ impl Dispatcher {
             lineage.log.restore(batch)?;
         }
         lineage.log.rewind();
+        let numbers = [history.number, run];
+        let session = self.sessions.add(now, peer, numbers, *history.hello, standing);
+        session.received = history.received;
+        session.unread = Unread::new(self.limits.unread);
         (session.catalogue, session.templates) = (state.catalogue, state.templates);
         session.lineage = Some(lineage);
         let workers = slots.hosts().into_iter().collect();
-        let (since, is_back, is_told) = (now, false, false);
-        session.awaited = Some(Box::new(Awaited { since, slots, workers, is_back, is_told }));
+        let (since, is_back, is_told, is_new) = (now, false, false, false);
+        let awaited = Awaited { since, slots, workers, is_back, is_told, is_new };
+        session.awaited = Some(Box::new(awaited));
         Ok(())
     }
 
@@ -187,8 +193,9 @@ impl Dispatcher {
             if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
                 self.workers.release(worker);
             }
-            let (since, is_back, is_told) = (now, true, false);
-            session.awaited = Some(Box::new(Awaited { since, slots, workers, is_back, is_told }));
+            let (since, is_back, is_told, is_new) = (now, true, false, true);
+            let awaited = Awaited { since, slots, workers, is_back, is_told, is_new };
+            session.awaited = Some(Box::new(awaited));
         }
     }
 
@@ -218,6 +225,12 @@ impl Dispatcher {
 
     /// Makes sessions again that have all that they wait for.
     pub(super) fn revive(&mut self, now: Duration) {
+        if self.taken_up.is_some_and(|since| now >= since + REJOIN_WITHIN) {
+            self.taken_up = None;
+            for id in self.workers.forget_expected() {
+                self.journal.add(|| JournalRecord::WorkerLost { id });
+            }
+        }
         let waits = |session: &&Session| session.awaited.as_ref().is_some_and(|it| it.is_back);
         let peers: Vec<PeerId> =
             self.sessions.iter().filter(waits).map(|session| session.peer).collect();
@@ -295,11 +308,13 @@ impl Dispatcher {
         self.journal.add_slots(session);
         let Some(lineage) = &mut session.lineage else { return };
         let count = lineage.log.len();
-        let is_new = count == 0 && lineage.base.as_ref().is_ok_and(|base| base.number == 0);
-        if is_new {
+        if awaited.is_new {
             return;
         }
         lineage.recoveries += 1;
+        let is_lost =
+            |worker: &WorkerId| lineage.base.as_ref().is_ok_and(|it| it.involves(*worker));
+        lineage.is_thin |= missing.iter().any(is_lost);
         let (label, run) = (&session.label, session.run);
         let details = format_args!("run={run} batches={count}");
         self.observability.write(now, LineKind::WorkerRecv, label, "Recovery", 0, details);

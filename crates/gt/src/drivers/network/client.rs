@@ -175,16 +175,17 @@ impl Shared {
     fn take_in(&self, state: &mut ClientState, mut limit: Duration) {
         while state.ended.is_none() {
             let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
-            match state.link.receive(limit, wake) {
+            let received = state.link.receive(limit, wake);
+            if let Some(weight) = state.link.take_renewed() {
+                // What is done of the rest was told to a server that is gone.
+                self.in_flight.store(weight, Ordering::Relaxed);
+            }
+            match received {
                 Ok(Some(message)) => self.handle(state, message),
                 Ok(None) => break,
                 Err(error) => state.ended = Some(error.to_string()),
             }
             limit = Duration::ZERO;
-        }
-        if let Some(weight) = state.link.take_renewed() {
-            // What is done of the rest was told to a server that is gone.
-            self.in_flight.store(weight, Ordering::Relaxed);
         }
         if !limit.is_zero() {
             self.wake.clear();

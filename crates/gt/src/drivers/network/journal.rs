@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId};
-use gt_ir::message::schema;
+use gt_ir::message::{PROTOCOL_VERSION, schema};
 use gt_journal::{Folder, Writer};
 use gt_net::NetError;
 use gt_net::keys::Key;
@@ -31,6 +31,8 @@ pub(super) struct ServerJournal {
     receipts: VecDeque<(u64, PeerId, u64)>,
     /// Snapshots that become their sessions' bases once they are durable.
     bases: VecDeque<(u64, u32, u64)>,
+    /// The position of the last beginning of the journal.
+    begun: u64,
     /// When writing failed.
     failed: Option<Instant>,
 }
@@ -77,23 +79,27 @@ pub(super) fn key(folder: &Path) -> Result<Key, NetError> {
     Ok(key)
 }
 
+/// What the records of this version mean: a journal of another one is refused.
+fn meaning() -> u64 {
+    schema() ^ u64::from(PROTOCOL_VERSION).rotate_right(16)
+}
+
 /// Opens the journal in a folder, and reads what it says.
 ///
 /// # Errors
 /// The folder cannot be used, or the journal not be read.
 pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
-    let (folder, contents) = Folder::open(path, schema()).map_err(start_error)?;
+    let (folder, contents) = Folder::open(path, meaning()).map_err(start_error)?;
     let mut history = History::default();
     let count = contents.records.len();
     for (index, frames) in contents.records.iter().enumerate() {
         match JournalRecord::decode(frames) {
             Ok(record) => history.add(record),
             Err(error) => {
-                tracing::warn!(
-                    "the journal in '{}': record {index} of {count} cannot be read ({error}): what comes after it is lost",
+                return Err(start_error(format!(
+                    "record {index} of {count} of the journal in '{}' cannot be read ({error})\n  hint: start the version of gt that wrote it, or give another folder",
                     path.display()
-                );
-                break;
+                )));
             }
         }
     }
@@ -121,8 +127,9 @@ impl ServerJournal {
         let tell = move || ring.ring();
         let writer = Writer::start(folder, JournalRecord::encode, tell).map_err(start_error)?;
         let (receipts, bases) = (VecDeque::new(), VecDeque::new());
-        let mut journal = ServerJournal { writer, wake, receipts, bases, failed: None };
+        let mut journal = ServerJournal { writer, wake, receipts, bases, begun: 0, failed: None };
         let begin = journal.writer.replace(dispatcher.keep_journal());
+        journal.begun = begin;
         if !journal.writer.wait(begin, PATIENCE) {
             let reason = journal.writer.error().unwrap_or_else(|| "it takes too long".into());
             return Err(start_error(format!("the state cannot be written to '{path}': {reason}")));
@@ -150,8 +157,9 @@ impl ServerJournal {
                 return self.fail(now, dispatcher, &reason);
             }
             let (bytes, begun) = self.writer.bytes();
-            if bytes > FACTOR * begun + BYTES {
-                self.writer.replace(dispatcher.everything());
+            let is_durable = self.writer.durable() >= self.begun;
+            if bytes > FACTOR * begun + BYTES && is_durable {
+                self.begun = self.writer.replace(dispatcher.everything());
             }
         } else if self.failed.is_some_and(|since| since.elapsed() > RETRY) {
             let begin = self.writer.replace(dispatcher.keep_journal());

@@ -47,8 +47,9 @@ pub(super) struct Client {
     pub incoming: Incoming,
     /// Since when it is connected no more.
     away: Option<Instant>,
-    /// Whether it has not come back since the server was started again.
+    /// Whether it has not come back since the server was started again; or may not know that it was.
     is_restored: bool,
+    is_untold: bool,
 }
 
 impl Client {
@@ -61,7 +62,13 @@ impl Client {
             incoming: Incoming::default(),
             away: None,
             is_restored: false,
+            is_untold: false,
         }
+    }
+
+    /// It knows, if it had to, that the server was started again.
+    pub fn has_returned(&mut self) {
+        self.is_untold = false;
     }
 
     /// What the client is told to go on by.
@@ -109,6 +116,7 @@ impl Peers {
             incoming: Incoming::begin_at(received),
             away: Some(Instant::now()),
             is_restored: true,
+            is_untold: true,
             ..Client::new(hello)
         };
         let (link, role, machine) = (None, Role::Client, hello.machine.clone());
@@ -208,8 +216,9 @@ impl Peers {
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
-        let is_renewed = std::mem::take(&mut client.is_restored);
-        if is_renewed {
+        // It is told so until it has heard of it.
+        let is_renewed = client.is_untold;
+        if std::mem::take(&mut client.is_restored) {
             client.outgoing.begin_at(given.received);
             // What was acknowledged and is not in the journal is not needed any more.
             let received = client.incoming.received().max(given.acknowledged);

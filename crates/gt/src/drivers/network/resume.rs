@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::message::{Hello, LARGE_VALUE, Message, Resume, Role, Welcome};
+use gt_ir::{ClientCommand, Content, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
@@ -135,9 +135,22 @@ impl ClientLink {
                 && self.asked.remove(&request).is_none()
             {
                 // A server that was started again has answered it anew.
+                self.let_go(&message)?;
                 continue;
             }
             return Ok(Some(message));
+        }
+    }
+
+    /// An answer is not needed.
+    fn let_go(&mut self, message: &Message) -> Result<(), NetError> {
+        let Message::Value { request, result: Ok(content) } = message else { return Ok(()) };
+        if content.meta().bytes() as u64 >= LARGE_VALUE {
+            self.send(&Message::Received { request: *request })?;
+        }
+        match content {
+            Content::Shared { block, .. } => self.send(&Message::Release { token: block.token }),
+            _ => Ok(()),
         }
     }
 
@@ -173,7 +186,6 @@ impl ClientLink {
             Ok(Message::Stream(commands)) => commands.iter().map(ClientCommand::weight).sum(),
             _ => 0,
         };
-        self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
         // It does not know who has asked for the status.
         let lost: Vec<RequestId> =
             self.asked.iter().filter(|(_, is_status)| **is_status).map(|(id, _)| *id).collect();
@@ -181,6 +193,7 @@ impl ClientLink {
             let again = Message::Stream(vec![ClientCommand::Status { request }]);
             self.outgoing.push(codec::encode(&again));
         }
+        self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
     }
 
     /// Tries to connect again, if it is time; else waits for at most `limit`. Returns whether the

@@ -119,14 +119,6 @@ impl Server {
             (None, Some(folder)) => (Some(journal::key(folder)?), true),
             (None, None) => (Some(Key::generate()), true),
         };
-        let link = ServerLink::bind(address, key.as_ref())?;
-        let key_file = match &key {
-            Some(key) if make_file => Some(keyring::keep(address, key)?),
-            _ => {
-                keyring::forget(address)?;
-                None
-            }
-        };
         let worker_wait = options.worker_wait;
         let lineage = options.lineage;
         let limits = Limits { worker_wait, unread: UNREAD, lineage, ..Limits::default() };
@@ -144,6 +136,15 @@ impl Server {
                 Some(ServerJournal::start(folder, &mut dispatcher)?)
             }
             None => None,
+        };
+        // Whoever says hello is answered at once.
+        let link = ServerLink::bind(address, key.as_ref())?;
+        let key_file = match &key {
+            Some(key) if make_file => Some(keyring::keep(address, key)?),
+            _ => {
+                keyring::forget(address)?;
+                None
+            }
         };
         Ok(Server {
             link,
@@ -307,6 +308,7 @@ impl Server {
                 }
                 Message::Hello(_) => {}
                 _ => {
+                    client.has_returned();
                     receipt = client.incoming.take(&frames);
                     received = client.incoming.received();
                 }
