@@ -148,6 +148,8 @@ PARAMETERS = {
     "worker_wait": "_float",
     "lineage_bytes": "_int",
     "lineage_time": "_float",
+    "lineage_disk": "_int",
+    "state": "str | PathLike[str] | None",
     "grace": "_float",
     "session": "OpenSession",
     "workers": "_int | None",

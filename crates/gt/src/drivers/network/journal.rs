@@ -195,16 +195,12 @@ impl ServerJournal {
     fn take_done(&mut self) -> Done {
         let durable = self.writer.durable();
         let mut done = Done::default();
-        while let Some((_, peer, received)) =
-            self.receipts.pop_front_if(|(position, ..)| *position <= durable)
-        {
-            done.receipts.push((peer, received));
-        }
-        while let Some((_, session, snapshot)) =
-            self.bases.pop_front_if(|(position, ..)| *position <= durable)
-        {
-            done.bases.push((session, snapshot));
-        }
+        let ready = self.receipts.partition_point(|(position, ..)| *position <= durable);
+        let receipts = self.receipts.drain(..ready).map(|(_, peer, received)| (peer, received));
+        done.receipts.extend(receipts);
+        let ready = self.bases.partition_point(|(position, ..)| *position <= durable);
+        let bases = self.bases.drain(..ready).map(|(_, session, snapshot)| (session, snapshot));
+        done.bases.extend(bases);
         done
     }
 
