@@ -127,7 +127,7 @@ pub struct Badge {
 record!(struct Badge { user, team, proof });
 
 /// The dispatcher's answer to a hello.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Welcome {
     /// The client's session, or the worker's number.
     pub session: u32,

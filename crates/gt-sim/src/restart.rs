@@ -4,7 +4,6 @@
 //! happens when it is durable, and send it again; workers keep their snapshots and join again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, History, JournalRecord, Limits, PeerId};
 use gt_ir::message::{Message, Resume, Welcome};
@@ -246,15 +245,6 @@ impl World {
 
 /// Tells a client's driver that the dispatcher was started again, and what it has in flight.
 fn renewed(open: u64) -> Message {
-    Message::Welcome(Welcome {
-        session: 0,
-        name: String::new(),
-        window: open,
-        machine: String::new(),
-        data_roots: Vec::new(),
-        resume: None,
-        grace: Duration::ZERO,
-        is_kept: true,
-        is_renewed: true,
-    })
+    let welcome = Welcome { window: open, is_kept: true, is_renewed: true, ..Welcome::default() };
+    Message::Welcome(welcome)
 }

@@ -74,19 +74,7 @@ impl Dispatcher {
         }
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let (name, data_roots) = (hello.name.clone(), self.data_roots.clone());
-        let (resume, grace) = (None, Duration::ZERO);
-        let (session, is_kept, is_renewed) = (0, false, false);
-        let mut welcome = Welcome {
-            session,
-            name,
-            window,
-            machine,
-            data_roots,
-            resume,
-            grace,
-            is_kept,
-            is_renewed,
-        };
+        let mut welcome = Welcome { name, window, machine, data_roots, ..Welcome::default() };
         match role {
             Role::Client => match self.add_client(now, peer, hello) {
                 Ok(number) => welcome.session = number,
@@ -164,7 +152,7 @@ impl Dispatcher {
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
-        session.records().into_iter().for_each(|record| self.journal.add(|| record));
+        self.journal.add_session(session);
         self.await_workers(now, peer);
         Ok(number)
     }

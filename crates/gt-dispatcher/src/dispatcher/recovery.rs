@@ -160,7 +160,7 @@ impl Dispatcher {
         self.answers.forget_client(peer);
         if let Some(session) = self.sessions.get(peer).filter(|_| is_written) {
             // The journal has the snapshot that was under way as the base.
-            session.records().into_iter().for_each(|record| self.journal.add(|| record));
+            self.journal.add_session(session);
         }
         let text = format!(
             "{lost}: the session's tensors are made again, from its last snapshot and {count} batches since"

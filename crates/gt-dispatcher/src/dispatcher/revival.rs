@@ -41,6 +41,16 @@ pub(crate) struct Awaited {
 }
 
 impl Awaited {
+    /// A session waits from now on for these workers; for its client too unless it `is_new`.
+    fn new(
+        since: Duration,
+        slots: Slots,
+        workers: BTreeSet<WorkerId>,
+        is_new: bool,
+    ) -> Box<Awaited> {
+        Box::new(Awaited { since, slots, workers, is_back: is_new, is_told: false, is_new })
+    }
+
     /// When it is to be looked at again without anything happening, if workers are waited for so
     /// long.
     pub fn deadline(&self, worker_wait: Duration) -> Option<Duration> {
@@ -93,16 +103,21 @@ impl Dispatcher {
         }
     }
 
+    /// The last numbers that were given.
+    fn numbers(&self) -> JournalRecord {
+        let (sessions, workers) = (self.sessions.last(), self.workers.next());
+        JournalRecord::Numbers { sessions, workers }
+    }
+
     /// Numbers of lanes were given.
     pub(super) fn journal_numbers(&mut self) {
-        let (sessions, workers) = (self.sessions.last(), self.workers.next());
-        self.journal.add(|| JournalRecord::Numbers { sessions, workers });
+        let numbers = self.numbers();
+        self.journal.add(|| numbers);
     }
 
     /// The records that a journal of now begins with.
     pub fn everything(&self) -> Vec<JournalRecord> {
-        let (sessions, workers) = (self.sessions.last(), self.workers.next());
-        let mut all = vec![JournalRecord::Numbers { sessions, workers }];
+        let mut all = vec![self.numbers()];
         all.extend(self.workers.records());
         for session in self.sessions.iter() {
             all.extend(session.records());
@@ -175,9 +190,7 @@ impl Dispatcher {
         (session.catalogue, session.templates) = (state.catalogue, state.templates);
         session.lineage = Some(lineage);
         let workers = slots.hosts().into_iter().collect();
-        let (since, is_back, is_told, is_new) = (now, false, false, false);
-        let awaited = Awaited { since, slots, workers, is_back, is_told, is_new };
-        session.awaited = Some(Box::new(awaited));
+        session.awaited = Some(Awaited::new(now, slots, workers, false));
         Ok(())
     }
 
@@ -193,9 +206,7 @@ impl Dispatcher {
             if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
                 self.workers.release(worker);
             }
-            let (since, is_back, is_told, is_new) = (now, true, false, true);
-            let awaited = Awaited { since, slots, workers, is_back, is_told, is_new };
-            session.awaited = Some(Box::new(awaited));
+            session.awaited = Some(Awaited::new(now, slots, workers, true));
         }
     }
 

@@ -250,7 +250,7 @@ impl Dispatcher {
             self.journal.add(|| JournalRecord::Unkept { session, from, reason });
         } else if is_written {
             // The journal has it as the base.
-            session.records().into_iter().for_each(|record| self.journal.add(|| record));
+            self.journal.add_session(session);
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Session { lineage: Some(lineage), number, .. } = session else { return };

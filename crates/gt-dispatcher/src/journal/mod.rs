@@ -156,6 +156,13 @@ impl Journal {
         }
     }
 
+    /// All of a session, as a journal that begins has it.
+    pub fn add_session(&mut self, session: &Session) {
+        if self.is_on {
+            self.records.extend(session.records());
+        }
+    }
+
     /// The slots of a session are others, or elsewhere.
     pub fn add_slots(&mut self, session: &Session) {
         if let Some(lineage) = session.lineage.as_ref().filter(|_| self.is_on) {

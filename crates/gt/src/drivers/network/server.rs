@@ -105,7 +105,6 @@ impl Server {
         if given.is_none() && !address.is_local() && !options.insecure {
             return Err(NetError::KeyRequired { address: address.to_string() });
         }
-        // The key file is written after binding: a second server must not replace the first one's.
         let state = options.state.as_deref();
         if state.is_some() && options.lineage.is_none() {
             let reason = "a server that keeps no lineage of sessions has no state to keep: use --state with --lineage";
@@ -137,7 +136,8 @@ impl Server {
             }
             None => None,
         };
-        // Whoever says hello is answered at once.
+        // Whoever says hello is answered at once. The key file is written after binding: a second
+        // server must not replace the first one's.
         let link = ServerLink::bind(address, key.as_ref())?;
         let key_file = match &key {
             Some(key) if make_file => Some(keyring::keep(address, key)?),
@@ -381,20 +381,8 @@ impl Server {
         };
         let resume =
             self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
-        let (session, window) = (0, 0);
-        let (name, machine, data_roots) = (String::new(), String::new(), Vec::new());
         let (grace, is_kept) = (self.grace, self.journal.is_some());
-        let welcome = Welcome {
-            session,
-            name,
-            window,
-            machine,
-            data_roots,
-            resume,
-            grace,
-            is_kept,
-            is_renewed,
-        };
+        let welcome = Welcome { resume, grace, is_kept, is_renewed, ..Welcome::default() };
         let first = codec::encode(&Message::Welcome(welcome));
         for frames in std::iter::once(first).chain(missed) {
             if !self.link.send(&link, frames, usize::MAX)? {
