@@ -37,7 +37,11 @@ test: build ## Run all tests that need neither a GPU nor PyTorch
 	GT_TEST_SERVER=local $(BIN)/python -m pytest tests
 	GT_TEST_SHARDED=1 $(BIN)/python -m pytest tests
 
-soak: build ## Run the suite 100 times, embedded, on a server and cut over workers in turn
+HOURS ?= 1
+soak: build ## Use a cluster for HOURS, and count everything that could grow
+	$(BIN)/python tests/soak.py --hours $(HOURS)
+
+repeat: build ## Run the suite 100 times, embedded, on a server and cut over workers in turn
 	for round in $$(seq 34); do \
 	  $(BIN)/python -m pytest -q tests || exit 1; \
 	  GT_TEST_SERVER=local $(BIN)/python -m pytest -q tests || exit 1; \
@@ -156,5 +160,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage soak chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
+.PHONY: help build demo test test-all coverage soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
 	fuzz fuzz-decoders clean

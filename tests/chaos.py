@@ -8,7 +8,6 @@ what a worker has is kept by one other.
 """
 
 import argparse
-import os
 import random
 import signal
 import subprocess
@@ -17,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from processes import cluster
+from leaks import Counts
+from processes import cluster, run_python
 from proxy import Proxy
 from training import GPT, SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
 
@@ -103,10 +103,20 @@ class Chaos:
         self.processes.append(worker)
 
 
-def counts(process: subprocess.Popen) -> tuple[int, int]:
-    """Give how many descriptors and threads a process has."""
-    of = Path("/proc") / str(process.pid)
-    return len(os.listdir(of / "fd")), len(os.listdir(of / "task"))
+#: Says what the cluster holds for others.
+LEFT = """
+import sys
+import gt
+gt.connect(sys.argv[1], insecure=True)
+status = gt.status()
+print(len(status.sessions), "session,", sum(each["bytes"] for each in status.workers), "bytes")
+"""
+
+
+def children() -> set[str]:
+    """Give the processes that this one has started."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {child for task in tasks for child in (task / "children").read_text().split()}
 
 
 def campaign(seed: int, moments: int) -> str:
@@ -119,6 +129,7 @@ def campaign(seed: int, moments: int) -> str:
     expected = {name: undisturbed(code, WORKERS, steps) for name, (code, steps) in PROGRAMS.items()}
     happened: list[str] = []
     longest = 0.0
+    others = children()
     with (
         tempfile.TemporaryDirectory() as state,
         cluster(WORKERS, "--insecure", "--state", state, worker_options=["--insecure"]) as (
@@ -147,11 +158,17 @@ def campaign(seed: int, moments: int) -> str:
                 training.process.kill()
                 chaos.settle()
             time.sleep(0.5)
-            now = counts(chaos.server)
+            now = {"server": Counts.of(chaos.server.pid)}
+            now |= {f"worker {at}": Counts.of(it.pid) for at, it in enumerate(chaos.workers)}
             before = before or now
-        # Workers come and go: each has two descriptors at the server at most.
-        assert now[0] <= before[0] + 8 and now[1] <= before[1] + 2, (before, now)
+        # Processes come and go; those that are there hold no more than the first ones did.
+        for name, counts in now.items():
+            excess = before[name].excess(counts, 32 << 20)
+            assert excess == [], (f"seed {seed}", name, excess)
+        left = run_python(LEFT, address)
+        assert left.stdout == "1 session, 0 bytes\n", (f"seed {seed}", left)
         proxy.close()
+    assert children() == others, (f"seed {seed}", "processes are left")
     kinds = ", ".join(f"{happened.count(kind)} x {kind}" for kind in sorted(set(happened)))
     return f"{len(happened)} moments ({kinds}); the longest pause {longest:.2f} s"
 

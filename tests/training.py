@@ -169,11 +169,19 @@ class Training:
     def end(self) -> str:
         """Give the last line."""
         assert self.process.wait(60) == 0, self.errors
+        self._close()
+        return self.lines[-1]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
         for thread in self.threads:
             thread.join()
         self.process.stdout.close()
         self.process.stderr.close()
-        return self.lines[-1]
 
 
 def undisturbed(code: str, workers: int, steps: int) -> str:

@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Notes a batch of the client in its lineage; returns its number there. What asks about
-    /// the moment only is not noted.
+    /// the moment only is not noted, and what is answered already is taken out of it.
     pub fn log(
         &mut self,
         batch: &mut Vec<ClientCommand>,
@@ -122,7 +122,9 @@ impl Session {
             }
             frames
         });
-        Some(lineage.log.add(frames, shared, weight, requests))
+        let number = lineage.log.add(frames, shared, weight, requests);
+        lineage.log.take_answered(self.received, batch);
+        Some(number)
     }
 
     /// Its slots, also before its workers are back.

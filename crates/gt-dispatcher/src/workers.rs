@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gt_ir::message::Hello;
+use gt_ir::message::{Hello, Resume};
 use gt_ir::{Fabric, WorkerId};
 use rustc_hash::FxHashMap;
 
@@ -82,8 +82,8 @@ impl Workers {
     /// free number, or else the first free one.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
         let Hello { mut name, machine, endpoint, fabric, rate, is_exact, resume, .. } = hello;
-        let token = resume.map_or(0, |resume| resume.token);
-        let known = self.expected_id(token);
+        let token = resume.as_ref().map_or(0, |resume| resume.token);
+        let known = resume.as_ref().and_then(|resume| self.expected_id(resume));
         let back = known.and_then(|id| Some((id, self.expected.remove(&id)?)));
         let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
         if taken(&name) {
@@ -124,14 +124,16 @@ impl Workers {
         &self.workers[place]
     }
 
-    fn expected_id(&self, token: u128) -> Option<WorkerId> {
-        let is_it = |worker: &StoredWorker| token != 0 && worker.token == token;
-        self.expected.iter().find(|(_, worker)| is_it(worker)).map(|(id, _)| *id)
+    fn expected_id(&self, resume: &Resume) -> Option<WorkerId> {
+        let is_it = |worker: &StoredWorker| worker.token != 0 && resume.is_by(worker.token);
+        // All are compared, wherever it is among them.
+        let found = self.expected.iter().filter(|(_, worker)| is_it(worker)).next_back();
+        found.map(|(id, _)| *id)
     }
 
     /// Whether the worker of a hello was there before the server was started again.
     pub fn expects(&self, hello: &Hello) -> bool {
-        hello.resume.as_ref().is_some_and(|resume| self.expected_id(resume.token).is_some())
+        hello.resume.as_ref().is_some_and(|resume| self.expected_id(resume).is_some())
     }
 
     /// These may come back, and get their ids; others get ids from `next` on.

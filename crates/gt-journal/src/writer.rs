@@ -17,6 +17,8 @@ use crate::segment;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The most records of a group.
 const GROUP: usize = 64 << 10;
+/// How long the end waits for the disk.
+const LAST: Duration = Duration::from_secs(10);
 
 /// Writes records of type `R`.
 pub struct Writer<R> {
@@ -37,6 +39,10 @@ enum Order<R> {
 struct Shared {
     /// How many records are durable.
     durable: AtomicU64,
+    /// How many orders are done, whether they came to anything or not.
+    handled: AtomicU64,
+    /// How many records were encoded.
+    encoded: AtomicU64,
     /// The bytes of the segment, and how many there were when it began.
     bytes: AtomicU64,
     begun: AtomicU64,
@@ -90,6 +96,22 @@ impl<R: Send + 'static> Writer<R> {
         self.order(Order::Append(record))
     }
 
+    /// Gives up on a disk that takes too long, for this reason: what was given is not promised any
+    /// more, and the journal is removed once the disk works, until it is [replaced](Writer::replace).
+    pub fn abandon(&mut self, reason: &str) {
+        self.shared.state().error.get_or_insert_with(|| reason.to_string());
+    }
+
+    /// Whether the thread has nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.shared.handled.load(Ordering::Acquire) == self.given
+    }
+
+    /// A number that changes while the thread gets on.
+    pub fn progress(&self) -> u64 {
+        self.shared.encoded.load(Ordering::Relaxed).wrapping_add(self.durable())
+    }
+
     /// Begins the journal again with these records, which count as one.
     pub fn replace(&mut self, records: Vec<R>) -> u64 {
         self.shared.state().error = None;
@@ -138,11 +160,13 @@ impl<R: Send + 'static> Writer<R> {
 }
 
 impl<R> Drop for Writer<R> {
-    /// Everything that was given is written.
+    /// Everything that was given is written, unless the disk hangs.
     fn drop(&mut self) {
         self.orders = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let Some(thread) = self.thread.take() else { return };
+        let until = Instant::now() + LAST;
+        while !thread.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }
@@ -159,22 +183,22 @@ struct Work<R> {
 impl<R> Work<R> {
     fn run(mut self, orders: &Receiver<(u64, Order<R>)>, tell: &impl Fn()) {
         while let Ok(first) = orders.recv() {
-            let group = std::iter::once(first).chain(orders.try_iter().take(GROUP));
+            let mut group = vec![first];
+            group.extend(orders.try_iter().take(GROUP));
+            let last = group.last().map_or(0, |(position, _)| *position);
             let written = self.write(group);
             let mut state = self.shared.state();
-            match written {
-                Ok(last) if self.file.is_some() => {
-                    self.shared.durable.store(last, Ordering::Release);
-                }
-                // After an error, until the journal begins again.
-                Ok(_) => {}
-                Err(error) => {
-                    // What is done from now on is not in it.
-                    self.file = None;
-                    self.folder.clear();
-                    state.error = Some(error.to_string());
-                }
+            if let Err(error) = written {
+                state.error = Some(error.to_string());
             }
+            if state.error.is_none() && self.file.is_some() {
+                self.shared.durable.store(last, Ordering::Release);
+            } else if state.error.is_some() {
+                // What is done from now on is not in it.
+                self.file = None;
+                self.folder.clear();
+            }
+            self.shared.handled.store(last, Ordering::Release);
             drop(state);
             self.shared.changed.notify_all();
             tell();
@@ -182,19 +206,22 @@ impl<R> Work<R> {
         }
     }
 
-    /// Writes a group, and makes it durable; returns the position of its last record.
-    fn write(&mut self, group: impl Iterator<Item = (u64, Order<R>)>) -> std::io::Result<u64> {
-        let mut last = 0;
-        for (position, order) in group {
-            last = position;
+    /// Writes a group, and makes it durable.
+    fn write(&mut self, group: Vec<(u64, Order<R>)>) -> std::io::Result<()> {
+        let (shared, encode) = (&self.shared, self.encode);
+        let encode = |record: &R| {
+            shared.encoded.fetch_add(1, Ordering::Relaxed);
+            encode(record)
+        };
+        for (_, order) in group {
             match order {
                 Order::Append(record) => {
                     let Some(file) = &mut self.file else { continue };
-                    let bytes = segment::write_record(&(self.encode)(&record), file)?;
+                    let bytes = segment::write_record(&encode(&record), file)?;
                     self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
                 }
                 Order::Replace(records) => {
-                    let frames = records.iter().map(self.encode);
+                    let frames = records.iter().map(encode);
                     let (file, bytes) = self.folder.replace(frames)?;
                     self.shared.bytes.store(bytes, Ordering::Relaxed);
                     self.shared.begun.store(bytes, Ordering::Relaxed);
@@ -206,7 +233,7 @@ impl<R> Work<R> {
             file.flush()?;
             file.get_ref().sync_data()?;
         }
-        Ok(last)
+        Ok(())
     }
 }
 
@@ -255,5 +282,30 @@ mod tests {
         writer.append(2);
         let position = writer.replace(vec![1, 2]);
         assert!(writer.wait(position, LIMIT) && writer.error().is_none());
+        assert!(writer.is_idle() && writer.progress() > position);
+    }
+
+    #[test]
+    fn what_is_abandoned_is_removed_until_the_journal_begins_again() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut first, _) = writer(place.path());
+        let begin = first.replace(vec![1]);
+        assert!(first.wait(begin, LIMIT));
+        first.abandon("the disk hangs");
+        let last = first.append(2);
+        let until = Instant::now() + LIMIT;
+        while !first.is_idle() {
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(first.durable() < last && first.error().is_some());
+        drop(first);
+        let (mut second, before) = writer(place.path());
+        assert!(before.is_empty());
+        second.abandon("the disk hangs");
+        let begin = second.replace(vec![3]);
+        assert!(second.wait(begin, LIMIT));
+        drop(second);
+        assert_eq!(writer(place.path()).1, [3]);
     }
 }

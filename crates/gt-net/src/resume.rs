@@ -23,18 +23,20 @@ pub fn token() -> u128 {
 /// The messages that one end has sent.
 #[derive(Default)]
 pub struct Outgoing {
-    /// How many are acknowledged.
+    /// How many are acknowledged, and how many there were up to the last one that is recorded.
     acknowledged: u64,
-    /// The others, oldest first.
-    kept: VecDeque<Vec<Bytes>>,
+    recorded: u64,
+    /// The others, oldest first, and whether the other end records them.
+    kept: VecDeque<(Vec<Bytes>, bool)>,
     bytes: usize,
 }
 
 impl Outgoing {
-    /// A message is sent.
-    pub fn push(&mut self, frames: Vec<Bytes>) {
+    /// A message is sent, which the other end makes durable before it acknowledges it if it
+    /// `is_recorded`.
+    pub fn push(&mut self, frames: Vec<Bytes>, is_recorded: bool) {
         self.bytes += length(&frames);
-        self.kept.push_back(frames);
+        self.kept.push_back((frames, is_recorded));
     }
 
     /// The other end has received so many messages of one that came before this one.
@@ -47,6 +49,16 @@ impl Outgoing {
         self.acknowledged
     }
 
+    /// How many there were up to the last acknowledged one that is recorded.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// How many there were in all.
+    pub fn sent(&self) -> u64 {
+        self.acknowledged + self.kept.len() as u64
+    }
+
     /// The bytes of the messages that are kept.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -55,14 +67,16 @@ impl Outgoing {
     /// The other end has received so many messages in all. False if there were not so many, or more
     /// are acknowledged already.
     pub fn acknowledge(&mut self, received: u64) -> bool {
-        let sent = self.acknowledged + self.kept.len() as u64;
-        if received < self.acknowledged || received > sent {
+        if received < self.acknowledged || received > self.sent() {
             return false;
         }
         while self.acknowledged < received
-            && let Some(frames) = self.kept.pop_front()
+            && let Some((frames, is_recorded)) = self.kept.pop_front()
         {
             self.acknowledged += 1;
+            if is_recorded {
+                self.recorded = self.acknowledged;
+            }
             self.bytes -= length(&frames);
         }
         true
@@ -70,7 +84,7 @@ impl Outgoing {
 
     /// The messages that are not acknowledged, oldest first.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Vec<Bytes>> {
-        self.kept.iter()
+        self.kept.iter().map(|(frames, _)| frames)
     }
 }
 
@@ -138,7 +152,7 @@ mod tests {
             for _ in 0..400 {
                 match next(&mut random) % 8 {
                     0..=3 => {
-                        outgoing.push(message(sent));
+                        outgoing.push(message(sent), sent % 3 == 0);
                         wire.push_back(message(sent));
                         sent += 1;
                     }
@@ -170,13 +184,13 @@ mod tests {
     fn what_is_received_is_acknowledged_now_and_then() {
         let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
         let told = (0..200).filter_map(|number| {
-            outgoing.push(message(number));
+            outgoing.push(message(number), number % 10 == 0);
             let told = incoming.take(&message(number))?;
             assert!(outgoing.acknowledge(told));
             Some(told)
         });
         assert_eq!(told.collect::<Vec<_>>(), [64, 128, 192]);
-        assert_eq!(outgoing.bytes(), 64);
+        assert_eq!((outgoing.bytes(), outgoing.sent(), outgoing.recorded()), (64, 200, 191));
         assert!(!outgoing.acknowledge(191) && !outgoing.acknowledge(201));
         let large = vec![Bytes::from(vec![0; BYTES])];
         assert_eq!(incoming.take(&large), Some(201));

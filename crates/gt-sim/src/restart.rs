@@ -178,7 +178,8 @@ impl World {
             let base = taken.get(&client).map_or(0, |received| end.acknowledged.max(*received));
             (end.arrived, end.acknowledged) = (base, base);
             let again = end.sent[base as usize..].to_vec();
-            let (hello, waits) = (end.hello.clone(), end.waits.iter().copied().collect::<Vec<_>>());
+            let (hello, waits) = (end.hello.clone(), end.waits.iter().copied().collect());
+            let resume = Resume { sent: end.sent.len() as u64, waits, ..Resume::default() };
             let open = weight(&again);
             self.credit.insert(client, open);
             if let Some(mailbox) = self.mailboxes.get_mut(&client) {
@@ -186,7 +187,7 @@ impl World {
                 mailbox.push(renewed(open));
             }
             if taken.contains_key(&client) {
-                self.dispatcher.returned(self.now, client, &waits);
+                self.dispatcher.returned(self.now, client, &resume);
             } else {
                 self.links.send(self.now, client, DISPATCHER, hello);
             }

@@ -274,11 +274,15 @@ impl Dispatcher {
                 [ClientCommand::Status { request }] => self.answer_status(now, peer, request),
                 _ => self.refuse(now, peer, "a watcher may only ask for the status".into()),
             },
-            (_, Message::Release { token }) => {
-                if let Some(owner) = self.answers.mapped(token) {
-                    self.release(now, owner, token);
+            (role, Message::Release { token }) => match self.answers.mapped(token) {
+                Some(owner) => self.release(now, owner, token),
+                // One of the workers lent it before the server was started again.
+                None if role == Role::Client && self.oldest > 0 => {
+                    let workers = self.workers.iter();
+                    workers.for_each(|it| outbox.push(it.peer, Message::Release { token }));
                 }
-            }
+                None => {}
+            },
             (_, Message::Goodbye { .. }) => self.disconnect(now, peer, "said goodbye"),
             (role, other) => {
                 let reason = format!("a {} may not send {}", role.name(), other.name());

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::Message;
-use gt_ir::{RequestId, WorkerId};
-use rustc_hash::FxHashSet;
+use gt_ir::WorkerId;
+use gt_ir::message::{Message, Resume};
 
 use super::{Dispatcher, PeerId};
 use crate::journal::{Base, History, JournalRecord, SessionHistory, StoredCopy};
@@ -73,18 +72,18 @@ impl Dispatcher {
         self.journal.take()
     }
 
-    /// The journal cannot be written, for this reason: sessions are not kept any more if the server
-    /// dies, and go on.
-    pub fn leave_journal(&mut self, now: Duration, reason: &str) {
+    /// The journal cannot be written: sessions are not kept any more if the server dies, and go on.
+    pub fn leave_journal(&mut self, now: Duration) {
         self.journal = Default::default();
-        for peer in self.sessions.peers() {
-            let text = format!(
-                "the server cannot write its state ({reason}): if it dies, the session is lost"
-            );
-            self.outbox.push(peer, Message::Notice { text });
-            self.end_snapshot(peer);
-        }
+        self.sessions.peers().into_iter().for_each(|peer| self.end_snapshot(peer));
         self.pump(now);
+    }
+
+    /// Tells all clients something.
+    pub fn tell_all(&mut self, text: &str) {
+        for peer in self.sessions.peers() {
+            self.outbox.push(peer, Message::Notice { text: text.into() });
+        }
     }
 
     /// A session's snapshot is written.
@@ -210,8 +209,8 @@ impl Dispatcher {
         }
     }
 
-    /// The client of a session that was taken up is back, and waits for answers.
-    pub fn returned(&mut self, now: Duration, peer: PeerId, waits: &[RequestId]) {
+    /// The client of a session that was taken up is back, and says what it has sent and waits for.
+    pub fn returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if let Some(awaited) = &mut session.awaited {
             awaited.is_back = true;
@@ -220,13 +219,8 @@ impl Dispatcher {
         if session.has_queued() && self.workers.len() == 0 {
             session.waiting_since = Some(now);
         }
-        let waits: FxHashSet<RequestId> = waits.iter().copied().collect();
         if let Some(lineage) = &mut session.lineage {
-            for request in lineage.log.unanswered() {
-                if !waits.contains(&request) {
-                    lineage.log.answered(request, None);
-                }
-            }
+            lineage.log.resume(resume.sent, resume.waits.iter().copied().collect());
         }
         if self.observability.is_on() {
             self.observability.observe(now, &mut self.outbox, peer, true);

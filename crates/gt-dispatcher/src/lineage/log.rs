@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use bytes::Bytes;
 use gt_ir::message::Message;
 use gt_ir::{ClientCommand, Content, RequestId, TensorId, codec};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::journal::{JournalRecord, StoredBatch};
 use crate::planner::Slots;
@@ -92,6 +92,16 @@ pub(crate) struct Log {
     bytes: u64,
     /// The requests: whether each is answered, with the digest of a small value.
     requests: FxHashMap<RequestId, Option<Answer>>,
+    /// What a client sends again.
+    resent: Option<Resent>,
+}
+
+/// What a client sends again after the server was started again.
+struct Resent {
+    /// How many messages it had sent.
+    sent: u64,
+    /// The requests of them, and of the log, that were not answered.
+    waits: FxHashSet<RequestId>,
 }
 
 /// What is known of a request's answer.
@@ -240,6 +250,37 @@ impl Log {
         all.filter(|request| !self.is_answered(*request)).collect()
     }
 
+    /// The client is back, has sent so many messages in all, and waits for these answers: it got
+    /// all others.
+    pub fn resume(&mut self, sent: u64, waits: FxHashSet<RequestId>) {
+        for (request, answer) in &mut self.requests {
+            if !waits.contains(request) {
+                answer.get_or_insert(None);
+            }
+        }
+        self.resent = Some(Resent { sent, waits });
+    }
+
+    /// Takes out of the batch that was added last, with which so many messages were received, what
+    /// the client got the answers to before it sent it again.
+    pub fn take_answered(&mut self, received: u64, batch: &mut Vec<ClientCommand>) {
+        let Some(resent) = self.resent.take_if(|resent| received <= resent.sent) else {
+            self.resent = None;
+            return;
+        };
+        batch.retain(|command| {
+            let Some(request) = command.request().filter(|_| !is_momentary(command)) else {
+                return true;
+            };
+            let is_awaited = resent.waits.contains(&request);
+            if !is_awaited {
+                self.answered(request, None);
+            }
+            is_awaited
+        });
+        self.resent = Some(resent);
+    }
+
     /// Whether all requests before a batch are answered.
     pub fn is_answered_before(&self, number: u64) -> bool {
         let count = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -323,6 +364,23 @@ mod tests {
         assert_eq!(counts, [1, 2, 2], "the second is compared, the third is asked");
         assert_eq!((all[0].slots, all[1].slots, all[0].weight), (Some(4), None, 0));
         assert!(!log.is_replayed());
+    }
+
+    #[test]
+    fn what_was_answered_before_it_is_sent_again_is_taken_out() {
+        let mut log = Log::default();
+        add(&mut log, 1);
+        log.resume(12, FxHashSet::from_iter([RequestId(3)]));
+        assert!(log.unanswered().is_empty(), "the first was answered before");
+        for (request, received, left) in [(2, 11, 1), (3, 12, 2), (4, 13, 2)] {
+            let number = add(&mut log, request);
+            let Ok(Message::Stream(mut batch)) = codec::decode(log.frames(number).unwrap()) else {
+                unreachable!("it was just written");
+            };
+            log.take_answered(received, &mut batch);
+            assert_eq!(batch.len(), left, "request {request}");
+        }
+        assert_eq!(log.unanswered(), [RequestId(3), RequestId(4)]);
     }
 
     #[test]

@@ -50,7 +50,9 @@ pub fn messages() -> Vec<Message> {
             resume: Some(Box::new(Resume {
                 token: u128::MAX,
                 received: 300,
+                sent: 400,
                 acknowledged: 200,
+                recorded: 190,
                 waits: vec![RequestId(7)],
             })),
         }),

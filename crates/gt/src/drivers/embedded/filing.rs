@@ -33,6 +33,8 @@ impl Filing {
     pub fn begin(&self, worker: usize, job: FileJob) -> Option<Message> {
         let key = FileKey::of(&job);
         let is_saved = matches!(key, FileKey::Write(_));
+        // Held until the job's thread is among them: the end joins all that began before it.
+        let mut threads = lock(&self.threads);
         if self.is_closed.load(Ordering::SeqCst) && !is_saved {
             return files::given_up("", &key, "the session is closed");
         }
@@ -48,7 +50,6 @@ impl Filing {
         };
         match thread::Builder::new().name("gt-files".into()).spawn(run) {
             Ok(thread) => {
-                let mut threads = lock(&self.threads);
                 threads.retain(|thread| !thread.is_finished());
                 threads.push(thread);
                 None
@@ -70,24 +71,22 @@ impl Filing {
     }
 
     /// Ends: waits until all that was begun is on the disk, and removes what was written only
-    /// because there was no room for it.
+    /// because there was no room for it. Saves may begin later; then this is called again.
     pub fn finish(&self) {
-        self.join();
-        self.is_closed.store(true, Ordering::SeqCst);
-        drop(lock(&self.folders).take());
-    }
-
-    fn join(&self) {
         loop {
-            let threads = std::mem::take(&mut *lock(&self.threads));
+            let mut threads = lock(&self.threads);
             if threads.is_empty() {
-                return;
+                self.is_closed.store(true, Ordering::SeqCst);
+                break;
             }
-            for thread in threads {
+            let begun = std::mem::take(&mut *threads);
+            drop(threads);
+            for thread in begun {
                 // One that panicked has nothing more to do.
                 let _ = thread.join();
             }
         }
+        drop(lock(&self.folders).take());
     }
 
     /// In the child of a fork: ends the jobs, whose threads are the parent's.

@@ -360,6 +360,7 @@ impl Runtime {
         self.watching.close();
         self.workers.iter().for_each(|worker| worker.thread.unpark());
         self.threads.join();
+        self.filing.finish();
         let _call = self.enter();
         self.take_reports();
         self.dispatch();

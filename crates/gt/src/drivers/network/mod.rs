@@ -2,24 +2,17 @@
 //! encrypted links.
 //!
 //! - [`server`]: the dispatcher's process; [`worker`]: a worker's process; [`client`]: a session.
-//! - [`peers`]: a server's peers, and clients that come back. [`neighbours`]: a worker's links to the other workers.
+//! - [`neighbours`]: a worker's links to the other workers.
 //! - [`resume`]: a client's link, which outlives its connection.
-//! - [`journal`]: what a server goes on from when it is started again.
-//! - [`policy`]: the operator's policy file.
-//! - [`shelf`]: values that a server keeps on disk.
 //! - [`fork`]: fork safety of clients.
 //! - [`blocks`]: tensor data in shared memory, for links within one machine.
 
 mod blocks;
 pub mod client;
 mod fork;
-mod journal;
 mod neighbours;
-mod peers;
-pub mod policy;
 mod resume;
 pub mod server;
-mod shelf;
 pub mod worker;
 
 use std::path::Path;

@@ -96,7 +96,7 @@ impl ClientLink {
             self.asked.extend(asked);
         }
         let frames = codec::encode(message);
-        self.outgoing.push(frames.clone());
+        self.outgoing.push(frames.clone(), matches!(message, Message::Stream(_)));
         if self.lost.is_some() {
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl ClientLink {
             self.asked.iter().filter(|(_, is_status)| **is_status).map(|(id, _)| *id).collect();
         for request in lost {
             let again = Message::Stream(vec![ClientCommand::Status { request }]);
-            self.outgoing.push(codec::encode(&again));
+            self.outgoing.push(codec::encode(&again), true);
         }
         self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
     }
@@ -218,10 +218,15 @@ impl ClientLink {
             return Err(ended(lost, "it could not be reached again"));
         }
         let key = self.way.key()?;
-        let (received, acknowledged) = (self.incoming.acknowledge(), self.outgoing.acknowledged());
-        let waits = self.asked.keys().copied().collect();
-        let resume = Some(Box::new(Resume { token, received, acknowledged, waits }));
-        let hello = Hello { resume, ..self.way.hello(key.as_ref()) };
+        let resume = Resume {
+            token,
+            received: self.incoming.acknowledge(),
+            sent: self.outgoing.sent(),
+            acknowledged: self.outgoing.acknowledged(),
+            recorded: self.outgoing.recorded(),
+            waits: self.asked.keys().copied().collect(),
+        };
+        let hello = Hello { resume: Some(Box::new(resume)), ..self.way.hello(key.as_ref()) };
         let (address, insecure) = (&self.way.address, self.way.insecure);
         match super::greet_within(ATTEMPT, address, key.as_ref(), insecure, hello) {
             Ok((link, welcome)) => {

@@ -1,4 +1,16 @@
 //! The server: a dispatcher that listens on an address.
+//!
+//! - [`greet`]: peers are welcomed, go on, or are turned away. [`post`]: what is sent.
+//! - [`peers`]: who is connected, and the clients that come back.
+//! - [`journal`]: what it goes on from when it is started again; [`shelf`]: values on its disk.
+//! - [`policy`]: the operator's policy file.
+
+mod greet;
+mod journal;
+mod peers;
+mod policy;
+mod post;
+mod shelf;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -6,20 +18,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
-use gt_dispatcher::{Dispatcher, History, Limits, LineageLimits, PeerId, REJOIN_WITHIN};
-use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
+use gt_dispatcher::{Dispatcher, History, Limits, LineageLimits, PeerId};
+use gt_ir::message::{Message, Role};
 use gt_ir::snapshot::{Backup, Owner};
-use gt_ir::{Content, WorkerCommand};
 use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
 use gt_net::server::{Event, LinkId, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 
-use super::journal::{Done, ServerJournal};
-use super::peers::Peers;
-use super::shelf::Shelf;
-use super::{blocks, journal, policy};
+use self::journal::{Later, ServerJournal};
+use self::peers::Peers;
+use self::shelf::Shelf;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 
@@ -218,6 +228,7 @@ impl Server {
             match event {
                 Event::Message { link, role, frames } => self.receive(link, role, frames)?,
                 Event::Disconnected(link) => {
+                    self.journal.iter_mut().for_each(|journal| journal.forget(&link));
                     if let Some(peer) = self.peers.disconnect(&link) {
                         self.forget(peer, "its connection was lost");
                     }
@@ -240,18 +251,31 @@ impl Server {
     /// Writes what is to be kept, and does what has waited for it.
     fn keep(&mut self) -> Result<(), NetError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let done = journal.keep(self.started.elapsed(), &mut self.dispatcher);
-        self.acknowledge(done)
+        let ready = journal.keep(self.started.elapsed(), &mut self.dispatcher);
+        ready.into_iter().try_for_each(|later| self.act(later))
     }
 
-    fn acknowledge(&mut self, done: Done) -> Result<(), NetError> {
-        for (peer, received) in done.receipts {
-            if let Some(link) = self.peers.get(peer).and_then(|peer| peer.link.as_ref()) {
-                let message = Message::Acknowledge { received };
-                self.link.send(link, codec::encode(&message), BACKLOG[0])?;
+    /// Does something once all that was received is durable.
+    fn once_durable(&mut self, later: Later) -> Result<(), NetError> {
+        let now = match &mut self.journal {
+            Some(journal) => journal.defer(later),
+            None => Some(later),
+        };
+        now.map_or(Ok(()), |later| self.act(later))
+    }
+
+    fn act(&mut self, later: Later) -> Result<(), NetError> {
+        match later {
+            Later::Receipt(id, received) => {
+                if let Some(link) = self.peers.get(id).and_then(|peer| peer.link.as_ref()) {
+                    let message = Message::Acknowledge { received };
+                    self.link.send(link, codec::encode(&message), BACKLOG[0])?;
+                }
+                Ok(())
             }
+            Later::Welcome(id) => self.welcome(id),
+            Later::Resume(link, greeting) => self.resume(link, &greeting.0, &greeting.1),
         }
-        Ok(())
     }
 
     fn receive(
@@ -269,27 +293,10 @@ impl Server {
                 return self.turn_away(&link, reason, "it sent a damaged message");
             }
         };
-        if let Message::Hello(hello) = &mut message {
-            if let Some(badge) = &hello.badge
-                && !self.key.as_ref().is_some_and(|key| key.proves(badge))
-            {
-                let reason = format!(
-                    "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
-                    badge.user.escape_debug()
-                );
-                return self.turn_away(&link, reason, "its key proves nothing");
-            }
-            if self.peers.id(&link).is_none() {
-                match hello.resume.take() {
-                    Some(resume) if role.unwrap_or(hello.role) == Role::Client => {
-                        return self.resume(link, hello, &resume);
-                    }
-                    resume => {
-                        hello.resume = resume;
-                        self.peers.add(link.clone(), role, hello);
-                    }
-                }
-            }
+        if let Message::Hello(hello) = &mut message
+            && !self.greet(&link, role, hello)?
+        {
+            return Ok(());
         }
         let Some(id) = self.peers.id(&link) else {
             let reason = "this server does not know the connection: connect again".to_string();
@@ -315,7 +322,6 @@ impl Server {
             }
         }
         let (now, is_end) = (self.started.elapsed(), matches!(message, Message::Goodbye { .. }));
-        let is_new = matches!(message, Message::Hello(_)) && role == Role::Client;
         match (role, message) {
             (Role::Client, Message::Stream(batch)) => {
                 self.dispatcher.handle_stream(now, id, batch, frames, received);
@@ -330,18 +336,10 @@ impl Server {
             self.peers.remove(id);
         }
         self.keep()?;
-        if let Some(received) = receipt {
-            let is_durable =
-                self.journal.as_mut().is_none_or(|journal| journal.acknowledge(id, received));
-            if is_durable {
-                self.acknowledge(Done::receipt(id, received))?;
-            }
+        match receipt {
+            Some(received) => self.once_durable(Later::Receipt(id, received)),
+            None => Ok(()),
         }
-        if is_new {
-            // A session that its client knows of is one that can go on.
-            self.wait_for_disk()?;
-        }
-        Ok(())
     }
 
     /// Values that a worker gives the server to keep, on disk; or that this cannot be.
@@ -355,139 +353,10 @@ impl Server {
         }
     }
 
-    /// Waits until all that was received is durable.
-    fn wait_for_disk(&mut self) -> Result<(), NetError> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        let done = journal.wait(self.started.elapsed(), &mut self.dispatcher);
-        self.acknowledge(done)
-    }
-
-    /// Refuses a link, and forgets its peer if it is one.
-    fn turn_away(&mut self, link: &LinkId, reason: String, why: &str) -> Result<(), NetError> {
-        self.link.send(link, codec::encode(&Message::Goodbye { reason }), 0)?;
-        if let Some(peer) = self.peers.id(link) {
-            self.forget(peer, why);
-        }
-        Ok(())
-    }
-
-    /// A client goes on with its session on another link.
-    fn resume(&mut self, link: LinkId, hello: &Hello, given: &Resume) -> Result<(), NetError> {
-        // It is told how much was received, and forgets that.
-        self.wait_for_disk()?;
-        let (id, missed, is_renewed) = match self.peers.resume(link.clone(), hello, given) {
-            Ok(resumed) => resumed,
-            Err(reason) => return self.turn_away(&link, reason, ""),
-        };
-        let resume =
-            self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
-        let (grace, is_kept) = (self.grace, self.journal.is_some());
-        let welcome = Welcome { resume, grace, is_kept, is_renewed, ..Welcome::default() };
-        let first = codec::encode(&Message::Welcome(welcome));
-        for frames in std::iter::once(first).chain(missed) {
-            if !self.link.send(&link, frames, usize::MAX)? {
-                break;
-            }
-        }
-        if is_renewed {
-            self.dispatcher.returned(self.started.elapsed(), id, &given.waits);
-        }
-        Ok(())
-    }
-
     fn forget(&mut self, peer: PeerId, reason: &str) {
         if self.peers.remove(peer).is_some() {
             self.dispatcher.disconnect(self.started.elapsed(), peer, reason);
         }
-    }
-
-    fn send_all(&mut self) -> Result<(), NetError> {
-        loop {
-            let mut out = Vec::new();
-            self.dispatcher.take_outbox(&mut out);
-            if out.is_empty() {
-                return Ok(());
-            }
-            for (peer, message) in out {
-                self.send(peer, message)?;
-            }
-        }
-    }
-
-    /// Sends a message to a peer, or keeps it for one that may come back.
-    fn send(&mut self, id: PeerId, message: Message) -> Result<(), NetError> {
-        let Some(peer) = self.peers.get(id) else { return Ok(()) };
-        let is_local = peer.machine == self.machine;
-        let mut message = if is_local { message } else { self.localize(message) };
-        let grace = self.grace;
-        let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
-        let most = BACKLOG[usize::from(peer.role == Role::Worker)];
-        let goodbye = matches!(message, Message::Goodbye { .. });
-        let mut is_counted = !goodbye;
-        if let Message::Welcome(welcome) = &mut message {
-            welcome.is_kept = self.journal.is_some();
-            if let Some(client) = &mut peer.client {
-                let resume = Some(Box::new(client.resume()));
-                (welcome.resume, welcome.grace, is_counted) = (resume, grace, false);
-            } else if welcome.is_kept {
-                welcome.grace = REJOIN_WITHIN;
-            }
-        }
-        let frames = codec::encode(&message);
-        let mut is_behind = false;
-        if let Some(client) = peer.client.as_mut().filter(|_| is_counted) {
-            // Without the message itself, which may be large.
-            is_behind = client.outgoing.bytes() > most;
-            client.outgoing.push(frames.clone());
-        }
-        let taken = match &peer.link {
-            Some(link) => self.link.send(link, frames, most)?,
-            None => true,
-        };
-        // A client whose connection is lost is told once it is back.
-        let may_return = peer.client.is_some() && !is_behind;
-        if goodbye || is_behind || !taken && !may_return {
-            self.forget(id, "it does not take its messages");
-        }
-        Ok(())
-    }
-
-    /// Replaces shared memory by inline data in messages to other machines.
-    fn localize(&mut self, mut message: Message) -> Message {
-        let mut carry = |content: &mut Content| {
-            let placeholder = Content::Data(gt_ir::TensorData {
-                dtype: gt_ir::DType::U8,
-                shape: gt_ir::Shape::SCALAR,
-                bytes: bytes::Bytes::from_static(&[0]),
-            });
-            let original = content.clone();
-            match blocks::receive(std::mem::replace(content, placeholder)) {
-                Ok((carried, token)) => {
-                    *content = carried;
-                    if let Some(token) = token {
-                        let release = Message::Release { token };
-                        self.dispatcher.handle(
-                            self.started.elapsed(),
-                            PeerId::NOBODY,
-                            Role::Watcher,
-                            release,
-                        );
-                    }
-                }
-                // The receiver will report that it cannot map it.
-                Err(_) => *content = original,
-            }
-        };
-        match &mut message {
-            Message::Work { commands, .. } => commands.iter_mut().for_each(|command| {
-                if let WorkerCommand::Create(create) = command {
-                    carry(&mut create.content);
-                }
-            }),
-            Message::Value { result: Ok(content), .. } => carry(content),
-            _ => {}
-        }
-        message
     }
 }
 

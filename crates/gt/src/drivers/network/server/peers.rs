@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gt_dispatcher::PeerId;
-use gt_ir::message::{Hello, Process, Resume, Role};
+use gt_ir::message::{Hello, Message, Process, Resume, Role};
 use gt_net::process;
 use gt_net::resume::{self, Incoming, Outgoing};
 use gt_net::server::LinkId;
@@ -45,11 +45,20 @@ pub(super) struct Client {
     process: Option<Process>,
     pub outgoing: Outgoing,
     pub incoming: Incoming,
+    /// What it is sent once its session is durable, while it is not.
+    pub held: Option<Vec<Message>>,
     /// Since when it is connected no more.
     away: Option<Instant>,
     /// Whether it has not come back since the server was started again; or may not know that it was.
     is_restored: bool,
     is_untold: bool,
+}
+
+/// Why a client may not go on.
+pub(super) struct Refused {
+    pub reason: String,
+    /// The session that ends with this.
+    pub ended: Option<PeerId>,
 }
 
 impl Client {
@@ -60,6 +69,7 @@ impl Client {
             process: hello.process,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            held: None,
             away: None,
             is_restored: false,
             is_untold: false,
@@ -79,12 +89,6 @@ impl Client {
 
 fn user(hello: &Hello) -> String {
     hello.badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default()
-}
-
-/// Compares in a time that does not depend on where they differ.
-fn is_same(left: u128, right: u128) -> bool {
-    let differences = left.to_ne_bytes().into_iter().zip(right.to_ne_bytes());
-    std::hint::black_box(differences.fold(0, |all, (left, right)| all | (left ^ right))) == 0
 }
 
 impl Peers {
@@ -181,12 +185,13 @@ impl Peers {
         link: LinkId,
         hello: &Hello,
         given: &Resume,
-    ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), String> {
+    ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), Refused> {
         let is_it = |peer: &Peer| {
-            peer.client.as_ref().is_some_and(|client| {
-                is_same(client.token, given.token) && client.user == user(hello)
-            })
+            peer.client
+                .as_ref()
+                .is_some_and(|client| given.is_by(client.token) && client.user == user(hello))
         };
+        let refuse = |reason| Err(Refused { reason, ended: None });
         let mut found = None;
         for (id, peer) in &self.peers {
             if is_it(peer) {
@@ -196,36 +201,46 @@ impl Peers {
         let Some(id) = found else {
             let mut ended = None;
             for (token, reason) in &self.ended {
-                if is_same(*token, given.token) {
+                if given.is_by(*token) {
                     ended = Some(reason.clone());
                 }
             }
             if let Some(reason) = ended {
-                return Err(format!("the session could not go on: {reason}"));
+                return refuse(format!("the session could not go on: {reason}"));
             }
             if let Some((count, since)) = self.guesses
                 && count >= GUESSES
                 && since.elapsed() < GUESSES_FOR
             {
-                return Err("too many sessions were asked for by wrong tokens: wait 10 s".into());
+                return refuse(
+                    "too many sessions were asked for by wrong tokens: wait 10 s".into(),
+                );
             }
             let (count, since) = self.guesses.unwrap_or((0, Instant::now()));
             let is_old = since.elapsed() > GUESSES_FOR;
             self.guesses = Some(if is_old { (1, Instant::now()) } else { (count + 1, since) });
-            return Err("the session has ended, or the server was started anew".into());
+            return refuse("the session has ended, or the server was started anew".into());
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
         // It is told so until it has heard of it.
         let is_renewed = client.is_untold;
         if std::mem::take(&mut client.is_restored) {
+            let received = client.incoming.received();
+            if given.recorded > received {
+                let reason = format!(
+                    "the session cannot go on: the server's journal was damaged, and has the client's first {received} messages of {} that it had kept",
+                    given.recorded
+                );
+                return Err(Refused { reason, ended: Some(id) });
+            }
             client.outgoing.begin_at(given.received);
             // What was acknowledged and is not in the journal is not needed any more.
-            let received = client.incoming.received().max(given.acknowledged);
-            client.incoming = Incoming::begin_at(received);
+            client.incoming = Incoming::begin_at(received.max(given.acknowledged));
         }
         if !client.outgoing.acknowledge(given.received) {
-            return Err("the session cannot go on: messages of it are lost".into());
+            let reason = "the session cannot go on: messages of it are lost".into();
+            return Err(Refused { reason, ended: Some(id) });
         }
         match peer.link.replace(link.clone()) {
             // That its connection was lost has not been noticed here.

@@ -1,0 +1,90 @@
+//! How a server greets: new peers are welcomed, clients that come back go on with their sessions,
+//! and others are turned away.
+
+use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
+use gt_net::server::LinkId;
+use gt_net::{NetError, codec};
+
+use super::Server;
+use super::journal::Later;
+use super::peers::Refused;
+
+impl Server {
+    /// A peer says hello. Returns whether the dispatcher is to hear of it.
+    pub(super) fn greet(
+        &mut self,
+        link: &LinkId,
+        role: Option<Role>,
+        hello: &mut Hello,
+    ) -> Result<bool, NetError> {
+        if let Some(badge) = &hello.badge
+            && !self.key.as_ref().is_some_and(|key| key.proves(badge))
+        {
+            let reason = format!(
+                "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
+                badge.user.escape_debug()
+            );
+            self.turn_away(link, reason, "its key proves nothing")?;
+            return Ok(false);
+        }
+        if self.peers.id(link).is_some() {
+            return Ok(true);
+        }
+        match hello.resume.take() {
+            Some(resume) if role.unwrap_or(hello.role) == Role::Client => {
+                let greeting = Box::new((hello.clone(), *resume));
+                self.once_durable(Later::Resume(link.clone(), greeting))?;
+                Ok(false)
+            }
+            resume => {
+                hello.resume = resume;
+                self.peers.add(link.clone(), role, hello);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Refuses a link, and forgets its peer if it is one.
+    pub(super) fn turn_away(
+        &mut self,
+        link: &LinkId,
+        reason: String,
+        why: &str,
+    ) -> Result<(), NetError> {
+        self.link.send(link, codec::encode(&Message::Goodbye { reason }), 0)?;
+        if let Some(peer) = self.peers.id(link) {
+            self.forget(peer, why);
+        }
+        Ok(())
+    }
+
+    /// A client goes on with its session on another link.
+    pub(super) fn resume(
+        &mut self,
+        link: LinkId,
+        hello: &Hello,
+        given: &Resume,
+    ) -> Result<(), NetError> {
+        let (id, missed, is_renewed) = match self.peers.resume(link.clone(), hello, given) {
+            Ok(resumed) => resumed,
+            Err(Refused { reason, ended }) => {
+                ended.into_iter().for_each(|peer| self.forget(peer, &reason));
+                return self.turn_away(&link, reason, "");
+            }
+        };
+        let resume =
+            self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
+        let (grace, is_kept) = (self.grace, self.journal.is_some());
+        let welcome = Welcome { resume, grace, is_kept, is_renewed, ..Welcome::default() };
+        let first = codec::encode(&Message::Welcome(welcome));
+        for frames in std::iter::once(first).chain(missed) {
+            if !self.link.send(&link, frames, usize::MAX)? {
+                break;
+            }
+        }
+        if is_renewed {
+            self.dispatcher.returned(self.started.elapsed(), id, given);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+"""What a process holds, so that tests find what is never given back."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a process holds at a moment."""
+
+    #: Bytes of memory of its own.
+    memory: int
+    descriptors: int
+    threads: int
+    #: Blocks of memory that it shares with others, and their bytes.
+    blocks: int
+    shared: int
+
+    @classmethod
+    def of(cls, pid: int) -> "Counts":
+        """Count what a process holds."""
+        process = Path("/proc") / str(pid)
+        status = (process / "status").read_text().splitlines()
+        memory = next(line.split()[1] for line in status if line.startswith("RssAnon:"))
+        descriptors = blocks = shared = 0
+        for descriptor in (process / "fd").iterdir():
+            try:
+                target, size = os.readlink(descriptor), descriptor.stat().st_size
+            except OSError:
+                continue  # It was closed meanwhile.
+            descriptors += 1
+            if target.startswith("/memfd:gt-block"):
+                blocks += 1
+                shared += size
+        threads = len(os.listdir(process / "task"))
+        return cls(int(memory) * 1024, descriptors, threads, blocks, shared)
+
+    def excess(self, of: "Counts", memory: int) -> list[str]:
+        """Say what another has more of than this: of memory more than so many bytes."""
+        allowed = {"memory": memory, "descriptors": 8, "threads": 2, "blocks": 8, "shared": memory}
+        return [
+            f"{name}: {getattr(self, name)} before, {getattr(of, name)} now"
+            for name, most in allowed.items()
+            if getattr(of, name) > getattr(self, name) + most
+        ]
