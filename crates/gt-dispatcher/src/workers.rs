@@ -127,8 +127,8 @@ impl Workers {
     fn expected_id(&self, resume: &Resume) -> Option<WorkerId> {
         let is_it = |worker: &StoredWorker| worker.token != 0 && resume.is_by(worker.token);
         // All are compared, wherever it is among them.
-        let found = self.expected.iter().filter(|(_, worker)| is_it(worker)).next_back();
-        found.map(|(id, _)| *id)
+        let all = self.expected.iter();
+        all.fold(None, |found, (id, worker)| if is_it(worker) { Some(*id) } else { found })
     }
 
     /// Whether the worker of a hello was there before the server was started again.

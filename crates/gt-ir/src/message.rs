@@ -11,11 +11,11 @@ use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
-use crate::snapshot::Backup;
+use crate::snapshot::{Backup, Unkept};
 use crate::standing::{Division, Holding, MemoryWait, Standing, Usage};
 use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
-use crate::stored::Written;
+use crate::stored::{OnDisk, Written};
 
 /// The bytes from which on a value is large: its receipt is told.
 pub const LARGE_VALUE: u64 = 64 << 10;
@@ -101,13 +101,12 @@ pub enum Message {
         tensor: TensorId,
         result: Result<Content, Failure>,
     },
-    /// A worker's driver has written a tensor of a lane into the file of this number, with this
-    /// checksum, or could not.
+    /// A worker's driver has written a tensor of a lane into the file of this number, or could not.
     Spilled {
         lane: LaneId,
         tensor: TensorId,
         number: u64,
-        result: Result<u32, Failure>,
+        result: Result<OnDisk, Failure>,
     },
     /// A client has received a large value ([`LARGE_VALUE`]): others may follow.
     Received {
@@ -168,7 +167,7 @@ pub enum Message {
         session: u32,
         slot: SlotId,
         snapshot: u64,
-        result: Result<u64, String>,
+        result: Result<u64, Unkept>,
     },
     /// Asks a client to say that it has got all messages before this one.
     Confirm {

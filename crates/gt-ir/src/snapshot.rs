@@ -3,6 +3,8 @@
 //! A snapshot is a point in the stream of every lane of a session. Each lane keeps the values that
 //! it has there, and a copy of them is kept elsewhere.
 
+use std::fmt;
+
 use crate::data::Content;
 use crate::exchange::{SlotId, WorkerId};
 use crate::instruction::{SourceId, TensorId};
@@ -56,3 +58,30 @@ pub struct Backup {
 }
 
 record!(struct Backup { owner, snapshot, sender, values, names });
+
+/// Why values of a snapshot are not kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unkept {
+    /// The worker that was to get them cannot be reached.
+    Unreachable(String),
+    /// Some have not come.
+    Incomplete,
+    /// They were, and are not any more.
+    Dropped(String),
+    /// They cannot be.
+    Refused(String),
+}
+
+record!(enum Unkept {
+    0 => Unreachable(reason), 1 => Incomplete, 2 => Dropped(reason), 3 => Refused(reason),
+});
+
+impl fmt::Display for Unkept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unkept::Unreachable(reason) => write!(f, "another worker cannot be reached: {reason}"),
+            Unkept::Incomplete => f.write_str("some values were lost on their way"),
+            Unkept::Dropped(reason) | Unkept::Refused(reason) => f.write_str(reason),
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Values in files that workers read and write.
 
+use crate::data::Content;
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::operation::Meta;
 use crate::record;
@@ -30,6 +31,16 @@ pub struct StoredValues {
 }
 
 record!(struct StoredValues { meta, need, parts });
+
+/// A tensor in a file of a worker's own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnDisk {
+    pub checksum: u32,
+    /// The values as they lie in the file, which is mapped into memory; none if it cannot be.
+    pub mapped: Option<Content>,
+}
+
+record!(struct OnDisk { checksum, mapped });
 
 /// A client's request to write tensors into files of a folder.
 #[derive(Clone, PartialEq, Debug)]

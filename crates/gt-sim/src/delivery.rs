@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use gt_dispatcher::PeerId;
 use gt_ir::message::{Failure, Message, Role};
-use gt_ir::snapshot::{Backup, Owner};
-use gt_ir::stored::{SavePart, SavedBlock, Written};
+use gt_ir::snapshot::{Backup, Owner, Unkept};
+use gt_ir::stored::{OnDisk, SavePart, SavedBlock, Written};
 use gt_ir::{Content, Piece, SourceId, WorkerId, codec};
 use gt_worker::{FileJob, Out};
 
@@ -86,7 +86,7 @@ impl World {
             FileJob::Spill { lane, tensor, number, data } => {
                 let result = match self.is_disk_full {
                     true => Err(Failure::new("spill", "the disk is full", "", SourceId::default())),
-                    false => Ok(7),
+                    false => Ok(OnDisk { checksum: 7, mapped: Some(Content::Data(data.clone())) }),
                 };
                 if result.is_ok() {
                     self.files.insert((worker, number), data);
@@ -139,7 +139,7 @@ impl World {
     /// Sends values of a snapshot from worker to worker.
     fn send_backup(&mut self, from: PeerId, to: PeerId, backup: Backup) {
         let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-        let result = Err("the other worker cannot be reached".into());
+        let result = Err(Unkept::Unreachable("the link is broken".into()));
         let undelivered = Message::Backed { session, slot, snapshot, result };
         if from == to || self.may_send(from, to, undelivered) {
             self.send(from, to, Message::Backup(Box::new(backup)));

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use gt_ir::sharding::Block;
 use gt_ir::stored::{SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{Meta, RequestId, SourceId, TensorData, TensorId};
+use memmap2::Mmap;
 
 use crate::place::{Places, Root};
 use crate::{Result, StoreError, values};
@@ -103,6 +105,23 @@ impl SpillFolder {
         }
     }
 
+    /// Maps the values in the file of a number, which stay as long as this does, also when the file
+    /// is removed.
+    ///
+    /// # Errors
+    /// The file is missing, or cannot be mapped.
+    pub fn map(&self, number: u64, meta: Meta) -> Result<TensorData> {
+        let path = self.path.join(name(number));
+        let failed = |error| StoreError::io(&path, error);
+        let file = File::open(&path).map_err(failed)?;
+        // SAFETY: the file is in a folder of this process's own, and is not written again.
+        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        let all = Bytes::from_owner(map);
+        let wrong = || StoreError::Format { path: path.clone(), reason: "it is cut off".into() };
+        let begin = all.len().checked_sub(meta.bytes()).ok_or_else(wrong)?;
+        TensorData::new(meta.dtype, meta.shape, all.slice(begin..)).ok_or_else(wrong)
+    }
+
     /// Removes the file of a number; one that cannot be removed goes with the folder.
     pub fn remove(&self, number: u64) {
         let _ = std::fs::remove_file(self.path.join(name(number)));
@@ -140,7 +159,6 @@ fn remove_left_behind(parent: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use gt_ir::{DType, Shape};
 
     use super::*;
@@ -179,6 +197,10 @@ mod tests {
         assert_eq!(fork.read(8, meta, checksum).unwrap(), data());
         drop(fork);
         assert_eq!(folder.read(8, meta, checksum).unwrap(), data(), "a fork leaves it there");
+        let mapped = folder.map(8, meta).unwrap();
+        folder.remove(8);
+        assert_eq!(mapped, data(), "what is mapped stays");
+        assert!(folder.map(8, meta).is_err());
         let path = folder.path().to_path_buf();
         drop(folder);
         assert!(!path.exists());

@@ -270,8 +270,9 @@ impl<E: Engine> Device<E> {
     ) -> Result<Vec<ToSave>, Failure> {
         let value = |block: &SavedBlock| {
             if let Some(away) = lane.store.away(block.tensor)
-                && let Place::Disk { number, checksum } = away.place
+                && let Place::Disk { number, file } = &away.place
             {
+                let (number, checksum) = (*number, file.checksum);
                 return Ok(ToSave::Spilled { number, meta: away.meta, checksum });
             }
             match self.fetch(lane, block.tensor)? {

@@ -99,6 +99,15 @@ impl<T> Lane<T> {
         next_commands(&mut self.queue, &mut self.running)
     }
 
+    /// The session whose snapshot it is to take back.
+    pub fn restores(&mut self) -> Option<u32> {
+        let (commands, place) = self.next_commands()?;
+        commands[*place..].iter().find_map(|command| match command {
+            WorkerCommand::Restore { session, .. } => Some(*session),
+            _ => None,
+        })
+    }
+
     /// The bytes that it may hold beside those that it holds.
     #[inline]
     pub fn room(&self) -> u64 {

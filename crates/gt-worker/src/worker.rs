@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message};
-use gt_ir::snapshot::{Backup, Owner};
+use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
@@ -32,7 +32,7 @@ pub struct Worker<E: Engine> {
     pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
     joints: Joints<E::Tensor>,
     lost: Lost,
-    vault: Vault,
+    pub(crate) vault: Vault,
     /// The lanes that may have something to do.
     pub(crate) ready: Ready,
     pub(crate) limits: Limits,
@@ -229,7 +229,10 @@ impl<E: Engine> Worker<E> {
     /// Keeps values of a lane's snapshot; with the last of them, lanes may take them back.
     fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
         let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-        let Some(result) = self.vault.receive(backup) else { return };
+        let room = self.device.room_for_snapshots(self.vault.bytes());
+        let received = self.vault.receive(backup, room);
+        self.device.note_snapshots(self.vault.bytes());
+        let Some(result) = received else { return };
         out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
         let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
         for id in waiting.collect::<Vec<_>>() {
@@ -325,15 +328,24 @@ impl<E: Engine> Work for Worker<E> {
             Message::Backup(backup) => self.receive_backup(*backup, out),
             Message::Retain { session, snapshot, next } => {
                 self.vault.retain(session, snapshot, next);
+                self.device.note_snapshots(self.vault.bytes());
             }
             Message::RetainSessions { sessions, oldest } => {
                 self.vault.retain_sessions(&sessions, oldest);
+                self.device.note_snapshots(self.vault.bytes());
                 self.end_sessions_before(oldest);
                 self.oldest = oldest;
             }
             Message::HandOver { session, slot, snapshot, to } => {
-                let messages = self.vault.hand_over(Owner { session, slot }, snapshot);
-                out.extend(messages.into_iter().map(|backup| Out::backup(to, backup)));
+                match self.vault.hand_over(Owner { session, slot }, snapshot) {
+                    Some(all) => out.extend(all.into_iter().map(|it| Out::backup(to, it))),
+                    None => {
+                        let reason = "the worker that had its values dropped them".into();
+                        let result = Err(Unkept::Dropped(reason));
+                        let backed = Message::Backed { session, slot, snapshot, result };
+                        out.push(Out::Dispatcher(backed));
+                    }
+                }
             }
             Message::Divide(division) => self.ready.divide(division),
             _ => {}
@@ -415,6 +427,7 @@ impl<E: Engine> Work for Worker<E> {
         if !keeps_snapshots {
             // It is one that knows nothing of those before.
             (self.vault, self.oldest) = (Vault::default(), 0);
+            self.device.note_snapshots(0);
             self.ended.clear();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);

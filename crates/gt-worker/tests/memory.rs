@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use gt_ir::message::{Failure, Message};
 use gt_ir::standing::{MemoryQuota, MemoryWait, Standing};
+use gt_ir::stored::OnDisk;
 use gt_ir::{Content, LaneId, SourceId, TensorData, TensorId, WorkerCommand, ops};
 use gt_worker::{FileJob, Options, Out, Work};
 
@@ -187,7 +188,8 @@ fn serve(bench: &mut Bench, disk: &mut Vec<(u64, TensorData)>, is_full: bool) ->
             match job {
                 FileJob::Spill { lane, tensor, number, data } => {
                     let full = Failure::new("spill", "full", "w", SourceId(0));
-                    let result = if is_full { Err(full) } else { Ok(number as u32) };
+                    let file = OnDisk { checksum: number as u32, mapped: None };
+                    let result = if is_full { Err(full) } else { Ok(file) };
                     if !is_full {
                         disk.push((number, data));
                     }

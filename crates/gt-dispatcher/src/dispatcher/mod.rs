@@ -218,9 +218,9 @@ impl Dispatcher {
                 }
                 self.pump(now);
             }
-            (Role::Worker, Message::Backup(backup)) => self.keep_backup(peer, *backup),
+            (Role::Worker, Message::Backup(backup)) => self.keep_backup(now, peer, *backup),
             (Role::Worker, Message::Backed { session, slot, snapshot, result }) => {
-                self.backed(peer, session, slot, snapshot, result);
+                self.backed(now, peer, (session, slot), snapshot, result);
                 self.pump(now);
             }
             (Role::Worker, Message::LaneDone { lane, weight, usage }) => {

@@ -7,8 +7,7 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
-use crate::journal::JournalRecord;
-use crate::lineage::{Stage, State};
+use crate::lineage::{HandOver, Stage, State};
 use crate::observability::log::LineKind;
 use crate::planner::Plans;
 use crate::sessions::Session;
@@ -55,11 +54,7 @@ impl Dispatcher {
             );
             return Survival::Whole;
         }
-        let blocks = session.lineage.as_mut().map(|lineage| lineage.give_up(reason.clone()));
-        let from = session.lineage.as_ref().map_or(0, |lineage| lineage.log.first());
-        let (session, why) = (session.number, reason.clone());
-        self.journal.add(|| JournalRecord::Unkept { session, from, reason: why });
-        self.give_blocks_back(peer, blocks.unwrap_or_default());
+        self.unprotect(peer, &reason);
         let text = format!("{what}, and what it had could not be made again: {reason}");
         self.outbox.push(peer, Message::Notice { text });
         Survival::Lost(reason)
@@ -71,7 +66,7 @@ impl Dispatcher {
         let is_used =
             |slot: &SlotId| !empty.contains(slot) || session.flow.under_way(*slot) != (0, 0);
         let lineage = session.lineage.as_ref();
-        lineage.is_some_and(|lineage| lineage.handing.values().any(|holder| *holder == lost.id))
+        lineage.is_some_and(|lineage| lineage.handing.values().any(|it| it.holder == lost.id))
             || moved.iter().any(is_used)
             || self.answers.asks(session.peer, lost.peer)
     }
@@ -208,7 +203,8 @@ impl Dispatcher {
                         let to = Some(host);
                         let message = Message::HandOver { session, slot, snapshot, to };
                         self.outbox.push(holder.peer, message);
-                        lineage.handing.insert(slot, holder.id);
+                        let hand_over = HandOver { holder: holder.id, is_indirect: false };
+                        lineage.handing.insert(slot, hand_over);
                     }
                     None => copy.values.iter().for_each(|backup| {
                         self.outbox.push(to, Message::Backup(Box::new(backup.clone())));

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::snapshot::{self, Backup};
+use gt_ir::snapshot::{self, Backup, Unkept};
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::journal::JournalRecord;
-use crate::lineage::{Copy, Snapshot, Stage, State};
+use crate::lineage::{Copy, HandOver, Snapshot, Stage, State};
 use crate::sessions::Session;
 use crate::workers::{WorkerState, Workers};
 
@@ -91,7 +91,7 @@ impl Dispatcher {
     }
 
     /// The dispatcher keeps values of a snapshot, as no worker can.
-    pub(super) fn keep_backup(&mut self, from: PeerId, backup: Backup) {
+    pub(super) fn keep_backup(&mut self, now: Duration, from: PeerId, backup: Backup) {
         let (owner, number) = (backup.owner, backup.snapshot);
         let Some(worker) = self.workers.get(from).map(|worker| worker.id) else { return };
         let Some(session) = self.sessions.numbered_mut(owner.session) else { return };
@@ -117,18 +117,18 @@ impl Dispatcher {
         copy.values.push(backup);
         if is_last {
             let result = copy.complete(known, limit);
-            self.backed(from, owner.session, owner.slot, number, result);
+            self.backed(now, from, (owner.session, owner.slot), number, result);
         }
     }
 
     /// A worker that others' copies are on, or whose lane has taken a snapshot, says how it went.
     pub(super) fn backed(
         &mut self,
+        now: Duration,
         from: PeerId,
-        session: u32,
-        slot: SlotId,
+        (session, slot): (u32, SlotId),
         snapshot: u64,
-        result: Result<u64, String>,
+        result: Result<u64, Unkept>,
     ) {
         let Some(Session { peer, lineage: Some(lineage), .. }) =
             self.sessions.numbered_mut(session)
@@ -138,23 +138,31 @@ impl Dispatcher {
         let peer = *peer;
         let from = self.workers.get(from).map(|worker| worker.id);
         if lineage.base.as_ref().is_ok_and(|base| base.number == snapshot) {
-            match (result, lineage.handing.get(&slot)) {
+            match (result, lineage.handing.get_mut(&slot)) {
                 (Ok(_), _) => drop(lineage.handing.remove(&slot)),
-                // They go by way of the dispatcher.
-                (Err(_), Some(holder)) if from == Some(*holder) => {
+                (Err(Unkept::Unreachable(_)), Some(HandOver { holder, is_indirect }))
+                    if from == Some(*holder) && !*is_indirect =>
+                {
+                    *is_indirect = true;
                     let message = Message::HandOver { session, slot, snapshot, to: None };
                     if let Some(holder) = self.workers.by_id(*holder) {
                         self.outbox.push(holder.peer, message);
                     }
                 }
-                (Err(_), _) => {}
+                // They come once more, or have come.
+                (Err(Unkept::Unreachable(_) | Unkept::Incomplete), _) => {}
+                (Err(reason), Some(_)) => {
+                    let reason = format!("its tensors could not be made again: {reason}");
+                    self.refuse(now, peer, reason);
+                }
+                (Err(reason), None) => self.lose_base(now, peer, &reason.to_string()),
             }
             return;
         }
         let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == snapshot) else {
             return;
         };
-        if result.as_ref().is_err_and(|reason| reason.contains("cannot be reached"))
+        if matches!(result, Err(Unkept::Unreachable(_)))
             && let Some(copy) = pending.copies.get(&slot)
             && from == Some(copy.host)
             && let Some(keeper) = copy.keeper
@@ -170,7 +178,7 @@ impl Dispatcher {
                 }
                 self.end_snapshot(peer);
             }
-            Err(reason) => self.abandon_snapshot(peer, &reason),
+            Err(reason) => self.abandon_snapshot(peer, &reason.to_string()),
         }
     }
 
@@ -260,6 +268,30 @@ impl Dispatcher {
             let text = format!("the session's tensors are lost if a worker is: {reason}");
             self.outbox.push(peer, Message::Notice { text });
         }
+    }
+
+    /// A worker keeps the values of a session's base no longer.
+    fn lose_base(&mut self, now: Duration, peer: PeerId, reason: &str) {
+        self.unprotect(peer, reason);
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        session.lineage.iter_mut().for_each(|lineage| lineage.rest(now));
+        let text = format!("the session's tensors are lost if a worker is: {reason}");
+        self.outbox.push(peer, Message::Notice { text });
+    }
+
+    /// A session has nothing any more that it could go back to, for this reason.
+    pub(super) fn unprotect(&mut self, peer: PeerId, reason: &str) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Session { lineage: Some(lineage), number, .. } = session else { return };
+        let snapshots = lineage.base.as_ref().ok().into_iter().chain(&lineage.pending);
+        let holders = snapshots.flat_map(Snapshot::workers).collect();
+        let blocks = lineage.give_up(reason.to_string());
+        let (session, from) = (*number, lineage.log.first());
+        let retain = lineage.retain(session);
+        let reason = reason.to_string();
+        self.journal.add(|| JournalRecord::Unkept { session, from, reason });
+        self.tell_holders(holders, &retain);
+        self.give_blocks_back(peer, blocks);
     }
 
     /// A worker is lost: what is kept of a session there is kept elsewhere again, soon.

@@ -8,9 +8,11 @@
 //! the same again.
 //!
 //! - [`log`]: what the client has sent, and the answers that it has got.
+//! - [`pace`]: how often snapshots are taken.
 //! - [`snapshots`]: where the values of a snapshot are.
 
 pub(crate) mod log;
+mod pace;
 mod snapshots;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +25,8 @@ use gt_ir::{SlotId, WorkerId, record};
 use crate::journal::{Base, JournalRecord, StoredCopy};
 use crate::planner::{Catalogue, Slots};
 use crate::templates::Templates;
+
+use pace::Pace;
 
 pub(crate) use log::{Digest, Log};
 pub(crate) use snapshots::{Copy, Snapshot, Stage};
@@ -44,21 +48,11 @@ impl Default for LineageLimits {
     }
 }
 
-/// The device time after which a snapshot is taken, if it costs next to nothing.
-const OFTEN: Duration = Duration::from_millis(250);
-/// A snapshot costs at most a so-manieth part of the time between two, as far as
-/// [`LineageLimits::time`] allows.
-const PART: u32 = 40;
 /// How often a session is made again without a snapshot in between: what it computes may be what
 /// workers die of.
 const STRIKES: u32 = 3;
-/// Within this time of the last snapshot no other is tried.
-const PAUSE: Duration = Duration::from_millis(20);
 /// How long shared memory of a client waits for a snapshot.
 const HOLD: Duration = Duration::from_millis(100);
-/// The bytes that a worker keeps in a second, by an estimate from below.
-const BYTES_PER_SECOND: u64 = 500_000_000;
-
 /// The state of a session at a snapshot.
 #[derive(Clone, Default)]
 pub(crate) struct State {
@@ -67,6 +61,15 @@ pub(crate) struct State {
 }
 
 record!(struct State { catalogue, templates });
+
+/// A slot's values are on their way to its worker.
+#[derive(Clone, Copy)]
+pub(crate) struct HandOver {
+    /// The worker that has them.
+    pub holder: WorkerId,
+    /// Whether it has failed to send them to the other itself: they go by way of the dispatcher.
+    pub is_indirect: bool,
+}
 
 /// A session's lineage.
 pub(crate) struct Lineage {
@@ -84,17 +87,11 @@ pub(crate) struct Lineage {
     pub is_waiting: bool,
     /// The last number of a snapshot.
     last: u64,
-    /// The session's device time at the last snapshot, and when it was tried.
-    device: u64,
-    tried: Duration,
-    /// How many have failed since the last that is complete.
-    fails: u32,
-    /// What the last one cost.
-    cost: Duration,
+    pace: Pace,
     /// Whether another is needed soon: values are kept in one place only.
     pub is_thin: bool,
-    /// The slots whose values are on their way to their workers, and from whom.
-    pub handing: BTreeMap<SlotId, WorkerId>,
+    /// The slots whose values are on their way to their workers.
+    pub handing: BTreeMap<SlotId, HandOver>,
     /// Workers, and those that they cannot reach.
     pub unreachable: BTreeSet<(WorkerId, WorkerId)>,
     /// Workers that the session has left, as they could not reach others.
@@ -121,10 +118,7 @@ impl Lineage {
             begun: None,
             is_waiting: false,
             last: 0,
-            device: 0,
-            tried: Duration::ZERO,
-            fails: 0,
-            cost: Duration::ZERO,
+            pace: Pace::default(),
             is_thin: false,
             handing: BTreeMap::new(),
             unreachable: BTreeSet::new(),
@@ -139,42 +133,34 @@ impl Lineage {
 
     /// Whether a snapshot is to be taken, of a session that has used this device time.
     pub fn is_due(&self, now: Duration, device: u64) -> bool {
-        if self.pending.is_some() || self.log.is_replayed() || now < self.tried + self.pause() {
+        if self.pending.is_some() || self.log.is_replayed() || !self.pace.allows(now) {
             return false;
         }
         if self.is_thin || !self.blocks.is_empty() && now >= self.blocks_since + HOLD {
             return true;
         }
-        let used = Duration::from_nanos(device.saturating_sub(self.device));
-        let most = self.limits.time * 4 / 5;
-        used >= (self.cost * PART).clamp(OFTEN.min(most), most)
+        self.pace.is_due(device, self.limits.time * 4 / 5)
             || self.log.bytes() >= self.limits.bytes / 4
-    }
-
-    /// How long after one that was tried the next is.
-    fn pause(&self) -> Duration {
-        PAUSE * (1 << self.fails.min(8))
     }
 
     /// When a snapshot is due for the sake of shared memory.
     pub fn deadline(&self) -> Option<Duration> {
-        // After a failure, the next is tried when the session goes on.
-        let is_idle = self.pending.is_none() && !self.log.is_replayed() && self.fails == 0;
+        let is_idle = self.pending.is_none() && !self.log.is_replayed();
         let waits = is_idle && (!self.blocks.is_empty() || self.is_thin);
-        let at = if self.is_thin { self.tried } else { self.blocks_since + HOLD };
-        waits.then(|| at.max(self.tried + PAUSE))
+        let since = if self.is_thin { Duration::ZERO } else { self.blocks_since + HOLD };
+        waits.then(|| self.pace.next(since)).flatten()
     }
 
     /// A snapshot is tried.
     pub fn try_at(&mut self, now: Duration) {
-        self.tried = now;
+        self.pace.try_at(now);
     }
 
     /// Begins a snapshot of this state; returns its number.
     pub fn begin(&mut self, device: u64, state: Arc<State>) -> u64 {
         self.last += 1;
         let planned = self.planned;
-        self.device = device;
+        self.pace.begin(device);
         // Batches that are planned anew may need blocks that were mapped before.
         let is_past = planned >= self.redone;
         let blocks = if is_past { std::mem::take(&mut self.blocks) } else { Vec::new() };
@@ -249,9 +235,9 @@ impl Lineage {
     pub fn complete(&mut self) -> (Vec<u128>, Option<Snapshot>) {
         let Some(mut done) = self.pending.take() else { return (Vec::new(), None) };
         let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
-        self.cost = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
+        self.pace.complete(bytes);
         self.log.forget_before(done.planned);
-        (self.is_thin, self.fails, self.strikes) = (false, 0, 0);
+        (self.is_thin, self.strikes) = (false, 0);
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();
         (blocks, before)
@@ -261,7 +247,7 @@ impl Lineage {
     /// from now on, as too much was sent since the last.
     pub fn abandon(&mut self, reason: &str) -> bool {
         let Some(failed) = self.pending.take() else { return false };
-        self.fails += 1;
+        self.pace.fail();
         self.blocks.extend(failed.blocks);
         if self.base.is_ok() && self.log.bytes() <= self.limits.bytes {
             return false;
@@ -311,6 +297,11 @@ impl Lineage {
         if self.base.is_err() && self.pending.is_none() {
             self.log.forget_before(next);
         }
+    }
+
+    /// No snapshot is taken for a time.
+    pub fn rest(&mut self, now: Duration) {
+        self.pace.rest(now);
     }
 
     /// There is nothing any more that the session could go back to. Returns its shared memory.
@@ -390,6 +381,7 @@ impl Lineage {
 
 #[cfg(test)]
 mod tests {
+    use super::pace::OFTEN;
     use super::*;
 
     fn lineage() -> Lineage {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gt_ir::snapshot::{Backup, SavedValue};
+use gt_ir::snapshot::{Backup, SavedValue, Unkept};
 use gt_ir::{SlotId, TensorId, WorkerId};
 use rustc_hash::FxHashMap;
 
@@ -59,10 +59,10 @@ impl Copy {
     ///
     /// # Errors
     /// A value is missing, or they take up more than `limit`.
-    pub fn complete(&mut self, known: Vec<SavedValue>, limit: u64) -> Result<u64, String> {
+    pub fn complete(&mut self, known: Vec<SavedValue>, limit: u64) -> Result<u64, Unkept> {
         let parts = std::mem::take(&mut self.values);
         let Some((owner, snapshot)) = parts.last().map(|part| (part.owner, part.snapshot)) else {
-            return Err("nothing has come".into());
+            return Err(Unkept::Incomplete);
         };
         let mut all: FxHashMap<TensorId, SavedValue> = FxHashMap::default();
         let mut names = Vec::new();
@@ -72,13 +72,13 @@ impl Copy {
             names = part.names.unwrap_or(names);
         }
         let values: Option<Vec<SavedValue>> = names.iter().map(|name| all.remove(name)).collect();
-        let values = values.ok_or_else(|| format!("a value of snapshot {snapshot} is missing"))?;
+        let values = values.ok_or(Unkept::Incomplete)?;
         let contents = values.iter().filter_map(|value| value.result.as_ref().ok());
         let bytes = contents.map(|content| content.meta().bytes() as u64).sum();
         if bytes > limit {
-            return Err(format!(
+            return Err(Unkept::Refused(format!(
                 "there is one worker only, and its tensors take up more than the {limit} bytes that the server keeps of them"
-            ));
+            )));
         }
         let (sender, names) = (None, Some(names));
         self.values = vec![Backup { owner, snapshot, sender, values, names }];

@@ -135,7 +135,7 @@ impl Limits {
     ) -> (u64, u64) {
         let Some(lane) = lanes.get(&id) else { return (u64::MAX, u64::MAX) };
         let own = lane.store.bytes();
-        let others = held.bytes - own + lane.memory.granted_to_others(held);
+        let others = held.bytes - own + held.snapshots + lane.memory.granted_to_others(held);
         let capacity = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
         let mut most = capacity;
         for quota in self.quotas(id.session) {
@@ -161,7 +161,8 @@ impl Limits {
         }
         let allowed = self.capacity?;
         let granted = lanes.get(&id).map_or(0, |lane| lane.memory.granted_to_others(held));
-        let passed = Passed { holder: String::new(), allowed, held: held.bytes };
-        (held.bytes.saturating_add(granted).saturating_add(new + back) > allowed).then_some(passed)
+        let all = held.bytes + held.snapshots;
+        let passed = Passed { holder: String::new(), allowed, held: all };
+        (all.saturating_add(granted).saturating_add(new + back) > allowed).then_some(passed)
     }
 }

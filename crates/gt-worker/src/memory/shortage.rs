@@ -92,7 +92,8 @@ impl<E: Engine> Worker<E> {
             let others = self.device.held.granted;
             let excess =
                 (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
-            self.spill(id, excess, pinned, out);
+            let free = self.spill(id, excess, pinned, out);
+            self.give_way(excess.saturating_sub(free), out);
         }
         self.passed(id, need)
     }

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 
 use gt_ir::message::Failure;
+use gt_ir::stored::OnDisk;
 use gt_ir::{Content, LaneId, TensorData, TensorId};
 
 use crate::device::Device;
@@ -18,26 +19,27 @@ use crate::worker::Worker;
 
 impl<E: Engine> Worker<E> {
     /// Moves tensors elsewhere until `excess` bytes are free, or will be when they are written.
-    /// `pinned` are tensors of lane `id` that stay.
+    /// `pinned` are tensors of lane `id` that stay. Returns the bytes that are or will be free.
     pub(crate) fn spill(
         &mut self,
         id: LaneId,
         excess: u64,
         pinned: &[TensorId],
         out: &mut Vec<Out>,
-    ) {
+    ) -> u64 {
         let mut free = self.device.held.writing.values().sum::<u64>();
         if free >= excess || !self.may_spill() {
-            return;
+            return free;
         }
         for (lane, listed) in self.victims(id, pinned) {
             if free >= excess {
-                return;
+                break;
             }
             if self.move_away(lane, listed, out) {
                 free += listed.meta.bytes() as u64;
             }
         }
+        free
     }
 
     fn may_spill(&self) -> bool {
@@ -120,7 +122,7 @@ impl<E: Engine> Worker<E> {
         id: LaneId,
         tensor: TensorId,
         number: u64,
-        result: Result<u32, Failure>,
+        result: Result<OnDisk, Failure>,
     ) {
         let Worker { device, lanes, shortages, .. } = self;
         shortages.retries = true;
@@ -136,8 +138,8 @@ impl<E: Engine> Worker<E> {
         };
         let Some(away) = lane.store.take_away(&mut device.held, tensor) else { return };
         match (result, away.place) {
-            (Ok(checksum), _) => {
-                let place = Place::Disk { number, checksum };
+            (Ok(file), _) => {
+                let place = Place::Disk { number, file };
                 lane.store.put_away(&mut device.held, tensor, Away { place, ..away });
             }
             (Err(_), Place::Writing { data, .. }) => {
@@ -164,11 +166,11 @@ impl<E: Engine> Device<E> {
                 self.put_back_data(lane, tensor, data, away.line);
                 false
             }
-            Place::Disk { number, checksum } => {
-                let (id, meta) = (lane.id, away.meta);
+            Place::Disk { number, file } => {
+                let (id, meta, checksum) = (lane.id, away.meta, file.checksum);
                 out.push(Out::Files(FileJob::Restore { lane: id, tensor, number, meta, checksum }));
-                let place = Place::Reading { number };
-                lane.store.put_away(&mut self.held, tensor, Away { place, ..away });
+                let (line, place) = (away.line, Place::Reading { number, file });
+                lane.store.put_away(&mut self.held, tensor, Away { meta, line, place });
                 true
             }
             Place::Reading { .. } => {
@@ -190,7 +192,7 @@ impl<E: Engine> Device<E> {
             return false;
         }
         let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
-        if let Place::Reading { number } = away.place {
+        if let Place::Reading { number, .. } = away.place {
             self.held.discarded.push(number);
         }
         match result {

@@ -1,5 +1,6 @@
 //! Tensors that were moved out of the device's memory, as there was no room.
 
+use gt_ir::stored::OnDisk;
 use gt_ir::{Meta, SourceId, TensorData};
 
 /// A tensor that is not in the device's memory, or on its way there or back.
@@ -16,9 +17,9 @@ pub(crate) enum Place {
     /// On their way to the disk; still in memory.
     Writing { number: u64, data: TensorData },
     /// In a file of this number.
-    Disk { number: u64, checksum: u32 },
+    Disk { number: u64, file: OnDisk },
     /// On their way back from a file; room is kept for them.
-    Reading { number: u64 },
+    Reading { number: u64, file: OnDisk },
 }
 
 impl Away {

@@ -45,6 +45,8 @@ pub(crate) struct Held {
     pub writing: FxHashMap<u64, u64>,
     /// Bytes that are kept for commands that have waited for them.
     pub granted: u64,
+    /// The bytes of snapshots, if they are in the same memory.
+    pub snapshots: u64,
     /// Files that are not needed any more.
     pub discarded: Vec<u64>,
     /// How often bytes were released.
@@ -291,7 +293,7 @@ impl<T> Store<T> {
             Some(Stored::Away(away)) => {
                 self.forget_away(held, &away);
                 // One that is being written is discarded when that is done.
-                if let Place::Disk { number, .. } | Place::Reading { number } = away.place {
+                if let Place::Disk { number, .. } | Place::Reading { number, .. } = away.place {
                     held.discarded.push(number);
                 }
             }
@@ -377,6 +379,7 @@ pub(crate) struct Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gt_ir::stored::OnDisk;
     use gt_ir::{DType, Shape, TensorData};
 
     const LINE: SourceId = SourceId(3);
@@ -414,7 +417,8 @@ mod tests {
         let away = |place| Away { meta, line: LINE, place };
         store.put_away(&mut held, TensorId(1), away(Place::Writing { number: 1, data }));
         assert_eq!((held.bytes, held.spilled_bytes, store.spilled()), (40, 0, 0));
-        store.put_away(&mut held, TensorId(1), away(Place::Disk { number: 1, checksum: 5 }));
+        let file = OnDisk { checksum: 5, mapped: None };
+        store.put_away(&mut held, TensorId(1), away(Place::Disk { number: 1, file }));
         assert_eq!((held.bytes, held.spilled_bytes, store.bytes()), (0, 40, 0));
         assert_eq!((held.tensors, store.spilled()), (1, 40));
         assert!(store.has_absent() && store.away(TensorId(1)).is_some());

@@ -3,14 +3,16 @@
 //! A tensor's name never means another value, so snapshots share what they have in common, and a
 //! copy needs only what is new since the one before.
 //!
-//! - [`turn`]: taking a snapshot of a lane, and taking its values back.
+//! - [`turn`]: taking a snapshot of a lane, and taking its values back. [`room`]: their memory.
 
+mod room;
 mod turn;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use gt_ir::message::Failure;
-use gt_ir::snapshot::{Backup, Owner, SavedValue};
+use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
 use gt_ir::{Content, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,15 +21,17 @@ const MESSAGE: usize = 4 << 20;
 /// The most values in one message.
 const VALUES: usize = 1 << 10;
 
-/// How many ended sessions are remembered.
-const ENDED: usize = 1 << 10;
+/// How many ended sessions are remembered, and how many snapshots that gave way.
+const REMEMBERED: usize = 1 << 10;
 
 /// All snapshots on a worker, by whose they are.
 #[derive(Default)]
 pub(crate) struct Vault {
     owners: BTreeMap<Owner, Kept>,
-    /// The bytes of all values.
+    /// The bytes of all values that are in memory.
     bytes: u64,
+    /// The last snapshots that gave way to tensors.
+    dropped: VecDeque<(Owner, u64)>,
     /// The snapshots of each session that may still arrive: the one that is kept, and those from a
     /// number on. Others come late.
     wanted: FxHashMap<u32, (u64, u64)>,
@@ -41,11 +45,25 @@ pub(crate) struct Vault {
 /// What is kept of a slot.
 #[derive(Default)]
 struct Kept {
-    values: FxHashMap<TensorId, SavedValue>,
+    values: FxHashMap<TensorId, Value>,
     /// The tensors of each snapshot that is complete here.
     snapshots: BTreeMap<u64, Vec<TensorId>>,
     /// Who has a copy, the tensors that it has, and the snapshots that it was given.
     copy: Option<(Option<WorkerId>, FxHashSet<TensorId>, Vec<u64>)>,
+}
+
+/// A value, and the bytes of it that are in memory.
+#[derive(Clone)]
+struct Value {
+    saved: SavedValue,
+    memory: u64,
+}
+
+impl Value {
+    /// One that is in memory.
+    fn new(saved: SavedValue) -> Value {
+        Value { memory: bytes_of(&saved), saved }
+    }
 }
 
 /// The bytes of a value.
@@ -57,7 +75,7 @@ fn bytes_of(value: &SavedValue) -> u64 {
 }
 
 impl Vault {
-    /// The bytes of all values.
+    /// The bytes of all values that are in memory.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -71,18 +89,18 @@ impl Vault {
         self.owners.get(&owner).is_some_and(|kept| kept.values.contains_key(&tensor))
     }
 
-    fn add(&mut self, owner: Owner, values: Vec<SavedValue>) {
+    fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = Value>) {
         let kept = self.owners.entry(owner).or_default();
         for value in values {
-            self.bytes += bytes_of(&value);
-            if let Some(before) = kept.values.insert(value.tensor, value) {
-                self.bytes -= bytes_of(&before);
+            self.bytes += value.memory;
+            if let Some(before) = kept.values.insert(value.saved.tensor, value) {
+                self.bytes -= before.memory;
             }
         }
     }
 
     /// Keeps a snapshot, of which `values` are new here.
-    fn keep(&mut self, owner: Owner, number: u64, names: Vec<TensorId>, values: Vec<SavedValue>) {
+    fn keep(&mut self, owner: Owner, number: u64, names: Vec<TensorId>, values: Vec<Value>) {
         self.add(owner, values);
         let kept = self.owners.entry(owner).or_default();
         kept.snapshots.insert(number, names);
@@ -100,20 +118,51 @@ impl Vault {
         let Some((_, known, given)) = copy else { return Vec::new() };
         given.push(number);
         let fresh = names.iter().filter(|name| known.insert(**name));
-        let fresh = fresh.filter_map(|name| values.get(name)).cloned();
+        let fresh = fresh.filter_map(|name| values.get(name)).map(|value| value.saved.clone());
         divide(owner, number, fresh, names.clone())
     }
 
-    /// The messages that give all values of a snapshot to a worker that restores it.
-    pub fn hand_over(&self, owner: Owner, number: u64) -> Vec<Backup> {
-        let Some(kept) = self.owners.get(&owner) else { return Vec::new() };
-        let Some(names) = kept.snapshots.get(&number) else { return Vec::new() };
-        let values = names.iter().filter_map(|name| kept.values.get(name)).cloned();
-        divide(owner, number, values, names.clone())
+    /// The messages that give all values of a snapshot to a worker that restores it; none if it is
+    /// not here.
+    pub fn hand_over(&self, owner: Owner, number: u64) -> Option<Vec<Backup>> {
+        let names = self.owners.get(&owner)?.snapshots.get(&number)?;
+        Some(divide(owner, number, self.values(owner, number)?.into_iter(), names.clone()))
+    }
+
+    /// Drops snapshots until so many bytes of memory are free, but for those of some `pinned`
+    /// sessions. Returns the snapshots that are dropped.
+    pub fn give_way(&mut self, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
+        let memory = |kept: &Kept| kept.values.values().map(|value| value.memory).sum::<u64>();
+        let free = self.owners.iter().filter(|(owner, _)| !pinned.contains(&owner.session));
+        let mut largest: Vec<(u64, Owner)> =
+            free.map(|(owner, kept)| (memory(kept), *owner)).collect();
+        largest.sort_unstable_by_key(|(bytes, owner)| (Reverse(*bytes), *owner));
+        let (mut freed, mut dropped) = (0, Vec::new());
+        for (memory, owner) in largest {
+            if freed >= bytes || memory == 0 {
+                break;
+            }
+            let Some(kept) = self.owners.remove(&owner) else { continue };
+            freed += memory;
+            self.bytes -= memory;
+            dropped.extend(kept.snapshots.into_keys().map(|number| (owner, number)));
+        }
+        self.dropped.extend(&dropped);
+        let excess = self.dropped.len().saturating_sub(REMEMBERED);
+        self.dropped.drain(..excess);
+        dropped
+    }
+
+    /// Whether a snapshot has given way to tensors.
+    fn has_dropped(&self, owner: Owner, number: u64) -> bool {
+        self.dropped.contains(&(owner, number))
     }
 
     /// Takes values of another worker's lane. With the last of a snapshot, the bytes of all of it.
-    pub fn receive(&mut self, backup: Backup) -> Option<Result<u64, String>> {
+    ///
+    /// # Errors
+    /// Values of it are missing, or take up more than `room`.
+    pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
         let Backup { owner, snapshot, values, names, .. } = backup;
         let is_late = |(kept, next): &(u64, u64)| snapshot != *kept && snapshot < *next;
         let (oldest, known) = &self.known;
@@ -123,14 +172,19 @@ impl Vault {
         {
             return None;
         }
-        self.add(owner, values);
+        let size: u64 = values.iter().map(bytes_of).sum();
+        if size > room {
+            let reason = "the worker that was to keep a copy has no memory left for it";
+            return Some(Err(Unkept::Refused(reason.into())));
+        }
+        self.add(owner, values.into_iter().map(Value::new));
         let names = names?;
         let kept = self.owners.entry(owner).or_default();
         let mut bytes = 0;
         for name in &names {
             match kept.values.get(name) {
-                Some(value) => bytes += bytes_of(value),
-                None => return Some(Err(format!("a value of snapshot {snapshot} is missing"))),
+                Some(value) => bytes += bytes_of(&value.saved),
+                None => return Some(Err(Unkept::Incomplete)),
             }
         }
         kept.snapshots.insert(snapshot, names);
@@ -141,7 +195,8 @@ impl Vault {
     fn values(&self, owner: Owner, number: u64) -> Option<Vec<SavedValue>> {
         let kept = self.owners.get(&owner)?;
         let names = kept.snapshots.get(&number)?;
-        names.iter().map(|name| kept.values.get(name).cloned()).collect()
+        let value = |name| kept.values.get(name).map(|value: &Value| value.saved.clone());
+        names.iter().map(value).collect()
     }
 
     /// Drops the snapshots of all other sessions before a number.
@@ -161,7 +216,7 @@ impl Vault {
             None => {
                 self.wanted.remove(&session);
                 self.ended.push_back(session);
-                if self.ended.len() > ENDED {
+                if self.ended.len() > REMEMBERED {
                     self.ended.pop_front();
                 }
             }
@@ -175,7 +230,7 @@ impl Vault {
             let needed: FxHashSet<TensorId> = kept.snapshots.values().flatten().copied().collect();
             kept.values.retain(|name, value| {
                 let stays = needed.contains(name);
-                self.bytes -= if stays { 0 } else { bytes_of(value) };
+                self.bytes -= if stays { 0 } else { value.memory };
                 stays
             });
             // Who was not given what is left has dropped all.
@@ -237,6 +292,10 @@ mod tests {
         saved(TensorId(name), SourceId(7), Ok(data))
     }
 
+    fn kept(name: u64) -> Value {
+        Value::new(value(name))
+    }
+
     fn names(names: &[u64]) -> Vec<TensorId> {
         names.iter().copied().map(TensorId).collect()
     }
@@ -244,14 +303,14 @@ mod tests {
     #[test]
     fn a_copy_gets_what_is_new_and_has_all() {
         let (mut here, mut there) = (Vault::default(), Vault::default());
-        here.keep(OWNER, 1, names(&[1, 2]), vec![value(1), value(2)]);
+        here.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
         let first = here.pack(OWNER, 1, Some(WorkerId(9)));
         assert_eq!((first.len(), first[0].values.len()), (1, 2));
-        assert_eq!(there.receive(first[0].clone()), Some(Ok(80)));
-        here.keep(OWNER, 2, names(&[2, 3]), vec![value(3)]);
+        assert_eq!(there.receive(first[0].clone(), 100), Some(Ok(80)));
+        here.keep(OWNER, 2, names(&[2, 3]), vec![kept(3)]);
         let second = here.pack(OWNER, 2, Some(WorkerId(9)));
         assert_eq!(second[0].values, [value(3)]);
-        assert_eq!(there.receive(second[0].clone()), Some(Ok(80)));
+        assert_eq!(there.receive(second[0].clone(), 100), Some(Ok(80)));
         for vault in [&mut here, &mut there] {
             assert_eq!(vault.bytes(), 120);
             vault.retain(OWNER.session, Some(2), 3);
@@ -271,7 +330,7 @@ mod tests {
         let names = Some(names(&[1, 2]));
         let values = vec![value(1)];
         let backup = Backup { owner: OWNER, snapshot: 1, sender: None, values, names };
-        assert!(vault.receive(backup).is_some_and(|kept| kept.is_err()));
+        assert!(vault.receive(backup, 100).is_some_and(|kept| kept.is_err()));
         assert_eq!(vault.values(OWNER, 1), None);
     }
 
@@ -282,21 +341,40 @@ mod tests {
             let (values, names) = (vec![value(name)], Some(names(&[name])));
             Backup { owner: OWNER, snapshot, sender: None, values, names }
         };
-        assert_eq!(vault.receive(backup(1, 1)), Some(Ok(40)));
+        assert_eq!(vault.receive(backup(1, 1), 100), Some(Ok(40)));
         vault.retain(OWNER.session, Some(1), 4);
-        assert_eq!(vault.receive(backup(3, 2)), None);
-        assert_eq!((vault.receive(backup(4, 3)), vault.bytes()), (Some(Ok(40)), 80));
+        assert_eq!(vault.receive(backup(3, 2), 100), None);
+        assert_eq!((vault.receive(backup(4, 3), 100), vault.bytes()), (Some(Ok(40)), 80));
         vault.retain(OWNER.session, None, 0);
-        assert_eq!((vault.receive(backup(9, 4)), vault.bytes()), (None, 0));
+        assert_eq!((vault.receive(backup(9, 4), 100), vault.bytes()), (None, 0));
     }
 
     #[test]
     fn many_values_take_several_messages() {
         let mut vault = Vault::default();
         let all: Vec<u64> = (0..VALUES as u64 + 1).collect();
-        vault.keep(OWNER, 1, names(&all), all.iter().map(|name| value(*name)).collect());
-        let messages = vault.hand_over(OWNER, 1);
+        vault.keep(OWNER, 1, names(&all), all.iter().map(|name| kept(*name)).collect());
+        let messages = vault.hand_over(OWNER, 1).unwrap();
         assert_eq!(messages.len(), 2);
         assert!(messages[0].names.is_none() && messages[1].names.is_some());
+    }
+
+    #[test]
+    fn the_largest_gives_way_but_for_what_is_pinned() {
+        let mut vault = Vault::default();
+        let other = Owner { session: 4, slot: SlotId(0) };
+        let third = Owner { session: 5, slot: SlotId(0) };
+        vault.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
+        vault.keep(other, 7, names(&[1]), vec![kept(1)]);
+        // What is on disk takes up no memory.
+        vault.keep(third, 1, names(&[1]), vec![Value { memory: 0, ..kept(1) }]);
+        assert_eq!((vault.bytes(), vault.give_way(1, &[3, 4])), (120, vec![]));
+        assert_eq!((vault.give_way(1, &[3]), vault.bytes()), (vec![(other, 7)], 80));
+        assert!(vault.has_dropped(other, 7) && !vault.has_dropped(OWNER, 1));
+        assert!(vault.hand_over(other, 7).is_none() && vault.hand_over(third, 1).is_some());
+        assert_eq!((vault.give_way(1 << 30, &[]), vault.bytes()), (vec![(OWNER, 1)], 0));
+        let (values, names) = (vec![value(1)], Some(names(&[1])));
+        let backup = Backup { owner: other, snapshot: 9, sender: None, values, names };
+        assert!(vault.receive(backup, 39).is_some_and(|kept| kept.is_err()));
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use gt_ir::TensorId;
 use gt_ir::message::Message;
-use gt_ir::snapshot::{Owner, SavedValue, Snapshot};
+use gt_ir::snapshot::{Owner, SavedValue, Snapshot, Unkept};
 
-use super::saved;
+use super::{Value, saved};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Place, Stored};
 use crate::turn::Turn;
@@ -19,12 +19,12 @@ impl<E: Engine> Turn<'_, E> {
         let slot = self.lane.id.slot;
         let owner = Owner { session, slot };
         let names = self.lane.store.names();
-        let mut values = Vec::new();
+        let (mut values, mut fresh) = (Vec::new(), 0);
         let bytes = self.lane.store.bytes() + self.lane.store.spilled();
         if bytes > most {
-            let result = Err(format!(
+            let result = Err(Unkept::Refused(format!(
                 "there is no other worker to keep copies, and the server does not keep {bytes} bytes"
-            ));
+            )));
             let backed = Message::Backed { session, slot, snapshot: number, result };
             return self.out.push(Out::Dispatcher(backed));
         }
@@ -32,49 +32,57 @@ impl<E: Engine> Turn<'_, E> {
             if self.vault.has(owner, *name) {
                 continue;
             }
-            match self.value_to_keep(*name) {
-                Ok(value) => values.push(value),
+            match self.value_to_keep(*name, fresh) {
+                Ok(value) => {
+                    fresh += value.memory;
+                    values.push(value);
+                }
                 Err(reason) => {
-                    let result = Err(reason);
+                    let result = Err(Unkept::Refused(reason));
                     let backed = Message::Backed { session, slot, snapshot: number, result };
                     return self.out.push(Out::Dispatcher(backed));
                 }
             }
         }
         self.vault.keep(owner, number, names, values);
+        self.device.note_snapshots(self.vault.bytes());
         for backup in self.vault.pack(owner, number, keeper) {
             self.out.push(Out::backup(keeper, backup));
         }
     }
 
-    /// A tensor's value.
+    /// A tensor's value, beside `before` bytes of others.
     ///
     /// # Errors
     /// Why there is none to be kept.
-    fn value_to_keep(&mut self, name: TensorId) -> Result<SavedValue, String> {
+    fn value_to_keep(&mut self, name: TensorId, before: u64) -> Result<Value, String> {
         match self.lane.store.get(name) {
             Some(Stored::Ready { tensor, line, meta, .. }) => {
-                let bytes = meta.bytes() as u64;
-                if let Some(memory) = self.device.options.memory
-                    && self.device.held.bytes + self.vault.bytes() + bytes > memory
-                {
+                let bytes = before + meta.bytes() as u64;
+                if bytes > self.device.room_for_snapshots(self.vault.bytes()) {
                     return Err("the worker has no memory left for a snapshot".into());
                 }
                 let (line, tensor) = (*line, tensor.clone());
                 let read = self.device.guarded(|engine| engine.read(&tensor));
                 let data = read.map_err(|error: EngineError| error.to_string())?;
-                Ok(saved(name, line, Ok(data)))
+                Ok(Value::new(saved(name, line, Ok(data))))
             }
             Some(Stored::Failed(failure)) => {
-                Ok(saved(name, failure.line, Err((**failure).clone())))
+                Ok(Value::new(saved(name, failure.line, Err((**failure).clone()))))
             }
             Some(Stored::Away(away)) => match &away.place {
                 Place::Host(data) | Place::Writing { data, .. } => {
-                    Ok(saved(name, away.line, Ok(data.clone())))
+                    Ok(Value::new(saved(name, away.line, Ok(data.clone()))))
                 }
-                Place::Disk { .. } | Place::Reading { .. } => {
-                    Err("tensors of the session are on a worker's disk".into())
-                }
+                // The file may be removed: what is mapped stays as long as it is.
+                Place::Disk { file, .. } | Place::Reading { file, .. } => match &file.mapped {
+                    Some(content) => {
+                        let (tensor, line) = (name, away.line);
+                        let saved = SavedValue { tensor, line, result: Ok(content.clone()) };
+                        Ok(Value { saved, memory: 0 })
+                    }
+                    None => Err("tensors on the worker's disk cannot be mapped".into()),
+                },
             },
             Some(Stored::Pending(_)) => unreachable!("it has waited for all tensors"),
             None => unreachable!("the lane has it"),
@@ -82,8 +90,13 @@ impl<E: Engine> Turn<'_, E> {
     }
 
     /// Whether the values of a snapshot that the lane is to take back have not come yet.
-    pub(crate) fn lacks_snapshot(&self, session: u32, snapshot: u64) -> bool {
-        let owner = Owner { session, slot: self.lane.id.slot };
+    pub(crate) fn lacks_snapshot(&mut self, session: u32, snapshot: u64) -> bool {
+        let lane = self.lane.id;
+        let owner = Owner { session, slot: lane.slot };
+        if self.vault.has_dropped(owner, snapshot) {
+            let reason = "a worker needed the memory in which its snapshot was".into();
+            self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
+        }
         self.vault.values(owner, snapshot).is_none()
     }
 

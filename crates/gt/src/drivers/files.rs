@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use gt_ir::message::{Failure, Message};
-use gt_ir::stored::SavePart;
-use gt_ir::{Content, LaneId, RequestId, SourceId, TensorData, TensorId};
+use gt_ir::stored::{OnDisk, SavePart};
+use gt_ir::{Content, LaneId, Meta, RequestId, SourceId, TensorData, TensorId};
 use gt_store::place::{Places, Root};
 use gt_store::spill::SpillFolder;
 use gt_store::{StoreError, values};
@@ -46,7 +46,12 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
         FileJob::Spill { lane, tensor, number, data } => {
             let bytes = data.bytes.len();
             let result = match &folders.spill {
-                Some(folder) => folder.write(number, data).map_err(|error| error.to_string()),
+                Some(folder) => {
+                    let meta = Meta::new(data.dtype, data.shape);
+                    let written = folder.write(number, data).map_err(|error| error.to_string());
+                    let mapped = || folder.map(number, meta).ok().map(Content::Data);
+                    written.map(|checksum| OnDisk { checksum, mapped: mapped() })
+                }
                 None => Err(NO_SPILL_FOLDER.to_string()),
             };
             if let Err(reason) = &result {

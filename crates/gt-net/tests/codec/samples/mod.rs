@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::message::{Badge, Failure, Hello, Message, Named, Process, Resume, Role, Welcome};
-use gt_ir::snapshot::{Backup, Owner, SavedValue};
+use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
 use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Standing, Usage};
 use gt_ir::statistics::{Compilation, WorkerStats};
+use gt_ir::stored::OnDisk;
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,
@@ -29,6 +30,11 @@ pub fn messages() -> Vec<Message> {
     let failure = Failure { largest, ..Failure::new("add", "no", "w", line) };
     let lane = LaneId { session: 9, slot: SlotId(2) };
     let (request, transfer) = (RequestId(1), TransferId(7));
+    let file = OnDisk { checksum: u32::MAX, mapped: Some(data(3)) };
+    let backed = |unkept| {
+        let (slot, result) = (SlotId(2), Err(unkept));
+        Message::Backed { session: 9, slot, snapshot: 7, result }
+    };
     let piece = |result| Piece { transfer, from: SlotId(2), to: lane, result };
     vec![
         Message::Hello(Hello {
@@ -89,7 +95,7 @@ pub fn messages() -> Vec<Message> {
             wait: Some(MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() }),
         },
         Message::MemoryTimeout { lane, number: 300, has_waited: true },
-        Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Ok(u32::MAX) },
+        Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Ok(file) },
         Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Err(failure.clone()) },
         Message::Admit { session: 9, standing: standing() },
         Message::EndSession { session: 9 },
@@ -116,7 +122,10 @@ pub fn messages() -> Vec<Message> {
         },
         Message::Backup(Box::new(backup(failure.clone()))),
         Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Ok(1 << 33) },
-        Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Err("full".into()) },
+        backed(Unkept::Unreachable("gone".into())),
+        backed(Unkept::Incomplete),
+        backed(Unkept::Dropped("full".into())),
+        backed(Unkept::Refused("full".into())),
         Message::Retain { session: 9, snapshot: Some(7), next: 9 },
         Message::HandOver { session: 9, slot: SlotId(2), snapshot: 7, to: Some(WorkerId(3)) },
         Message::Undelivered { transfer, to: lane, reason: "far".into() },

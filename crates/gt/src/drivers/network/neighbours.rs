@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use gt_ir::message::{Failure, Message};
-use gt_ir::snapshot::{Backup, Owner};
+use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, LaneId, Piece, SourceId, TransferId, WorkerId};
 use gt_net::dealer::Wakeup;
 use gt_net::peers::{PeerEvent, PeerLinks};
@@ -48,7 +48,7 @@ impl Sent {
         match self {
             Sent::Piece(transfer, to) => Message::Undelivered { transfer, to, reason },
             Sent::Backup(Owner { session, slot }, snapshot) => {
-                let result = Err(format!("another worker cannot be reached: {reason}"));
+                let result = Err(Unkept::Unreachable(reason));
                 Message::Backed { session, slot, snapshot, result }
             }
         }

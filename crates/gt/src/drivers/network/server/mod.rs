@@ -20,7 +20,7 @@ use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, History, Limits, LineageLimits, PeerId};
 use gt_ir::message::{Message, Role};
-use gt_ir::snapshot::{Backup, Owner};
+use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
@@ -348,7 +348,8 @@ impl Server {
             Ok(()) => Message::Backup(backup),
             Err(reason) => {
                 let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-                Message::Backed { session, slot, snapshot, result: Err(reason) }
+                let result = Err(Unkept::Refused(reason));
+                Message::Backed { session, slot, snapshot, result }
             }
         }
     }
