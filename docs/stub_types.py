@@ -149,6 +149,7 @@ PARAMETERS = {
     "lineage_bytes": "_int",
     "lineage_time": "_float",
     "lineage_disk": "_int",
+    "lineage_total": "_int",
     "state": "str | PathLike[str] | None",
     "grace": "_float",
     "session": "OpenSession",

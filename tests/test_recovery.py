@@ -74,3 +74,65 @@ except gt.WorkerError as error:
         victim.communicate()
         out, _ = program.communicate("go\n", timeout=30)
         assert out == "error True\n"
+
+
+MEMORY = """
+import sys, time
+import gt
+gt.connect(sys.argv[1])
+count, until = int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
+xs = [gt.full((1_000_000,), float(i)) + 0 for i in range(count)]
+steps = 0
+while time.monotonic() < until:
+    xs[steps % count] = xs[steps % count] + 1
+    steps += 1
+    if steps % 10 == 0:
+        xs[0].sum().item()
+expected = count * (count - 1) / 2 + steps
+kept = gt.status().sessions[0]["unkept"]
+print("kept" if kept == "" else kept, sum(w["spilled_bytes"] for w in gt.status().workers) > 0, flush=True)
+sys.stdin.readline()
+print(sum(x[0].item() for x in xs) == expected and all(x.min().item() == x.max().item() for x in xs))
+"""
+
+
+class Memory:
+    """A program that holds many tensors of 4 MB, and counts them after a worker was lost."""
+
+    def __init__(self, address: str, count: int, seconds: float) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", MEMORY, address, str(count), str(seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.line = self.process.stdout.readline()
+
+    def end(self) -> tuple[str, str]:
+        return self.process.communicate("go\n", timeout=60)
+
+
+def test_what_was_written_away_is_in_snapshots(tmp_path):
+    """The log is too short to hold all: without a snapshot the session would not be kept."""
+    options = ["--memory", "100MB", "--spill-dir", str(tmp_path)]
+    with cluster(2, "--lineage", "200KB", worker_options=options) as (address, processes):
+        program = Memory(address, 20, 3)
+        assert program.line == "kept True\n", program.end()
+        victim = processes.pop(1)
+        victim.kill()
+        victim.communicate()
+        out, errors = program.end()
+        assert out == "True\n", (out, errors)
+        assert "are made again" in errors
+
+
+def test_snapshots_give_way_to_tensors():
+    """Two workers have room for the tensors, but not for copies as well."""
+    with cluster(2, worker_options=["--memory", "100MB"]) as (address, _):
+        first, second = Memory(address, 9, 1), Memory(address, 9, 1)
+        assert "kept" in first.line and "kept" in second.line, (first.end(), second.end())
+        third = Memory(address, 10, 1)
+        for program in (third, second, first):
+            out, errors = program.end()
+            assert out == "True\n", (out, errors)

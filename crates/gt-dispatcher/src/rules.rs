@@ -109,6 +109,7 @@ impl Rules {
             weight: 1,
             priority: latest(|said| said.priority).unwrap_or(0),
             memory,
+            is_away: false,
         }
     }
 }

@@ -48,9 +48,11 @@ pub struct Standing {
     pub priority: u32,
     /// How many bytes it may hold, together with all others of a holder.
     pub memory: Vec<MemoryQuota>,
+    /// Whether its client's connection is lost: its tensors are moved elsewhere first.
+    pub is_away: bool,
 }
 
-record!(struct Standing { team, team_weight, user, user_weight, weight, priority, memory });
+record!(struct Standing { team, team_weight, user, user_weight, weight, priority, memory, is_away });
 
 impl Standing {
     /// A session's part of a worker's time and memory beside `all` sessions there, itself among
@@ -84,6 +86,7 @@ impl Default for Standing {
             weight: 1,
             priority: 0,
             memory: Vec::new(),
+            is_away: false,
         }
     }
 }

@@ -56,7 +56,7 @@ fn seconds(name: &str, given: f64) -> PyResult<Duration> {
 /// `wants_reload`, several times a second, says whether the policy file is to be read again.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, grace=600.0, state=None, wants_reload=None))]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, wants_reload=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -70,6 +70,7 @@ fn run_server(
     lineage_bytes: u64,
     lineage_time: f64,
     lineage_disk: u64,
+    lineage_total: u64,
     grace: f64,
     state: Option<PathBuf>,
     wants_reload: Option<Py<PyAny>>,
@@ -78,6 +79,7 @@ fn run_server(
     let time = seconds("lineage_time", lineage_time)?;
     let lineage = (lineage_bytes > 0).then_some(LineageLimits {
         bytes: lineage_bytes,
+        total: lineage_total,
         time,
         kept: lineage_disk,
     });

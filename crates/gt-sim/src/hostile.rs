@@ -37,7 +37,7 @@ pub fn attack(bytes: &[u8]) {
     let workers = 1 + choices.below(3) as usize;
     let is_kept = choices.below(2) == 0;
     let (bytes, time) = (4 << 10 << choices.below(8), Duration::from_secs(5));
-    let lineage = is_kept.then_some(LineageLimits { bytes, time, kept: bytes });
+    let lineage = is_kept.then_some(LineageLimits { bytes, total: 2 * bytes, time, kept: bytes });
     let limits = Limits { lineage, ..Limits::default() };
     let mut world = World::new(choices.below(256), workers, delays, limits);
     if is_kept {

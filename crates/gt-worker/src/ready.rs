@@ -73,6 +73,11 @@ impl Ready {
         self.known.get(&session).map_or(0.0, |standing| standing.share(all))
     }
 
+    /// Whether a session's client has lost its connection.
+    pub fn is_away(&self, session: u32) -> bool {
+        self.known.get(&session).is_some_and(|standing| standing.is_away)
+    }
+
     /// Whether several sessions have lanes here, so that somebody may have to wait.
     pub fn is_shared(&self) -> bool {
         self.known.len() > 1

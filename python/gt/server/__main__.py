@@ -78,6 +78,14 @@ def main(argv: list[str] | None = None) -> int:
         "there is one worker only (default 256MiB); they are in the folder of --state, or TMPDIR",
     )
     parser.add_argument(
+        "--lineage-total",
+        type=size,
+        default=4 << 30,
+        metavar="SIZE",
+        help="the bytes that --lineage may come to for all sessions together, in equal parts "
+        "(default 4GiB)",
+    )
+    parser.add_argument(
         "--grace",
         type=float,
         default=600.0,
@@ -141,6 +149,7 @@ def main(argv: list[str] | None = None) -> int:
             args.lineage,
             args.lineage_time,
             args.lineage_disk,
+            args.lineage_total,
             args.grace,
             args.state,
             wants_reload,

@@ -42,6 +42,7 @@ impl Dispatcher {
             }
             self.joints.end_session(session.run);
             self.answers.forget_client(peer);
+            self.divide_lineage();
         }
         let peers = peers!(self);
         self.observability.remove_peer(now, &mut self.outbox, peer, peers);
@@ -153,6 +154,7 @@ impl Dispatcher {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
         self.journal.add_session(session);
+        self.divide_lineage();
         self.await_workers(now, peer);
         Ok(number)
     }

@@ -71,6 +71,25 @@ fn in_words(time: Duration) -> String {
 }
 
 impl Dispatcher {
+    /// A client has lost its connection, or has come back.
+    pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        session.standing.is_away = is_away;
+        let (session, standing) = (session.run, session.standing.clone());
+        for worker in self.workers.iter() {
+            let admission = Message::Admit { session, standing: standing.clone() };
+            self.outbox.push(worker.peer, admission);
+        }
+    }
+
+    /// Divides what lineages may take up among all sessions.
+    pub(super) fn divide_lineage(&mut self) {
+        let Some(limits) = self.limits.lineage else { return };
+        let most = limits.bytes.min(limits.total / (self.sessions.len() as u64).max(1));
+        let lineages = self.sessions.iter_mut().filter_map(|session| session.lineage.as_mut());
+        lineages.for_each(|lineage| lineage.limit_to(most));
+    }
+
     /// Sets the policy, for the sessions that are there too. Returns what it finds exceeded: nothing
     /// is taken from anybody, but those who have too much get no more.
     pub fn set_rules(&mut self, now: Duration, rules: Rules) -> Vec<String> {
@@ -82,7 +101,8 @@ impl Dispatcher {
         }
         for session in self.sessions.iter_mut() {
             let Standing { user, team, .. } = &session.standing;
-            let standing = self.rules.standing(user, team);
+            let is_away = session.standing.is_away;
+            let standing = Standing { is_away, ..self.rules.standing(user, team) };
             if session.standing != standing {
                 session.standing = standing.clone();
                 let admission = Message::Admit { session: session.run, standing };

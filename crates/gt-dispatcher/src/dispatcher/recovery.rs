@@ -8,7 +8,6 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
 use crate::lineage::{HandOver, Stage, State};
-use crate::observability::log::LineKind;
 use crate::planner::Plans;
 use crate::sessions::Session;
 use crate::workers::WorkerState;
@@ -161,9 +160,7 @@ impl Dispatcher {
             "{lost}: the session's tensors are made again, from its last snapshot and {count} batches since"
         );
         if let Some(session) = self.sessions.get(peer) {
-            let details = format_args!("run={run} batches={count}");
-            let (kind, label) = (LineKind::WorkerRecv, &session.label);
-            self.observability.write(now, kind, label, "Recovery", 0, details);
+            self.observability.emit_recovery(now, session, count);
         }
         self.outbox.push(peer, Message::Notice { text });
         match self.sessions.get_mut(peer) {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use gt_ir::WorkerId;
 use gt_ir::message::{Message, Resume};
+use gt_ir::standing::Standing;
 
 use super::{Dispatcher, PeerId};
 use crate::journal::{Base, History, JournalRecord, SessionHistory, StoredCopy};
 use crate::lineage::{Copy, Lineage, Snapshot, Stage, State};
-use crate::observability::log::LineKind;
 use crate::planner::Slots;
 use crate::sessions::Session;
 use crate::unread::Unread;
@@ -148,7 +148,7 @@ impl Dispatcher {
         let limits = self.limits.lineage.ok_or("this server keeps nothing of sessions")?;
         let batches = history.take_batches()?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
-        let standing = self.entitle(&history.hello)?;
+        let standing = Standing { is_away: true, ..self.entitle(&history.hello)? };
         let run = self.sessions.next_number();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (State::default(), history.slots);
@@ -190,6 +190,7 @@ impl Dispatcher {
         session.lineage = Some(lineage);
         let workers = slots.hosts().into_iter().collect();
         session.awaited = Some(Awaited::new(now, slots, workers, false));
+        self.divide_lineage();
         Ok(())
     }
 
@@ -211,6 +212,7 @@ impl Dispatcher {
 
     /// The client of a session that was taken up is back, and says what it has sent and waits for.
     pub fn returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
+        self.set_away(peer, false);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if let Some(awaited) = &mut session.awaited {
             awaited.is_back = true;
@@ -320,9 +322,7 @@ impl Dispatcher {
         let is_lost =
             |worker: &WorkerId| lineage.base.as_ref().is_ok_and(|it| it.involves(*worker));
         lineage.is_thin |= missing.iter().any(is_lost);
-        let (label, run) = (&session.label, session.run);
-        let details = format_args!("run={run} batches={count}");
-        self.observability.write(now, LineKind::WorkerRecv, label, "Recovery", 0, details);
+        self.observability.emit_recovery(now, session, count);
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }

@@ -36,6 +36,8 @@ pub(crate) use snapshots::{Copy, Snapshot, Stage};
 pub struct LineageLimits {
     /// The bytes of the stream.
     pub bytes: u64,
+    /// Those of all sessions' streams: each keeps its part at most.
+    pub total: u64,
     /// The device time that it takes to compute it again.
     pub time: Duration,
     /// The bytes of a slot's values that the driver keeps if no worker can.
@@ -44,7 +46,12 @@ pub struct LineageLimits {
 
 impl Default for LineageLimits {
     fn default() -> LineageLimits {
-        LineageLimits { bytes: 256 << 20, time: Duration::from_secs(5), kept: 64 << 20 }
+        LineageLimits {
+            bytes: 256 << 20,
+            total: 4 << 30,
+            time: Duration::from_secs(5),
+            kept: 64 << 20,
+        }
     }
 }
 
@@ -129,6 +136,11 @@ impl Lineage {
             recoveries: 0,
             strikes: 0,
         }
+    }
+
+    /// The stream may take up so many bytes from now on.
+    pub fn limit_to(&mut self, bytes: u64) {
+        self.limits.bytes = bytes;
     }
 
     /// Whether a snapshot is to be taken, of a session that has used this device time.
@@ -385,7 +397,7 @@ mod tests {
     use super::*;
 
     fn lineage() -> Lineage {
-        Lineage::new(LineageLimits { bytes: 4000, time: Duration::from_secs(5), kept: 1000 })
+        Lineage::new(LineageLimits { bytes: 4000, kept: 1000, ..LineageLimits::default() })
     }
 
     /// Takes a snapshot of which all is kept.

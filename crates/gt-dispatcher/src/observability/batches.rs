@@ -32,6 +32,14 @@ impl Observability {
         self.emit(now, of_batch(EventKind::Plan, session, weight, begin, end), peers);
     }
 
+    /// Logs and emits that a session is made again, from so many batches.
+    pub fn emit_recovery(&mut self, now: Duration, session: &Session, batches: usize) {
+        let details = format_args!("run={} batches={batches}", session.run);
+        self.write(now, LineKind::WorkerRecv, &session.label, "Recovery", 0, details);
+        let at = self.time(now);
+        self.keep(of_batch(EventKind::Recover, session, batches as u64, at, at));
+    }
+
     /// Logs and emits that a worker's value is forwarded to its client.
     pub fn emit_answer(
         &mut self,

@@ -120,6 +120,9 @@ pub enum EventKind {
     Compile,
     /// The dispatcher has forwarded a value to the client.
     Answer,
+    /// The dispatcher makes a session again, whose worker or server was lost, from batches that it
+    /// has kept.
+    Recover,
 }
 
 record!(enum EventKind {
@@ -132,10 +135,11 @@ record!(enum EventKind {
     6 => Move,
     7 => Compile,
     8 => Answer,
+    9 => Recover,
 });
 
 impl EventKind {
-    pub const ALL: [EventKind; 9] = [
+    pub const ALL: [EventKind; 10] = [
         EventKind::Issue,
         EventKind::Receive,
         EventKind::Queue,
@@ -145,6 +149,7 @@ impl EventKind {
         EventKind::Move,
         EventKind::Compile,
         EventKind::Answer,
+        EventKind::Recover,
     ];
 }
 

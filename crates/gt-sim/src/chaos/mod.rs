@@ -87,7 +87,12 @@ impl Run<'_> {
     fn new(seed: u64, schedule: &Schedule) -> Run<'_> {
         let hub = schedule.joins.then(Arc::<Hub>::default);
         let time = Duration::from_secs(5);
-        let lineage = schedule.lineage.map(|bytes| LineageLimits { bytes, time, kept: bytes / 4 });
+        let lineage = schedule.lineage.map(|bytes| LineageLimits {
+            bytes,
+            total: 2 * bytes,
+            time,
+            kept: bytes / 4,
+        });
         let lane_window = schedule.lane_window;
         let limits = Limits { lane_window, lineage, ..Limits::default() };
         let mut world = World::with_hub(seed, 0, schedule.delays, limits, hub.clone());

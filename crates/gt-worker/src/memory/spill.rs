@@ -1,7 +1,7 @@
 //! Moves tensors out of the device's memory, and back when they are used.
 //!
-//! Those of the session that is furthest over its share go first, the least recently used of them
-//! before others: to the host's memory if the device has its own, and else to the disk. A tensor that
+//! Those of sessions whose clients have lost their connections go first, then those of the session
+//! that is furthest over its share, the least recently used of them before others: to the host's memory if the device has its own, and else to the disk. A tensor that
 //! is being written stays in memory until that is done.
 
 use std::cmp::Reverse;
@@ -63,7 +63,10 @@ impl<E: Engine> Worker<E> {
             // How far it is over its share: a share of nothing has no bytes.
             *bytes = (*bytes as f64 / self.ready.share(*session).max(1e-9)) as u64;
         }
-        sessions.sort_unstable_by_key(|(over, session)| (Reverse(*over), *session));
+        let order = |&(over, session): &(u64, u32)| {
+            (Reverse(self.ready.is_away(session)), Reverse(over), session)
+        };
+        sessions.sort_unstable_by_key(order);
         let mut victims = Vec::new();
         for (_, session) in sessions {
             let mut of_session: Vec<(LaneId, Listed)> = Vec::new();

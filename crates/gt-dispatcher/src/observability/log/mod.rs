@@ -56,7 +56,7 @@ impl LineKind {
             EventKind::Queue => LineKind::Queue,
             EventKind::Plan => LineKind::Plan,
             EventKind::Dispatch => LineKind::WorkerSend,
-            EventKind::Run => LineKind::WorkerRecv,
+            EventKind::Run | EventKind::Recover => LineKind::WorkerRecv,
             EventKind::Move => LineKind::Move,
             EventKind::Compile => LineKind::Compile,
             EventKind::Answer => LineKind::Send,
@@ -241,5 +241,6 @@ impl std::fmt::Display for EventDetails<'_> {
 
 /// Whether events of a kind have a duration.
 const fn kind_takes_time(kind: EventKind) -> bool {
-    !matches!(kind, EventKind::Receive | EventKind::Dispatch | EventKind::Answer)
+    use EventKind::{Answer, Dispatch, Receive, Recover};
+    !matches!(kind, Receive | Dispatch | Answer | Recover)
 }

@@ -160,7 +160,16 @@ fn backup(failure: Failure) -> Backup {
 fn standing() -> Standing {
     let (team, user) = ("vision".into(), "ada".into());
     let memory = vec![MemoryQuota { holder: "team vision".into(), bytes: 1 << 34 }];
-    Standing { team, team_weight: 3, user, user_weight: 1, weight: 1 << 20, priority: 7, memory }
+    Standing {
+        team,
+        team_weight: 3,
+        user,
+        user_weight: 1,
+        weight: 1 << 20,
+        priority: 7,
+        memory,
+        is_away: true,
+    }
 }
 
 fn statistics() -> WorkerStats {

@@ -82,8 +82,9 @@ impl Server {
                 break;
             }
         }
-        if is_renewed {
-            self.dispatcher.returned(self.started.elapsed(), id, given);
+        match is_renewed {
+            true => self.dispatcher.returned(self.started.elapsed(), id, given),
+            false => self.dispatcher.set_away(id, false),
         }
         Ok(())
     }

@@ -229,8 +229,10 @@ impl Server {
                 Event::Message { link, role, frames } => self.receive(link, role, frames)?,
                 Event::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
-                    if let Some(peer) = self.peers.disconnect(&link) {
-                        self.forget(peer, "its connection was lost");
+                    let id = self.peers.id(&link);
+                    match self.peers.disconnect(&link) {
+                        Some(peer) => self.forget(peer, "its connection was lost"),
+                        None => id.into_iter().for_each(|id| self.dispatcher.set_away(id, true)),
                     }
                 }
             }
