@@ -129,7 +129,8 @@ impl Session {
 
     /// Its slots, also before its workers are back.
     pub fn slots(&self) -> &Slots {
-        self.awaited.as_ref().map_or(&self.catalogue.slots, |awaited| &awaited.slots)
+        let awaited = self.awaited.as_ref().filter(|awaited| !awaited.is_new);
+        awaited.map_or(&self.catalogue.slots, |awaited| &awaited.slots)
     }
 
     /// The records that a journal of it begins with.

@@ -11,7 +11,7 @@ use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
-use crate::snapshot::{Backup, Unkept};
+use crate::snapshot::{Backup, Owner, Unkept};
 use crate::standing::{Division, Holding, MemoryWait, Standing, Usage};
 use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
@@ -107,6 +107,13 @@ pub enum Message {
         tensor: TensorId,
         number: u64,
         result: Result<OnDisk, Failure>,
+    },
+    /// A worker's driver has written a value of a snapshot to disk, from where it is mapped, or could
+    /// not.
+    Shelved {
+        owner: Owner,
+        tensor: TensorId,
+        result: Result<Content, Failure>,
     },
     /// A client has received a large value ([`LARGE_VALUE`]): others may follow.
     Received {
@@ -296,6 +303,7 @@ record!(enum Message {
     44 => Confirm { snapshot },
     45 => Confirmed { snapshot },
     46 => RetainSessions { sessions, oldest },
+    47 => Shelved { owner, tensor, result },
 });
 
 impl Message {
@@ -317,7 +325,9 @@ impl Message {
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",
             Message::Saved { .. } => "what was written",
-            Message::Loaded { .. } | Message::Spilled { .. } => "what was read",
+            Message::Loaded { .. } | Message::Spilled { .. } | Message::Shelved { .. } => {
+                "what was read"
+            }
             Message::Release { .. } => "a release",
             Message::Received { .. } => "the receipt of a value",
             Message::Statistics { .. } => "statistics",

@@ -93,6 +93,11 @@ impl World {
                 }
                 self.send(worker, worker, Message::Spilled { lane, tensor, number, result });
             }
+            FileJob::Shelve { owner, tensor, data } => {
+                let full = Failure::new("spill", "the disk is full", "", SourceId::default());
+                let result = if self.is_disk_full { Err(full) } else { Ok(Content::Data(data)) };
+                self.send(worker, worker, Message::Shelved { owner, tensor, result });
+            }
             FileJob::Restore { lane, tensor, number, checksum, .. } => {
                 let data = self.files.get(&(worker, number)).filter(|_| checksum == 7).cloned();
                 let lost = Failure::new("restore", "there is no file", "", SourceId::default());

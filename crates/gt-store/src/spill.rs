@@ -3,8 +3,9 @@
 //! A file is one as [`values`] writes it, of one tensor; its checksum is compared when it is read.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -122,6 +123,25 @@ impl SpillFolder {
         TensorData::new(meta.dtype, meta.shape, all.slice(begin..)).ok_or_else(wrong)
     }
 
+    /// Writes a value into a file without a name, which goes with what is returned: the value, mapped.
+    ///
+    /// # Errors
+    /// The disk is full, or another error of the system.
+    pub fn shelve(&self, data: &TensorData) -> Result<TensorData> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let path = self.path.join(format!("snapshot-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let failed = |error| StoreError::io(&path, error);
+        let mut options = File::options();
+        let mut file =
+            options.read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+        let written = file.write_all(&data.bytes);
+        std::fs::remove_file(&path).map_err(failed)?;
+        written.map_err(failed)?;
+        // SAFETY: the file has no name, and nobody else has its descriptor: nobody changes it.
+        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        Ok(TensorData { bytes: Bytes::from_owner(map), ..*data })
+    }
+
     /// Removes the file of a number; one that cannot be removed goes with the folder.
     pub fn remove(&self, number: u64) {
         let _ = std::fs::remove_file(self.path.join(name(number)));
@@ -197,6 +217,7 @@ mod tests {
         assert_eq!(fork.read(8, meta, checksum).unwrap(), data());
         drop(fork);
         assert_eq!(folder.read(8, meta, checksum).unwrap(), data(), "a fork leaves it there");
+        assert_eq!(folder.shelve(&data()).unwrap(), data());
         let mapped = folder.map(8, meta).unwrap();
         folder.remove(8);
         assert_eq!(mapped, data(), "what is mapped stays");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::snapshot::Backup;
+use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, StoredValues};
 use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
@@ -44,6 +44,9 @@ pub enum FileJob {
     Restore { lane: LaneId, tensor: TensorId, number: u64, meta: Meta, checksum: u32 },
     /// Remove the file of this number.
     Discard { number: u64 },
+    /// Write a value of a snapshot that there is no room for into a file without a name, map it, and
+    /// hand it to the worker ([`Message::Shelved`]).
+    Shelve { owner: Owner, tensor: TensorId, data: TensorData },
 }
 
 /// Values to be written.

@@ -229,9 +229,9 @@ impl<E: Engine> Worker<E> {
     /// Keeps values of a lane's snapshot; with the last of them, lanes may take them back.
     fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
         let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-        let room = self.device.room_for_snapshots(self.vault.bytes());
+        let room = self.device.room_for_snapshots(self.vault.amounts());
         let received = self.vault.receive(backup, room);
-        self.device.note_snapshots(self.vault.bytes());
+        self.device.note_snapshots(self.vault.amounts());
         let Some(result) = received else { return };
         out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
         let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
@@ -290,6 +290,7 @@ impl<E: Engine> Worker<E> {
 
     /// Ends the open event, if events are on.
     fn pause(&mut self, out: &mut Vec<Out>) {
+        self.shelve_excess(out);
         if self.device.events.is_on {
             self.device.pause(out);
         }
@@ -317,6 +318,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.spilled(lane, tensor, number, result);
                 self.wake(lane);
             }
+            Message::Shelved { owner, tensor, result } => self.shelved(owner, tensor, result),
             Message::Awaited { lane } => self.ready.urge(lane.session),
             Message::MemoryTimeout { lane, number, has_waited } => {
                 self.memory_timeout(lane, number, has_waited, out);
@@ -328,11 +330,11 @@ impl<E: Engine> Work for Worker<E> {
             Message::Backup(backup) => self.receive_backup(*backup, out),
             Message::Retain { session, snapshot, next } => {
                 self.vault.retain(session, snapshot, next);
-                self.device.note_snapshots(self.vault.bytes());
+                self.device.note_snapshots(self.vault.amounts());
             }
             Message::RetainSessions { sessions, oldest } => {
                 self.vault.retain_sessions(&sessions, oldest);
-                self.device.note_snapshots(self.vault.bytes());
+                self.device.note_snapshots(self.vault.amounts());
                 self.end_sessions_before(oldest);
                 self.oldest = oldest;
             }
@@ -427,7 +429,7 @@ impl<E: Engine> Work for Worker<E> {
         if !keeps_snapshots {
             // It is one that knows nothing of those before.
             (self.vault, self.oldest) = (Vault::default(), 0);
-            self.device.note_snapshots(0);
+            self.device.note_snapshots(self.vault.amounts());
             self.ended.clear();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);

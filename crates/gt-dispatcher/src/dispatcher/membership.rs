@@ -153,9 +153,11 @@ impl Dispatcher {
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
-        self.journal.add_session(session);
         self.divide_lineage();
         self.await_workers(now, peer);
+        if let Some(session) = self.sessions.get(peer) {
+            self.journal.add_session(session);
+        }
         Ok(number)
     }
 

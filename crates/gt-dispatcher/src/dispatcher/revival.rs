@@ -35,8 +35,8 @@ pub(crate) struct Awaited {
     is_back: bool,
     /// Whether it was told that workers are missing.
     is_told: bool,
-    /// Whether it began after the server was started again.
-    is_new: bool,
+    /// Whether it began after the server was started again: then it has no slots before it is placed.
+    pub is_new: bool,
 }
 
 impl Awaited {
@@ -188,7 +188,11 @@ impl Dispatcher {
         session.unread = Unread::new(self.limits.unread);
         (session.catalogue, session.templates) = (state.catalogue, state.templates);
         session.lineage = Some(lineage);
-        let workers = slots.hosts().into_iter().collect();
+        let workers: BTreeSet<WorkerId> = match slots.count() {
+            // It had none yet: it begins with all that were there.
+            0 => self.workers.expected().collect(),
+            _ => slots.hosts().into_iter().collect(),
+        };
         session.awaited = Some(Awaited::new(now, slots, workers, false));
         self.divide_lineage();
         Ok(())
@@ -196,7 +200,7 @@ impl Dispatcher {
 
     /// A session that begins just after the server was started again waits for all workers.
     pub(super) fn await_workers(&mut self, now: Duration, peer: PeerId) {
-        let workers: BTreeSet<WorkerId> = self.workers.expected().collect();
+        let mut workers: BTreeSet<WorkerId> = self.workers.expected().collect();
         let is_soon = self.taken_up.is_some_and(|since| now < since + REJOIN);
         if let Some(session) = self.sessions.get_mut(peer).filter(|_| is_soon)
             && session.lineage.is_some()
@@ -206,6 +210,8 @@ impl Dispatcher {
             if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
                 self.workers.release(worker);
             }
+            // Those that are there may leave before the others come.
+            workers.extend(slots.hosts());
             session.awaited = Some(Awaited::new(now, slots, workers, true));
         }
     }

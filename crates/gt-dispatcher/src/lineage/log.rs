@@ -178,8 +178,10 @@ impl Log {
                 all.push(JournalRecord::Pruned { session, number, pruned });
             }
         }
-        let (from, slots) = (self.first_unplanned(), slots.clone());
-        all.push(JournalRecord::Slots { session, from, slots });
+        if slots.count() > 0 {
+            let (from, slots) = (self.first_unplanned(), slots.clone());
+            all.push(JournalRecord::Slots { session, from, slots });
+        }
         all
     }
 

@@ -92,6 +92,7 @@ impl<E: Engine> Worker<E> {
             let others = self.device.held.granted;
             let excess =
                 (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
+            self.shelve(excess, out);
             let free = self.spill(id, excess, pinned, out);
             self.give_way(excess.saturating_sub(free), out);
         }
@@ -182,7 +183,8 @@ impl<E: Engine> Worker<E> {
     /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
     /// way here.
     fn may_free(&self, id: LaneId, holder: &str) -> bool {
-        if holder.is_empty() && !self.device.held.writing.is_empty() {
+        let held = &self.device.held;
+        if holder.is_empty() && (!held.writing.is_empty() || held.shelving > 0) {
             return true;
         }
         let is_of = |other: &LaneId| holder.is_empty() || self.limits.is_of(other.session, holder);

@@ -27,7 +27,8 @@ impl<E: Engine> Worker<E> {
         pinned: &[TensorId],
         out: &mut Vec<Out>,
     ) -> u64 {
-        let mut free = self.device.held.writing.values().sum::<u64>();
+        let held = &self.device.held;
+        let mut free = held.writing.values().sum::<u64>() + held.shelving;
         if free >= excess || !self.may_spill() {
             return free;
         }

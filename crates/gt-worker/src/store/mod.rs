@@ -47,6 +47,8 @@ pub(crate) struct Held {
     pub granted: u64,
     /// The bytes of snapshots, if they are in the same memory.
     pub snapshots: u64,
+    /// Of these, the bytes that are on their way to the disk.
+    pub shelving: u64,
     /// Files that are not needed any more.
     pub discarded: Vec<u64>,
     /// How often bytes were released.

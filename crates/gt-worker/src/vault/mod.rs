@@ -28,8 +28,9 @@ const REMEMBERED: usize = 1 << 10;
 #[derive(Default)]
 pub(crate) struct Vault {
     owners: BTreeMap<Owner, Kept>,
-    /// The bytes of all values that are in memory.
-    bytes: u64,
+    amounts: Amounts,
+    /// Whether there may be values in memory that are large enough to go to the disk.
+    may_move: bool,
     /// The last snapshots that gave way to tensors.
     dropped: VecDeque<(Owner, u64)>,
     /// The snapshots of each session that may still arrive: the one that is kept, and those from a
@@ -52,17 +53,55 @@ struct Kept {
     copy: Option<(Option<WorkerId>, FxHashSet<TensorId>, Vec<u64>)>,
 }
 
-/// A value, and the bytes of it that are in memory.
+/// A value, and where it is.
 #[derive(Clone)]
 struct Value {
     saved: SavedValue,
-    memory: u64,
+    place: ValuePlace,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ValuePlace {
+    Memory,
+    /// On its way to the disk.
+    Moving,
+    /// Mapped.
+    Disk,
+}
+
+/// The bytes of values.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Amounts {
+    /// In memory, on their way to the disk or not.
+    pub memory: u64,
+    pub moving: u64,
+    pub disk: u64,
+}
+
+impl Amounts {
+    /// The amounts that a value counts for.
+    fn of(&mut self, value: &Value) -> impl Iterator<Item = &mut u64> {
+        let places = [
+            (&mut self.memory, value.place != ValuePlace::Disk),
+            (&mut self.moving, value.place == ValuePlace::Moving),
+            (&mut self.disk, value.place == ValuePlace::Disk),
+        ];
+        places.into_iter().filter_map(|(amount, counts)| counts.then_some(amount))
+    }
+
+    fn add(&mut self, value: &Value) {
+        self.of(value).for_each(|amount| *amount += bytes_of(&value.saved));
+    }
+
+    fn remove(&mut self, value: &Value) {
+        self.of(value).for_each(|amount| *amount -= bytes_of(&value.saved));
+    }
 }
 
 impl Value {
     /// One that is in memory.
     fn new(saved: SavedValue) -> Value {
-        Value { memory: bytes_of(&saved), saved }
+        Value { saved, place: ValuePlace::Memory }
     }
 }
 
@@ -75,9 +114,9 @@ fn bytes_of(value: &SavedValue) -> u64 {
 }
 
 impl Vault {
-    /// The bytes of all values that are in memory.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// The bytes of all values.
+    pub fn amounts(&self) -> Amounts {
+        self.amounts
     }
 
     pub fn is_empty(&self) -> bool {
@@ -91,10 +130,11 @@ impl Vault {
 
     fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = Value>) {
         let kept = self.owners.entry(owner).or_default();
+        self.may_move = true;
         for value in values {
-            self.bytes += value.memory;
+            self.amounts.add(&value);
             if let Some(before) = kept.values.insert(value.saved.tensor, value) {
-                self.bytes -= before.memory;
+                self.amounts.remove(&before);
             }
         }
     }
@@ -132,7 +172,10 @@ impl Vault {
     /// Drops snapshots until so many bytes of memory are free, but for those of some `pinned`
     /// sessions. Returns the snapshots that are dropped.
     pub fn give_way(&mut self, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
-        let memory = |kept: &Kept| kept.values.values().map(|value| value.memory).sum::<u64>();
+        let memory = |kept: &Kept| {
+            let in_memory = kept.values.values().filter(|value| value.place != ValuePlace::Disk);
+            in_memory.map(|value| bytes_of(&value.saved)).sum::<u64>()
+        };
         let free = self.owners.iter().filter(|(owner, _)| !pinned.contains(&owner.session));
         let mut largest: Vec<(u64, Owner)> =
             free.map(|(owner, kept)| (memory(kept), *owner)).collect();
@@ -144,13 +187,63 @@ impl Vault {
             }
             let Some(kept) = self.owners.remove(&owner) else { continue };
             freed += memory;
-            self.bytes -= memory;
+            // The order does not matter for sums.
+            #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
+            for value in kept.values.values() {
+                self.amounts.remove(value);
+            }
             dropped.extend(kept.snapshots.into_keys().map(|number| (owner, number)));
         }
         self.dropped.extend(&dropped);
         let excess = self.dropped.len().saturating_sub(REMEMBERED);
         self.dropped.drain(..excess);
         dropped
+    }
+
+    /// Values that are to go to the disk, the largest of each slot first: so many bytes, or more, of
+    /// values that have `least` or more.
+    pub fn move_away(&mut self, bytes: u64, least: u64) -> Vec<(Owner, TensorId, TensorData)> {
+        let (mut moved, mut all) = (0, Vec::new());
+        if !self.may_move {
+            return all;
+        }
+        for (owner, kept) in &mut self.owners {
+            let is_free = |value: &&Value| {
+                value.place == ValuePlace::Memory && bytes_of(&value.saved) >= least.max(1)
+            };
+            let free = kept.values.values().filter(is_free);
+            let mut largest: Vec<(u64, TensorId)> =
+                free.map(|value| (bytes_of(&value.saved), value.saved.tensor)).collect();
+            largest.sort_unstable_by_key(|(bytes, tensor)| (Reverse(*bytes), *tensor));
+            for (size, tensor) in largest {
+                if moved >= bytes {
+                    return all;
+                }
+                let Some(value) = kept.values.get_mut(&tensor) else { continue };
+                let Ok(Content::Data(data)) = &value.saved.result else { continue };
+                all.push((*owner, tensor, data.clone()));
+                value.place = ValuePlace::Moving;
+                self.amounts.moving += size;
+                moved += size;
+            }
+        }
+        self.may_move = moved >= bytes;
+        all
+    }
+
+    /// A value is on the disk now, or stays in memory.
+    pub fn moved(&mut self, owner: Owner, tensor: TensorId, content: Option<Content>) {
+        let kept = self.owners.get_mut(&owner);
+        let value = kept.and_then(|kept| kept.values.get_mut(&tensor));
+        // It may have been dropped meanwhile, and kept again.
+        let Some(value) = value.filter(|value| value.place == ValuePlace::Moving) else { return };
+        self.may_move |= content.is_none();
+        self.amounts.remove(value);
+        value.place = if content.is_some() { ValuePlace::Disk } else { ValuePlace::Memory };
+        if let Some(content) = content {
+            value.saved.result = Ok(content);
+        }
+        self.amounts.add(value);
     }
 
     /// Whether a snapshot has given way to tensors.
@@ -230,7 +323,9 @@ impl Vault {
             let needed: FxHashSet<TensorId> = kept.snapshots.values().flatten().copied().collect();
             kept.values.retain(|name, value| {
                 let stays = needed.contains(name);
-                self.bytes -= if stays { 0 } else { value.memory };
+                if !stays {
+                    self.amounts.remove(value);
+                }
                 stays
             });
             // Who was not given what is left has dropped all.
@@ -312,16 +407,16 @@ mod tests {
         assert_eq!(second[0].values, [value(3)]);
         assert_eq!(there.receive(second[0].clone(), 100), Some(Ok(80)));
         for vault in [&mut here, &mut there] {
-            assert_eq!(vault.bytes(), 120);
+            assert_eq!(vault.amounts().memory, 120);
             vault.retain(OWNER.session, Some(2), 3);
-            assert_eq!(vault.bytes(), 80);
+            assert_eq!(vault.amounts().memory, 80);
             assert_eq!(vault.values(OWNER, 2), Some(vec![value(2), value(3)]));
             assert_eq!(vault.values(OWNER, 1), None);
         }
         // Another keeper has nothing yet.
         assert_eq!(here.pack(OWNER, 2, None)[0].values.len(), 2);
         here.retain(OWNER.session, None, 0);
-        assert!(here.is_empty() && here.bytes() == 0);
+        assert!(here.is_empty() && here.amounts().memory == 0);
     }
 
     #[test]
@@ -344,9 +439,9 @@ mod tests {
         assert_eq!(vault.receive(backup(1, 1), 100), Some(Ok(40)));
         vault.retain(OWNER.session, Some(1), 4);
         assert_eq!(vault.receive(backup(3, 2), 100), None);
-        assert_eq!((vault.receive(backup(4, 3), 100), vault.bytes()), (Some(Ok(40)), 80));
+        assert_eq!((vault.receive(backup(4, 3), 100), vault.amounts().memory), (Some(Ok(40)), 80));
         vault.retain(OWNER.session, None, 0);
-        assert_eq!((vault.receive(backup(9, 4), 100), vault.bytes()), (None, 0));
+        assert_eq!((vault.receive(backup(9, 4), 100), vault.amounts().memory), (None, 0));
     }
 
     #[test]
@@ -367,14 +462,35 @@ mod tests {
         vault.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
         vault.keep(other, 7, names(&[1]), vec![kept(1)]);
         // What is on disk takes up no memory.
-        vault.keep(third, 1, names(&[1]), vec![Value { memory: 0, ..kept(1) }]);
-        assert_eq!((vault.bytes(), vault.give_way(1, &[3, 4])), (120, vec![]));
-        assert_eq!((vault.give_way(1, &[3]), vault.bytes()), (vec![(other, 7)], 80));
+        vault.keep(third, 1, names(&[1]), vec![Value { place: ValuePlace::Disk, ..kept(1) }]);
+        assert_eq!((vault.amounts().memory, vault.give_way(1, &[3, 4])), (120, vec![]));
+        assert_eq!((vault.give_way(1, &[3]), vault.amounts().memory), (vec![(other, 7)], 80));
         assert!(vault.has_dropped(other, 7) && !vault.has_dropped(OWNER, 1));
         assert!(vault.hand_over(other, 7).is_none() && vault.hand_over(third, 1).is_some());
-        assert_eq!((vault.give_way(1 << 30, &[]), vault.bytes()), (vec![(OWNER, 1)], 0));
+        assert_eq!((vault.give_way(1 << 30, &[]), vault.amounts().memory), (vec![(OWNER, 1)], 0));
         let (values, names) = (vec![value(1)], Some(names(&[1])));
         let backup = Backup { owner: other, snapshot: 9, sender: None, values, names };
         assert!(vault.receive(backup, 39).is_some_and(|kept| kept.is_err()));
+    }
+
+    #[test]
+    fn values_go_to_the_disk_and_are_the_same() {
+        let mut vault = Vault::default();
+        vault.keep(OWNER, 1, names(&[1, 2, 3]), vec![kept(1), kept(2), kept(3)]);
+        let moving = vault.move_away(41, 40);
+        assert_eq!(moving.len(), 2);
+        assert_eq!(vault.amounts(), Amounts { memory: 120, moving: 80, disk: 0 });
+        for (at, (owner, tensor, data)) in moving.into_iter().enumerate() {
+            vault.moved(owner, tensor, (at == 0).then_some(Content::Data(data)));
+        }
+        assert_eq!(vault.amounts(), Amounts { memory: 80, moving: 0, disk: 40 });
+        assert_eq!(vault.values(OWNER, 1).unwrap(), [value(1), value(2), value(3)]);
+        vault.move_away(1, 40);
+        vault.retain(OWNER.session, None, 0);
+        assert_eq!(vault.amounts(), Amounts::default());
+        vault.moved(OWNER, TensorId(2), None);
+        assert_eq!(vault.amounts(), Amounts::default(), "it was dropped meanwhile");
+        vault.keep(OWNER, 2, names(&[1]), vec![kept(1)]);
+        assert!(vault.move_away(100, 41).is_empty(), "it is too small");
     }
 }

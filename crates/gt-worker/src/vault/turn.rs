@@ -6,7 +6,7 @@ use gt_ir::TensorId;
 use gt_ir::message::Message;
 use gt_ir::snapshot::{Owner, SavedValue, Snapshot, Unkept};
 
-use super::{Value, saved};
+use super::{Value, ValuePlace, bytes_of, saved};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Place, Stored};
 use crate::turn::Turn;
@@ -34,7 +34,8 @@ impl<E: Engine> Turn<'_, E> {
             }
             match self.value_to_keep(*name, fresh) {
                 Ok(value) => {
-                    fresh += value.memory;
+                    fresh +=
+                        if value.place == ValuePlace::Disk { 0 } else { bytes_of(&value.saved) };
                     values.push(value);
                 }
                 Err(reason) => {
@@ -45,7 +46,7 @@ impl<E: Engine> Turn<'_, E> {
             }
         }
         self.vault.keep(owner, number, names, values);
-        self.device.note_snapshots(self.vault.bytes());
+        self.device.note_snapshots(self.vault.amounts());
         for backup in self.vault.pack(owner, number, keeper) {
             self.out.push(Out::backup(keeper, backup));
         }
@@ -59,7 +60,7 @@ impl<E: Engine> Turn<'_, E> {
         match self.lane.store.get(name) {
             Some(Stored::Ready { tensor, line, meta, .. }) => {
                 let bytes = before + meta.bytes() as u64;
-                if bytes > self.device.room_for_snapshots(self.vault.bytes()) {
+                if bytes > self.device.room_for_snapshots(self.vault.amounts()) {
                     return Err("the worker has no memory left for a snapshot".into());
                 }
                 let (line, tensor) = (*line, tensor.clone());
@@ -79,7 +80,7 @@ impl<E: Engine> Turn<'_, E> {
                     Some(content) => {
                         let (tensor, line) = (name, away.line);
                         let saved = SavedValue { tensor, line, result: Ok(content.clone()) };
-                        Ok(Value { saved, memory: 0 })
+                        Ok(Value { saved, place: ValuePlace::Disk })
                     }
                     None => Err("tensors on the worker's disk cannot be mapped".into()),
                 },

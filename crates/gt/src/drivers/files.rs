@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use gt_ir::message::{Failure, Message};
+use gt_ir::snapshot::Owner;
 use gt_ir::stored::{OnDisk, SavePart};
 use gt_ir::{Content, LaneId, Meta, RequestId, SourceId, TensorData, TensorId};
 use gt_store::place::{Places, Root};
@@ -77,6 +78,15 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
             folders.spill.iter().for_each(|folder| folder.remove(number));
             return None;
         }
+        FileJob::Shelve { owner, tensor, data } => {
+            let result = match &folders.spill {
+                Some(folder) => folder.shelve(&data).map_err(|error| error.to_string()),
+                None => Err(NO_SPILL_FOLDER.to_string()),
+            };
+            let failure = |reason| Failure::new("spill", reason, worker, SourceId::default());
+            let result = result.map(Content::Data).map_err(failure);
+            Message::Shelved { owner, tensor, result }
+        }
         FileJob::Write { part, values } => {
             let SavePart { request, line, .. } = *part;
             let values: Result<Vec<TensorData>, StoreError> =
@@ -102,6 +112,9 @@ pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Option<Message> {
             Message::Spilled { lane, tensor, number, result: Err(failure("spill")) }
         }
         FileKey::Discard(_) => return None,
+        FileKey::Shelve(owner, tensor) => {
+            Message::Shelved { owner, tensor, result: Err(failure("spill")) }
+        }
         FileKey::Write(request) => Message::Saved { request, result: Err(failure("save")) },
         FileKey::Read(lane, tensor) => {
             Message::Loaded { lane, tensor, result: Err(failure("load")) }
@@ -116,6 +129,7 @@ pub enum FileKey {
     Read(LaneId, TensorId),
     Spill(LaneId, TensorId, u64),
     Discard(u64),
+    Shelve(Owner, TensorId),
 }
 
 impl FileKey {
@@ -127,6 +141,7 @@ impl FileKey {
             }
             FileJob::Spill { lane, tensor, number, .. } => FileKey::Spill(*lane, *tensor, *number),
             FileJob::Discard { number } => FileKey::Discard(*number),
+            FileJob::Shelve { owner, tensor, .. } => FileKey::Shelve(*owner, *tensor),
         }
     }
 }

@@ -97,6 +97,11 @@ pub fn messages() -> Vec<Message> {
         Message::MemoryTimeout { lane, number: 300, has_waited: true },
         Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Ok(file) },
         Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Err(failure.clone()) },
+        Message::Shelved {
+            owner: Owner { session: 9, slot: SlotId(2) },
+            tensor: TensorId(4),
+            result: Ok(data(3)),
+        },
         Message::Admit { session: 9, standing: standing() },
         Message::EndSession { session: 9 },
         Message::Value { request, result: Ok(data(10)) },

@@ -292,7 +292,9 @@ impl Runtime {
 
     fn end_job(&self, index: usize, message: Message) {
         match message {
-            Message::Loaded { .. } | Message::Spilled { .. } => self.tell_worker(index, message),
+            Message::Loaded { .. } | Message::Spilled { .. } | Message::Shelved { .. } => {
+                self.tell_worker(index, message);
+            }
             message => self.dispatcher.put((worker_peer(index), message)),
         }
     }

@@ -230,7 +230,9 @@ impl WorkerProcess {
     fn end_jobs(&mut self) -> Result<(), NetError> {
         for message in self.files.take_done() {
             match message {
-                Message::Loaded { .. } | Message::Spilled { .. } => self.handle(message)?,
+                Message::Loaded { .. } | Message::Spilled { .. } | Message::Shelved { .. } => {
+                    self.handle(message)?;
+                }
                 message => self.send(&message)?,
             }
         }
