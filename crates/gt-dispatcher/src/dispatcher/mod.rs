@@ -295,8 +295,11 @@ impl Dispatcher {
     /// whose time is over.
     pub fn tick(&mut self, now: Duration) {
         let limit = self.limits.worker_wait;
+        let has_workers = self.workers.len() > 0;
         for session in self.sessions.iter_mut() {
-            if session.waiting_since.is_some_and(|since| now >= since + limit) {
+            // One that waits for its own workers says so itself.
+            let waits_for_any = session.awaited.is_none() || !has_workers;
+            if waits_for_any && session.waiting_since.is_some_and(|since| now >= since + limit) {
                 let given = waiting::fail_all(session, &mut self.outbox, limit);
                 session.waiting_since = session.has_queued().then_some(now);
                 session.give_back(&mut self.outbox, given);

@@ -267,7 +267,9 @@ impl Dispatcher {
         }
         let there = |worker: WorkerId| self.workers.by_id(worker).is_some();
         if let Err(reason) = lineage.base_on(there) {
-            let names: Vec<String> = missing.iter().map(|id| self.workers.name_of(*id)).collect();
+            let of_base = lineage.base.as_ref().map(Snapshot::workers).unwrap_or_default();
+            let gone = of_base.into_iter().filter(|id| !there(*id));
+            let names: Vec<String> = gone.map(|id| self.workers.name_of(id)).collect();
             let names = names.join(", ");
             if now >= awaited.since + wait {
                 let reason = format!(

@@ -130,7 +130,7 @@ impl Dispatcher {
         snapshot: u64,
         result: Result<u64, Unkept>,
     ) {
-        let Some(Session { peer, lineage: Some(lineage), .. }) =
+        let Some(Session { peer, received, lineage: Some(lineage), .. }) =
             self.sessions.numbered_mut(session)
         else {
             return;
@@ -139,7 +139,16 @@ impl Dispatcher {
         let from = self.workers.get(from).map(|worker| worker.id);
         if lineage.base.as_ref().is_ok_and(|base| base.number == snapshot) {
             match (result, lineage.handing.get_mut(&slot)) {
-                (Ok(_), _) => drop(lineage.handing.remove(&slot)),
+                (Ok(_), _) => {
+                    lineage.handing.remove(&slot);
+                    let there = |worker| self.workers.by_id(worker).is_some();
+                    if let Some(from) = from
+                        && lineage.has_copy(slot, from, there)
+                        && let Some(record) = lineage.base_record(session, *received)
+                    {
+                        self.journal.add(|| record);
+                    }
+                }
                 (Err(Unkept::Unreachable(_)), Some(HandOver { holder, is_indirect }))
                     if from == Some(*holder) && !*is_indirect =>
                 {

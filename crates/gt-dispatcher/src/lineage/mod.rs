@@ -208,6 +208,14 @@ impl Lineage {
         }))
     }
 
+    /// The record of the base, unless that of its successor is written already.
+    pub fn base_record(&self, session: u32, received: u64) -> Option<JournalRecord> {
+        let is_written = |pending: &Snapshot| pending.stage == Stage::Written;
+        let base =
+            self.base.as_ref().ok().filter(|_| !self.pending.as_ref().is_some_and(is_written));
+        base.map(|base| self.record(session, received, base))
+    }
+
     /// The record of the pending snapshot, if it is at this stage.
     pub fn pending_record(
         &self,
@@ -278,6 +286,29 @@ impl Lineage {
     /// Whether its lanes wait for the values of its base.
     pub fn is_restored(&self) -> bool {
         self.is_waiting || !self.handing.is_empty()
+    }
+
+    /// A worker has got a slot's values of the base, instead of one that is not there any more.
+    /// Returns whether that is new.
+    pub fn has_copy(
+        &mut self,
+        slot: SlotId,
+        worker: WorkerId,
+        is_there: impl Fn(WorkerId) -> bool,
+    ) -> bool {
+        let Ok(base) = &mut self.base else { return false };
+        let Some(Copy { host, keeper, .. }) = base.copies.get_mut(&slot) else { return false };
+        if *host == worker || *keeper == Some(worker) {
+            return false;
+        }
+        if !is_there(*host) {
+            *host = worker;
+        } else if keeper.is_some_and(|keeper| !is_there(keeper)) {
+            *keeper = Some(worker);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// The worker that has a copy of a slot's values.
