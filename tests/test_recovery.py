@@ -90,9 +90,11 @@ while time.monotonic() < until:
         xs[0].sum().item()
 expected = count * (count - 1) / 2 + steps
 kept = gt.status().sessions[0]["unkept"]
-print("kept" if kept == "" else kept, sum(w["spilled_bytes"] for w in gt.status().workers) > 0, flush=True)
+is_on_disk = sum(worker["spilled_bytes"] for worker in gt.status().workers) > 0
+print("kept" if kept == "" else kept, is_on_disk, flush=True)
 sys.stdin.readline()
-print(sum(x[0].item() for x in xs) == expected and all(x.min().item() == x.max().item() for x in xs))
+is_even = all(x.min().item() == x.max().item() for x in xs)
+print(sum(x[0].item() for x in xs) == expected and is_even)
 """
 
 
@@ -117,7 +119,7 @@ def test_what_was_written_away_is_in_snapshots(tmp_path):
     """The log is too short to hold all: without a snapshot the session would not be kept."""
     options = ["--memory", "100MB", "--spill-dir", str(tmp_path)]
     with cluster(2, "--lineage", "200KB", worker_options=options) as (address, processes):
-        program = Memory(address, 20, 3)
+        program = Memory(address, 40, 4)
         assert program.line == "kept True\n", program.end()
         victim = processes.pop(1)
         victim.kill()

@@ -3663,7 +3663,7 @@ def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tenso
     """
 def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
     """Says what a signal means from now on."""
-def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, wants_reload: Callable[[], _bool] | None = None) -> None:
+def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, wants_reload: Callable[[], _bool] | None = None) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
     `wants_reload`, several times a second, says whether the policy file is to be read again.
     """

@@ -7,12 +7,16 @@
 //! there. Plans depend on slots, not on workers, and random numbers on counters, so all values are
 //! the same again.
 //!
+//! - [`limits`]: how much is kept.
 //! - [`log`]: what the client has sent, and the answers that it has got.
 //! - [`pace`]: how often snapshots are taken.
+//! - [`records`]: a lineage in a journal.
 //! - [`snapshots`]: where the values of a snapshot are.
 
+mod limits;
 pub(crate) mod log;
 mod pace;
+mod records;
 mod snapshots;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,54 +24,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::Message;
-use gt_ir::{SlotId, WorkerId, record};
-
-use crate::journal::{Base, JournalRecord, StoredCopy};
-use crate::planner::{Catalogue, Slots};
-use crate::templates::Templates;
+use gt_ir::{SlotId, WorkerId};
 
 use pace::Pace;
 
+pub use limits::LineageLimits;
 pub(crate) use log::{Digest, Log};
-pub(crate) use snapshots::{Copy, Snapshot, Stage};
-
-/// How much of a session's stream is kept before its values are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LineageLimits {
-    /// The bytes of the stream.
-    pub bytes: u64,
-    /// Those of all sessions' streams: each keeps its part at most.
-    pub total: u64,
-    /// The device time that it takes to compute it again.
-    pub time: Duration,
-    /// The bytes of a slot's values that the driver keeps if no worker can.
-    pub kept: u64,
-}
-
-impl Default for LineageLimits {
-    fn default() -> LineageLimits {
-        LineageLimits {
-            bytes: 256 << 20,
-            total: 4 << 30,
-            time: Duration::from_secs(5),
-            kept: 64 << 20,
-        }
-    }
-}
+pub(crate) use snapshots::{Copy, Snapshot, Stage, State};
 
 /// How often a session is made again without a snapshot in between: what it computes may be what
 /// workers die of.
 const STRIKES: u32 = 3;
 /// How long shared memory of a client waits for a snapshot.
 const HOLD: Duration = Duration::from_millis(100);
-/// The state of a session at a snapshot.
-#[derive(Clone, Default)]
-pub(crate) struct State {
-    pub catalogue: Catalogue,
-    pub templates: Templates,
-}
-
-record!(struct State { catalogue, templates });
 
 /// A slot's values are on their way to its worker.
 #[derive(Clone, Copy)]
@@ -179,67 +148,6 @@ impl Lineage {
         self.pending =
             Some(Snapshot { number: self.last, state, planned, blocks, ..Snapshot::default() });
         self.last
-    }
-
-    /// Goes on from a snapshot of a journal; the next have numbers after `last`.
-    pub fn go_on_from(&mut self, base: Snapshot, last: u64) {
-        self.planned = base.planned;
-        self.log.begin_at(base.planned);
-        self.last = last;
-        // Of what the server had kept, nothing is left.
-        self.is_thin = base.copies.values().any(|copy| copy.keeper.is_none());
-        self.base = Ok(base);
-    }
-
-    /// The record of a snapshot in a journal.
-    fn record(&self, session: u32, received: u64, snapshot: &Snapshot) -> JournalRecord {
-        let copies = snapshot.copies.iter().map(|(slot, copy)| {
-            let Copy { host, keeper, bytes, .. } = *copy;
-            StoredCopy { slot: *slot, host, keeper, bytes }
-        });
-        JournalRecord::Base(Box::new(Base {
-            session,
-            snapshot: snapshot.number,
-            received,
-            planned: snapshot.planned,
-            state: Arc::clone(&snapshot.state),
-            copies: copies.collect(),
-            blocks: snapshot.blocks.clone(),
-        }))
-    }
-
-    /// The record of the base, unless that of its successor is written already.
-    pub fn base_record(&self, session: u32, received: u64) -> Option<JournalRecord> {
-        let is_written = |pending: &Snapshot| pending.stage == Stage::Written;
-        let base =
-            self.base.as_ref().ok().filter(|_| !self.pending.as_ref().is_some_and(is_written));
-        base.map(|base| self.record(session, received, base))
-    }
-
-    /// The record of the pending snapshot, if it is at this stage.
-    pub fn pending_record(
-        &self,
-        session: u32,
-        received: u64,
-        stage: Stage,
-    ) -> Option<JournalRecord> {
-        let pending = self.pending.as_ref().filter(|pending| pending.stage == stage)?;
-        Some(self.record(session, received, pending))
-    }
-
-    /// The records that a journal of the session begins with.
-    pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
-        let base = match &self.base {
-            Ok(base) => self.record(session, received, base),
-            Err(reason) => {
-                let (from, reason) = (self.log.first(), reason.clone());
-                JournalRecord::Unkept { session, from, reason }
-            }
-        };
-        let mut all = vec![base];
-        all.extend(self.log.records(session, received, slots));
-        all.extend(self.pending_record(session, received, Stage::Written));
-        all
     }
 
     /// Whether all of the pending snapshot is kept, and all that was asked before it is answered.

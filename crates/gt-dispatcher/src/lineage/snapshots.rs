@@ -4,10 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gt_ir::snapshot::{Backup, SavedValue, Unkept};
-use gt_ir::{SlotId, TensorId, WorkerId};
+use gt_ir::{SlotId, TensorId, WorkerId, record};
 use rustc_hash::FxHashMap;
 
-use super::State;
+use crate::planner::Catalogue;
+use crate::templates::Templates;
+
+/// The state of a session at a snapshot.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    pub catalogue: Catalogue,
+    pub templates: Templates,
+}
+
+record!(struct State { catalogue, templates });
 
 /// A snapshot of a session; by default that of its beginning.
 #[derive(Default)]
