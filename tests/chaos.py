@@ -53,10 +53,14 @@ class Chaos:
     def happen(self) -> str:
         """Let something happen; say what."""
         what = self.chance.choice(
-            ["kill", "kill", "cut", "cut", "join", "stop", "server", "server"]
+            ["kill", "kill", "cut", "cut", "join", "stop", "server", "server", "pause"]
         )
         if what == "cut":
             self.proxy.cut()
+        elif what == "pause" and not self.stopped:
+            self.server.send_signal(signal.SIGSTOP)
+            time.sleep(2)
+            self.server.send_signal(signal.SIGCONT)
         elif what == "server" and not self.stopped:
             self._end(self.server)
             self.server = start_server(self.address, self.state, "--insecure")

@@ -1,6 +1,7 @@
 """A server with `--state` is killed and started again: sessions go on, and numbers are the same."""
 
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -108,6 +109,21 @@ def test_a_server_that_is_stopped_goes_on_as_well(tmp_path):
         processes.insert(0, start_server(address, tmp_path))
         assert session.step() == "21.0"
         session.end()
+
+
+def test_a_server_that_stands_still_goes_on(tmp_path):
+    """As after a suspended machine: all its peers have given it up meanwhile."""
+    steps = 1500
+    expected = undisturbed(TRAINING, 2, steps)
+    with cluster(2, "--state", str(tmp_path)) as (address, processes):
+        training = Training(TRAINING, address, steps)
+        for step in (300, 800):
+            training.wait_for(step)
+            processes[0].send_signal(signal.SIGSTOP)
+            time.sleep(8)
+            processes[0].send_signal(signal.SIGCONT)
+        assert training.end() == expected
+    assert training.longest_gap() < 18
 
 
 def test_server_and_worker_die_together(tmp_path):

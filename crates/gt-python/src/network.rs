@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gt::LineageLimits;
-use gt::drivers::network::server::{Ask, Server, ServerOptions};
+use gt::drivers::network::server::{Ask, End, Server, ServerOptions};
 use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
@@ -96,7 +96,7 @@ fn run_server(
         grace: seconds("grace", grace)?,
         state,
     };
-    let mut server = Server::bind(&options).map_err(to_python)?;
+    let server = Server::bind(&options).map_err(to_python)?;
     on_ready.call0()?;
     let asks = || {
         let Some(wants) = &wants_reload else { return Ok(false) };
@@ -104,7 +104,7 @@ fn run_server(
     };
     let mut failed = None;
     let result = until_signal(py, |stop| {
-        server.run(&mut || match (stop(), asks()) {
+        let mut ask = || match (stop(), asks()) {
             (true, _) => Ask::Stop,
             (false, Ok(true)) => Ask::Reload,
             (false, Ok(false)) => Ask::Nothing,
@@ -112,7 +112,14 @@ fn run_server(
                 failed = Some(error);
                 Ask::Stop
             }
-        })
+        };
+        let mut server = server;
+        while server.run(&mut ask)? == End::StoodStill {
+            // Its address and its folder are free for the next one.
+            drop(server);
+            server = Server::bind(&options)?;
+        }
+        Ok(())
     });
     failed.map_or(result, Err)
 }

@@ -16,6 +16,8 @@ use gt_net::keys::Key;
 use gt_net::server::LinkId;
 use gt_net::wake::Wake;
 
+use super::peers::Peers;
+
 /// A journal begins anew when it is longer than at its beginning by this factor and bytes.
 const FACTOR: u64 = 2;
 const BYTES: u64 = 64 << 20;
@@ -128,6 +130,27 @@ pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
         );
     }
     Ok((folder, history))
+}
+
+/// Takes up the sessions of a journal. Those that cannot go on are told of.
+pub(super) fn take_up(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
+    dispatcher.expect_workers(Duration::ZERO, &mut history);
+    let sessions = history.take_sessions();
+    let count = sessions.len();
+    for session in sessions {
+        let (number, name) = (session.number, session.hello.name.clone());
+        let id = peers.restore(&session.hello, session.received);
+        if let Err(reason) = dispatcher.take_up(Duration::ZERO, id, session) {
+            tracing::warn!("session {number} of '{name}' cannot go on: {reason}");
+            peers.give_up(id, reason);
+        }
+    }
+    if count > 0 {
+        let (left, _) = dispatcher.population();
+        tracing::warn!(
+            "started again: {left} of {count} sessions go on once their clients are back"
+        );
+    }
 }
 
 impl ServerJournal {

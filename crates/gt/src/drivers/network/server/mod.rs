@@ -3,10 +3,11 @@
 //! - [`greet`]: peers are welcomed, go on, or are turned away. [`post`]: what is sent.
 //! - [`peers`]: who is connected, and the clients that come back.
 //! - [`journal`]: what it goes on from when it is started again; [`shelf`]: values on its disk.
-//! - [`policy`]: the operator's policy file.
+//! - [`policy`]: the operator's policy file; [`options`]: its others.
 
 mod greet;
 mod journal;
+mod options;
 mod peers;
 mod policy;
 mod post;
@@ -18,10 +19,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
-use gt_dispatcher::{Dispatcher, History, Limits, LineageLimits, PeerId};
+use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Message, Role};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
-use gt_net::address::Address;
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
 use gt_net::server::{Event, LinkId, ServerLink};
@@ -32,38 +32,11 @@ use self::peers::Peers;
 use self::shelf::Shelf;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
+pub use options::{Ask, End, ServerOptions};
 
-/// A server's options.
-pub struct ServerOptions {
-    pub address: Address,
-    pub key_file: Option<PathBuf>,
-    /// Accepts any peer, unencrypted.
-    pub insecure: bool,
-    pub log_file: Option<PathBuf>,
-    /// How long a client waits for a worker.
-    pub worker_wait: Duration,
-    /// The folders in which workers may read and write files.
-    pub data_roots: Vec<PathBuf>,
-    /// The file with the policy, if there is one.
-    pub policy: Option<PathBuf>,
-    /// How long a session waits for its client when their connection is lost.
-    pub grace: Duration,
-    /// What is kept of each session to make its tensors again when a worker is lost.
-    /// Nothing without.
-    pub lineage: Option<LineageLimits>,
-    /// The folder of the journal from which the server goes on when it is started again.
-    pub state: Option<PathBuf>,
-}
-
-/// What a server is asked to do while it serves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ask {
-    /// Nothing: it goes on.
-    Nothing,
-    /// Read the policy file again.
-    Reload,
-    Stop,
-}
+/// A server that stands still for so long may lose its peers, and finds that out within so long.
+const STILL: Duration = Duration::from_secs(3);
+const BLAMED: Duration = Duration::from_secs(8);
 
 /// The longest wait, after which it is asked what to do.
 const SLICE: Duration = Duration::from_millis(100);
@@ -84,6 +57,9 @@ pub struct Server {
     /// How long a client may be away, and when it was looked for those that were so for longer.
     grace: Duration,
     looked: Instant,
+    /// When its last turn ended, and until when links that are lost are so because it stood still.
+    moved: Duration,
+    blamed: Duration,
     machine: String,
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
@@ -141,7 +117,7 @@ impl Server {
         let mut peers = Peers::default();
         let journal = match stored {
             Some((folder, history)) => {
-                take_up(&mut dispatcher, &mut peers, history);
+                journal::take_up(&mut dispatcher, &mut peers, history);
                 Some(ServerJournal::start(folder, &mut dispatcher)?)
             }
             None => None,
@@ -163,6 +139,8 @@ impl Server {
             peers,
             grace: options.grace,
             looked: started,
+            moved: uptime(),
+            blamed: Duration::ZERO,
             machine,
             key,
             policy: options.policy.clone(),
@@ -178,25 +156,30 @@ impl Server {
     }
 
     /// Serves until `ask` tells it to stop; it is called several times a second.
-    pub fn run(&mut self, ask: &mut dyn FnMut() -> Ask) -> Result<(), NetError> {
+    pub fn run(&mut self, ask: &mut dyn FnMut() -> Ask) -> Result<End, NetError> {
         loop {
             match ask() {
                 Ask::Nothing => {}
                 Ask::Reload => self.reload(),
                 Ask::Stop => break,
             }
-            self.turn()?;
+            if !self.turn()? {
+                tracing::warn!(
+                    "the server has stood still, and its peers have given it up: it begins again"
+                );
+                return Ok(End::StoodStill);
+            }
         }
         if self.journal.is_some() {
             // Whoever is connected waits for it to be started again.
-            return Ok(());
+            return Ok(End::Stopped);
         }
         let links = self.peers.links();
         let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
         for link in links {
             self.link.send(&link, goodbye.clone(), 0)?;
         }
-        Ok(())
+        Ok(End::Stopped)
     }
 
     /// Reads the policy file again. The policy stays as it is if the file has a mistake.
@@ -214,8 +197,8 @@ impl Server {
         }
     }
 
-    /// Waits for messages and handles those that have arrived.
-    fn turn(&mut self) -> Result<(), NetError> {
+    /// Waits for messages and handles those that have arrived. Returns whether it is to go on.
+    fn turn(&mut self) -> Result<bool, NetError> {
         let due = self.dispatcher.next_deadline();
         let now = self.started.elapsed();
         let limit = due.map_or(SLICE, |due| due.saturating_sub(now).min(SLICE));
@@ -223,10 +206,14 @@ impl Server {
         if let Some(journal) = &self.journal {
             journal.wake().clear();
         }
+        self.has_moved();
         for _ in 0..ROUND {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
                 Event::Message { link, role, frames } => self.receive(link, role, frames)?,
+                Event::Disconnected(_) if self.journal.is_some() && self.has_stood_still() => {
+                    return Ok(false);
+                }
                 Event::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
                     let id = self.peers.id(&link);
@@ -245,9 +232,27 @@ impl Server {
                 self.forget(peer, reason);
             }
         }
+        self.has_moved();
         self.dispatcher.tick(self.started.elapsed());
         self.keep()?;
-        self.send_all()
+        self.send_all()?;
+        Ok(true)
+    }
+
+    /// It goes on; if it has stood still for long (it was stopped, or the machine suspended), links
+    /// will be lost for that reason.
+    fn has_moved(&mut self) {
+        let now = uptime();
+        if now.saturating_sub(self.moved) > STILL {
+            self.blamed = now + BLAMED;
+        }
+        self.moved = now;
+    }
+
+    /// Whether a link that is lost now is so because the server has stood still.
+    fn has_stood_still(&mut self) -> bool {
+        self.has_moved();
+        self.moved < self.blamed
     }
 
     /// Writes what is to be kept, and does what has waited for it.
@@ -363,25 +368,13 @@ impl Server {
     }
 }
 
-/// Takes up the sessions of a journal. Those that cannot go on are told of.
-fn take_up(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
-    dispatcher.expect_workers(Duration::ZERO, &mut history);
-    let sessions = history.take_sessions();
-    let count = sessions.len();
-    for session in sessions {
-        let (number, name) = (session.number, session.hello.name.clone());
-        let id = peers.restore(&session.hello, session.received);
-        if let Err(reason) = dispatcher.take_up(Duration::ZERO, id, session) {
-            tracing::warn!("session {number} of '{name}' cannot go on: {reason}");
-            peers.give_up(id, reason);
-        }
-    }
-    if count > 0 {
-        let (left, _) = dispatcher.population();
-        tracing::warn!(
-            "started again: {left} of {count} sessions go on once their clients are back"
-        );
-    }
+/// The time since the machine was started, also while it was suspended.
+fn uptime() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes the time into what it is given, which lives through the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 fn open_log(options: &ServerOptions) -> Result<Option<Log>, NetError> {
