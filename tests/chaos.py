@@ -55,13 +55,15 @@ class Chaos:
         what = self.chance.choice(
             ["kill", "kill", "cut", "cut", "join", "stop", "server", "server", "pause"]
         )
+        if self.stopped and what in ("server", "pause", "stop"):
+            what = "kill"
         if what == "cut":
             self.proxy.cut()
-        elif what == "pause" and not self.stopped:
+        elif what == "pause":
             self.server.send_signal(signal.SIGSTOP)
             time.sleep(2)
             self.server.send_signal(signal.SIGCONT)
-        elif what == "server" and not self.stopped:
+        elif what == "server":
             self._end(self.server)
             self.server = start_server(self.address, self.state, "--insecure")
             self.processes.insert(0, self.server)
@@ -69,7 +71,7 @@ class Chaos:
             self.quiet_until = time.monotonic() + 1
         elif what == "join":
             self._join()
-        elif what == "stop" and not self.stopped:
+        elif what == "stop":
             victim = self._victim()
             victim.send_signal(signal.SIGSTOP)
             self.stopped.append(victim)

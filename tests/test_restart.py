@@ -59,9 +59,9 @@ for line in sys.stdin:
 class Session:
     """A program that adds one to its tensor at each line that it is given."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, code: str = SESSION) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SESSION, address],
+            [sys.executable, "-c", code, address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -108,6 +108,18 @@ def test_a_server_that_is_stopped_goes_on_as_well(tmp_path):
         assert "stopped" in server.communicate(timeout=20)[0]
         processes.insert(0, start_server(address, tmp_path))
         assert session.step() == "21.0"
+        session.end()
+
+
+def test_what_asks_about_the_moment_is_not_missed_in_the_journal(tmp_path):
+    """A client's acknowledged messages end with such, of which there is no record."""
+    code = SESSION.replace("x = x + 1", "[gt.status() for _ in range(70)]; x = x + 1")
+    with cluster(1, "--state", str(tmp_path)) as (address, processes):
+        session = Session(address, code)
+        for answer in ("21.0", "27.0", "33.0"):
+            assert session.step() == answer
+            kill(processes.pop(0))
+            processes.insert(0, start_server(address, tmp_path))
         session.end()
 
 

@@ -110,7 +110,7 @@ impl Session {
         weight: u64,
     ) -> Option<u64> {
         let lineage = self.lineage.as_mut()?;
-        if batch.iter().all(log::is_momentary) {
+        if batch.iter().all(ClientCommand::is_momentary) {
             return None;
         }
         let (requests, shared) = (log::requests(batch), log::shared_bytes(batch));

@@ -94,8 +94,9 @@ pub enum WorkerCommand {
     Invoke(Arc<Invocation>),
     /// Keep the values of all tensors, here and elsewhere.
     Snapshot(Box<Snapshot>),
-    /// Take back the values of a snapshot, as the first command of a lane that is made again.
-    Restore { session: u32, snapshot: u64 },
+    /// Take back the values of a snapshot, as the first command of a lane that is made again. They are
+    /// here, or on their way.
+    Restore { session: u32, snapshot: u64, is_here: bool },
 }
 
 record!(enum WorkerCommand {
@@ -110,7 +111,7 @@ record!(enum WorkerCommand {
     9 => Invoke(invocation),
     10 => Save(part),
     11 => Snapshot(snapshot),
-    12 => Restore { session, snapshot },
+    12 => Restore { session, snapshot, is_here },
 });
 
 /// A tensor made from data, in a signal's scope (0 for none).
@@ -154,6 +155,11 @@ impl ClientCommand {
             ClientCommand::Invoke(invocation) => invocation.weight(),
             _ => 1,
         }
+    }
+
+    /// Whether it asks about the moment only.
+    pub fn is_momentary(&self) -> bool {
+        matches!(self, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
     }
 
     /// The id of the request that it makes, if any.

@@ -10,6 +10,9 @@ use bytes::Bytes;
 use crate::JournalError;
 use crate::segment::{self, Damage};
 
+/// The bytes after which a journal that begins anew is made durable in between.
+const SYNC: u64 = 64 << 20;
+
 /// A folder with a journal, locked as long as this lives.
 pub struct Folder {
     path: PathBuf,
@@ -69,7 +72,12 @@ impl Folder {
     /// Removes the journal, which says what is not so any more.
     pub fn clear(&self) {
         // Where even this fails, there is nothing to be done.
-        let _ = fs::remove_file(self.segment(self.number));
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_str().and_then(number_of).is_some() {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     fn segment(&self, number: u64) -> PathBuf {
@@ -91,9 +99,15 @@ impl Folder {
         let options = options.write(true).create(true).truncate(true).mode(0o600);
         let mut writer = BufWriter::with_capacity(1 << 20, options.open(&temporary)?);
         segment::write_header(self.schema, &mut writer)?;
-        let mut length = 0;
+        let (mut length, mut durable) = (0, 0);
         for record in records {
             length += segment::write_record(&record, &mut writer)?;
+            if length - durable > SYNC {
+                // A slow disk gets on, and is not taken for one that hangs.
+                writer.flush()?;
+                writer.get_ref().sync_data()?;
+                durable = length;
+            }
         }
         let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_data()?;

@@ -65,6 +65,13 @@ impl Ready {
         self.policy.retire(session);
     }
 
+    /// No session is known any more.
+    pub fn forget(&mut self) {
+        let mut known: Vec<u32> = self.known.keys().copied().collect();
+        known.sort_unstable();
+        known.into_iter().for_each(|session| self.retire(session));
+    }
+
     /// A session's part of the device, by the weights.
     pub fn share(&self, session: u32) -> f64 {
         let mut known: Vec<_> = self.known.iter().collect();

@@ -234,6 +234,11 @@ impl<E: Engine> Worker<E> {
         self.device.note_snapshots(self.vault.amounts());
         let Some(result) = received else { return };
         out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
+        self.wake_unrestored();
+    }
+
+    /// Lanes look again whether the snapshots are there that they wait for.
+    fn wake_unrestored(&mut self) {
         let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
         for id in waiting.collect::<Vec<_>>() {
             self.wake(id);
@@ -331,6 +336,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::Retain { session, snapshot, next } => {
                 self.vault.retain(session, snapshot, next);
                 self.device.note_snapshots(self.vault.amounts());
+                self.wake_unrestored();
             }
             Message::RetainSessions { sessions, oldest } => {
                 self.vault.retain_sessions(&sessions, oldest);
@@ -424,6 +430,8 @@ impl<E: Engine> Work for Worker<E> {
 
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
         self.end_sessions_before(u32::MAX);
+        self.ready.forget();
+        self.vault.renew();
         // Ids may be given again.
         self.lost = Lost::default();
         if !keeps_snapshots {

@@ -317,7 +317,9 @@ impl Dispatcher {
     /// When [`Dispatcher::tick`] is due next, if any session waits for a worker or for memory, or has
     /// a limit.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let since = self.sessions.iter().filter_map(|session| session.waiting_since).min();
+        let has_workers = self.workers.len() > 0;
+        let any = self.sessions.iter().filter(|it| it.awaited.is_none() || !has_workers);
+        let since = any.filter_map(|session| session.waiting_since).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
         let there = self.sessions.iter().filter(|session| session.has_worker());
         let lineages = there.filter_map(|session| session.lineage.as_ref());

@@ -194,7 +194,8 @@ impl Dispatcher {
             let Some(to) = self.workers.by_id(host).map(|worker| worker.peer) else { continue };
             let holders = [Some(copy.host), copy.keeper].into_iter().flatten().filter(there);
             let holders: Vec<WorkerId> = holders.collect();
-            if !holders.contains(&host) {
+            let is_here = holders.contains(&host);
+            if !is_here {
                 match holders.first().and_then(|holder| self.workers.by_id(*holder)) {
                     Some(holder) => {
                         let to = Some(host);
@@ -208,7 +209,7 @@ impl Dispatcher {
                     }),
                 }
             }
-            self.streams.push(slot, WorkerCommand::Restore { session, snapshot });
+            self.streams.push(slot, WorkerCommand::Restore { session, snapshot, is_here });
         }
         self.deliver(now, peer, 0);
     }

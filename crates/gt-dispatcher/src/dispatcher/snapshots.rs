@@ -164,7 +164,12 @@ impl Dispatcher {
                     let reason = format!("its tensors could not be made again: {reason}");
                     self.refuse(now, peer, reason);
                 }
-                (Err(reason), None) => self.lose_base(now, peer, &reason.to_string()),
+                (Err(reason), None) => {
+                    let there = |worker| self.workers.by_id(worker).is_some();
+                    if from.is_some_and(|from| lineage.lose_copy(now, slot, from, there)) {
+                        self.lose_base(now, peer, &reason.to_string());
+                    }
+                }
             }
             return;
         }
@@ -281,9 +286,12 @@ impl Dispatcher {
 
     /// A worker keeps the values of a session's base no longer.
     fn lose_base(&mut self, now: Duration, peer: PeerId, reason: &str) {
+        let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
+        if lineage.is_some_and(|lineage| lineage.is_restored()) {
+            let reason = format!("its tensors could not be made again: {reason}");
+            return self.refuse(now, peer, reason);
+        }
         self.unprotect(peer, reason);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        session.lineage.iter_mut().for_each(|lineage| lineage.rest(now));
         let text = format!("the session's tensors are lost if a worker is: {reason}");
         self.outbox.push(peer, Message::Notice { text });
     }

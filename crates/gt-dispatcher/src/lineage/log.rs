@@ -35,13 +35,8 @@ impl Digest {
 
 /// The requests of a batch, without those about the moment.
 pub(crate) fn requests(commands: &[ClientCommand]) -> Vec<RequestId> {
-    let lasting = commands.iter().filter(|command| !is_momentary(command));
+    let lasting = commands.iter().filter(|command| !command.is_momentary());
     lasting.filter_map(ClientCommand::request).collect()
-}
-
-/// Whether a command asks about the moment only.
-pub(crate) fn is_momentary(command: &ClientCommand) -> bool {
-    matches!(command, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
 }
 
 /// The bytes of a client's memory that commands refer to.
@@ -271,7 +266,7 @@ impl Log {
             return;
         };
         batch.retain(|command| {
-            let Some(request) = command.request().filter(|_| !is_momentary(command)) else {
+            let Some(request) = command.request().filter(|_| !command.is_momentary()) else {
                 return true;
             };
             let is_awaited = resent.waits.contains(&request);

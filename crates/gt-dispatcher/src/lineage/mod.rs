@@ -219,6 +219,35 @@ impl Lineage {
         true
     }
 
+    /// A worker has dropped a slot's values of the base, as it needed the memory: no snapshot is taken
+    /// for a time. Returns whether the base is lost.
+    pub fn lose_copy(
+        &mut self,
+        now: Duration,
+        slot: SlotId,
+        worker: WorkerId,
+        is_there: impl Fn(WorkerId) -> bool,
+    ) -> bool {
+        self.pace.rest(now);
+        let Ok(base) = &mut self.base else { return false };
+        let Some(Copy { host, keeper, values, .. }) = base.copies.get_mut(&slot) else {
+            return false;
+        };
+        self.is_thin = true;
+        match *keeper {
+            Some(other) if worker == *host => {
+                (*host, *keeper) = (other, None);
+                !is_there(other)
+            }
+            Some(other) if worker == other => {
+                *keeper = None;
+                !is_there(*host)
+            }
+            None if worker == *host => values.is_empty(),
+            _ => false,
+        }
+    }
+
     /// The worker that has a copy of a slot's values.
     pub fn keeper(&self, slot: SlotId) -> Option<WorkerId> {
         self.base.as_ref().ok()?.copies.get(&slot)?.keeper
@@ -250,19 +279,15 @@ impl Lineage {
         }
     }
 
-    /// No snapshot is taken for a time.
-    pub fn rest(&mut self, now: Duration) {
-        self.pace.rest(now);
-    }
-
     /// There is nothing any more that the session could go back to. Returns its shared memory.
     pub fn give_up(&mut self, reason: String) -> Vec<u128> {
         (self.base, self.strikes) = (Err(reason), 0);
         let pending = self.pending.take().map(|pending| pending.blocks);
         self.log.forget_before(self.planned);
-        let mut blocks = std::mem::take(&mut self.blocks);
-        blocks.extend(pending.into_iter().flatten());
-        blocks
+        self.blocks.extend(pending.into_iter().flatten());
+        // Batches that are planned anew may need them.
+        let is_past = self.planned >= self.redone;
+        if is_past { std::mem::take(&mut self.blocks) } else { Vec::new() }
     }
 
     /// Keeps a block of the client's shared memory, which a worker has mapped, for the next snapshot.

@@ -92,7 +92,7 @@ impl<E: Engine> Worker<E> {
             let others = self.device.held.granted;
             let excess =
                 (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
-            self.shelve(excess, out);
+            self.shelve(excess.saturating_sub(self.device.held.shelving), out);
             let free = self.spill(id, excess, pinned, out);
             self.give_way(excess.saturating_sub(free), out);
         }
@@ -169,13 +169,13 @@ impl<E: Engine> Worker<E> {
         let is_it = |shortage: &&mut Shortage| shortage.lane == id && shortage.number == number;
         let Some(shortage) = all.find(is_it) else { return };
         shortage.has_all = true;
-        let need = shortage.need;
+        let (need, pinned) = (shortage.need, shortage.pinned.clone());
         self.shortages.retries = true;
         // Frees may have come since it began to wait.
         self.look_through(id);
         if has_waited {
             self.shortages.lanes.retain(|shortage| shortage.lane != id);
-            let passed = self.passed(id, need);
+            let passed = self.make_room(id, need, &pinned, out);
             self.end_wait(id, passed.as_ref(), out);
         }
     }

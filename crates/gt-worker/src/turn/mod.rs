@@ -190,7 +190,7 @@ impl<E: Engine> Turn<'_, E> {
                 self.lane.templates.retire(definition.number);
             }
             WorkerCommand::Snapshot(snapshot) => self.take_snapshot(snapshot),
-            WorkerCommand::Restore { session, snapshot } => self.restore(*session, *snapshot),
+            WorkerCommand::Restore { session, snapshot, .. } => self.restore(*session, *snapshot),
             WorkerCommand::Invoke(_) => {
                 let iterations = self.lane.queue.front().map(|batch| &mut batch.iterations);
                 let iteration = iterations.and_then(VecDeque::pop_front);

@@ -40,8 +40,8 @@ impl<E: Engine> Turn<'_, E> {
             return false;
         }
         match self.lane.next_commands().map(|(commands, place)| &commands[*place]) {
-            Some(&WorkerCommand::Restore { session, snapshot }) => {
-                self.lacks_snapshot(session, snapshot)
+            Some(&WorkerCommand::Restore { session, snapshot, is_here }) => {
+                self.lacks_snapshot(session, snapshot, is_here)
             }
             Some(WorkerCommand::Slots(_)) => false,
             _ => {

@@ -29,6 +29,9 @@ const REMEMBERED: usize = 1 << 10;
 pub(crate) struct Vault {
     owners: BTreeMap<Owner, Kept>,
     amounts: Amounts,
+    /// Sessions of a server that is gone, which are not made again yet: all that there is of them may
+    /// be here.
+    unclaimed: FxHashSet<u32>,
     /// Whether there may be values in memory that are large enough to go to the disk.
     may_move: bool,
     /// The last snapshots that gave way to tensors.
@@ -176,7 +179,9 @@ impl Vault {
             let in_memory = kept.values.values().filter(|value| value.place != ValuePlace::Disk);
             in_memory.map(|value| bytes_of(&value.saved)).sum::<u64>()
         };
-        let free = self.owners.iter().filter(|(owner, _)| !pinned.contains(&owner.session));
+        let is_pinned =
+            |session: u32| pinned.contains(&session) || self.unclaimed.contains(&session);
+        let free = self.owners.iter().filter(|(owner, _)| !is_pinned(owner.session));
         let mut largest: Vec<(u64, Owner)> =
             free.map(|(owner, kept)| (memory(kept), *owner)).collect();
         largest.sort_unstable_by_key(|(bytes, owner)| (Reverse(*bytes), *owner));
@@ -231,13 +236,13 @@ impl Vault {
         all
     }
 
-    /// A value is on the disk now, or stays in memory.
+    /// A value is on the disk now, or stays in memory: then none is tried before others are added.
     pub fn moved(&mut self, owner: Owner, tensor: TensorId, content: Option<Content>) {
         let kept = self.owners.get_mut(&owner);
         let value = kept.and_then(|kept| kept.values.get_mut(&tensor));
         // It may have been dropped meanwhile, and kept again.
         let Some(value) = value.filter(|value| value.place == ValuePlace::Moving) else { return };
-        self.may_move |= content.is_none();
+        self.may_move &= content.is_some();
         self.amounts.remove(value);
         value.place = if content.is_some() { ValuePlace::Disk } else { ValuePlace::Memory };
         if let Some(content) = content {
@@ -257,11 +262,10 @@ impl Vault {
     /// Values of it are missing, or take up more than `room`.
     pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
         let Backup { owner, snapshot, values, names, .. } = backup;
-        let is_late = |(kept, next): &(u64, u64)| snapshot != *kept && snapshot < *next;
         let (oldest, known) = &self.known;
         if self.ended.contains(&owner.session)
             || owner.session < *oldest && !known.contains(&owner.session)
-            || self.wanted.get(&owner.session).is_some_and(is_late)
+            || self.is_unwanted(owner.session, snapshot)
         {
             return None;
         }
@@ -292,6 +296,16 @@ impl Vault {
         names.iter().map(value).collect()
     }
 
+    /// The server is gone: its sessions may be made again by another.
+    pub fn renew(&mut self) {
+        self.unclaimed = self.owners.keys().map(|owner| owner.session).collect();
+    }
+
+    /// Whether a snapshot will not come: it is not wanted any more.
+    fn is_unwanted(&self, session: u32, snapshot: u64) -> bool {
+        self.wanted.get(&session).is_some_and(|(kept, next)| snapshot != *kept && snapshot < *next)
+    }
+
     /// Drops the snapshots of all other sessions before a number.
     pub fn retain_sessions(&mut self, sessions: &[u32], oldest: u32) {
         self.known = (oldest, sessions.to_vec());
@@ -304,6 +318,7 @@ impl Vault {
     /// Drops all but one snapshot of a session, and those from the number `next` on; all without
     /// one.
     pub fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
+        self.unclaimed.remove(&session);
         match snapshot {
             Some(snapshot) => drop(self.wanted.insert(session, (snapshot, next))),
             None => {

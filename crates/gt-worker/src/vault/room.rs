@@ -52,8 +52,7 @@ impl<E: Engine> Worker<E> {
         let kept = self.vault.amounts();
         let here = kept.memory - kept.moving;
         if here > 0 && self.device.options.spill > 0 {
-            let most = self.device.memory_for_snapshots().saturating_sub(kept.moving);
-            self.shelve(here.saturating_sub(most), out);
+            self.shelve(here.saturating_sub(self.device.memory_for_snapshots()), out);
         }
     }
 
@@ -62,7 +61,7 @@ impl<E: Engine> Worker<E> {
     pub(crate) fn shelve(&mut self, bytes: u64, out: &mut Vec<Out>) {
         let kept = self.vault.amounts();
         let room = self.device.disk_for_snapshots().saturating_sub(kept.disk + kept.moving);
-        let bytes = bytes.saturating_sub(self.device.held.shelving).min(room);
+        let bytes = bytes.min(room);
         if bytes == 0 || self.shortages.is_disk_full {
             return;
         }
@@ -81,7 +80,6 @@ impl<E: Engine> Worker<E> {
         result: Result<Content, Failure>,
     ) {
         self.shortages.retries = true;
-        self.shortages.is_disk_full |= result.is_err();
         self.vault.moved(owner, tensor, result.ok());
         self.device.note_snapshots(self.vault.amounts());
     }

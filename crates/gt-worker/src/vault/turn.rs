@@ -90,15 +90,25 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Whether the values of a snapshot that the lane is to take back have not come yet.
-    pub(crate) fn lacks_snapshot(&mut self, session: u32, snapshot: u64) -> bool {
+    /// Whether the values of a snapshot that the lane is to take back have not come yet, or are not
+    /// here although they should be: then the lane is broken.
+    pub(crate) fn lacks_snapshot(&mut self, session: u32, snapshot: u64, is_here: bool) -> bool {
         let lane = self.lane.id;
         let owner = Owner { session, slot: lane.slot };
-        if self.vault.has_dropped(owner, snapshot) {
-            let reason = "a worker needed the memory in which its snapshot was".into();
-            self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
+        if self.vault.values(owner, snapshot).is_some() {
+            return false;
         }
-        self.vault.values(owner, snapshot).is_none()
+        let why = match (is_here, self.vault.is_unwanted(session, snapshot)) {
+            _ if self.vault.has_dropped(owner, snapshot) => "it needed the memory for tensors",
+            (true, _) => "it has another one",
+            (false, true) => "others have dropped it",
+            // It is on its way.
+            (false, false) => return true,
+        };
+        let name = &self.device.stats.name;
+        let reason = format!("the worker '{name}' does not have the session's snapshot: {why}");
+        self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
+        true
     }
 
     /// Takes back the values of a snapshot.

@@ -74,7 +74,7 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
             keeper: Some(WorkerId(3)),
             most: 1 << 33,
         })),
-        WorkerCommand::Restore { session: 9, snapshot: 7 },
+        WorkerCommand::Restore { session: 9, snapshot: 7, is_here: true },
     ]);
     commands
 }

@@ -89,14 +89,16 @@ impl ClientLink {
     /// # Errors
     /// The session has ended.
     pub fn send(&mut self, message: &Message) -> Result<(), NetError> {
+        let mut is_recorded = false;
         if let Message::Stream(commands) = message {
+            is_recorded = !commands.iter().all(ClientCommand::is_momentary);
             let is_status =
                 |command: &ClientCommand| matches!(command, ClientCommand::Status { .. });
             let asked = commands.iter().filter_map(|it| Some((it.request()?, is_status(it))));
             self.asked.extend(asked);
         }
         let frames = codec::encode(message);
-        self.outgoing.push(frames.clone(), matches!(message, Message::Stream(_)));
+        self.outgoing.push(frames.clone(), is_recorded);
         if self.lost.is_some() {
             return Ok(());
         }
@@ -191,7 +193,7 @@ impl ClientLink {
             self.asked.iter().filter(|(_, is_status)| **is_status).map(|(id, _)| *id).collect();
         for request in lost {
             let again = Message::Stream(vec![ClientCommand::Status { request }]);
-            self.outgoing.push(codec::encode(&again), true);
+            self.outgoing.push(codec::encode(&again), false);
         }
         self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
     }

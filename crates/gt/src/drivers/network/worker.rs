@@ -146,10 +146,10 @@ impl WorkerProcess {
         tracing::warn!("{lost}; waiting {} s for it", self.grace.as_secs());
         self.forget_server();
         while self.files.is_busy() && since.elapsed() < FILES_WITHIN {
-            // Nobody waits for them any more.
-            drop(self.files.take_done());
+            self.take_shelved();
             std::thread::sleep(PAUSE.0);
         }
+        self.take_shelved();
         loop {
             if stop() {
                 return Ok(false);
@@ -179,6 +179,19 @@ impl WorkerProcess {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(PAUSE.1);
                 }
+            }
+        }
+    }
+
+    /// Takes what was written of snapshots, which stay; nobody waits for other files any more.
+    fn take_shelved(&mut self) {
+        let done = self.files.take_done();
+        let shelved = done.into_iter().filter(|it| matches!(it, Message::Shelved { .. }));
+        let mut out = Vec::new();
+        shelved.for_each(|message| self.core.handle(message, &mut out));
+        for job in out {
+            if let Out::Files(job) = job {
+                self.files.begin(job);
             }
         }
     }

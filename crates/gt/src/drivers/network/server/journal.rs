@@ -165,7 +165,13 @@ impl ServerJournal {
         let tell = move || ring.ring();
         let mut writer = Writer::start(folder, JournalRecord::encode, tell).map_err(start_error)?;
         let begun = writer.replace(dispatcher.keep_journal());
-        if !writer.wait(begun, PATIENCE.hang) {
+        let mut progress = writer.progress();
+        while !writer.wait(begun, PATIENCE.hang) {
+            // It may be long.
+            let before = std::mem::replace(&mut progress, writer.progress());
+            if writer.error().is_none() && progress != before {
+                continue;
+            }
             let reason = writer.error().unwrap_or_else(|| "it takes too long".into());
             return Err(start_error(format!("the state cannot be written to '{path}': {reason}")));
         }

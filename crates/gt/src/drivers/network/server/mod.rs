@@ -211,9 +211,7 @@ impl Server {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
                 Event::Message { link, role, frames } => self.receive(link, role, frames)?,
-                Event::Disconnected(_) if self.journal.is_some() && self.has_stood_still() => {
-                    return Ok(false);
-                }
+                Event::Disconnected(_) if self.has_stood_still() => return Ok(false),
                 Event::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
                     let id = self.peers.id(&link);
@@ -249,10 +247,12 @@ impl Server {
         self.moved = now;
     }
 
-    /// Whether a link that is lost now is so because the server has stood still.
+    /// Whether a link that is lost now is so because the server has stood still, and it can begin
+    /// again from its journal.
     fn has_stood_still(&mut self) -> bool {
         self.has_moved();
-        self.moved < self.blamed
+        let is_written = |journal: &ServerJournal| journal.warning().is_none();
+        self.moved < self.blamed && self.journal.as_ref().is_some_and(is_written)
     }
 
     /// Writes what is to be kept, and does what has waited for it.

@@ -165,7 +165,8 @@ impl Peers {
     pub fn disconnect(&mut self, link: &LinkId) -> Option<PeerId> {
         let id = self.by_link.remove(link)?;
         let peer = self.peers.get_mut(&id)?;
-        let Some(client) = &mut peer.client else {
+        let Some(client) = peer.client.as_mut().filter(|client| client.held.is_none()) else {
+            // Also a client that was not welcomed yet: it knows of no session.
             peer.link = Some(link.clone());
             return Some(id);
         };
