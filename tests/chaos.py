@@ -111,11 +111,18 @@ class Chaos:
 
 #: Says what the cluster holds for others.
 LEFT = """
-import sys
+import sys, time
 import gt
 gt.connect(sys.argv[1], insecure=True)
-status = gt.status()
-print(len(status.sessions), "session,", sum(each["bytes"] for each in status.workers), "bytes")
+until = time.monotonic() + 20
+while True:
+    status = gt.status()
+    # A worker that was killed just now may still be listed, and says nothing.
+    held = [each["bytes"] for each in status.workers]
+    if None not in held or time.monotonic() > until:
+        break
+    time.sleep(0.1)
+print(len(status.sessions), "session,", sum(held), "bytes")
 """
 
 
