@@ -295,7 +295,7 @@ def test_a_checkpoint_of_what_is_written_away_is_whole(tmp_path):
     code = """
 import gt, sys
 xs = {f"x{i}": gt.full((2_500_000,), float(i)) + 0 for i in range(20)}
-print(gt.status().workers[0]["spilled_bytes"] >= 0)
+print(sum(x.max().item() for x in xs.values()))
 gt.checkpoint.save(sys.argv[1], xs).wait()
 loaded = gt.checkpoint.load(sys.argv[1])[0]
 print(sum(loaded[name].sum().item() for name in xs))
@@ -306,4 +306,4 @@ print(sum(loaded[name].sum().item() for name in xs))
         "GT_SPILL_LIMIT": "1GB",
     }
     done = run_python(code, str(tmp_path / "checkpoint"), **limits)
-    assert (done.returncode, done.stdout) == (0, "True\n475000000.0\n"), done
+    assert (done.returncode, done.stdout) == (0, "190.0\n475000000.0\n"), done
