@@ -66,12 +66,12 @@ def test_the_outputs_carry_the_error_and_the_worker_goes_on(engine, words):
 
 
 @contextmanager
-def worker(address: str, engine: str):
+def worker(address: str, engine: str, timeout: int = 1):
     """Run a worker with a bad engine for a server; give its process."""
     port = address.rpartition(":")[2]
     command = [sys.executable, "-m", "gt.worker", "-p", port, "--id", "bad"]
     command += ["--backend", f"bad_engines:{engine}"]
-    env = {**os.environ, "PYTHONPATH": paths(), "GT_ENGINE_TIMEOUT": "1"}
+    env = {**os.environ, "PYTHONPATH": paths(), "GT_ENGINE_TIMEOUT": str(timeout)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, env=env, **pipes)
     try:
@@ -218,7 +218,7 @@ def test_a_copy_of_the_process_that_an_engine_makes_ends_with_the_operation(engi
     want = "[0.0, 0.0, 0.0, 0.0]\n[1.928, 1.928]\n"
     done = run_python("import gt\n" + program, **backend(engine))
     assert (done.returncode, done.stdout) == (0, want), done.stderr
-    with cluster(workers=0) as (address, _), worker(address, engine):
+    with cluster(workers=0) as (address, _), worker(address, engine, timeout=30):
         for _ in range(2):
             done = run_python(f"import gt\ngt.connect('{address}')\n" + program)
             assert (done.returncode, done.stdout) == (0, want), done.stderr
