@@ -1,6 +1,7 @@
 """What the programs `gt server` and `gt worker` share."""
 
 import argparse
+import os
 import signal
 
 
@@ -25,8 +26,26 @@ def stop_at_signals() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     # Who was started in the background ignores Ctrl-C.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    takes_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if takes_interrupts:
         signal.signal(signal.SIGINT, stop)
+
+    # A fork, as of an engine's pool of processes, ends at signals as any other process. One that
+    # comes before it can is held back until then.
+    def reset() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if takes_interrupts:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        mask(signal.SIG_UNBLOCK)
+
+    def mask(how: int) -> None:
+        signal.pthread_sigmask(how, {signal.SIGTERM, signal.SIGINT})
+
+    os.register_at_fork(
+        before=lambda: mask(signal.SIG_BLOCK),
+        after_in_parent=lambda: mask(signal.SIG_UNBLOCK),
+        after_in_child=reset,
+    )
 
 
 def at_least(least: int):
