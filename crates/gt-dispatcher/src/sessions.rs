@@ -156,6 +156,12 @@ impl Session {
         }
     }
 
+    /// Since when it waits for a worker, whichever. One that waits for its own says so itself, unless
+    /// there `is_none` at all.
+    pub fn waits_for_any(&self, is_none: bool) -> Option<Duration> {
+        self.waiting_since.filter(|_| self.awaited.is_none() || is_none)
+    }
+
     /// Whether batches wait to be planned.
     pub fn has_queued(&self) -> bool {
         let lineage = self.lineage.as_ref();

@@ -3,12 +3,14 @@
 //! - [`place`]: the folders in which files may be.
 //! - [`values`]: blocks of tensors, as workers write and read them.
 //! - [`atomic`]: files that are there whole, or not at all.
+//! - [`mapped`]: values in files that are mapped into memory.
 //! - [`spill`]: tensors that there is no room for in a worker's memory.
 //! - [`safetensors`]: tensors by name in one file, which others read and write, too.
 //!
 //! It knows dtypes, shapes and values of `gt-ir`; sessions and workers are unknown to it.
 
 pub mod atomic;
+pub mod mapped;
 pub mod place;
 pub mod safetensors;
 pub mod spill;

@@ -3,19 +3,16 @@
 //! A file is one as [`values`] writes it, of one tensor; its checksum is compared when it is read.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use gt_ir::sharding::Block;
 use gt_ir::stored::{SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{Meta, RequestId, SourceId, TensorData, TensorId};
-use memmap2::Mmap;
 
 use crate::place::{Places, Root};
-use crate::{Result, StoreError, values};
+use crate::{Result, StoreError, mapped, values};
 
 /// The name that the folders of all processes begin with, before the number of their process.
 const PREFIX: &str = "gt-spill-";
@@ -115,9 +112,7 @@ impl SpillFolder {
         let path = self.path.join(name(number));
         let failed = |error| StoreError::io(&path, error);
         let file = File::open(&path).map_err(failed)?;
-        // SAFETY: the file is in a folder of this process's own, and is not written again.
-        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
-        let all = Bytes::from_owner(map);
+        let all = mapped::map(&file).map_err(failed)?;
         let wrong = || StoreError::Format { path: path.clone(), reason: "it is cut off".into() };
         let begin = all.len().checked_sub(meta.bytes()).ok_or_else(wrong)?;
         TensorData::new(meta.dtype, meta.shape, all.slice(begin..)).ok_or_else(wrong)
@@ -128,18 +123,9 @@ impl SpillFolder {
     /// # Errors
     /// The disk is full, or another error of the system.
     pub fn shelve(&self, data: &TensorData) -> Result<TensorData> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let path = self.path.join(format!("snapshot-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-        let failed = |error| StoreError::io(&path, error);
-        let mut options = File::options();
-        let mut file =
-            options.read(true).write(true).create_new(true).open(&path).map_err(failed)?;
-        let written = file.write_all(&data.bytes);
-        std::fs::remove_file(&path).map_err(failed)?;
-        written.map_err(failed)?;
-        // SAFETY: the file has no name, and nobody else has its descriptor: nobody changes it.
-        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
-        Ok(TensorData { bytes: Bytes::from_owner(map), ..*data })
+        let kept = mapped::keep(&self.path, std::iter::once(&data.bytes));
+        let bytes = kept.map_err(|error| StoreError::io(&self.path, error))?;
+        Ok(TensorData { bytes, ..*data })
     }
 
     /// Removes the file of a number; one that cannot be removed goes with the folder.
@@ -179,6 +165,7 @@ fn remove_left_behind(parent: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use gt_ir::{DType, Shape};
 
     use super::*;

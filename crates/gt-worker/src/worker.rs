@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message};
-use gt_ir::snapshot::{Backup, Owner, Unkept};
+use gt_ir::snapshot::Owner;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
@@ -95,7 +95,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Makes a lane ready.
-    fn wake(&mut self, id: LaneId) {
+    pub(crate) fn wake(&mut self, id: LaneId) {
         // One that waits for memory is woken when there is some.
         if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
             self.ready.wake(id);
@@ -226,25 +226,6 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Keeps values of a lane's snapshot; with the last of them, lanes may take them back.
-    fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
-        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-        let room = self.device.room_for_snapshots(self.vault.amounts());
-        let received = self.vault.receive(backup, room);
-        self.device.note_snapshots(self.vault.amounts());
-        let Some(result) = received else { return };
-        out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
-        self.wake_unrestored();
-    }
-
-    /// Lanes look again whether the snapshots are there that they wait for.
-    fn wake_unrestored(&mut self) {
-        let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
-        for id in waiting.collect::<Vec<_>>() {
-            self.wake(id);
-        }
-    }
-
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (limit, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
@@ -333,11 +314,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.limits.admit(session, &standing);
             }
             Message::Backup(backup) => self.receive_backup(*backup, out),
-            Message::Retain { session, snapshot, next } => {
-                self.vault.retain(session, snapshot, next);
-                self.device.note_snapshots(self.vault.amounts());
-                self.wake_unrestored();
-            }
+            Message::Retain { session, snapshot, next } => self.retain(session, snapshot, next),
             Message::RetainSessions { sessions, oldest } => {
                 self.vault.retain_sessions(&sessions, oldest);
                 self.device.note_snapshots(self.vault.amounts());
@@ -345,15 +322,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.oldest = oldest;
             }
             Message::HandOver { session, slot, snapshot, to } => {
-                match self.vault.hand_over(Owner { session, slot }, snapshot) {
-                    Some(all) => out.extend(all.into_iter().map(|it| Out::backup(to, it))),
-                    None => {
-                        let reason = "the worker that had its values dropped them".into();
-                        let result = Err(Unkept::Dropped(reason));
-                        let backed = Message::Backed { session, slot, snapshot, result };
-                        out.push(Out::Dispatcher(backed));
-                    }
-                }
+                self.hand_over(Owner { session, slot }, snapshot, to, out);
             }
             Message::Divide(division) => self.ready.divide(division),
             _ => {}

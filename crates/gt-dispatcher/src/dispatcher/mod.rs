@@ -295,11 +295,9 @@ impl Dispatcher {
     /// whose time is over.
     pub fn tick(&mut self, now: Duration) {
         let limit = self.limits.worker_wait;
-        let has_workers = self.workers.len() > 0;
+        let is_empty = self.workers.len() == 0;
         for session in self.sessions.iter_mut() {
-            // One that waits for its own workers says so itself.
-            let waits_for_any = session.awaited.is_none() || !has_workers;
-            if waits_for_any && session.waiting_since.is_some_and(|since| now >= since + limit) {
+            if session.waits_for_any(is_empty).is_some_and(|since| now >= since + limit) {
                 let given = waiting::fail_all(session, &mut self.outbox, limit);
                 session.waiting_since = session.has_queued().then_some(now);
                 session.give_back(&mut self.outbox, given);
@@ -317,9 +315,8 @@ impl Dispatcher {
     /// When [`Dispatcher::tick`] is due next, if any session waits for a worker or for memory, or has
     /// a limit.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let has_workers = self.workers.len() > 0;
-        let any = self.sessions.iter().filter(|it| it.awaited.is_none() || !has_workers);
-        let since = any.filter_map(|session| session.waiting_since).min();
+        let is_empty = self.workers.len() == 0;
+        let since = self.sessions.iter().filter_map(|it| it.waits_for_any(is_empty)).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
         let there = self.sessions.iter().filter(|session| session.has_worker());
         let lineages = there.filter_map(|session| session.lineage.as_ref());

@@ -143,7 +143,7 @@ impl Dispatcher {
                     lineage.handing.remove(&slot);
                     let there = |worker| self.workers.by_id(worker).is_some();
                     if let Some(from) = from
-                        && lineage.has_copy(slot, from, there)
+                        && lineage.base.as_mut().is_ok_and(|base| base.has_copy(slot, from, there))
                         && let Some(record) = lineage.base_record(session, *received)
                     {
                         self.journal.add(|| record);

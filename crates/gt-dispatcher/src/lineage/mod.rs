@@ -196,29 +196,6 @@ impl Lineage {
         self.is_waiting || !self.handing.is_empty()
     }
 
-    /// A worker has got a slot's values of the base, instead of one that is not there any more.
-    /// Returns whether that is new.
-    pub fn has_copy(
-        &mut self,
-        slot: SlotId,
-        worker: WorkerId,
-        is_there: impl Fn(WorkerId) -> bool,
-    ) -> bool {
-        let Ok(base) = &mut self.base else { return false };
-        let Some(Copy { host, keeper, .. }) = base.copies.get_mut(&slot) else { return false };
-        if *host == worker || *keeper == Some(worker) {
-            return false;
-        }
-        if !is_there(*host) {
-            *host = worker;
-        } else if keeper.is_some_and(|keeper| !is_there(keeper)) {
-            *keeper = Some(worker);
-        } else {
-            return false;
-        }
-        true
-    }
-
     /// A worker has dropped a slot's values of the base, as it needed the memory: no snapshot is taken
     /// for a time. Returns whether the base is lost.
     pub fn lose_copy(
@@ -229,23 +206,8 @@ impl Lineage {
         is_there: impl Fn(WorkerId) -> bool,
     ) -> bool {
         self.pace.rest(now);
-        let Ok(base) = &mut self.base else { return false };
-        let Some(Copy { host, keeper, values, .. }) = base.copies.get_mut(&slot) else {
-            return false;
-        };
         self.is_thin = true;
-        match *keeper {
-            Some(other) if worker == *host => {
-                (*host, *keeper) = (other, None);
-                !is_there(other)
-            }
-            Some(other) if worker == other => {
-                *keeper = None;
-                !is_there(*host)
-            }
-            None if worker == *host => values.is_empty(),
-            _ => false,
-        }
+        self.base.as_mut().is_ok_and(|base| base.lose_copy(slot, worker, is_there))
     }
 
     /// The worker that has a copy of a slot's values.

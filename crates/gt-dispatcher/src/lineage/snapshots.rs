@@ -107,6 +107,52 @@ impl Snapshot {
         self.copies.iter().find(|(_, copy)| is_lost(copy)).map(|(slot, _)| *slot)
     }
 
+    /// A worker has got a slot's values, instead of one that is not there any more. Returns whether
+    /// that is new.
+    pub fn has_copy(
+        &mut self,
+        slot: SlotId,
+        worker: WorkerId,
+        is_there: impl Fn(WorkerId) -> bool,
+    ) -> bool {
+        let Some(Copy { host, keeper, .. }) = self.copies.get_mut(&slot) else { return false };
+        if *host == worker || *keeper == Some(worker) {
+            return false;
+        }
+        if !is_there(*host) {
+            *host = worker;
+        } else if keeper.is_some_and(|keeper| !is_there(keeper)) {
+            *keeper = Some(worker);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// A worker has dropped a slot's values. Returns whether nobody has them.
+    pub fn lose_copy(
+        &mut self,
+        slot: SlotId,
+        worker: WorkerId,
+        is_there: impl Fn(WorkerId) -> bool,
+    ) -> bool {
+        let Some(Copy { host, keeper, values, .. }) = self.copies.get_mut(&slot) else {
+            return false;
+        };
+        match *keeper {
+            Some(other) if worker == *host => {
+                (*host, *keeper) = (other, None);
+                !is_there(other)
+            }
+            Some(other) if worker == other => {
+                *keeper = None;
+                !is_there(*host)
+            }
+            None if worker == *host => values.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Whether a worker has any of its values.
     pub fn involves(&self, worker: WorkerId) -> bool {
         let has = |copy: &Copy| copy.host == worker || copy.keeper == Some(worker);

@@ -6,7 +6,8 @@ use gt_ir::TensorId;
 use gt_ir::message::Message;
 use gt_ir::snapshot::{Owner, SavedValue, Snapshot, Unkept};
 
-use super::{Value, ValuePlace, bytes_of, saved};
+use super::saved;
+use super::values::{Value, ValuePlace, bytes_of};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Place, Stored};
 use crate::turn::Turn;

@@ -1,13 +1,10 @@
 //! Values of snapshots that the server keeps, as no worker can: on disk, mapped into memory.
 
-use std::fs::File;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use gt_ir::snapshot::Backup;
 use gt_ir::{Content, TensorData};
-use memmap2::Mmap;
+use gt_store::mapped;
 
 /// The least bytes of a message's values that are worth a file.
 const WORTH_IT: usize = 1 << 20;
@@ -33,7 +30,7 @@ impl Shelf {
             return Ok(());
         }
         let all = backup.values.iter().filter_map(data).map(|data| &data.bytes);
-        let mut mapped = self.write(all).map_err(|error| {
+        let mut mapped = mapped::keep(&self.folder, all).map_err(|error| {
             format!("the server cannot write to '{}': {error}", self.folder.display())
         })?;
         for value in &mut backup.values {
@@ -43,14 +40,6 @@ impl Shelf {
         }
         Ok(())
     }
-
-    fn write<'a>(&self, values: impl Iterator<Item = &'a Bytes>) -> io::Result<Bytes> {
-        let mut file = tempfile::tempfile_in(&self.folder)?;
-        for value in values {
-            file.write_all(value)?;
-        }
-        map(&file)
-    }
 }
 
 fn data(value: &gt_ir::snapshot::SavedValue) -> Option<&TensorData> {
@@ -58,12 +47,6 @@ fn data(value: &gt_ir::snapshot::SavedValue) -> Option<&TensorData> {
         Ok(Content::Data(data)) => Some(data),
         _ => None,
     }
-}
-
-fn map(file: &File) -> io::Result<Bytes> {
-    // SAFETY: the file has no name, and nobody else has its descriptor: nobody changes it.
-    let map = unsafe { Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! A worker process.
+//!
+//! - [`rejoin`]: how it waits for a server that is gone, and joins it again.
+
+mod rejoin;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gt_ir::message::{Hello, Message, Resume, Role};
+use gt_ir::message::{Hello, Message, Role};
 use gt_ir::snapshot::Backup;
 use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
 use gt_net::address::Address;
@@ -134,80 +138,6 @@ impl WorkerProcess {
                 }
                 Ok(()) => return Ok(()),
             }
-        }
-    }
-
-    /// Waits for a server that is gone, and joins it again. Returns false if it is to stop instead.
-    ///
-    /// # Errors
-    /// The server does not come back in time, or turns the worker away.
-    fn rejoin(&mut self, lost: NetError, stop: &mut dyn FnMut() -> bool) -> Result<bool, NetError> {
-        let (since, mut pause) = (Instant::now(), PAUSE.0);
-        tracing::warn!("{lost}; waiting {} s for it", self.grace.as_secs());
-        self.forget_server();
-        while self.files.is_busy() && since.elapsed() < FILES_WITHIN {
-            self.take_shelved();
-            std::thread::sleep(PAUSE.0);
-        }
-        self.take_shelved();
-        loop {
-            if stop() {
-                return Ok(false);
-            }
-            if since.elapsed() > self.grace {
-                return Err(lost);
-            }
-            let Way { address, key_file, insecure, hello } = &self.way;
-            let key = super::find_key(address, key_file.as_deref(), *insecure)?;
-            let resume = Some(Box::new(Resume::new(self.token)));
-            let hello = Hello { resume, ..hello.clone() };
-            match super::greet_within(ATTEMPT, address, key.as_ref(), *insecure, hello) {
-                Ok((link, welcome)) => {
-                    self.link = link;
-                    let mut out = Vec::new();
-                    self.core.renew(welcome.is_renewed, &mut out);
-                    self.neighbours.rename(WorkerId(welcome.session));
-                    self.token = welcome.resume.as_ref().map_or(0, |resume| resume.token);
-                    self.grace = welcome.grace;
-                    self.send_all(&mut out)?;
-                    let seconds = since.elapsed().as_secs_f64();
-                    tracing::warn!("joined {} again after {seconds:.1} s", self.link.address());
-                    return Ok(true);
-                }
-                Err(error @ NetError::TurnedAway { .. }) => return Err(error),
-                Err(_) => {
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(PAUSE.1);
-                }
-            }
-        }
-    }
-
-    /// Takes what was written of snapshots, which stay; nobody waits for other files any more.
-    fn take_shelved(&mut self) {
-        let done = self.files.take_done();
-        let shelved = done.into_iter().filter(|it| matches!(it, Message::Shelved { .. }));
-        let mut out = Vec::new();
-        shelved.for_each(|message| self.core.handle(message, &mut out));
-        for job in out {
-            if let Out::Files(job) = job {
-                self.files.begin(job);
-            }
-        }
-    }
-
-    /// Drops everything that a server that is gone had asked for.
-    fn forget_server(&mut self) {
-        let mut out = Vec::new();
-        self.core.renew(true, &mut out);
-        for job in out {
-            if let Out::Files(job) = job {
-                self.files.begin(job);
-            }
-        }
-        self.sharing.clear();
-        for token in self.neighbours.forget_all() {
-            self.blocks.release(token);
         }
     }
 

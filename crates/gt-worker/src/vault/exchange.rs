@@ -1,0 +1,57 @@
+//! What a worker is told of snapshots: copies come and go, and are kept as long as they are wanted.
+
+use gt_ir::WorkerId;
+use gt_ir::message::Message;
+use gt_ir::snapshot::{Backup, Owner, Unkept};
+
+use crate::engine::Engine;
+use crate::work::Out;
+use crate::worker::Worker;
+
+impl<E: Engine> Worker<E> {
+    /// Keeps values of a lane's snapshot; with the last of them, lanes may take them back.
+    pub(crate) fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
+        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+        let room = self.device.room_for_snapshots(self.vault.amounts());
+        let received = self.vault.receive(backup, room);
+        self.device.note_snapshots(self.vault.amounts());
+        let Some(result) = received else { return };
+        out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
+        self.wake_unrestored();
+    }
+
+    /// Lanes look again whether the snapshots are there that they wait for.
+    fn wake_unrestored(&mut self) {
+        let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
+        for id in waiting.collect::<Vec<_>>() {
+            self.wake(id);
+        }
+    }
+
+    /// Of a session, one snapshot is wanted, and those from the number `next` on.
+    pub(crate) fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
+        self.vault.retain(session, snapshot, next);
+        self.device.note_snapshots(self.vault.amounts());
+        self.wake_unrestored();
+    }
+
+    /// Gives a snapshot to a worker that restores it, or to the dispatcher.
+    pub(crate) fn hand_over(
+        &mut self,
+        owner: Owner,
+        snapshot: u64,
+        to: Option<WorkerId>,
+        out: &mut Vec<Out>,
+    ) {
+        match self.vault.hand_over(owner, snapshot) {
+            Some(all) => out.extend(all.into_iter().map(|backup| Out::backup(to, backup))),
+            None => {
+                let Owner { session, slot } = owner;
+                let reason = "the worker that had its values dropped them".into();
+                let result = Err(Unkept::Dropped(reason));
+                let backed = Message::Backed { session, slot, snapshot, result };
+                out.push(Out::Dispatcher(backed));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+use gt_ir::{DType, Shape, SlotId, SourceId};
+
+use super::*;
+
+const OWNER: Owner = Owner { session: 3, slot: SlotId(1) };
+
+fn value(name: u64) -> SavedValue {
+    let shape = Shape::new(&[10]).unwrap();
+    let data = TensorData::new(DType::F32, shape, vec![name as u8; 40].into()).unwrap();
+    saved(TensorId(name), SourceId(7), Ok(data))
+}
+
+fn kept(name: u64) -> Value {
+    Value::new(value(name))
+}
+
+fn names(names: &[u64]) -> Vec<TensorId> {
+    names.iter().copied().map(TensorId).collect()
+}
+
+#[test]
+fn a_copy_gets_what_is_new_and_has_all() {
+    let (mut here, mut there) = (Vault::default(), Vault::default());
+    here.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
+    let first = here.pack(OWNER, 1, Some(WorkerId(9)));
+    assert_eq!((first.len(), first[0].values.len()), (1, 2));
+    assert_eq!(there.receive(first[0].clone(), 100), Some(Ok(80)));
+    here.keep(OWNER, 2, names(&[2, 3]), vec![kept(3)]);
+    let second = here.pack(OWNER, 2, Some(WorkerId(9)));
+    assert_eq!(second[0].values, [value(3)]);
+    assert_eq!(there.receive(second[0].clone(), 100), Some(Ok(80)));
+    for vault in [&mut here, &mut there] {
+        assert_eq!(vault.amounts().memory, 120);
+        vault.retain(OWNER.session, Some(2), 3);
+        assert_eq!(vault.amounts().memory, 80);
+        assert_eq!(vault.values(OWNER, 2), Some(vec![value(2), value(3)]));
+        assert_eq!(vault.values(OWNER, 1), None);
+    }
+    // Another keeper has nothing yet.
+    assert_eq!(here.pack(OWNER, 2, None)[0].values.len(), 2);
+    here.retain(OWNER.session, None, 0);
+    assert!(here.is_empty() && here.amounts().memory == 0);
+}
+
+#[test]
+fn a_copy_with_a_gap_is_none() {
+    let mut vault = Vault::default();
+    let names = Some(names(&[1, 2]));
+    let values = vec![value(1)];
+    let backup = Backup { owner: OWNER, snapshot: 1, sender: None, values, names };
+    assert!(vault.receive(backup, 100).is_some_and(|kept| kept.is_err()));
+    assert_eq!(vault.values(OWNER, 1), None);
+}
+
+#[test]
+fn what_comes_late_is_dropped() {
+    let mut vault = Vault::default();
+    let backup = |snapshot, name| {
+        let (values, names) = (vec![value(name)], Some(names(&[name])));
+        Backup { owner: OWNER, snapshot, sender: None, values, names }
+    };
+    assert_eq!(vault.receive(backup(1, 1), 100), Some(Ok(40)));
+    vault.retain(OWNER.session, Some(1), 4);
+    assert_eq!(vault.receive(backup(3, 2), 100), None);
+    assert_eq!((vault.receive(backup(4, 3), 100), vault.amounts().memory), (Some(Ok(40)), 80));
+    vault.retain(OWNER.session, None, 0);
+    assert_eq!((vault.receive(backup(9, 4), 100), vault.amounts().memory), (None, 0));
+}
+
+#[test]
+fn many_values_take_several_messages() {
+    let mut vault = Vault::default();
+    let all: Vec<u64> = (0..VALUES as u64 + 1).collect();
+    vault.keep(OWNER, 1, names(&all), all.iter().map(|name| kept(*name)).collect());
+    let messages = vault.hand_over(OWNER, 1).unwrap();
+    assert_eq!(messages.len(), 2);
+    assert!(messages[0].names.is_none() && messages[1].names.is_some());
+}
+
+#[test]
+fn the_largest_gives_way_but_for_what_is_pinned() {
+    let mut vault = Vault::default();
+    let other = Owner { session: 4, slot: SlotId(0) };
+    let third = Owner { session: 5, slot: SlotId(0) };
+    vault.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
+    vault.keep(other, 7, names(&[1]), vec![kept(1)]);
+    // What is on disk takes up no memory.
+    vault.keep(third, 1, names(&[1]), vec![Value { place: ValuePlace::Disk, ..kept(1) }]);
+    assert_eq!((vault.amounts().memory, vault.give_way(1, &[3, 4])), (120, vec![]));
+    assert_eq!((vault.give_way(1, &[3]), vault.amounts().memory), (vec![(other, 7)], 80));
+    assert!(vault.has_dropped(other, 7) && !vault.has_dropped(OWNER, 1));
+    assert!(vault.hand_over(other, 7).is_none() && vault.hand_over(third, 1).is_some());
+    assert_eq!((vault.give_way(1 << 30, &[]), vault.amounts().memory), (vec![(OWNER, 1)], 0));
+    let (values, names) = (vec![value(1)], Some(names(&[1])));
+    let backup = Backup { owner: other, snapshot: 9, sender: None, values, names };
+    assert!(vault.receive(backup, 39).is_some_and(|kept| kept.is_err()));
+}
+
+#[test]
+fn values_go_to_the_disk_and_are_the_same() {
+    let mut vault = Vault::default();
+    vault.keep(OWNER, 1, names(&[1, 2, 3]), vec![kept(1), kept(2), kept(3)]);
+    let moving = vault.move_away(41, 40);
+    assert_eq!(moving.len(), 2);
+    assert_eq!(vault.amounts(), Amounts { memory: 120, moving: 80, disk: 0 });
+    for (at, (owner, tensor, data)) in moving.into_iter().enumerate() {
+        vault.moved(owner, tensor, (at == 0).then_some(Content::Data(data)));
+    }
+    assert_eq!(vault.amounts(), Amounts { memory: 80, moving: 0, disk: 40 });
+    assert_eq!(vault.values(OWNER, 1).unwrap(), [value(1), value(2), value(3)]);
+    vault.move_away(1, 40);
+    vault.retain(OWNER.session, None, 0);
+    assert_eq!(vault.amounts(), Amounts::default());
+    vault.moved(OWNER, TensorId(2), None);
+    assert_eq!(vault.amounts(), Amounts::default(), "it was dropped meanwhile");
+    vault.keep(OWNER, 2, names(&[1]), vec![kept(1)]);
+    assert!(vault.move_away(100, 41).is_empty(), "it is too small");
+}
