@@ -9,6 +9,7 @@
 //! - [`autograd`], [`vmap`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
 //! - [`tools`]: looking at a dispatcher: status, traces, pictures.
 //! - [`files`]: tensors in safetensors files.
+//! - [`torch`]: tensors as PyTorch's, on a device of its own.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
 
 // PyO3's generated wrappers are unsafe functions whose bodies call others like them.
@@ -33,6 +34,7 @@ mod signal;
 mod source;
 mod tensor;
 mod tools;
+mod torch;
 mod vmap;
 
 use pyo3::prelude::*;
@@ -56,6 +58,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     source::register(module)?;
     tools::register(module)?;
     files::register(module)?;
+    torch::register(module)?;
     error::register(module)?;
     session::fork::complete_first_uses(module.py())
 }

@@ -5,7 +5,7 @@
 //! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
 //! - [`index`]: reading and writing parts; [`elements`]: iterating.
-//! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory.
+//! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory; [`restride`]: by strides.
 //! - [`gradient`]: what a tensor has to do with gradients.
 //! - [`fetch`]: getting values out; [`placement`]: where they are.
 
@@ -22,6 +22,7 @@ pub mod matmul;
 mod methods;
 mod placement;
 pub mod reduce;
+mod restride;
 pub mod shape;
 mod step;
 pub mod strides;

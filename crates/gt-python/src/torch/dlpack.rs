@@ -1,0 +1,190 @@
+//! DLPack's structures, and the functions by which PyTorch passes tensors as such.
+//! Source: dlpack.h, version 1.3, <https://github.com/dmlc/dlpack>.
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use gt::DType;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// `kDLCPU`.
+pub const CPU: i32 = 1;
+/// `kDLExtDev`: a device that PyTorch was taught.
+pub const CLUSTER: i32 = 12;
+const MAJOR: u32 = 1;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Device {
+    pub kind: i32,
+    pub index: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq)]
+pub struct Code {
+    kind: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+pub struct View {
+    pub data: *mut c_void,
+    pub device: Device,
+    pub rank: i32,
+    pub code: Code,
+    pub sizes: *mut i64,
+    pub strides: *mut i64,
+    pub byte_offset: u64,
+}
+
+#[repr(C)]
+pub struct Version {
+    pub major: u32,
+    pub minor: u32,
+}
+
+#[repr(C)]
+pub struct Managed {
+    pub version: Version,
+    pub context: *mut c_void,
+    pub deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+    pub flags: u64,
+    pub view: View,
+}
+
+#[repr(C)]
+struct Exchange {
+    version: Version,
+    before: *const c_void,
+    allocate: *const c_void,
+    managed_from_object: *const c_void,
+    object_from_managed: unsafe extern "C" fn(*mut Managed, *mut *mut c_void) -> c_int,
+    view_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut View) -> c_int>,
+    stream: *const c_void,
+}
+
+struct Functions(&'static Exchange);
+
+// SAFETY: a table of functions that PyTorch never changes.
+unsafe impl Send for Functions {}
+// SAFETY: as above.
+unsafe impl Sync for Functions {}
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+/// Takes the functions from the class `torch.Tensor`.
+pub fn connect(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    let capsule = class.getattr("__dlpack_c_exchange_api__")?;
+    // SAFETY: `capsule` is an object; one of another kind or name gives an error and null.
+    let pointer =
+        unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dlpack_exchange_api".as_ptr()) };
+    if pointer.is_null() {
+        return Err(PyErr::fetch(class.py()));
+    }
+    // SAFETY: the capsule's name says what it points to: a table that lives as long as the process.
+    let exchange = unsafe { &*pointer.cast::<Exchange>() };
+    if exchange.version.major != MAJOR || exchange.view_from_object.is_none() {
+        return Err(PyRuntimeError::new_err(format!(
+            "gt.torch: this PyTorch passes tensors by DLPack {}.{}, expected {MAJOR}",
+            exchange.version.major, exchange.version.minor
+        )));
+    }
+    let _ = FUNCTIONS.set(Functions(exchange));
+    Ok(())
+}
+
+fn functions() -> &'static Exchange {
+    FUNCTIONS.get().expect("`setup` is called before any kernel").0
+}
+
+/// What a tensor of PyTorch's shows. Sizes and strides are the tensor's own.
+pub fn view(tensor: &Bound<'_, PyAny>) -> PyResult<View> {
+    let mut view = std::mem::MaybeUninit::<View>::uninit();
+    let from_object = functions().view_from_object.expect("checked by `connect`");
+    // SAFETY: the caller has a tensor of PyTorch's and Python's lock; the function fills `view` or
+    // fails.
+    let failed = unsafe { from_object(tensor.as_ptr().cast(), view.as_mut_ptr()) };
+    if failed != 0 {
+        return Err(PyErr::fetch(tensor.py()));
+    }
+    // SAFETY: filled, as it has not failed.
+    Ok(unsafe { view.assume_init() })
+}
+
+/// A tensor of PyTorch's over what is described; it is PyTorch's to delete.
+pub fn object(py: Python<'_>, managed: Box<Managed>) -> PyResult<Bound<'_, PyAny>> {
+    let mut object = std::ptr::null_mut();
+    // SAFETY: `managed` is complete, and has a deleter that frees it.
+    let failed = unsafe { (functions().object_from_managed)(Box::into_raw(managed), &raw mut object) };
+    if failed != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    // SAFETY: a new reference to an object, as it has not failed.
+    unsafe { Bound::from_owned_ptr_or_err(py, object.cast()) }
+}
+
+impl Managed {
+    pub fn version() -> Version {
+        Version { major: MAJOR, minor: 0 }
+    }
+}
+
+impl View {
+    pub fn sizes(&self) -> &[i64] {
+        // SAFETY: DLPack: `rank` numbers, unless there is none.
+        unsafe { numbers(self.sizes, self.rank) }
+    }
+
+    pub fn strides(&self) -> &[i64] {
+        // SAFETY: as above; PyTorch always gives them.
+        unsafe { numbers(self.strides, self.rank) }
+    }
+}
+
+/// # Safety
+/// `count` numbers at `first`, which live as long as the view is used.
+unsafe fn numbers<'a>(first: *const i64, count: i32) -> &'a [i64] {
+    if count == 0 || first.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(first, count as usize) }
+}
+
+/// The dtypes by DLPack's code of a kind (int, uint, float, bfloat, complex, bool) and their bits.
+const CODES: &[(u8, u8, DType)] = &[
+    (2, 32, DType::F32),
+    (0, 64, DType::I64),
+    (6, 8, DType::Bool),
+    (2, 64, DType::F64),
+    (2, 16, DType::F16),
+    (4, 16, DType::BF16),
+    (0, 32, DType::I32),
+    (0, 16, DType::I16),
+    (0, 8, DType::I8),
+    (1, 8, DType::U8),
+    (5, 64, DType::C64),
+    (5, 128, DType::C128),
+];
+
+impl Code {
+    pub fn of(dtype: DType) -> Code {
+        let found = CODES.iter().find(|(_, _, other)| *other == dtype);
+        let (kind, bits, _) = found.expect("every dtype has a code");
+        Code { kind: *kind, bits: *bits, lanes: 1 }
+    }
+
+    pub fn dtype(self) -> PyResult<DType> {
+        let known = CODES.iter().find(|(kind, bits, _)| (*kind, *bits) == (self.kind, self.bits));
+        known.map(|(_, _, dtype)| *dtype).ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "gt.torch: a dtype of {} bits (DLPack's kind {}) is not one of the cluster's\n  hint: cast it before it is moved there",
+                self.bits, self.kind
+            ))
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! Reading what a tensor of PyTorch's shows, writing to it, and making one.
+
+use std::ffi::c_void;
+
+use gt::ir::ops::complex;
+use gt::ir::{Operand, Operation};
+use gt::tensor::strides::Strided;
+use gt::{DType, Scalar, Shape, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use super::dlpack::{self, CLUSTER, Code, Device, Managed, View};
+use super::storage::{self, Storage};
+use crate::error::{IntoPython, to_python};
+use crate::tensor::PyTensor;
+use crate::{convert, dtype, session, source};
+
+/// Where a tensor's elements are.
+pub struct Place {
+    number: usize,
+    pub dtype: DType,
+    pub strided: Strided,
+}
+
+/// Where the elements of a tensor on the device `cluster` are.
+///
+/// # Errors
+/// A dtype or rank that GT has not.
+pub fn place(view: &View) -> PyResult<Place> {
+    let dtype = view.code.dtype()?;
+    let lengths: SmallVec<[usize; 8]> = view.sizes().iter().map(|&size| size as usize).collect();
+    let shape = Shape::new(&lengths).map_err(|error| to_python(error.into()))?;
+    let (number, bytes) = storage::place(view.data as usize + view.byte_offset as usize);
+    let mut strided = Strided { offset: (bytes / dtype.size()) as i64, ..Strided::contiguous(shape) };
+    strided.strides[..view.strides().len()].copy_from_slice(view.strides());
+    if bytes % dtype.size() != 0 {
+        return Err(other_bits(dtype));
+    }
+    Ok(Place { number, dtype, strided })
+}
+
+impl Place {
+    fn storage(&self) -> PyResult<Storage> {
+        storage::get(self.number).ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "gt.torch: a tensor's storage is gone\n  hint: its address came from another process, or from data_ptr()",
+            )
+        })
+    }
+
+    /// The elements of its storage, in the storage's own dtype.
+    fn root(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let storage = self.storage()?;
+        match storage.root {
+            Some(root) => Ok(root),
+            None => {
+                let session = session::ready_current(py)?;
+                let zero = Scalar::Int(0);
+                let root = Tensor::full(&session, storage.shape, zero, storage.dtype).py()?;
+                storage::set(self.number, root.clone());
+                Ok(root)
+            }
+        }
+    }
+
+    /// The elements that it shows.
+    pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
+        if self.strided.shape.numel() == 0 {
+            let session = session::ready_current(py)?;
+            return Tensor::full(&session, self.strided.shape, Scalar::Int(0), self.dtype).py();
+        }
+        let root = self.root(py)?;
+        if root.dtype() == self.dtype && self.strided == Strided::contiguous(root.shape()) {
+            return Ok(root);
+        }
+        self.view(&root.without_history())
+    }
+
+    /// What it shows of its storage's elements, as a view of these.
+    fn view(&self, root: &Tensor) -> PyResult<Tensor> {
+        let seen = match (root.dtype(), self.dtype) {
+            (own, seen) if own == seen => None,
+            (own, seen) if own.to_real() == seen => Some(&complex::VIEW_AS_REAL),
+            (own, seen) if own == seen.to_real() => Some(&complex::VIEW_AS_COMPLEX),
+            _ => return Err(other_bits(self.dtype)),
+        };
+        let Some(operation) = seen else { return root.restride(&self.strided).py() };
+        let pairs = if operation.id == complex::VIEW_AS_COMPLEX.id {
+            &root.reshape(&[-1, 2]).py()?
+        } else {
+            root
+        };
+        apply(operation, pairs)?.restride(&self.strided).py()
+    }
+
+    /// Changes the elements that it shows.
+    ///
+    /// # Errors
+    /// Several of them are one in memory; another shape or session; a dtype that cannot be cast.
+    pub fn write(&self, py: Python<'_>, value: &Tensor, operation: &str) -> PyResult<()> {
+        if !value.dtype().can_cast(self.dtype) {
+            return Err(PyRuntimeError::new_err(format!(
+                "{operation}: result type {} can't be cast to the desired output type {}",
+                value.dtype(),
+                self.dtype
+            )));
+        }
+        if self.strided.shape.numel() == 0 {
+            return Ok(());
+        }
+        let storage = self.storage()?;
+        let is_whole = storage.dtype == self.dtype
+            && value.shape() == self.strided.shape
+            && storage.shape.numel() == value.shape().numel();
+        if is_whole && let Some(order) = self.order_in_memory() {
+            // All of it is replaced.
+            let value = value.cast(self.dtype).py()?;
+            let value = if order.is_sorted() { value } else { value.permute(&order).py()? };
+            storage::set(self.number, value.without_history());
+            return Ok(());
+        }
+        let root = self.root(py)?.without_history();
+        self.view(&root)?.assign(value, operation).py()?;
+        storage::set(self.number, root);
+        Ok(())
+    }
+
+    /// The axes by their order in memory, where the elements lie without gaps from the start.
+    pub fn order_in_memory(&self) -> Option<SmallVec<[i64; 8]>> {
+        let Strided { shape, strides, offset } = &self.strided;
+        let mut order: SmallVec<[i64; 8]> = (0..shape.rank() as i64).collect();
+        order.sort_by_key(|&axis| (-strides[axis as usize], shape[axis as usize] == 1));
+        let mut expected = 1;
+        for &axis in order.iter().rev().filter(|&&axis| shape[axis as usize] != 1) {
+            if strides[axis as usize] != expected {
+                return None;
+            }
+            expected *= shape[axis as usize] as i64;
+        }
+        (*offset == 0).then_some(order)
+    }
+}
+
+fn apply(operation: &'static Operation, tensor: &Tensor) -> PyResult<Tensor> {
+    let operands = [Operand::Tensor(tensor)];
+    Tensor::apply(&tensor.session(), operation, &operands, Default::default()).py()
+}
+
+fn other_bits(dtype: DType) -> PyErr {
+    PyTypeError::new_err(format!(
+        "gt.torch: the bits of a tensor on the cluster cannot be seen as {dtype}\n  hint: x.to(dtype) converts the numbers; x.cpu().view(dtype) gives their bits"
+    ))
+}
+
+/// A tensor of PyTorch's with elements of its own, which lie in memory in the order of `order`.
+pub fn make<'py>(
+    py: Python<'py>,
+    value: &Tensor,
+    order: Option<&[i64]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shape = value.shape();
+    let root = match order {
+        Some(order) => value.permute(order).py()?,
+        None => value.clone(),
+    };
+    let storage = Storage {
+        dtype: value.dtype(),
+        shape: root.shape(),
+        root: Some(root.without_history()),
+    };
+    let own = Strided::contiguous(root.shape());
+    let mut strided = Strided { strides: own.strides, ..Strided::contiguous(shape) };
+    for (to, &axis) in order.iter().flat_map(|order| order.iter().enumerate()) {
+        strided.strides[axis as usize] = own.strides[to];
+    }
+    over(py, storage, &strided)
+}
+
+/// A tensor of PyTorch's over a storage.
+fn over<'py>(
+    py: Python<'py>,
+    storage: Storage,
+    strided: &Strided,
+) -> PyResult<Bound<'py, PyAny>> {
+    struct Context {
+        address: usize,
+        sizes: [i64; gt::ir::shape::MAX_RANK],
+        strides: [i64; gt::ir::shape::MAX_RANK],
+    }
+
+    unsafe extern "C" fn delete(managed: *mut Managed) {
+        // SAFETY: DLPack: called once, with what was passed; both boxes are made below.
+        let (managed, context) = unsafe {
+            let managed = Box::from_raw(managed);
+            let context = Box::from_raw(managed.context.cast::<Context>());
+            (managed, context)
+        };
+        storage::remove(context.address);
+        drop(managed);
+    }
+
+    let code = Code::of(storage.dtype);
+    let address = storage::add(storage).ok_or_else(|| {
+        PyRuntimeError::new_err("gt.torch: there are as many tensors as there can be, 8388608")
+    })?;
+    let mut context =
+        Box::new(Context { address, sizes: Default::default(), strides: strided.strides });
+    for (to, &length) in context.sizes.iter_mut().zip(strided.shape.dims()) {
+        *to = length as i64;
+    }
+    let view = View {
+        data: address as *mut c_void,
+        device: Device { kind: CLUSTER, index: 0 },
+        rank: strided.shape.rank() as i32,
+        code,
+        sizes: context.sizes.as_mut_ptr(),
+        strides: context.strides.as_mut_ptr(),
+        byte_offset: 0,
+    };
+    let context = Box::into_raw(context).cast();
+    let version = Managed::version();
+    dlpack::object(
+        py,
+        Box::new(Managed { version, context, deleter: Some(delete), flags: 0, view }),
+    )
+}
+
+/// Takes from the class `torch.Tensor` how tensors are passed.
+#[pyfunction]
+pub fn setup(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    dlpack::connect(class)
+}
+
+/// The elements that a tensor of PyTorch's on the device `cluster` shows.
+#[pyfunction]
+pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    source::note(tensor.py());
+    place(&dlpack::view(tensor)?)?.read(tensor.py()).map(PyTensor)
+}
+
+/// Changes the elements that a tensor of PyTorch's on the device `cluster` shows.
+#[pyfunction]
+pub fn write(tensor: &Bound<'_, PyAny>, value: &PyTensor, operation: &str) -> PyResult<()> {
+    source::note(tensor.py());
+    session::ready(tensor.py(), &value.0)?;
+    place(&dlpack::view(tensor)?)?.write(tensor.py(), &value.0, operation)
+}
+
+/// A tensor of PyTorch's on the device `cluster`, with a tensor's values.
+#[pyfunction]
+pub fn wrap<'py>(py: Python<'py>, value: &PyTensor) -> PyResult<Bound<'py, PyAny>> {
+    make(py, &value.0, None)
+}
+
+/// A tensor of PyTorch's on the device `cluster`, whose values are not defined.
+#[pyfunction]
+pub fn blank<'py>(
+    py: Python<'py>,
+    size: &Bound<'py, PyAny>,
+    stride: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shape = convert::shape(&convert::ints(size, "the shape")?)?;
+    let strides = convert::ints(stride, "the strides")?;
+    let mut strided = Strided::contiguous(shape);
+    strided.strides[..strides.len()].copy_from_slice(&strides);
+    let place = Place { number: 0, dtype: dtype::parse(dtype)?, strided };
+    let in_memory = match place.order_in_memory() {
+        Some(order) => {
+            let lengths: SmallVec<[usize; 8]> =
+                order.iter().map(|&axis| shape[axis as usize]).collect();
+            Shape::new(&lengths)
+        }
+        None => {
+            let steps = (0..shape.rank()).map(|axis| (shape[axis] as i64 - 1) * strides[axis]);
+            Shape::new(&[if shape.numel() == 0 { 0 } else { steps.sum::<i64>() as usize + 1 }])
+        }
+    };
+    let shape = in_memory.map_err(|error| to_python(error.into()))?;
+    over(py, Storage { dtype: place.dtype, shape, root: None }, &place.strided)
+}

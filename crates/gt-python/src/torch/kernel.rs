@@ -1,0 +1,296 @@
+//! Functions of GT's as kernels of PyTorch's operators: tensors of PyTorch's become GT's on the way
+//! in, and results become PyTorch's on the way out, or are written to the tensors that an operator
+//! changes.
+
+use gt::Tensor;
+use gt::tensor::strides::Strided;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use super::dlpack::{self, CLUSTER, CPU};
+use super::exchange::{Place, make, place};
+use crate::tensor::PyTensor;
+use crate::{session, source};
+
+/// What a kernel asks of PyTorch's side.
+struct Torch {
+    tensor: Py<PyAny>,
+    parameter: Py<PyAny>,
+    dtype: Py<PyAny>,
+    /// GT's dtypes by PyTorch's.
+    dtypes: Py<PyDict>,
+    /// Gives a tensor of PyTorch's another shape before a result is written to it.
+    resize: Py<PyAny>,
+    /// A tensor of the host's, as GT's.
+    from_host: Py<PyAny>,
+}
+
+static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+
+/// A kernel.
+#[pyclass(module = "gt._gt", frozen)]
+pub struct Kernel {
+    name: Py<PyString>,
+    function: Py<PyAny>,
+    /// Whether results lie in memory as the first operand of their shape does.
+    pointwise: bool,
+    writes: Writes,
+}
+
+/// The tensors that results are written to.
+enum Writes {
+    Nothing,
+    /// The first argument.
+    First,
+    /// Those with these names.
+    Named(Vec<String>),
+}
+
+/// The arguments on their way, and how the operands lie.
+#[derive(Default)]
+struct Operands {
+    layouts: SmallVec<[Strided; 3]>,
+}
+
+#[pymethods]
+impl Kernel {
+    /// A kernel from a function of GT's.
+    ///
+    /// `writes` is `"first"`, or the names of the arguments that results are written to.
+    #[new]
+    #[pyo3(signature = (name, function, pointwise=false, writes=None))]
+    fn new(
+        name: Py<PyString>,
+        function: Py<PyAny>,
+        pointwise: bool,
+        writes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Kernel> {
+        let writes = match writes {
+            None => Writes::Nothing,
+            Some(word) if word.is_instance_of::<PyString>() => Writes::First,
+            Some(names) => Writes::Named(names.extract()?),
+        };
+        Ok(Kernel { name, function, pointwise, writes })
+    }
+
+    /// Tells kernels what they need of PyTorch's: the classes of tensors and of dtypes, GT's dtypes
+    /// by PyTorch's, and two functions.
+    #[staticmethod]
+    #[pyo3(signature = (*, tensor, parameter, dtype, dtypes, resize, from_host))]
+    fn connect(
+        py: Python<'_>,
+        tensor: Py<PyAny>,
+        parameter: Py<PyAny>,
+        dtype: Py<PyAny>,
+        dtypes: Py<PyDict>,
+        resize: Py<PyAny>,
+        from_host: Py<PyAny>,
+    ) {
+        let torch = Torch { tensor, parameter, dtype, dtypes, resize, from_host };
+        let _ = TORCH.set(py, torch);
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        source::note(py);
+        let torch = TORCH.get(py).expect("`connect` is called before any kernel");
+        let mut operands = Operands::default();
+        let mut given: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
+        for argument in args.iter_borrowed() {
+            given.push(self.argument(torch, &argument, &mut operands)?);
+        }
+        let mut outs: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
+        let named = match kwargs {
+            None => None,
+            Some(kwargs) => {
+                let named = PyDict::new(py);
+                if let Writes::Named(names) = &self.writes {
+                    for name in names {
+                        outs.extend(kwargs.get_item(name)?);
+                    }
+                }
+                for (name, argument) in kwargs.iter() {
+                    if let Writes::Named(names) = &self.writes
+                        && names.iter().any(|of| name.extract::<&str>().is_ok_and(|name| name == of))
+                    {
+                        continue;
+                    }
+                    named.set_item(name, self.argument(torch, &argument, &mut operands)?)?;
+                }
+                Some(named)
+            }
+        };
+        let given = PyTuple::new(py, given)?;
+        let result = self.function.bind(py).call(given, named.as_ref())?;
+        match &self.writes {
+            Writes::Nothing => self.result(result, &operands),
+            Writes::First => {
+                let first = args.get_item(0)?;
+                let place = place(&dlpack::view(&first)?)?;
+                place.write(py, &value(&result)?, self.name.bind(py).to_str()?)?;
+                Ok(first)
+            }
+            Writes::Named(_) => self.write_outs(torch, outs, &result),
+        }
+    }
+}
+
+fn value(result: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    Ok(result.cast::<PyTensor>()?.get().0.clone())
+}
+
+impl Kernel {
+    /// An argument of PyTorch's as one of GT's.
+    fn argument<'py>(
+        &self,
+        torch: &Torch,
+        given: &Bound<'py, PyAny>,
+        operands: &mut Operands,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = given.py();
+        let class = given.get_type();
+        let is_tensor = class.is(&torch.tensor)
+            || class.is(&torch.parameter)
+            || given.is_instance(torch.tensor.bind(py))?;
+        if is_tensor {
+            return self.operand(torch, given, operands);
+        }
+        if class.is(&torch.dtype) {
+            let found = torch.dtypes.bind(py).get_item(given)?;
+            return found.ok_or_else(|| {
+                PyRuntimeError::new_err(format!(
+                    "{}: a tensor on the cluster cannot have the dtype {given}",
+                    self.name
+                ))
+            });
+        }
+        if let Ok(list) = given.cast::<PyList>() {
+            let items = PyList::empty(py);
+            for item in list.iter() {
+                items.append(self.argument(torch, &item, operands)?)?;
+            }
+            return Ok(items.into_any());
+        }
+        Ok(given.clone())
+    }
+
+    fn operand<'py>(
+        &self,
+        torch: &Torch,
+        given: &Bound<'py, PyAny>,
+        operands: &mut Operands,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = given.py();
+        let view = dlpack::view(given)?;
+        match view.device.kind {
+            CLUSTER => {
+                let place = place(&view)?;
+                if self.pointwise {
+                    operands.layouts.push(place.strided);
+                }
+                let tensor = place.read(py)?;
+                session::ready(py, &tensor)?;
+                Ok(Bound::new(py, PyTensor(tensor))?.into_any())
+            }
+            CPU if view.rank == 0 => torch.from_host.bind(py).call1((given,)),
+            _ => {
+                let device = given.getattr("device")?;
+                Err(PyRuntimeError::new_err(format!(
+                    "Expected all tensors to be on the same device, but found at least two devices, cluster:0 and {device}! ({})",
+                    self.name
+                )))
+            }
+        }
+    }
+
+    /// A result of GT's as one of PyTorch's.
+    fn result<'py>(
+        &self,
+        result: Bound<'py, PyAny>,
+        operands: &Operands,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = result.py();
+        if let Ok(tensor) = result.cast::<PyTensor>() {
+            let tensor = &tensor.get().0;
+            let order = operands.order(tensor);
+            return make(py, tensor, order.as_deref());
+        }
+        let items: Vec<Bound<'py, PyAny>> = match result.cast::<PyTuple>() {
+            Ok(items) => items.iter().collect(),
+            Err(_) => match result.cast::<PyList>() {
+                Ok(items) => items.iter().collect(),
+                Err(_) => return Ok(result),
+            },
+        };
+        let items = items.into_iter().map(|item| self.result(item, operands));
+        Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    }
+
+    /// Writes results to the tensors that were given for them.
+    fn write_outs<'py>(
+        &self,
+        torch: &Torch,
+        outs: SmallVec<[Bound<'py, PyAny>; 2]>,
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = result.py();
+        let values = match result.cast::<PyTensor>() {
+            Ok(_) => vec![result.clone()],
+            Err(_) => result.try_iter()?.collect::<PyResult<Vec<_>>>()?,
+        };
+        for (out, result) in outs.iter().zip(&values) {
+            let value = value(result)?;
+            let view = dlpack::view(out)?;
+            if view.device.kind != CLUSTER {
+                let device = out.getattr("device")?;
+                return Err(PyRuntimeError::new_err(format!(
+                    "{}: expected out to be on cluster:0, but it is on {device}",
+                    self.name
+                )));
+            }
+            let mut place: Place = place(&view)?;
+            if place.strided.shape != value.shape() {
+                let size = PyTuple::new(py, value.shape().dims())?;
+                torch.resize.bind(py).call1((out, size))?;
+                place = self::place(&dlpack::view(out)?)?;
+            }
+            place.write(py, &value, self.name.bind(py).to_str()?)?;
+        }
+        match outs.len() {
+            1 => Ok(outs[0].clone()),
+            _ => Ok(PyTuple::new(py, outs)?.into_any()),
+        }
+    }
+}
+
+impl Operands {
+    /// In which order the axes of a pointwise result lie in memory, if not in their own: in that of
+    /// the first operand with the result's shape.
+    fn order(&self, result: &Tensor) -> Option<SmallVec<[i64; 8]>> {
+        let shape = result.shape();
+        let first = self.layouts.iter().find(|layout| layout.shape == shape)?;
+        if first.is_contiguous() {
+            return None;
+        }
+        let mut order: SmallVec<[i64; 8]> = (0..shape.rank() as i64).collect();
+        // Axes of length 1 and expanded ones say nothing; they stay where they are.
+        for end in (1..order.len()).rev() {
+            for at in 0..end {
+                let (left, right) = (order[at] as usize, order[at + 1] as usize);
+                let says = |axis: usize| shape[axis] != 1 && first.strides[axis] != 0;
+                if says(left) && says(right) && first.strides[left] < first.strides[right] {
+                    order.swap(at, at + 1);
+                }
+            }
+        }
+        (!order.is_sorted()).then_some(order)
+    }
+}

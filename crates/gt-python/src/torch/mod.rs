@@ -1,0 +1,28 @@
+//! What `gt.torch` stands on: GT's tensors as PyTorch's, on the device `cluster`.
+//!
+//! A tensor of PyTorch on this device is an ordinary `torch.Tensor`. Its storage has no memory: the
+//! address is a number that names one of GT's tensors, and sizes, strides and offset are PyTorch's.
+//!
+//! - [`dlpack`]: how tensors pass to and from PyTorch, without a copy.
+//! - [`storage`]: storages, by address.
+//! - [`exchange`]: reading what a tensor of PyTorch's shows, writing to it, and making one.
+//! - [`kernel`]: functions of GT's as kernels of PyTorch's operators.
+
+mod dlpack;
+mod exchange;
+mod kernel;
+mod storage;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let torch = PyModule::new(module.py(), "torch_device")?;
+    torch.add_class::<kernel::Kernel>()?;
+    torch.add_function(wrap_pyfunction!(exchange::setup, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(exchange::read, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(exchange::write, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(exchange::wrap, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(exchange::blank, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(storage::allocated, &torch)?)?;
+    module.add_submodule(&torch)
+}

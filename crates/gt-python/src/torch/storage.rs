@@ -1,0 +1,101 @@
+//! Storages on the device `cluster`, by address. An address is `1 << 63`, the number of the storage
+//! and the offset in it in bytes; no memory is there, and no machine ever has any at such an address, so
+//! that whoever reads it stops at once.
+
+use std::sync::{Mutex, MutexGuard};
+
+use gt::{DType, Shape, Tensor};
+use pyo3::prelude::*;
+
+/// Bits of an address for the offset in a storage: 1 TiB.
+const OFFSET_BITS: u32 = 40;
+const MARK: usize = 1 << 63;
+/// As many storages as there are numbers.
+const MOST: usize = 1 << (63 - OFFSET_BITS);
+
+/// The elements of a storage in their order.
+#[derive(Clone)]
+pub struct Storage {
+    pub dtype: DType,
+    pub shape: Shape,
+    /// `None` while nothing was written to it: what it holds is not defined.
+    pub root: Option<Tensor>,
+}
+
+#[derive(Default)]
+struct Storages {
+    all: Vec<Option<Storage>>,
+    free: Vec<usize>,
+    bytes: usize,
+}
+
+static STORAGES: Mutex<Storages> =
+    Mutex::new(Storages { all: Vec::new(), free: Vec::new(), bytes: 0 });
+
+fn storages() -> MutexGuard<'static, Storages> {
+    STORAGES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Storage {
+    fn bytes(&self) -> usize {
+        self.shape.numel() * self.dtype.size()
+    }
+}
+
+/// Where an address points to: the number of a storage, and the offset in it in bytes.
+pub fn place(address: usize) -> (usize, usize) {
+    let plain = address & !MARK;
+    (plain >> OFFSET_BITS, plain & ((1 << OFFSET_BITS) - 1))
+}
+
+/// Files a storage. Returns its address; `None` if there are as many as there can be.
+pub fn add(storage: Storage) -> Option<usize> {
+    let mut storages = storages();
+    storages.bytes += storage.bytes();
+    let number = match storages.free.pop() {
+        Some(number) => {
+            storages.all[number] = Some(storage);
+            number
+        }
+        None if storages.all.len() == MOST => return None,
+        None => {
+            storages.all.push(Some(storage));
+            storages.all.len() - 1
+        }
+    };
+    Some(MARK | number << OFFSET_BITS)
+}
+
+/// The storage with a number.
+pub fn get(number: usize) -> Option<Storage> {
+    storages().all.get(number).cloned().flatten()
+}
+
+/// Gives a storage other elements.
+pub fn set(number: usize, root: Tensor) {
+    let mut storages = storages();
+    let old = storages.all.get_mut(number).and_then(Option::as_mut).and_then(|storage| {
+        storage.shape = root.shape();
+        storage.root.replace(root)
+    });
+    drop(storages);
+    // Dropping a tensor writes to its session's stream.
+    drop(old);
+}
+
+/// Takes a storage away: PyTorch holds no tensor with it any more.
+pub fn remove(address: usize) {
+    let (number, _) = place(address);
+    let mut storages = storages();
+    let old = storages.all[number].take();
+    storages.free.push(number);
+    storages.bytes -= old.as_ref().map_or(0, Storage::bytes);
+    drop(storages);
+    drop(old);
+}
+
+/// The bytes of all storages that this process holds.
+#[pyfunction]
+pub fn allocated() -> usize {
+    storages().bytes
+}

@@ -1,0 +1,34 @@
+"""What PyTorch asks a device for: that it is there, and which one is current."""
+
+from __future__ import annotations
+
+import torch
+
+
+class _Hooks(torch._C._acc.PrivateUse1Hooks):
+    """The device is there, and has state as soon as it is asked for."""
+
+    def is_available(self) -> bool:
+        return True
+
+    def is_built(self) -> bool:
+        return True
+
+    def has_primary_context(self, device_index: int) -> bool:
+        return True
+
+
+class _Guard(torch._C._acc.DeviceGuard):
+    """There is one device, and it is always the current one."""
+
+    def type_(self):
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+_hooks, _guard = _Hooks(), _Guard()
+
+
+def register() -> None:
+    """Hand both to PyTorch, which keeps references to them."""
+    torch._C._acc.register_python_privateuseone_hook(_hooks)
+    torch._C._acc.register_python_privateuseone_device_guard(_guard)

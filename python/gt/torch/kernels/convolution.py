@@ -1,0 +1,58 @@
+"""Convolutions, patches and their derivatives."""
+
+from __future__ import annotations
+
+import gt
+from gt.nn import functional as F
+from gt.torch.kernels import kernel
+from gt.torch.kernels.tape import vjp, vjp_of_first
+
+_PLAIN = (None, F.conv1d, F.conv2d, F.conv3d)
+_TRANSPOSED = (None, F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+
+
+def _each(values, count):
+    return list(values) * count if len(values) == 1 else list(values)
+
+
+@kernel("convolution_overrideable")
+def convolution(
+    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+):
+    axes = weight.ndim - 2
+    stride, padding, dilation = (_each(of, axes) for of in (stride, padding, dilation))
+    if not transposed:
+        return _PLAIN[axes](input, weight, bias, stride, padding, dilation, groups)
+    more = _each(output_padding, axes)
+    return _TRANSPOSED[axes](input, weight, bias, stride, padding, more, groups, dilation)
+
+
+@kernel("convolution_backward_overrideable")
+def convolution_backward(
+    grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups,
+    output_mask,
+):
+    def forward(input, weight):
+        return convolution(
+            input, weight, None, stride, padding, dilation, transposed, output_padding, groups
+        )
+
+    of_input, of_weight = vjp(forward, grad_output, input, weight, wanted=output_mask[:2])
+    axes = [0, *range(2, grad_output.ndim)]
+    return of_input, of_weight, grad_output.sum(axes) if output_mask[2] else None
+
+
+@kernel("im2col")
+def im2col(self, kernel_size, dilation, padding, stride):
+    return F.unfold(self, kernel_size, dilation, padding, stride)
+
+
+@kernel("col2im")
+def col2im(self, output_size, kernel_size, dilation, padding, stride):
+    return F.fold(self, output_size, kernel_size, dilation, padding, stride)
+
+
+@kernel("unfold_backward")
+def unfold_backward(grad_in, input_sizes, dim, size, step):
+    zeros = gt.zeros(*input_sizes, dtype=grad_in.dtype)
+    return vjp_of_first(lambda x: x.unfold(dim, size, step), grad_in, zeros)

@@ -1,0 +1,78 @@
+"""Reading and writing by tensors of places."""
+
+from __future__ import annotations
+
+import gt
+from gt.torch.kernels import kernel
+
+
+def _entries(indices):
+    return tuple(slice(None) if index is None else index for index in indices)
+
+
+@kernel("index.Tensor", "_unsafe_index.Tensor")
+def index(self, indices):
+    return self[_entries(indices)]
+
+
+@kernel("index_put", "_index_put_impl", "_index_put_impl_", "_unsafe_index_put")
+def index_put(self, indices, values, accumulate=False, unsafe=False):
+    return self.index_put(_entries(indices), values, accumulate)
+
+
+@kernel("embedding")
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    return weight[indices]
+
+
+@kernel("embedding_dense_backward")
+def embedding_dense_backward(
+    grad_output, indices, num_weights, padding_idx, scale_grad_by_freq
+):
+    places = indices.reshape(-1).long()
+    rows = grad_output.reshape(-1, grad_output.shape[-1])
+    if scale_grad_by_freq:
+        ones = gt.ones_like(places, dtype=rows.dtype)
+        counts = gt.zeros(num_weights, dtype=rows.dtype).index_add(0, places, ones)
+        rows = rows / counts[places].unsqueeze(1)
+    if padding_idx >= 0:
+        rows = gt.where((places == padding_idx).unsqueeze(1), 0, rows)
+    zeros = gt.zeros(num_weights, rows.shape[1], dtype=rows.dtype)
+    return zeros.index_add(0, places, rows)
+
+
+@kernel("_unique2")
+def unique2(self, sorted=True, return_inverse=False, return_counts=False):
+    return _padded(
+        gt.unique(self, sorted, return_inverse, return_counts), return_inverse, return_counts
+    )
+
+
+@kernel("_unique")
+def unique(self, sorted=True, return_inverse=False):
+    return _padded(gt.unique(self, sorted, return_inverse), return_inverse, False)[:2]
+
+
+@kernel("unique_dim")
+def unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False):
+    found = gt.unique(self, sorted, return_inverse, return_counts, dim)
+    return _padded(found, return_inverse, return_counts)
+
+
+@kernel("unique_consecutive")
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    found = gt.unique_consecutive(self, return_inverse, return_counts, dim)
+    return _padded(found, return_inverse, return_counts)
+
+
+@kernel("block_diag")
+def block_diag(tensors):
+    return gt.block_diag(*tensors)
+
+
+def _padded(found, has_inverse, has_counts):
+    """Give three tensors, with empty ones for those that were not asked for."""
+    found = list(found) if isinstance(found, tuple) else [found]
+    none = gt.zeros(0, dtype=gt.int64)
+    values, rest = found[0], iter(found[1:])
+    return values, next(rest) if has_inverse else none, next(rest) if has_counts else none

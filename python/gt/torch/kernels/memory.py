@@ -1,0 +1,235 @@
+"""Making tensors, copying between the host and the cluster, and views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gt
+import numpy as np
+import torch
+from gt._gt import torch_device
+from gt.torch import dtypes
+from gt.torch.kernels import raw
+
+_aten = torch.ops.aten
+#: Kernels of the host that only look at sizes, strides and storage, never at elements.
+_ON_HOST = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
+
+def from_host(tensor: torch.Tensor) -> gt.Tensor:
+    """Bring a tensor of the host's to the cluster."""
+    dtype = dtypes.to_gt(tensor.dtype)
+    if tensor.layout != torch.strided:
+        raise RuntimeError(
+            f"the device cluster has no tensors of layout {tensor.layout}\n"
+            "  hint: to_dense() gives one that it has"
+        )
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    if dtype == gt.bfloat16:
+        return gt.from_numpy(tensor.float().numpy()).to(gt.bfloat16)
+    return gt.from_numpy(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape))
+
+
+def to_host(tensor: gt.Tensor) -> torch.Tensor:
+    """Bring a tensor's values to the host."""
+    tensor = tensor.detach()
+    if tensor.dtype == gt.bfloat16:
+        return torch.from_numpy(tensor.float().numpy()).to(torch.bfloat16)
+    array = tensor.numpy()
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _contiguous(size: Any) -> list[int]:
+    """Give the strides of elements in row-major order."""
+    strides, step = [], 1
+    for length in reversed(size):
+        strides.append(step)
+        step *= max(length, 1)
+    return strides[::-1]
+
+
+def _strides(size: Any, memory_format: Any) -> list[int]:
+    """Give the strides of a memory format."""
+    if memory_format in (torch.channels_last, torch.channels_last_3d):
+        order = (0, *range(2, len(size)), 1)
+        strides = dict(zip(order, _contiguous([size[axis] for axis in order]), strict=True))
+        return [strides[axis] for axis in range(len(size))]
+    return _contiguous(size)
+
+
+def _check_layout(layout: Any) -> None:
+    if layout not in (None, torch.strided):
+        raise RuntimeError(f"the device cluster has no tensors of layout {layout}")
+
+
+@raw("empty.memory_format")
+def empty(
+    size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
+) -> torch.Tensor:
+    """Make a tensor without values."""
+    _check_layout(layout)
+    dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
+    return torch_device.blank(size, _strides(size, memory_format), dtype)
+
+
+@raw("_efficientzerotensor")
+def _efficientzerotensor(size, *, dtype=None, layout=None, device=None, pin_memory=None):
+    """Make a tensor of zeros."""
+    return empty(size, dtype=dtype).zero_()
+
+
+@raw("empty_strided")
+def empty_strided(
+    size, stride, *, dtype=None, layout=None, device=None, pin_memory=None
+) -> torch.Tensor:
+    """Make a tensor without values, with strides."""
+    _check_layout(layout)
+    return torch_device.blank(size, stride, dtypes.to_gt(dtype or torch.get_default_dtype()))
+
+
+@raw("copy_")
+def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Copy the elements of one tensor into another, within the cluster or across."""
+    if self.device.type != "cluster":
+        return self.copy_(to_host(_seen(src)))
+    if src.device.type == "cluster":
+        values = _seen(src)
+    elif src.device.type == "cpu":
+        # Cast on the side with fewer bytes to send.
+        values = from_host(src if src.dtype in dtypes.BY_TORCH else src.to(self.dtype))
+    else:
+        raise RuntimeError(f"copy_: from {src.device} to the cluster; copy to the CPU first")
+    if values.dtype != dtypes.to_gt(self.dtype):
+        values = values.to(dtypes.to_gt(self.dtype))
+    if values.shape != tuple(self.shape):
+        values = values.expand(tuple(self.shape))
+    values = values.conj() if self.is_conj() else values
+    torch_device.write(self, -values if self.is_neg() else values, "copy_")
+    return self
+
+
+def _seen(tensor: torch.Tensor) -> gt.Tensor:
+    """Give what a tensor shows, as its marks for conjugate and negative numbers say."""
+    values = torch_device.read(tensor)
+    values = values.conj() if tensor.is_conj() else values
+    return -values if tensor.is_neg() else values
+
+
+_in_its_order = torch_device.Kernel("aten::clone", lambda self: self, True)
+
+
+@raw("clone")
+def clone(self: torch.Tensor, *, memory_format: Any = None) -> torch.Tensor:
+    """Copy a tensor; the elements lie as its own do, unless a format is given."""
+    if self.is_conj() or self.is_neg() or memory_format not in (None, torch.preserve_format):
+        strides = _strides(self.shape, memory_format)
+        return copy_(empty_strided(self.shape, strides, dtype=self.dtype), self)
+    return _in_its_order(self)
+
+
+@raw("_copy_from")
+def _copy_from(self, dst, non_blocking=False) -> torch.Tensor:
+    """Copy into another tensor."""
+    return copy_(dst, self, non_blocking)
+
+
+@raw("_copy_from_and_resize")
+def _copy_from_and_resize(self, dst) -> torch.Tensor:
+    """Copy into another tensor, which takes on the shape."""
+    return copy_(dst.resize_(self.shape), self)
+
+
+@raw("_local_scalar_dense")
+def _local_scalar_dense(self: torch.Tensor) -> Any:
+    """Give the only element as a number."""
+    return torch_device.read(self).item()
+
+
+def _on_host(name: str, overload: str = "default") -> Any:
+    """A kernel of the host's that does not look at elements."""
+    redispatch = getattr(getattr(_aten, name), overload).redispatch
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        return redispatch(_ON_HOST, *args, **kwargs)
+
+    kernel.__name__ = name
+    return kernel
+
+
+for _name in ("as_strided", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex"):
+    raw(_name)(_on_host(_name))
+raw("set_.source_Storage_storage_offset")(_on_host("set_", "source_Storage_storage_offset"))
+raw("set_.source_Tensor")(_on_host("set_", "source_Tensor"))
+
+
+@raw("view.dtype")
+def view_dtype(self: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """See the bits of elements as another dtype: not here, but for its own."""
+    if dtype == self.dtype:
+        return self.view(self.shape)
+    raise RuntimeError(
+        f"view: the bits of {self.dtype} on the cluster cannot be seen as {dtype}\n"
+        "  hint: x.to(dtype) converts the numbers; x.cpu().view(dtype) gives their bits"
+    )
+
+
+@raw("_has_compatible_shallow_copy_type")
+def _has_compatible_shallow_copy_type(self, from_) -> bool:
+    """Whether `x.data = y` may hand over y's memory, also from another device."""
+    return True
+
+
+@raw("resize_")
+def resize_(self: torch.Tensor, size, *, memory_format=None) -> torch.Tensor:
+    """Give a tensor another shape; what does not fit into its storage gets a new one."""
+    count = 1
+    for length in size:
+        count *= length
+    needed = (self.storage_offset() + count) * self.element_size()
+    strides = _strides(size, memory_format)
+    if needed <= self.untyped_storage().nbytes():
+        where, offset = self, self.storage_offset()
+    else:
+        where, offset = empty(size, dtype=self.dtype, memory_format=memory_format), 0
+        if self.numel():
+            flat = torch_device.read(self).reshape(-1)
+            whole = gt.zeros(count, dtype=flat.dtype)
+            whole[: flat.shape[0]] = flat
+            order = sorted(range(len(size)), key=lambda axis: -strides[axis])
+            back = sorted(range(len(size)), key=lambda place: order[place])
+            shaped = whole.reshape([size[axis] for axis in order]).permute(back)
+            torch_device.write(where, shaped, "resize_")
+    _aten.set_.source_Storage_storage_offset.redispatch(
+        _ON_HOST, self, where.untyped_storage(), offset, size, strides
+    )
+    return self
+
+
+def resize_out(out: torch.Tensor, size: tuple[int, ...]) -> None:
+    """Resize a tensor for a result, as PyTorch does: with a warning where it had elements."""
+    if out.numel():
+        import warnings
+
+        warnings.warn(
+            "An output with one or more elements was resized since it had shape "
+            f"{list(out.shape)}, which does not match the required output shape {list(size)}. "
+            "This behavior is deprecated, and in a future PyTorch release outputs will not be "
+            "resized unless they have zero elements.",
+            stacklevel=2,
+        )
+    resize_(out, list(size))
+
+
+@raw("set_")
+def set_(self: torch.Tensor) -> torch.Tensor:
+    """Make a tensor an empty one."""
+    return resize_(self, [0])
+
+
+@raw("is_set_to")
+def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
+    """Whether two tensors show the same elements of one storage."""
+    def where(one: torch.Tensor) -> tuple:
+        return one.data_ptr(), one.shape, one.stride()
+
+    return where(self) == where(tensor)

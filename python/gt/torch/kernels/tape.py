@@ -1,0 +1,41 @@
+"""Derivatives by GT's own tape, for operators of PyTorch's that are derivatives of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gt
+
+
+def vjp(
+    function: Callable[..., Any], grad: Any, *inputs: gt.Tensor | None, wanted: Sequence[bool] = ()
+) -> tuple[gt.Tensor | None, ...]:
+    """Give the gradients of a function's inputs for a gradient of its result.
+
+    What of the function's own result the gradients do not need is never computed: nobody wants it.
+
+    Args:
+        function: a function of GT's tensors.
+        grad: the gradient of its result.
+        inputs: what it is called with; None stays None.
+        wanted: for each input, whether its gradient is wanted; all where nothing is given.
+    """
+    flags = [*wanted, *[True] * (len(inputs) - len(wanted))]
+    wants = [of is not None and flag for of, flag in zip(inputs, flags, strict=True)]
+    with gt.enable_grad():
+        given = [
+            of if of is None else of.detach().requires_grad_(wants[at])
+            for at, of in enumerate(inputs)
+        ]
+        result = function(*given)
+        leaves = [of for of, want in zip(given, wants, strict=True) if want]
+        found = iter(gt.autograd.grad(result, leaves, grad) if leaves else ())
+    return tuple(next(found) if want else None for want in wants)
+
+
+def vjp_of_first(function: Callable[..., Any], grad: Any, input: gt.Tensor) -> gt.Tensor:
+    """Give the gradient of the only input."""
+    (found,) = vjp(function, grad, input)
+    assert found is not None
+    return found

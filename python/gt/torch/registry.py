@@ -1,0 +1,164 @@
+"""Which function of GT's is the kernel of an operator of PyTorch's: by name, or by a table.
+
+PyTorch declares each operator with names and types. One whose name GT has, too, needs nothing more;
+`kernels` has what differs. In-place forms and those with `out` follow from the functional form of
+the same declaration.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gt
+import torch
+from gt._gt import torch_device
+from gt.torch import fallback, kernels
+from gt.torch.kernels import KERNELS, RAW, memory
+from torch._decomp import decomposition_table as _DECOMPOSITIONS
+
+#: Where GT keeps functions, by how PyTorch's operators begin.
+_NAMESPACES = (
+    ("special_", gt.special),
+    ("linalg_", gt.linalg),
+    ("fft_", gt.fft),
+    ("", gt),
+    ("", gt.nn.functional),
+)
+_KEY = "PrivateUse1"
+_libraries: list[torch.library.Library] = []
+
+
+def register_all() -> None:
+    """Register the kernels of all operators that the device has of its own."""
+    kernels.load()
+    library = torch.library.Library("aten", "IMPL")
+    _libraries.append(library)
+    for name in _operators():
+        made = kernel_of(name)
+        if made is not None:
+            library.impl(name, made, _KEY)
+    rest = torch.library.Library("_", "IMPL")
+    _libraries.append(rest)
+    rest.fallback(fallback.run, _KEY)
+
+
+def _operators() -> list[str]:
+    """Give the operators that are not made of others, as name and overload."""
+    names = (name.removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names()
+             if name.startswith("aten::"))
+    return [name for name in names if name in RAW or not _has_kernel(name, "CompositeImplicitAutograd")]
+
+
+def _has_kernel(name: str, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key)
+
+
+def overload_of(name: str) -> torch._ops.OpOverload:
+    """Give the operator with a name, `add.Tensor`."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def kernel_of(name: str) -> Callable[..., Any] | None:
+    """Give an operator's kernel, or None where GT has no function for it."""
+    if name in RAW:
+        return RAW[name]
+    operator = overload_of(name)
+    written = [of for of in operator._schema.arguments if of.alias_info and of.alias_info.is_write]
+    function = KERNELS.get(name) or KERNELS.get(name.partition(".")[0])
+    if function is None and not _is_made_of_others(operator):
+        functional = _functional(operator, written)
+        function = functional and function_of(functional)
+    if function is None:
+        return _decomposed(operator, written)
+    is_first = written and not written[0].kwarg_only
+    writes = "first" if is_first else [of.name for of in written] or None
+    pointwise = torch.Tag.pointwise in operator.tags
+    return torch_device.Kernel(operator._schema.name, function, pointwise, writes)
+
+
+def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:
+    """Give PyTorch's own decomposition of an operator into others, if it has one."""
+    if _has_kernel(_name(operator), "CompositeExplicitAutograd"):
+        return None
+    if not written:
+        return _DECOMPOSITIONS.get(operator)
+    functional = _functional(operator, written)
+    function = functional and _DECOMPOSITIONS.get(overload_of(functional))
+    if function is None:
+        return None
+    names = [of.name for of in written]
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        outs = [kwargs.pop(name) for name in names if name in kwargs] or [args[0]]
+        made = function(*args, **kwargs)
+        for out, result in zip(outs, made if isinstance(made, tuple) else [made], strict=True):
+            if out.shape != result.shape and out is not args[0]:
+                memory.resize_out(out, result.shape)
+            out.copy_(result)
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    return kernel
+
+
+def _is_made_of_others(operator: torch._ops.OpOverload) -> bool:
+    """Whether PyTorch makes it of others: `empty` and a fill, or views of what it is given."""
+    schema = operator._schema
+    is_view = any(of.alias_info and not of.alias_info.is_write for of in schema.returns)
+    changes_shape = torch.Tag.inplace_view in operator.tags
+    return is_view or changes_shape or any(of.name == "device" for of in schema.arguments)
+
+
+def function_of(name: str) -> Callable[..., Any] | None:
+    """Give the function of GT's tensors for a functional operator."""
+    packet = name.partition(".")[0]
+    found = KERNELS.get(name) or KERNELS.get(packet)
+    if found is not None:
+        return found
+    if packet.startswith("_") or "backward" in packet:
+        return None
+    for start, namespace in _NAMESPACES:
+        if packet.startswith(start):
+            found = getattr(namespace, packet.removeprefix(start), None)
+            if callable(found):
+                return found
+    return None
+
+
+def _functional(operator: torch._ops.OpOverload, written: list) -> str | None:
+    """Give the operator of the same arguments that changes none of them."""
+    packet = operator._schema.name.removeprefix("aten::")
+    if not written:
+        return _name(operator)
+    if packet.endswith("_") and not packet.endswith("__"):
+        return _alike(operator, packet[:-1], set())
+    return _alike(operator, packet, {of.name for of in written})
+
+
+def _name(operator: torch._ops.OpOverload) -> str:
+    schema = operator._schema
+    name = schema.name.removeprefix("aten::")
+    return f"{name}.{schema.overload_name}" if schema.overload_name else name
+
+
+def _alike(operator: torch._ops.OpOverload, packet: str, without: set[str]) -> str | None:
+    """Give the functional overload of a packet with an operator's arguments."""
+    wanted = _arguments(operator, without)
+    for overload in _overloads(packet):
+        found = overload_of(f"{packet}.{overload}" if overload else packet)
+        writes = any(of.alias_info and of.alias_info.is_write for of in found._schema.arguments)
+        if not writes and _arguments(found, set()) == wanted:
+            return _name(found)
+    return None
+
+
+def _arguments(operator: torch._ops.OpOverload, without: set[str]) -> list[tuple[str, str]]:
+    return [(of.name, str(of.type)) for of in operator._schema.arguments if of.name not in without]
+
+
+@functools.cache
+def _overloads(packet: str) -> tuple[str, ...]:
+    found = torch._C._jit_get_operation(f"aten::{packet}")
+    return tuple(found[1]) if found and found[0] else ()

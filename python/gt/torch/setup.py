@@ -1,0 +1,26 @@
+"""Makes GT a device of PyTorch's."""
+
+from __future__ import annotations
+
+import torch
+from gt._gt import torch_device
+from gt.torch import cluster, dtypes, hooks, registry
+from gt.torch.kernels import memory
+
+
+def run() -> None:
+    """Register the device, its module and its kernels, once in a process."""
+    torch_device.setup(torch.Tensor)
+    torch_device.Kernel.connect(
+        tensor=torch.Tensor,
+        parameter=torch.nn.Parameter,
+        dtype=torch.dtype,
+        dtypes=dtypes.BY_TORCH,
+        resize=memory.resize_out,
+        from_host=memory.from_host,
+    )
+    torch.utils.rename_privateuse1_backend("cluster")
+    torch._register_device_module("cluster", cluster)
+    hooks.register()
+    torch.utils.generate_methods_for_privateuse1_backend()
+    registry.register_all()
