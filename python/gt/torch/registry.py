@@ -8,12 +8,13 @@ the same declaration.
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
 import gt
 import torch
-from gt._gt import torch_device
+from gt._gt import primitives, torch_device
 from gt.torch import fallback, kernels
 from gt.torch.kernels import KERNELS, RAW, memory
 from torch._decomp import decomposition_table as _DECOMPOSITIONS
@@ -27,6 +28,8 @@ _NAMESPACES = (
     ("", gt.nn.functional),
 )
 _KEY = "PrivateUse1"
+#: Operators that need PyTorch's strides, which GT's function of the same name does not see.
+_OF_VIEWS = ("as_strided", "view_copy", "unfold_copy")
 _libraries: list[torch.library.Library] = []
 
 
@@ -65,6 +68,8 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
     """Give an operator's kernel, or None where GT has no function for it."""
     if name in RAW:
         return RAW[name]
+    if name.startswith(_OF_VIEWS):
+        return None
     operator = overload_of(name)
     written = [of for of in operator._schema.arguments if of.alias_info and of.alias_info.is_write]
     function = KERNELS.get(name) or KERNELS.get(name.partition(".")[0])
@@ -76,7 +81,14 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
     is_first = written and not written[0].kwarg_only
     writes = "first" if is_first else [of.name for of in written] or None
     pointwise = torch.Tag.pointwise in operator.tags
-    return torch_device.Kernel(operator._schema.name, function, pointwise, writes)
+    return torch_device.Kernel(
+        operator._schema.name,
+        function,
+        pointwise,
+        writes,
+        _primitive(operator, function),
+        function in kernels.MIXED,
+    )
 
 
 def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:
@@ -109,6 +121,15 @@ def _is_made_of_others(operator: torch._ops.OpOverload) -> bool:
     is_view = any(of.alias_info and not of.alias_info.is_write for of in schema.returns)
     changes_shape = torch.Tag.inplace_view in operator.tags
     return is_view or changes_shape or any(of.name == "device" for of in schema.arguments)
+
+
+def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) -> str | None:
+    """Give the primitive that a function issues where nothing but operands is given."""
+    if isinstance(function, types.BuiltinFunctionType):
+        return function.__name__
+    packet = operator._schema.name.removeprefix("aten::").rstrip("_")
+    is_own = function is getattr(gt, packet, None) and hasattr(primitives, packet)
+    return packet if is_own else None
 
 
 def function_of(name: str) -> Callable[..., Any] | None:

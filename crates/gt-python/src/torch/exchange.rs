@@ -147,6 +147,11 @@ fn apply(operation: &'static Operation, tensor: &Tensor) -> PyResult<Tensor> {
     Tensor::apply(&tensor.session(), operation, &operands, Default::default()).py()
 }
 
+/// The conjugate numbers.
+pub fn conjugate(tensor: &Tensor) -> PyResult<Tensor> {
+    apply(&complex::CONJ, tensor)
+}
+
 fn other_bits(dtype: DType) -> PyErr {
     PyTypeError::new_err(format!(
         "gt.torch: the bits of a tensor on the cluster cannot be seen as {dtype}\n  hint: x.to(dtype) converts the numbers; x.cpu().view(dtype) gives their bits"

@@ -3,17 +3,20 @@
 //! changes.
 
 use gt::Tensor;
+use gt::ir::{Operand, Operation, ops};
 use gt::tensor::strides::Strided;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::dlpack::{self, CLUSTER, CPU};
-use super::exchange::{Place, make, place};
+use super::exchange::{self, Place, make, place};
+use crate::error::IntoPython;
 use crate::tensor::PyTensor;
-use crate::{session, source};
+use crate::{convert, session, source};
 
 /// What a kernel asks of PyTorch's side.
 struct Torch {
@@ -35,8 +38,12 @@ static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 pub struct Kernel {
     name: Py<PyString>,
     function: Py<PyAny>,
+    /// The operation that the function issues, where it takes tensors and numbers alone.
+    operation: Option<&'static Operation>,
     /// Whether results lie in memory as the first operand of their shape does.
     pointwise: bool,
+    /// Whether tensors of the host's may be among the operands.
+    mixed: bool,
     writes: Writes,
 }
 
@@ -61,19 +68,26 @@ impl Kernel {
     ///
     /// `writes` is `"first"`, or the names of the arguments that results are written to.
     #[new]
-    #[pyo3(signature = (name, function, pointwise=false, writes=None))]
+    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false))]
     fn new(
         name: Py<PyString>,
         function: Py<PyAny>,
         pointwise: bool,
         writes: Option<&Bound<'_, PyAny>>,
+        operation: Option<&str>,
+        mixed: bool,
     ) -> PyResult<Kernel> {
+        let operation = operation.and_then(|name| {
+            let found = ops::ALL.iter().copied().find(|operation| operation.name == name)?;
+            let is_plain = found.attributes().next().is_none() && found.further.is_none();
+            is_plain.then_some(found)
+        });
         let writes = match writes {
             None => Writes::Nothing,
             Some(word) if word.is_instance_of::<PyString>() => Writes::First,
             Some(names) => Writes::Named(names.extract()?),
         };
-        Ok(Kernel { name, function, pointwise, writes })
+        Ok(Kernel { name, function, operation, pointwise, mixed, writes })
     }
 
     /// Tells kernels what they need of PyTorch's: the classes of tensors and of dtypes, GT's dtypes
@@ -102,6 +116,12 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         source::note(py);
         let torch = TORCH.get(py).expect("`connect` is called before any kernel");
+        if kwargs.is_none()
+            && let Some(operation) = self.operation
+            && let Some(result) = self.issue(py, torch, operation, args)?
+        {
+            return Ok(result);
+        }
         let mut operands = Operands::default();
         let mut given: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
         for argument in args.iter_borrowed() {
@@ -143,11 +163,75 @@ impl Kernel {
     }
 }
 
+impl Torch {
+    fn is_tensor(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let class = given.get_type();
+        Ok(class.is(&self.tensor)
+            || class.is(&self.parameter)
+            || given.is_instance(self.tensor.bind(given.py()))?)
+    }
+}
+
 fn value(result: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(result.cast::<PyTensor>()?.get().0.clone())
 }
 
 impl Kernel {
+    /// Issues the operation at once, if all arguments are tensors on the cluster or numbers.
+    fn issue<'py>(
+        &self,
+        py: Python<'py>,
+        torch: &Torch,
+        operation: &'static Operation,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if args.len() != operation.parameters.len() {
+            return Ok(None);
+        }
+        let mut layouts = Operands::default();
+        let mut tensors: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
+        for given in args.iter_borrowed() {
+            if torch.is_tensor(&given)? {
+                let view = dlpack::view(&given)?;
+                if view.device.kind != CLUSTER {
+                    return Ok(None);
+                }
+                let place = place(&view)?;
+                if place.dtype.is_complex() {
+                    return Ok(None);
+                }
+                tensors.push(Operand::Tensor(place.read(py)?));
+                layouts.layouts.push(place.strided);
+            } else {
+                match convert::scalar(&given)? {
+                    Some(scalar) => tensors.push(Operand::Scalar(scalar)),
+                    None => return Ok(None),
+                }
+            }
+        }
+        let borrowed = |operand| match operand {
+            &Operand::Tensor(ref tensor) => Operand::Tensor(tensor),
+            &Operand::Scalar(scalar) => Operand::Scalar(scalar),
+        };
+        let operands: SmallVec<[Operand<&Tensor>; 3]> = tensors.iter().map(borrowed).collect();
+        let first = operands.iter().find_map(Operand::tensor).copied();
+        let Some(first) = first else { return Ok(None) };
+        let session = session::ready_session(py, first)?;
+        let result = Tensor::apply(&session, operation, &operands, Default::default()).py()?;
+        match self.writes {
+            Writes::Nothing => {
+                let order = if self.pointwise { layouts.order(&result) } else { None };
+                make(py, &result, order.as_deref()).map(Some)
+            }
+            Writes::First => {
+                let first = args.get_item(0)?;
+                place(&dlpack::view(&first)?)?.write(py, &result, self.name.bind(py).to_str()?)?;
+                Ok(Some(first))
+            }
+            Writes::Named(_) => Ok(None),
+        }
+    }
+
     /// An argument of PyTorch's as one of GT's.
     fn argument<'py>(
         &self,
@@ -156,14 +240,10 @@ impl Kernel {
         operands: &mut Operands,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = given.py();
-        let class = given.get_type();
-        let is_tensor = class.is(&torch.tensor)
-            || class.is(&torch.parameter)
-            || given.is_instance(torch.tensor.bind(py))?;
-        if is_tensor {
+        if torch.is_tensor(given)? {
             return self.operand(torch, given, operands);
         }
-        if class.is(&torch.dtype) {
+        if given.get_type().is(&torch.dtype) {
             let found = torch.dtypes.bind(py).get_item(given)?;
             return found.ok_or_else(|| {
                 PyRuntimeError::new_err(format!(
@@ -198,9 +278,13 @@ impl Kernel {
                 }
                 let tensor = place.read(py)?;
                 session::ready(py, &tensor)?;
+                // Products take conjugate numbers as a mark on the tensor.
+                let is_marked = tensor.dtype().is_complex()
+                    && given.call_method0(intern!(py, "is_conj"))?.is_truthy()?;
+                let tensor = if is_marked { exchange::conjugate(&tensor)? } else { tensor };
                 Ok(Bound::new(py, PyTensor(tensor))?.into_any())
             }
-            CPU if view.rank == 0 => torch.from_host.bind(py).call1((given,)),
+            CPU if view.rank == 0 || self.mixed => torch.from_host.bind(py).call1((given,)),
             _ => {
                 let device = given.getattr("device")?;
                 Err(PyRuntimeError::new_err(format!(

@@ -14,14 +14,25 @@ from typing import Any
 
 #: Functions of GT's tensors, by the operator's name, with or without an overload.
 KERNELS: dict[str, Callable[..., Any]] = {}
+#: Those that also take tensors of the host's, as places may be.
+MIXED: set[Callable[..., Any]] = set()
 #: Functions of PyTorch's tensors, by the operator's name and overload.
 RAW: dict[str, Callable[..., Any]] = {}
 
 
-def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function of GT's tensors the kernel of some operators."""
+def kernel(
+    *names: str, mixed: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function of GT's tensors the kernel of some operators.
+
+    Args:
+        names: the operators, with or without an overload.
+        mixed: whether operands may also be the host's, and are brought to the cluster then.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if mixed:
+            MIXED.add(function)
         KERNELS.update(dict.fromkeys(names, function))
         return function
 
@@ -43,6 +54,7 @@ def load() -> None:
     from gt.torch.kernels import (  # noqa: F401
         bags,
         batch_norm,
+        cells,
         convolution,
         distance,
         draws,
@@ -54,6 +66,7 @@ def load() -> None:
         memory,
         normalization,
         pooling,
+        products,
         ranges,
         resampling,
     )

@@ -51,12 +51,12 @@ def _largest(weight, indices, bags, count, mode, padding_idx):
     if mode != 2:
         return gt.zeros(0, dtype=gt.int64)
     rows = weight[indices]
-    if padding_idx >= 0:
-        rows = gt.where((indices == padding_idx).unsqueeze(1), -gt.inf, rows)
+    counted = (indices != padding_idx).unsqueeze(1)
+    rows = gt.where(counted, rows, -gt.inf)
     wide = bags.unsqueeze(1).expand(rows.shape)
     best = gt.full((count, rows.shape[1]), -gt.inf, dtype=rows.dtype)
     best = best.scatter_reduce(0, wide, rows, "amax")
-    is_best = rows == best[bags]
+    is_best = (rows == best[bags]) & counted
     none = indices.shape[0]
     places = gt.where(is_best, gt.arange(none, dtype=gt.int64).unsqueeze(1), none)
     first = gt.full((count, rows.shape[1]), none, dtype=gt.int64)
@@ -167,3 +167,11 @@ def histogramdd_from_bin_cts(self, bins, *, range=None, weight=None, density=Fal
 @kernel("_histogramdd_from_bin_tensors")
 def histogramdd_from_bin_tensors(self, bins, *, weight=None, density=False):
     return gt.histogramdd(self, bins, weight=weight, density=density)[0]
+
+
+@kernel("histc")
+def histc(self, bins=100, min=0, max=0):
+    # Of integers, too, as on a GPU.
+    if self.is_floating_point():
+        return gt.histc(self, bins, min, max)
+    return gt.histc(self.double(), bins, min, max).to(self.dtype)

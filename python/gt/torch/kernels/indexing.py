@@ -10,12 +10,12 @@ def _entries(indices):
     return tuple(slice(None) if index is None else index for index in indices)
 
 
-@kernel("index.Tensor", "_unsafe_index.Tensor")
+@kernel("index.Tensor", "_unsafe_index.Tensor", mixed=True)
 def index(self, indices):
     return self[_entries(indices)]
 
 
-@kernel("index_put", "_index_put_impl", "_index_put_impl_", "_unsafe_index_put")
+@kernel("index_put", "_index_put_impl", "_index_put_impl_", "_unsafe_index_put", mixed=True)
 def index_put(self, indices, values, accumulate=False, unsafe=False):
     return self.index_put(_entries(indices), values, accumulate)
 
@@ -23,6 +23,15 @@ def index_put(self, indices, values, accumulate=False, unsafe=False):
 @kernel("embedding")
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     return weight[indices]
+
+
+@kernel("embedding_renorm")
+def embedding_renorm(self, indices, max_norm, norm_type):
+    named = gt.zeros(self.shape[0], dtype=gt.bool)
+    named = named.index_fill(0, indices.reshape(-1).long(), True).unsqueeze(1)
+    norms = gt.linalg.vector_norm(self, norm_type, 1, keepdim=True)
+    shorter = self * (max_norm / (norms + 1e-7))
+    return gt.where(named & (norms > max_norm), shorter, self)
 
 
 @kernel("embedding_dense_backward")

@@ -33,6 +33,13 @@ _loss("binary_cross_entropy", F.binary_cross_entropy, "weight", "reduction")
 _loss("multi_margin_loss", F.multi_margin_loss, "p", "margin", "weight", "reduction")
 
 
+@kernel("binary_cross_entropy_with_logits")
+def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None, reduction=1):
+    return F.binary_cross_entropy_with_logits(
+        self, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
+    )
+
+
 def _of_target(target, weight, ignore_index, classes, dtype):
     """Give the class of each row, and how much it weighs: nothing where it is ignored."""
     ignored = target == ignore_index

@@ -19,6 +19,16 @@ def log_softmax(self, dim, half_to_float):
     return gt.log_softmax(self.float() if half_to_float else self, dim)
 
 
+@kernel("softmax.int_out")
+def softmax_as(self, dim, dtype=None):
+    return gt.softmax(self, dim, dtype=dtype)
+
+
+@kernel("log_softmax.int_out")
+def log_softmax_as(self, dim, dtype=None):
+    return gt.log_softmax(self, dim, dtype=dtype)
+
+
 @kernel("_softmax_backward_data")
 def softmax_backward(grad_output, output, dim, input_dtype):
     return primitives.softmax_backward(grad_output, output, dim).to(input_dtype)
@@ -76,23 +86,12 @@ def _summed(values, axes, dtype):
     return (values.sum(axes) if axes else values).to(dtype)
 
 
-@kernel("native_group_norm")
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    rows = input.reshape(N, group, -1)
-    mean, rstd = _statistics(rows, [2], eps)
-    return (
-        F.group_norm(input, group, weight, bias, eps),
-        mean.reshape(N, group).to(input.dtype),
-        rstd.reshape(N, group).to(input.dtype),
-    )
-
-
 @kernel("native_group_norm_backward")
 def native_group_norm_backward(
     grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask
 ):
-    grad = grad_out.reshape(N, C, -1)
-    rows = input.reshape(N, group, -1)
+    grad = grad_out.reshape(N, C, HxW)
+    rows = input.reshape(N, group, C // group * HxW)
     mean, rstd = mean.reshape(N, group, 1), rstd.reshape(N, group, 1)
     normal = (rows - mean) * rstd
     scaled = grad if weight is None else grad * weight.reshape(1, C, 1)

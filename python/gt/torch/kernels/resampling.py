@@ -59,7 +59,15 @@ _upsample("upsample_linear1d", "linear", True)
 _upsample("upsample_bilinear2d", "bilinear", True)
 _upsample("upsample_bicubic2d", "bicubic", True)
 _upsample("upsample_trilinear3d", "trilinear", True)
-_upsample("_upsample_bilinear2d_aa", "bilinear", True, antialias=True)
+kernel("_upsample_bilinear2d_aa")(gt._upsample_bilinear2d_aa)
+
+
+@kernel("_upsample_bilinear2d_aa_backward")
+def bilinear_aa_backward(grad_output, output_size, input_size, *how):
+    zeros = gt.zeros(*input_size, dtype=grad_output.dtype)
+    return vjp_of_first(
+        lambda x: gt._upsample_bilinear2d_aa(x, output_size, *how), grad_output, zeros
+    )
 _upsample("_upsample_bicubic2d_aa", "bicubic", True, antialias=True)
 
 

@@ -30,8 +30,18 @@ def vjp(
         ]
         result = function(*given)
         leaves = [of for of, want in zip(given, wants, strict=True) if want]
-        found = iter(gt.autograd.grad(result, leaves, grad) if leaves else ())
-    return tuple(next(found) if want else None for want in wants)
+        if not (leaves and result.requires_grad):
+            return tuple(_zeros(of, want) for of, want in zip(inputs, wants, strict=True))
+        found = iter(gt.autograd.grad(result, leaves, grad, allow_unused=True))
+    made = [next(found) if want else None for want in wants]
+    return tuple(
+        _zeros(of, want) if one is None else one
+        for one, of, want in zip(made, inputs, wants, strict=True)
+    )
+
+
+def _zeros(of: gt.Tensor | None, wanted: bool) -> gt.Tensor | None:
+    return gt.zeros_like(of) if wanted and of is not None else None
 
 
 def vjp_of_first(function: Callable[..., Any], grad: Any, input: gt.Tensor) -> gt.Tensor:
