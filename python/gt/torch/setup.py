@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from gt._gt import torch_device
-from gt.torch import cluster, dtypes, hooks, registry
+from gt.torch import autocast, cluster, dtypes, hooks, host, registry, storages
 from gt.torch.kernels import memory
 
 
@@ -22,5 +22,8 @@ def run() -> None:
     torch.utils.rename_privateuse1_backend("cluster")
     torch._register_device_module("cluster", cluster)
     hooks.register()
-    torch.utils.generate_methods_for_privateuse1_backend()
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    storages.register()
+    host.register()
+    autocast.register()
     registry.register_all()

@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use gt::ir::ops::complex;
 use gt::ir::{Operand, Operation};
 use gt::tensor::strides::Strided;
-use gt::{DType, Scalar, Shape, Tensor};
+use gt::{DType, Scalar, Shape, Tensor, TensorData};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::dlpack::{self, CLUSTER, Code, Device, Managed, View};
-use super::storage::{self, Storage};
+use super::storage::{self, Content, Storage};
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
 use crate::{convert, dtype, session, source};
@@ -52,16 +52,34 @@ impl Place {
     /// The elements of its storage, in the storage's own dtype.
     fn root(&self, py: Python<'_>) -> PyResult<Tensor> {
         let storage = self.storage()?;
-        match storage.root {
-            Some(root) => Ok(root),
-            None => {
+        let bytes = storage.bytes();
+        let root = match storage.content {
+            Content::Elements(root) => return Ok(root),
+            Content::Blank => {
                 let session = session::ready_current(py)?;
-                let zero = Scalar::Int(0);
-                let root = Tensor::full(&session, storage.shape, zero, storage.dtype).py()?;
-                storage::set(self.number, root.clone());
-                Ok(root)
+                let shape = if storage.dtype == self.dtype {
+                    storage.shape
+                } else {
+                    self.row(bytes)?
+                };
+                Tensor::full(&session, shape, Scalar::Int(0), self.dtype).py()?
             }
+            Content::Bytes(held) => {
+                let held = TensorData::new(self.dtype, self.row(bytes)?, held);
+                let held = held.ok_or_else(|| other_bits(self.dtype))?;
+                Tensor::from_data(&session::ready_current(py)?, held)
+            }
+        };
+        storage::set(self.number, root.clone());
+        Ok(root)
+    }
+
+    /// The shape of a storage's bytes as one row of its own dtype.
+    fn row(&self, bytes: usize) -> PyResult<Shape> {
+        if !bytes.is_multiple_of(self.dtype.size()) {
+            return Err(other_bits(self.dtype));
         }
+        Shape::new(&[bytes / self.dtype.size()]).map_err(|error| to_python(error.into()))
     }
 
     /// The elements that it shows.
@@ -110,9 +128,10 @@ impl Place {
             return Ok(());
         }
         let storage = self.storage()?;
-        let is_whole = storage.dtype == self.dtype
+        let is_defined = matches!(storage.content, Content::Elements(_));
+        let is_whole = (storage.dtype == self.dtype || !is_defined)
             && value.shape() == self.strided.shape
-            && storage.shape.numel() == value.shape().numel();
+            && storage.bytes() == value.shape().numel() * self.dtype.size();
         if is_whole && let Some(order) = self.order_in_memory() {
             // All of it is replaced.
             let value = value.cast(self.dtype).py()?;
@@ -172,7 +191,7 @@ pub fn make<'py>(
     let storage = Storage {
         dtype: value.dtype(),
         shape: root.shape(),
-        root: Some(root.without_history()),
+        content: Content::Elements(root.without_history()),
     };
     let own = Strided::contiguous(root.shape());
     let mut strided = Strided { strides: own.strides, ..Strided::contiguous(shape) };
@@ -283,5 +302,5 @@ pub fn blank<'py>(
         }
     };
     let shape = in_memory.map_err(|error| to_python(error.into()))?;
-    over(py, Storage { dtype: place.dtype, shape, root: None }, &place.strided)
+    over(py, Storage { dtype: place.dtype, shape, content: Content::Blank }, &place.strided)
 }

@@ -4,8 +4,13 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use bytes::Bytes;
 use gt::{DType, Shape, Tensor};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{IntoPython, to_python};
+use crate::tensor::PyTensor;
 
 /// Bits of an address for the offset in a storage: 1 TiB.
 const OFFSET_BITS: u32 = 40;
@@ -18,8 +23,16 @@ const MOST: usize = 1 << (63 - OFFSET_BITS);
 pub struct Storage {
     pub dtype: DType,
     pub shape: Shape,
-    /// `None` while nothing was written to it: what it holds is not defined.
-    pub root: Option<Tensor>,
+    pub content: Content,
+}
+
+#[derive(Clone)]
+pub enum Content {
+    /// Nothing was written to it: what it holds is not defined.
+    Blank,
+    /// Bytes of the host's, of whatever dtype is asked for first.
+    Bytes(Bytes),
+    Elements(Tensor),
 }
 
 #[derive(Default)]
@@ -37,7 +50,7 @@ fn storages() -> MutexGuard<'static, Storages> {
 }
 
 impl Storage {
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.shape.numel() * self.dtype.size()
     }
 }
@@ -73,11 +86,14 @@ pub fn get(number: usize) -> Option<Storage> {
 
 /// Gives a storage other elements.
 pub fn set(number: usize, root: Tensor) {
+    let (dtype, shape) = (root.dtype(), root.shape());
+    replace(number, Storage { dtype, shape, content: Content::Elements(root) });
+}
+
+fn replace(number: usize, new: Storage) {
     let mut storages = storages();
-    let old = storages.all.get_mut(number).and_then(Option::as_mut).and_then(|storage| {
-        storage.shape = root.shape();
-        storage.root.replace(root)
-    });
+    let place = storages.all.get_mut(number).and_then(Option::as_mut);
+    let old = place.map(|storage| std::mem::replace(storage, new));
     drop(storages);
     // Dropping a tensor writes to its session's stream.
     drop(old);
@@ -92,6 +108,38 @@ pub fn remove(address: usize) {
     storages.bytes -= old.as_ref().map_or(0, Storage::bytes);
     drop(storages);
     drop(old);
+}
+
+/// Fills a storage with bytes of the host's.
+#[pyfunction]
+pub fn fill_storage(address: usize, bytes: &[u8]) -> PyResult<()> {
+    let (number, _) = place(address);
+    let shape = Shape::new(&[bytes.len()]).map_err(|error| to_python(error.into()))?;
+    let content = Content::Bytes(Bytes::copy_from_slice(bytes));
+    replace(number, Storage { dtype: DType::U8, shape, content });
+    Ok(())
+}
+
+/// Gives a storage what another one holds.
+#[pyfunction]
+pub fn copy_storage(to: usize, from: usize) {
+    if let Some(held) = get(place(from).0) {
+        replace(place(to).0, held);
+    }
+}
+
+/// What a storage holds, in one row: a tensor, or bytes; `None` where it is not defined.
+#[pyfunction]
+pub fn storage_content(py: Python<'_>, address: usize) -> PyResult<Option<Py<PyAny>>> {
+    let Some(storage) = get(place(address).0) else { return Ok(None) };
+    Ok(match storage.content {
+        Content::Blank => None,
+        Content::Bytes(bytes) => Some(PyBytes::new(py, &bytes).into_any().unbind()),
+        Content::Elements(root) => {
+            let row = PyTensor(root.without_history().reshape(&[-1]).py()?);
+            Some(Py::new(py, row)?.into_any())
+        }
+    })
 }
 
 /// The bytes of all storages that this process holds.

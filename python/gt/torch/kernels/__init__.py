@@ -65,6 +65,7 @@ def load() -> None:
         losses,
         memory,
         normalization,
+        optimizers,
         pooling,
         products,
         ranges,

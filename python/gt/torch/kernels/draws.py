@@ -5,6 +5,7 @@ from __future__ import annotations
 import gt
 import torch
 from gt._gt import torch_device
+from gt.torch.host import drawing_from
 from gt.torch.kernels import kernel, raw
 
 
@@ -12,7 +13,8 @@ def _in_place(name, overload=""):
     """Register an operator that fills a tensor, by the method of GT's with its name."""
 
     def fill(self, *given, generator=None, **named):
-        return getattr(gt.zeros_like(self), name)(*given, **named)
+        source = drawing_from(generator)
+        return getattr(gt.zeros_like(self), name)(*given, generator=source, **named)
 
     kernel(name + overload)(fill)
 
@@ -25,37 +27,39 @@ _in_place("bernoulli_")
 
 @kernel("bernoulli", "bernoulli.out")
 def bernoulli(self, *, generator=None):
-    return gt.bernoulli(self)
+    return gt.bernoulli(self, generator=drawing_from(generator))
 
 
 @kernel("bernoulli.p")
 def bernoulli_p(self, p, *, generator=None):
-    return gt.zeros_like(self).bernoulli_(p)
+    return gt.zeros_like(self).bernoulli_(p, generator=drawing_from(generator))
 
 
 @kernel("normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor")
 def normal(mean, std=1.0, *, generator=None):
-    return gt.normal(mean, std)
+    return gt.normal(mean, std, generator=drawing_from(generator))
 
 
 @kernel("multinomial")
 def multinomial(self, num_samples, replacement=False, *, generator=None):
-    return gt.multinomial(self, num_samples, replacement)
+    return gt.multinomial(
+        self, num_samples, replacement, generator=drawing_from(generator)
+    )
 
 
 @kernel("poisson")
 def poisson(self, generator=None):
-    return gt.poisson(self)
+    return gt.poisson(self, drawing_from(generator))
 
 
 @kernel("binomial")
 def binomial(count, prob, generator=None):
-    return gt.binomial(count, prob)
+    return gt.binomial(count, prob, drawing_from(generator))
 
 
 @kernel("randperm.generator_out", "randperm.out")
 def randperm(n, *, generator=None):
-    return gt.randperm(n)
+    return gt.randperm(n, generator=drawing_from(generator))
 
 
 @kernel("native_dropout")

@@ -94,6 +94,11 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
         return self.copy_(to_host(_seen(src)))
     if src.device.type == "cluster":
         values = _seen(src)
+    elif src.device.type == "cpu" and _is_row_of_bytes(self) and src.dtype == torch.uint8:
+        # They may be another dtype's, as when a storage is read from a file.
+        host = src.expand(self.shape).contiguous()
+        torch_device.fill_storage(self.data_ptr(), host.numpy().tobytes())
+        return self
     elif src.device.type == "cpu":
         # Cast on the side with fewer bytes to send.
         values = from_host(src if src.dtype in dtypes.BY_TORCH else src.to(self.dtype))
@@ -106,6 +111,12 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
     values = values.conj() if self.is_conj() else values
     torch_device.write(self, -values if self.is_neg() else values, "copy_")
     return self
+
+
+def _is_row_of_bytes(tensor: torch.Tensor) -> bool:
+    """Whether a tensor shows all bytes of a storage, and nothing else."""
+    is_bytes = tensor.dtype == torch.uint8 and tensor.is_contiguous() and tensor.numel() > 0
+    return is_bytes and tensor.numel() == tensor.untyped_storage().nbytes()
 
 
 def _seen(tensor: torch.Tensor) -> gt.Tensor:

@@ -1,0 +1,68 @@
+"""Parts of PyTorch that ask a device's C++ code: random generators, pinned memory, waiting."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import gt
+import torch
+
+_Host = torch.Generator
+
+
+class _Known(type(_Host)):  # type: ignore[misc]
+    """Every generator is one, also those that PyTorch itself has made."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _Host)
+
+
+class Generator(_Host, metaclass=_Known):
+    """A generator of random numbers, which may be one for the device "cluster".
+
+    Args:
+        device: what it draws for.
+    """
+
+    def __new__(cls, device: Any = "cpu") -> Any:
+        if torch.device(device).type != "cluster":
+            return _Host(device)
+        return _Host.__new__(cls, "cpu")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        pass
+
+    @property
+    def device(self) -> torch.device:
+        """The device that it draws for."""
+        return torch.device("cluster", 0)
+
+
+def drawing_from(generator: torch.Generator | None) -> gt.Generator | None:
+    """Give a source of GT's that goes on from one of PyTorch's; None for the session's own."""
+    if generator is None:
+        return None
+    seed = torch.randint(2**62, (), generator=generator, device="cpu").item()
+    return gt.Generator().manual_seed(seed)
+
+
+def register() -> None:
+    """Replace what would ask for C++ code of the device."""
+    torch.Generator = Generator  # type: ignore[misc]
+    if not torch.cuda.is_available():
+        # A copy to the cluster reads the host's memory as it is: nothing has to be pinned.
+        torch.Tensor.pin_memory = lambda self, device=None: self  # type: ignore[method-assign]
+    torch.accelerator.synchronize = _synchronizing(torch.accelerator.synchronize)
+
+
+def _synchronizing(otherwise: Any) -> Any:
+    @functools.wraps(otherwise)
+    def synchronize(device: Any = None, /) -> None:
+        current = torch.accelerator.current_accelerator()
+        if current is not None and current.type == "cluster":
+            gt.synchronize()
+        else:
+            otherwise(device)
+
+    return synchronize
