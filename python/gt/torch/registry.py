@@ -30,6 +30,8 @@ _NAMESPACES = (
 _KEY = "PrivateUse1"
 #: Operators that need PyTorch's strides, which GT's function of the same name does not see.
 _OF_VIEWS = ("as_strided", "view_copy", "unfold_copy")
+#: Operators that are GT's `matmul`, for operands of as many axes as they take.
+_PRODUCTS = ("mm", "bmm")
 _libraries: list[torch.library.Library] = []
 
 
@@ -128,6 +130,8 @@ def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) ->
     if isinstance(function, types.BuiltinFunctionType):
         return function.__name__
     packet = operator._schema.name.removeprefix("aten::").rstrip("_")
+    if packet in _PRODUCTS:
+        return "matmul"
     is_own = function is getattr(gt, packet, None) and hasattr(primitives, packet)
     return packet if is_own else None
 

@@ -17,7 +17,7 @@ def run() -> None:
         dtype=torch.dtype,
         dtypes=dtypes.BY_TORCH,
         resize=memory.resize_out,
-        from_host=memory.from_host,
+        from_host=memory.from_host_beside,
     )
     torch.utils.rename_privateuse1_backend("cluster")
     torch._register_device_module("cluster", cluster)

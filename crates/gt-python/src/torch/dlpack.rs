@@ -4,7 +4,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use gt::DType;
+use bytes::Bytes;
+use gt::{DType, Scalar, Shape, TensorData};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -142,6 +143,23 @@ impl View {
     pub fn strides(&self) -> &[i64] {
         // SAFETY: as above; PyTorch always gives them.
         unsafe { numbers(self.strides, self.rank) }
+    }
+}
+
+impl View {
+    /// The number that a tensor of the host's without axes holds, if it is none that is complex.
+    pub fn host_number(&self) -> Option<Scalar> {
+        let dtype = self.code.dtype().ok()?;
+        if self.device.kind != CPU || self.rank != 0 || dtype.is_complex() || self.data.is_null() {
+            return None;
+        }
+        // SAFETY: memory of the host's, where the one element of the tensor is.
+        let bytes = unsafe {
+            let first = self.data.cast::<u8>().add(self.byte_offset as usize);
+            std::slice::from_raw_parts(first, dtype.size())
+        };
+        let data = TensorData::new(dtype, Shape::SCALAR, Bytes::copy_from_slice(bytes))?;
+        Some(data.element(0))
     }
 }
 

@@ -2,8 +2,9 @@
 //! in, and results become PyTorch's on the way out, or are written to the tensors that an operator
 //! changes.
 
-use gt::Tensor;
-use gt::ir::{Operand, Operation, ops};
+use gt::ir::ops::{self, binary, ternary};
+use gt::ir::{Operand, Operation};
+use gt::{Scalar, Tensor};
 use gt::tensor::strides::Strided;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -60,6 +61,8 @@ enum Writes {
 #[derive(Default)]
 struct Operands {
     layouts: SmallVec<[Strided; 3]>,
+    /// The tensors of a call in which there is one of the host's without axes.
+    beside: Vec<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -116,14 +119,15 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         source::note(py);
         let torch = TORCH.get(py).expect("`connect` is called before any kernel");
-        if kwargs.is_none()
-            && let Some(operation) = self.operation
-            && let Some(result) = self.issue(py, torch, operation, args)?
+        if let Some(operation) = self.operation
+            && let Some((operation, scale)) = scaled(operation, kwargs)?
+            && let Some(result) = self.issue(py, torch, operation, args, scale)?
         {
             return Ok(result);
         }
         let mut operands = Operands::default();
         let mut given: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
+        operands.find_beside(torch, args)?;
         for argument in args.iter_borrowed() {
             given.push(self.argument(torch, &argument, &mut operands)?);
         }
@@ -172,6 +176,25 @@ impl Torch {
     }
 }
 
+/// The operation with its named argument `alpha`, by which the second operand of a sum is
+/// multiplied; `None` where other arguments are named.
+fn scaled(
+    operation: &'static Operation,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Option<(&'static Operation, Option<Scalar>)>> {
+    let Some(kwargs) = kwargs.filter(|kwargs| !kwargs.is_empty()) else {
+        return Ok(Some((operation, None)));
+    };
+    let sign = match operation.id {
+        id if id == binary::ADD.id => 1.0,
+        id if id == binary::SUB.id => -1.0,
+        _ => return Ok(None),
+    };
+    let alpha = kwargs.get_item(intern!(kwargs.py(), "alpha"))?.filter(|_| kwargs.len() == 1);
+    let alpha = alpha.and_then(|alpha| alpha.extract::<f64>().ok());
+    Ok(alpha.map(|alpha| (&ternary::MUL_ADD, Some(Scalar::Float(sign * alpha)))))
+}
+
 fn value(result: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(result.cast::<PyTensor>()?.get().0.clone())
 }
@@ -184,20 +207,30 @@ impl Kernel {
         torch: &Torch,
         operation: &'static Operation,
         args: &Bound<'py, PyTuple>,
+        scale: Option<Scalar>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if args.len() != operation.parameters.len() {
+        if args.len() + usize::from(scale.is_some()) != operation.parameters.len() {
             return Ok(None);
         }
         let mut layouts = Operands::default();
+        let (mut strongest, mut widest) = (None, None);
         let mut tensors: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
         for given in args.iter_borrowed() {
             if torch.is_tensor(&given)? {
                 let view = dlpack::view(&given)?;
+                if let Some(number) = view.host_number() {
+                    strongest = strongest.max(Some(number.category()));
+                    tensors.push(Operand::Scalar(number));
+                    continue;
+                }
                 if view.device.kind != CLUSTER {
                     return Ok(None);
                 }
                 let place = place(&view)?;
-                if place.dtype.is_complex() {
+                if place.strided.shape.rank() > 0 {
+                    widest = widest.max(Some(place.dtype.category()));
+                }
+                if place.dtype.is_complex() || (scale.is_some() && !place.dtype.is_float()) {
                     return Ok(None);
                 }
                 tensors.push(Operand::Tensor(place.read(py)?));
@@ -209,6 +242,11 @@ impl Kernel {
                 }
             }
         }
+        if strongest > widest {
+            // What a tensor of the host's without axes makes of the others, PyTorch says.
+            return Ok(None);
+        }
+        tensors.extend(scale.map(Operand::Scalar));
         let borrowed = |operand| match operand {
             &Operand::Tensor(ref tensor) => Operand::Tensor(tensor),
             &Operand::Scalar(scalar) => Operand::Scalar(scalar),
@@ -284,7 +322,11 @@ impl Kernel {
                 let tensor = if is_marked { exchange::conjugate(&tensor)? } else { tensor };
                 Ok(Bound::new(py, PyTensor(tensor))?.into_any())
             }
-            CPU if view.rank == 0 || self.mixed => torch.from_host.bind(py).call1((given,)),
+            CPU if view.rank == 0 => {
+                let beside = operands.beside.iter().map(|one| one.bind(py));
+                torch.from_host.bind(py).call1((given, PyList::new(py, beside)?))
+            }
+            CPU if self.mixed => torch.from_host.bind(py).call1((given, PyList::empty(py))),
             _ => {
                 let device = given.getattr("device")?;
                 Err(PyRuntimeError::new_err(format!(
@@ -356,6 +398,24 @@ impl Kernel {
 }
 
 impl Operands {
+    /// Keeps the tensors on the cluster that a number of the host's meets.
+    fn find_beside(&mut self, torch: &Torch, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let mut has_number = false;
+        for given in args.iter_borrowed() {
+            if torch.is_tensor(&given)? {
+                let view = dlpack::view(&given)?;
+                has_number |= view.device.kind == CPU && view.rank == 0;
+                if view.device.kind == CLUSTER {
+                    self.beside.push(given.to_owned().unbind());
+                }
+            }
+        }
+        if !has_number {
+            self.beside.clear();
+        }
+        Ok(())
+    }
+
     /// In which order the axes of a pointwise result lie in memory, if not in their own: in that of
     /// the first operand with the result's shape.
     fn order(&self, result: &Tensor) -> Option<SmallVec<[i64; 8]>> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gt
+from gt._gt import primitives
 from gt.torch.kernels import kernel
 
 
@@ -22,7 +23,9 @@ def index_put(self, indices, values, accumulate=False, unsafe=False):
 
 @kernel("embedding")
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    return weight[indices]
+    places = indices if indices.ndim == 1 else primitives.reshape(indices, (-1,))
+    rows = primitives.index_select(weight, 0, places)
+    return rows if indices.ndim == 1 else rows.reshape(*indices.shape, weight.shape[1])
 
 
 @kernel("embedding_renorm")

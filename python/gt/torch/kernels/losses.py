@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gt
+from gt._gt import primitives
 from gt.nn import functional as F
 from gt.torch.kernels import kernel
 from gt.torch.kernels.tape import vjp, vjp_of_first
@@ -25,9 +26,29 @@ def _loss(name, function, *names):
     kernel(f"{name}_backward")(backward)
 
 
-_loss("mse_loss", F.mse_loss, "reduction")
-_loss("smooth_l1_loss", F.smooth_l1_loss, "reduction", "beta")
-_loss("huber_loss", F.huber_loss, "reduction", "delta")
+def _of_difference(name, function, slope, *names):
+    """Register a loss of a difference, by its slope; a gradient of it may be of any shape."""
+    _loss(name, function, "reduction", *names)
+
+    def backward(grad_output, self, target, reduction, *rest):
+        share = 1 / max(self.numel(), 1) if reduction == 1 else 1.0
+        return slope(self - target, *rest) * share * grad_output
+
+    kernel(f"{name}_backward")(backward)
+
+
+def _slope_of_smooth_l1(difference, beta):
+    if beta == 0:
+        return gt.sign(difference)
+    return gt.clamp(difference / beta, -1, 1)
+
+
+_of_difference("mse_loss", F.mse_loss, lambda difference: 2 * difference)
+_of_difference("smooth_l1_loss", F.smooth_l1_loss, _slope_of_smooth_l1, "beta")
+_of_difference(
+    "huber_loss", F.huber_loss, lambda difference, delta: gt.clamp(difference, -delta, delta),
+    "delta",
+)
 _loss("soft_margin_loss", F.soft_margin_loss, "reduction")
 _loss("binary_cross_entropy", F.binary_cross_entropy, "weight", "reduction")
 _loss("multi_margin_loss", F.multi_margin_loss, "p", "margin", "weight", "reduction")
@@ -40,22 +61,22 @@ def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None,
     )
 
 
-def _of_target(target, weight, ignore_index, classes, dtype):
+def _of_target(target, weight, ignore_index, dtype):
     """Give the class of each row, and how much it weighs: nothing where it is ignored."""
-    ignored = target == ignore_index
-    safe = gt.where(ignored, 0, target).long()
+    counted = primitives.ne(target, ignore_index)
+    safe = primitives.where(counted, target, 0)
     if weight is None:
-        weighs = gt.where(ignored, 0.0, 1.0).to(dtype)
-    else:
-        weighs = gt.where(ignored, 0.0, weight[safe]).to(dtype)
-    return safe, weighs
+        return safe, primitives.cast(counted, dtype)
+    return safe, primitives.where(counted, weight[safe], 0).to(dtype)
 
 
 @kernel("nll_loss_forward", "nll_loss2d_forward")
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     axis = 1 if self.ndim > 1 else 0
-    safe, weighs = _of_target(target, weight, ignore_index, self.shape[axis], self.dtype)
-    losses = -self.gather(axis, safe.unsqueeze(axis)).squeeze(axis) * weighs
+    safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
+    shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
+    taken = primitives.gather(self, axis, primitives.reshape(safe, shape))
+    losses = -primitives.reshape(taken, safe.shape) * weighs
     if reduction == 0 and self.ndim > 1:
         return losses, gt.zeros((), dtype=self.dtype)
     total = weighs.sum()
@@ -67,11 +88,13 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
 @kernel("nll_loss_backward", "nll_loss2d_backward")
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     axis = 1 if self.ndim > 1 else 0
-    safe, weighs = _of_target(target, weight, ignore_index, self.shape[axis], self.dtype)
+    safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
     if reduction == 1:
         grad_output = grad_output / total_weight
-    found = -(weighs * grad_output).unsqueeze(axis)
-    return gt.zeros_like(self).scatter(axis, safe.unsqueeze(axis), found)
+    shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
+    found = primitives.reshape(-(weighs * grad_output), shape)
+    zeros = gt.zeros(self.shape, dtype=self.dtype)
+    return primitives.scatter(zeros, axis, primitives.reshape(safe, shape), found)
 
 
 def _is_target(self, target):

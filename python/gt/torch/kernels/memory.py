@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gt
@@ -28,6 +29,18 @@ def from_host(tensor: torch.Tensor) -> gt.Tensor:
     if dtype == gt.bfloat16:
         return gt.from_numpy(tensor.float().numpy()).to(gt.bfloat16)
     return gt.from_numpy(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape))
+
+
+def from_host_beside(tensor: torch.Tensor, beside: list[torch.Tensor]) -> gt.Tensor:
+    """Bring a tensor of the host's to the cluster, in the dtype that it has with others.
+
+    A number in an expression is such a tensor, too: float64, but as good as float32.
+    """
+    dtype = tensor.dtype
+    found = [torch.result_type(other, tensor) for other in beside]
+    if found:
+        dtype = functools.reduce(torch.promote_types, found)
+    return from_host(tensor.to(dtype))
 
 
 def to_host(tensor: gt.Tensor) -> torch.Tensor:
@@ -76,6 +89,60 @@ def empty(
 def _efficientzerotensor(size, *, dtype=None, layout=None, device=None, pin_memory=None):
     """Make a tensor of zeros."""
     return empty(size, dtype=dtype).zero_()
+
+
+def _filled(value: Any) -> Any:
+    """Make the kernels of a function that fills a tensor with a number, and of one that is alike."""
+
+    def fill(size, *, dtype=None, layout=None, device=None, pin_memory=None) -> torch.Tensor:
+        _check_layout(layout)
+        dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
+        return torch_device.wrap(gt.full(tuple(size), value, dtype=dtype))
+
+    def alike(
+        self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
+    ) -> torch.Tensor:
+        is_plain = memory_format in (None, torch.preserve_format) and self.is_contiguous()
+        if is_plain and (device is None or device.type == "cluster"):
+            return fill(self.shape, dtype=dtype or self.dtype, layout=layout)
+        made = torch.empty_like(
+            self, dtype=dtype, layout=layout, device=device, memory_format=memory_format
+        )
+        return made.fill_(value)
+
+    return fill, alike
+
+
+for _name, _value in (("zeros", 0), ("ones", 1)):
+    _fill, _alike = _filled(_value)
+    raw(_name)(_fill)
+    raw(f"{_name}_like")(_alike)
+
+
+_in_dtype = torch_device.Kernel("aten::_to_copy", gt.Tensor.to, True)
+
+
+@raw("_to_copy")
+def _to_copy(
+    self: torch.Tensor,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=None,
+    non_blocking=False,
+    memory_format=None,
+) -> torch.Tensor:
+    """Copy a tensor, into another dtype or onto another device."""
+    _check_layout(layout)
+    target = device or self.device
+    stays = self.device.type == "cluster" == target.type
+    if stays and dtype is not None and memory_format in (None, torch.preserve_format):
+        return _in_dtype(self.resolve_conj().resolve_neg(), dtype)
+    made = torch.empty_like(
+        self, dtype=dtype, device=device, memory_format=memory_format or torch.preserve_format
+    )
+    return made.copy_(self, non_blocking)
 
 
 @raw("empty_strided")
