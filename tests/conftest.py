@@ -17,6 +17,9 @@ from processes import cluster, program, run_gt
 # Tests leave nothing in the user's caches, and find nothing there.
 os.environ.setdefault("GT_COMPILE_CACHE", "off")
 
+# Tests that compare with PyTorch find it as it is; those of the device import `gt.torch`.
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
 SERVER = os.environ.get("GT_TEST_SERVER")
 SHARDED = os.environ.get("GT_TEST_SHARDED")
 

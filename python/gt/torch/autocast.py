@@ -34,8 +34,16 @@ _WIDEST = """
     addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add tensordot vdot
 """.split()
 #: Those of float32 that are told a dtype keep to it.
-_TOLD = {"cumprod", "cumsum", "log_softmax.int", "prod", "prod.dim_int", "softmax.int", "sum",
-         "sum.dim_IntList"}
+_TOLD = {
+    "cumprod",
+    "cumsum",
+    "log_softmax.int",
+    "prod",
+    "prod.dim_int",
+    "softmax.int",
+    "sum",
+    "sum.dim_IntList",
+}
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 _libraries: list[torch.library.Library] = []
@@ -58,8 +66,9 @@ def _casting(name: str, choose: Callable[[list], torch.dtype]) -> Callable[..., 
     operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        is_told = name in _TOLD and any(isinstance(of, torch.dtype) for of in
-                                        (*args, *kwargs.values()))
+        is_told = name in _TOLD and any(
+            isinstance(of, torch.dtype) for of in (*args, *kwargs.values())
+        )
         with torch._C._ExcludeDispatchKeyGuard(_KEYS):
             if is_told:
                 return operator(*args, **kwargs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gt
 import torch
+
+import gt
 from gt._gt import torch_device
 from gt.torch.kernels import memory
 

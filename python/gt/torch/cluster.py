@@ -10,9 +10,13 @@ import contextlib
 import time
 from typing import Any
 
-import gt
 import torch
+
+import gt
 from gt._gt import torch_device
+
+#: What checkpoints of activations look for before they keep the state of random numbers.
+_initialized = True
 
 
 def is_available() -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gt
 import torch
+
+import gt
 
 #: The dtypes that both have, by name.
 _NAMES = (

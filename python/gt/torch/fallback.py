@@ -48,7 +48,8 @@ def _on_host(operator: torch._ops.OpOverload, args: Any, kwargs: Any) -> Any:
         *(to_host(given) for given in args), **{name: to_host(of) for name, of in kwargs.items()}
     )
     written = {
-        at for at, of in enumerate(operator._schema.arguments)
+        at
+        for at, of in enumerate(operator._schema.arguments)
         if of.alias_info and of.alias_info.is_write
     }
     for at in written:

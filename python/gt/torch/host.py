@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import gt
 import torch
+
+import gt
 
 _Host = torch.Generator
 
@@ -26,6 +27,7 @@ class Generator(_Host, metaclass=_Known):
     """
 
     def __new__(cls, device: Any = "cpu") -> Any:
+        """Make one of PyTorch's own, unless it is for the cluster."""
         if torch.device(device).type != "cluster":
             return _Host(device)
         return _Host.__new__(cls, "cpu")

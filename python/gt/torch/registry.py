@@ -12,12 +12,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import gt
 import torch
+from torch._decomp import decomposition_table as _DECOMPOSITIONS
+
+import gt
 from gt._gt import primitives, torch_device
 from gt.torch import fallback, kernels
 from gt.torch.kernels import KERNELS, RAW, memory
-from torch._decomp import decomposition_table as _DECOMPOSITIONS
 
 #: Where GT keeps functions, by how PyTorch's operators begin.
 _NAMESPACES = (
@@ -51,9 +52,14 @@ def register_all() -> None:
 
 def _operators() -> list[str]:
     """Give the operators that are not made of others, as name and overload."""
-    names = (name.removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names()
-             if name.startswith("aten::"))
-    return [name for name in names if name in RAW or not _has_kernel(name, "CompositeImplicitAutograd")]
+    names = (
+        name.removeprefix("aten::")
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("aten::")
+    )
+    return [
+        name for name in names if name in RAW or not _has_kernel(name, "CompositeImplicitAutograd")
+    ]
 
 
 def _has_kernel(name: str, key: str) -> bool:
@@ -74,10 +80,9 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
         return None
     operator = overload_of(name)
     written = [of for of in operator._schema.arguments if of.alias_info and of.alias_info.is_write]
-    function = KERNELS.get(name) or KERNELS.get(name.partition(".")[0])
+    function = KERNELS.get(name, KERNELS.get(name.partition(".")[0]))
     if function is None and not _is_made_of_others(operator):
-        functional = _functional(operator, written)
-        function = functional and function_of(functional)
+        function = function_of(_functional(operator, written))
     if function is None:
         return _decomposed(operator, written)
     is_first = written and not written[0].kwarg_only
@@ -100,9 +105,9 @@ def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[...,
     if not written:
         return _DECOMPOSITIONS.get(operator)
     functional = _functional(operator, written)
-    function = functional and _DECOMPOSITIONS.get(overload_of(functional))
-    if function is None:
+    if functional is None or overload_of(functional) not in _DECOMPOSITIONS:
         return None
+    function = _DECOMPOSITIONS[overload_of(functional)]
     names = [of.name for of in written]
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -136,10 +141,12 @@ def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) ->
     return packet if is_own else None
 
 
-def function_of(name: str) -> Callable[..., Any] | None:
+def function_of(name: str | None) -> Callable[..., Any] | None:
     """Give the function of GT's tensors for a functional operator."""
+    if name is None:
+        return None
     packet = name.partition(".")[0]
-    found = KERNELS.get(name) or KERNELS.get(packet)
+    found = KERNELS.get(name, KERNELS.get(packet))
     if found is not None:
         return found
     if packet.startswith("_") or "backward" in packet:
@@ -186,4 +193,4 @@ def _arguments(operator: torch._ops.OpOverload, without: set[str]) -> list[tuple
 @functools.cache
 def _overloads(packet: str) -> tuple[str, ...]:
     found = torch._C._jit_get_operation(f"aten::{packet}")
-    return tuple(found[1]) if found and found[0] else ()
+    return tuple(found[1] or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from gt._gt import torch_device
 from gt.torch import autocast, cluster, dtypes, hooks, host, registry, storages
 from gt.torch.kernels import memory

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from gt._gt import torch_device
-from gt.torch.kernels import memory
+from gt.torch.kernels import creation, memory
 
 
 def register() -> None:
@@ -43,8 +44,9 @@ def _on_cluster(function: Callable[..., Any], otherwise: Callable[..., Any]) -> 
 
     @functools.wraps(otherwise)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        is_one = _is_here(self) or (args and isinstance(args[0], torch.UntypedStorage)
-                                    and _is_here(args[0]))
+        is_one = _is_here(self) or (
+            args and isinstance(args[0], torch.UntypedStorage) and _is_here(args[0])
+        )
         return (function if is_one else otherwise)(self, *args, **kwargs)
 
     return method
@@ -61,7 +63,7 @@ def _new(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _blank(bytes: int) -> Any:
-    return memory.empty([bytes], dtype=torch.uint8).untyped_storage()
+    return creation.empty([bytes], dtype=torch.uint8).untyped_storage()
 
 
 def _cpu(self: Any) -> Any:

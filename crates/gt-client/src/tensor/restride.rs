@@ -79,8 +79,9 @@ impl Tensor {
 
 impl Path {
     fn find(own: &Shape, to: &Strided) -> Option<Path> {
-        let axes: SmallVec<[usize; MAX_RANK]> =
-            (0..to.shape.rank()).filter(|&axis| to.shape[axis] > 1 && to.strides[axis] > 0).collect();
+        let axes: SmallVec<[usize; MAX_RANK]> = (0..to.shape.rank())
+            .filter(|&axis| to.shape[axis] > 1 && to.strides[axis] > 0)
+            .collect();
         Path::through(dims_of(own), &axes, to)
             .or_else(|| Path::through(divided(own, &axes, to, true)?, &axes, to))
             .or_else(|| Path::through(divided(own, &axes, to, false)?, &axes, to))
@@ -104,7 +105,8 @@ impl Path {
         for &axis in axes {
             let (length, stride) = (to.shape[axis] as i64, to.strides[axis]);
             // The first axis with a stride as short, which has the longest one.
-            let along = (0..rank).find(|&along| path.base[along] > 1 && strides[along] <= stride)?;
+            let along =
+                (0..rank).find(|&along| path.base[along] > 1 && strides[along] <= stride)?;
             let step = stride / strides[along];
             let last = path.starts[along] + (length - 1) * step;
             let is_taken = path.order.contains(&(along as i64));

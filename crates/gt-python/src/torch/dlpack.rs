@@ -120,7 +120,8 @@ pub fn view(tensor: &Bound<'_, PyAny>) -> PyResult<View> {
 pub fn object(py: Python<'_>, managed: Box<Managed>) -> PyResult<Bound<'_, PyAny>> {
     let mut object = std::ptr::null_mut();
     // SAFETY: `managed` is complete, and has a deleter that frees it.
-    let failed = unsafe { (functions().object_from_managed)(Box::into_raw(managed), &raw mut object) };
+    let failed =
+        unsafe { (functions().object_from_managed)(Box::into_raw(managed), &raw mut object) };
     if failed != 0 {
         return Err(PyErr::fetch(py));
     }

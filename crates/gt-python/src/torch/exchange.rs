@@ -32,7 +32,8 @@ pub fn place(view: &View) -> PyResult<Place> {
     let lengths: SmallVec<[usize; 8]> = view.sizes().iter().map(|&size| size as usize).collect();
     let shape = Shape::new(&lengths).map_err(|error| to_python(error.into()))?;
     let (number, bytes) = storage::place(view.data as usize + view.byte_offset as usize);
-    let mut strided = Strided { offset: (bytes / dtype.size()) as i64, ..Strided::contiguous(shape) };
+    let mut strided =
+        Strided { offset: (bytes / dtype.size()) as i64, ..Strided::contiguous(shape) };
     strided.strides[..view.strides().len()].copy_from_slice(view.strides());
     if bytes % dtype.size() != 0 {
         return Err(other_bits(dtype));
@@ -57,11 +58,8 @@ impl Place {
             Content::Elements(root) => return Ok(root),
             Content::Blank => {
                 let session = session::ready_current(py)?;
-                let shape = if storage.dtype == self.dtype {
-                    storage.shape
-                } else {
-                    self.row(bytes)?
-                };
+                let shape =
+                    if storage.dtype == self.dtype { storage.shape } else { self.row(bytes)? };
                 Tensor::full(&session, shape, Scalar::Int(0), self.dtype).py()?
             }
             Content::Bytes(held) => {
@@ -202,11 +200,7 @@ pub fn make<'py>(
 }
 
 /// A tensor of PyTorch's over a storage.
-fn over<'py>(
-    py: Python<'py>,
-    storage: Storage,
-    strided: &Strided,
-) -> PyResult<Bound<'py, PyAny>> {
+fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<Bound<'py, PyAny>> {
     struct Context {
         address: usize,
         sizes: [i64; gt::ir::shape::MAX_RANK],

@@ -5,34 +5,19 @@
 use gt::ir::ops::{self, binary, ternary};
 use gt::ir::{Operand, Operation};
 use gt::{Scalar, Tensor};
-use gt::tensor::strides::Strided;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::dlpack::{self, CLUSTER, CPU};
 use super::exchange::{self, Place, make, place};
+use super::operands::Operands;
+use super::side::{TORCH, Torch};
 use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 use crate::{convert, session, source};
-
-/// What a kernel asks of PyTorch's side.
-struct Torch {
-    tensor: Py<PyAny>,
-    parameter: Py<PyAny>,
-    dtype: Py<PyAny>,
-    /// GT's dtypes by PyTorch's.
-    dtypes: Py<PyDict>,
-    /// Gives a tensor of PyTorch's another shape before a result is written to it.
-    resize: Py<PyAny>,
-    /// A tensor of the host's, as GT's.
-    from_host: Py<PyAny>,
-}
-
-static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
 /// A kernel.
 #[pyclass(module = "gt._gt", frozen)]
@@ -55,14 +40,6 @@ enum Writes {
     First,
     /// Those with these names.
     Named(Vec<String>),
-}
-
-/// The arguments on their way, and how the operands lie.
-#[derive(Default)]
-struct Operands {
-    layouts: SmallVec<[Strided; 3]>,
-    /// The tensors of a call in which there is one of the host's without axes.
-    beside: Vec<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -143,7 +120,9 @@ impl Kernel {
                 }
                 for (name, argument) in kwargs.iter() {
                     if let Writes::Named(names) = &self.writes
-                        && names.iter().any(|of| name.extract::<&str>().is_ok_and(|name| name == of))
+                        && names
+                            .iter()
+                            .any(|of| name.extract::<&str>().is_ok_and(|name| name == of))
                     {
                         continue;
                     }
@@ -164,15 +143,6 @@ impl Kernel {
             }
             Writes::Named(_) => self.write_outs(torch, outs, &result),
         }
-    }
-}
-
-impl Torch {
-    fn is_tensor(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let class = given.get_type();
-        Ok(class.is(&self.tensor)
-            || class.is(&self.parameter)
-            || given.is_instance(self.tensor.bind(given.py()))?)
     }
 }
 
@@ -394,47 +364,5 @@ impl Kernel {
             1 => Ok(outs[0].clone()),
             _ => Ok(PyTuple::new(py, outs)?.into_any()),
         }
-    }
-}
-
-impl Operands {
-    /// Keeps the tensors on the cluster that a number of the host's meets.
-    fn find_beside(&mut self, torch: &Torch, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let mut has_number = false;
-        for given in args.iter_borrowed() {
-            if torch.is_tensor(&given)? {
-                let view = dlpack::view(&given)?;
-                has_number |= view.device.kind == CPU && view.rank == 0;
-                if view.device.kind == CLUSTER {
-                    self.beside.push(given.to_owned().unbind());
-                }
-            }
-        }
-        if !has_number {
-            self.beside.clear();
-        }
-        Ok(())
-    }
-
-    /// In which order the axes of a pointwise result lie in memory, if not in their own: in that of
-    /// the first operand with the result's shape.
-    fn order(&self, result: &Tensor) -> Option<SmallVec<[i64; 8]>> {
-        let shape = result.shape();
-        let first = self.layouts.iter().find(|layout| layout.shape == shape)?;
-        if first.is_contiguous() {
-            return None;
-        }
-        let mut order: SmallVec<[i64; 8]> = (0..shape.rank() as i64).collect();
-        // Axes of length 1 and expanded ones say nothing; they stay where they are.
-        for end in (1..order.len()).rev() {
-            for at in 0..end {
-                let (left, right) = (order[at] as usize, order[at + 1] as usize);
-                let says = |axis: usize| shape[axis] != 1 && first.strides[axis] != 0;
-                if says(left) && says(right) && first.strides[left] < first.strides[right] {
-                    order.swap(at, at + 1);
-                }
-            }
-        }
-        (!order.is_sorted()).then_some(order)
     }
 }

@@ -6,11 +6,14 @@
 //! - [`dlpack`]: how tensors pass to and from PyTorch, without a copy.
 //! - [`storage`]: storages, by address.
 //! - [`exchange`]: reading what a tensor of PyTorch's shows, writing to it, and making one.
-//! - [`kernel`]: functions of GT's as kernels of PyTorch's operators.
+//! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`operands`]: what they are
+//!   called with; [`side`]: what they need of PyTorch's.
 
 mod dlpack;
 mod exchange;
 mod kernel;
+mod operands;
+mod side;
 mod storage;
 
 use pyo3::prelude::*;

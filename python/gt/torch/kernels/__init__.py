@@ -20,9 +20,7 @@ MIXED: set[Callable[..., Any]] = set()
 RAW: dict[str, Callable[..., Any]] = {}
 
 
-def kernel(
-    *names: str, mixed: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def kernel(*names: str, mixed: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function of GT's tensors the kernel of some operators.
 
     Args:
@@ -56,6 +54,7 @@ def load() -> None:
         batch_norm,
         cells,
         convolution,
+        creation,
         distance,
         draws,
         elementwise,
@@ -70,4 +69,5 @@ def load() -> None:
         products,
         ranges,
         resampling,
+        transformer,
     )

@@ -34,8 +34,15 @@ def _embedding_bag(
 
 @kernel("_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
-    weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False,
-    per_sample_weights=None, include_last_offset=False, padding_idx=-1,
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq=False,
+    mode=0,
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=-1,
 ):
     result = _embedding_bag(
         weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx
@@ -67,8 +74,16 @@ def _largest(weight, indices, bags, count, mode, padding_idx):
 
 @kernel("_embedding_bag_dense_backward")
 def embedding_bag_dense_backward(
-    grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode,
-    per_sample_weights, padding_idx=-1,
+    grad,
+    indices,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    per_sample_weights,
+    padding_idx=-1,
 ):
     zeros = gt.zeros(num_weights, grad.shape[1], dtype=grad.dtype)
     if mode == 2:
@@ -99,12 +114,30 @@ def embedding_bag_per_sample_weights_backward(
 
 @kernel("_embedding_bag_backward")
 def embedding_bag_backward(
-    grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights,
-    scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx=-1,
+    grad,
+    indices,
+    offsets,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    padding_idx=-1,
 ):
     return embedding_bag_dense_backward(
-        grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
-        mode, per_sample_weights, padding_idx,
+        grad,
+        indices,
+        offset2bag,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-import torch
+
 from gt._gt import torch_device
-from gt.torch.kernels import raw
-from gt.torch.kernels import normalization
+from gt.torch.kernels import normalization, raw
 
 _trained = torch_device.Kernel("batch_norm", normalization.batch_norm_trained)
 _evaluated = torch_device.Kernel("batch_norm", normalization.batch_norm_evaluated)
@@ -50,11 +49,28 @@ def no_update(input, weight, bias, running_mean, running_var, momentum, eps):
 
 @raw("batch_norm_backward")
 def batch_norm_backward(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
-    output_mask, reserve,
+    grad_out,
+    input,
+    weight,
+    running_mean,
+    running_var,
+    save_mean,
+    save_var,
+    update,
+    eps,
+    output_mask,
+    reserve,
 ):
     return _backward(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
+        grad_out,
+        input,
+        weight,
+        running_mean,
+        running_var,
+        save_mean,
+        save_var,
+        update,
+        eps,
         output_mask,
     )
 

@@ -16,9 +16,7 @@ def _each(values, count):
 
 
 @kernel("convolution_overrideable")
-def convolution(
-    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
-):
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     axes = weight.ndim - 2
     stride, padding, dilation = (_each(of, axes) for of in (stride, padding, dilation))
     if not transposed:
@@ -29,7 +27,15 @@ def convolution(
 
 @kernel("convolution_backward_overrideable")
 def convolution_backward(
-    grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups,
+    grad_output,
+    input,
+    weight,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
     output_mask,
 ):
     def forward(input, weight):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import gt
 import torch
+
+import gt
 from gt._gt import torch_device
+from gt.distributions._standard_gamma import standard_gamma
 from gt.torch.host import drawing_from
 from gt.torch.kernels import kernel, raw
 
@@ -42,9 +44,7 @@ def normal(mean, std=1.0, *, generator=None):
 
 @kernel("multinomial")
 def multinomial(self, num_samples, replacement=False, *, generator=None):
-    return gt.multinomial(
-        self, num_samples, replacement, generator=drawing_from(generator)
-    )
+    return gt.multinomial(self, num_samples, replacement, generator=drawing_from(generator))
 
 
 @kernel("poisson")
@@ -60,6 +60,17 @@ def binomial(count, prob, generator=None):
 @kernel("randperm.generator_out", "randperm.out")
 def randperm(n, *, generator=None):
     return gt.randperm(n, generator=drawing_from(generator))
+
+
+@kernel("_standard_gamma")
+def draw_standard_gamma(self, generator=None):
+    return standard_gamma(self, drawing_from(generator))
+
+
+@kernel("_sample_dirichlet")
+def sample_dirichlet(self, generator=None):
+    drawn = standard_gamma(self, drawing_from(generator))
+    return drawn / drawn.sum(-1, keepdim=True)
 
 
 @kernel("native_dropout")
@@ -84,9 +95,7 @@ _noise = torch_device.Kernel("aten::rrelu_with_noise", _rrelu_noise)
 
 
 @raw("rrelu_with_noise")
-def rrelu_with_noise(
-    self, noise, lower=0.125, upper=1 / 3, training=False, generator=None
-):
+def rrelu_with_noise(self, noise, lower=0.125, upper=1 / 3, training=False, generator=None):
     if not training:
         slope = (lower + upper) / 2
         return torch.where(self > 0, self, self * slope)

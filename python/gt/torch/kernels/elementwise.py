@@ -20,6 +20,16 @@ def fill(self, value):
     return gt.full_like(self, value)
 
 
+@kernel("__lshift__", "__ilshift__")
+def left_shift(self, other):
+    return gt.bitwise_left_shift(self, other)
+
+
+@kernel("__rshift__", "__irshift__")
+def right_shift(self, other):
+    return gt.bitwise_right_shift(self, other)
+
+
 @kernel("conj_physical.out")
 def conj_physical(self):
     return gt.conj(self) if self.is_complex() else self

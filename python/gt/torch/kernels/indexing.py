@@ -23,7 +23,7 @@ def index_put(self, indices, values, accumulate=False, unsafe=False):
 
 @kernel("embedding")
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    places = indices if indices.ndim == 1 else primitives.reshape(indices, (-1,))
+    places = indices if indices.ndim == 1 else indices.reshape(-1)
     rows = primitives.index_select(weight, 0, places)
     return rows if indices.ndim == 1 else rows.reshape(*indices.shape, weight.shape[1])
 
@@ -38,9 +38,7 @@ def embedding_renorm(self, indices, max_norm, norm_type):
 
 
 @kernel("embedding_dense_backward")
-def embedding_dense_backward(
-    grad_output, indices, num_weights, padding_idx, scale_grad_by_freq
-):
+def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     places = indices.reshape(-1).long()
     rows = grad_output.reshape(-1, grad_output.shape[-1])
     if scale_grad_by_freq:
@@ -69,6 +67,11 @@ def unique(self, sorted=True, return_inverse=False):
 def unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False):
     found = gt.unique(self, sorted, return_inverse, return_counts, dim)
     return _padded(found, return_inverse, return_counts)
+
+
+@kernel("unique_dim_consecutive")
+def unique_dim_consecutive(self, dim, return_inverse=False, return_counts=False):
+    return unique_consecutive(self, return_inverse, return_counts, dim)
 
 
 @kernel("unique_consecutive")

@@ -46,7 +46,9 @@ def _slope_of_smooth_l1(difference, beta):
 _of_difference("mse_loss", F.mse_loss, lambda difference: 2 * difference)
 _of_difference("smooth_l1_loss", F.smooth_l1_loss, _slope_of_smooth_l1, "beta")
 _of_difference(
-    "huber_loss", F.huber_loss, lambda difference, delta: gt.clamp(difference, -delta, delta),
+    "huber_loss",
+    F.huber_loss,
+    lambda difference, delta: gt.clamp(difference, -delta, delta),
     "delta",
 )
 _loss("soft_margin_loss", F.soft_margin_loss, "reduction")
@@ -135,7 +137,14 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_in
 
 @kernel("_ctc_loss_backward")
 def ctc_loss_backward(
-    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank,
+    grad,
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    neg_log_likelihood,
+    log_alpha,
+    blank,
     zero_infinity=False,
 ):
     def forward(x):

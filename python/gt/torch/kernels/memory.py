@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import gt
 import numpy as np
 import torch
+
+import gt
 from gt._gt import torch_device
 from gt.torch import dtypes
 from gt.torch.kernels import raw
+from gt.torch.kernels.creation import check_layout, empty, empty_strided, strides_of
 
 _aten = torch.ops.aten
 #: Kernels of the host that only look at sizes, strides and storage, never at elements.
@@ -52,73 +54,6 @@ def to_host(tensor: gt.Tensor) -> torch.Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _contiguous(size: Any) -> list[int]:
-    """Give the strides of elements in row-major order."""
-    strides, step = [], 1
-    for length in reversed(size):
-        strides.append(step)
-        step *= max(length, 1)
-    return strides[::-1]
-
-
-def _strides(size: Any, memory_format: Any) -> list[int]:
-    """Give the strides of a memory format."""
-    if memory_format in (torch.channels_last, torch.channels_last_3d):
-        order = (0, *range(2, len(size)), 1)
-        strides = dict(zip(order, _contiguous([size[axis] for axis in order]), strict=True))
-        return [strides[axis] for axis in range(len(size))]
-    return _contiguous(size)
-
-
-def _check_layout(layout: Any) -> None:
-    if layout not in (None, torch.strided):
-        raise RuntimeError(f"the device cluster has no tensors of layout {layout}")
-
-
-@raw("empty.memory_format")
-def empty(
-    size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
-) -> torch.Tensor:
-    """Make a tensor without values."""
-    _check_layout(layout)
-    dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
-    return torch_device.blank(size, _strides(size, memory_format), dtype)
-
-
-@raw("_efficientzerotensor")
-def _efficientzerotensor(size, *, dtype=None, layout=None, device=None, pin_memory=None):
-    """Make a tensor of zeros."""
-    return empty(size, dtype=dtype).zero_()
-
-
-def _filled(value: Any) -> Any:
-    """Make the kernels of a function that fills a tensor with a number, and of one that is alike."""
-
-    def fill(size, *, dtype=None, layout=None, device=None, pin_memory=None) -> torch.Tensor:
-        _check_layout(layout)
-        dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
-        return torch_device.wrap(gt.full(tuple(size), value, dtype=dtype))
-
-    def alike(
-        self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
-    ) -> torch.Tensor:
-        is_plain = memory_format in (None, torch.preserve_format) and self.is_contiguous()
-        if is_plain and (device is None or device.type == "cluster"):
-            return fill(self.shape, dtype=dtype or self.dtype, layout=layout)
-        made = torch.empty_like(
-            self, dtype=dtype, layout=layout, device=device, memory_format=memory_format
-        )
-        return made.fill_(value)
-
-    return fill, alike
-
-
-for _name, _value in (("zeros", 0), ("ones", 1)):
-    _fill, _alike = _filled(_value)
-    raw(_name)(_fill)
-    raw(f"{_name}_like")(_alike)
-
-
 _in_dtype = torch_device.Kernel("aten::_to_copy", gt.Tensor.to, True)
 
 
@@ -134,7 +69,7 @@ def _to_copy(
     memory_format=None,
 ) -> torch.Tensor:
     """Copy a tensor, into another dtype or onto another device."""
-    _check_layout(layout)
+    check_layout(layout)
     target = device or self.device
     stays = self.device.type == "cluster" == target.type
     if stays and dtype is not None and memory_format in (None, torch.preserve_format):
@@ -143,15 +78,6 @@ def _to_copy(
         self, dtype=dtype, device=device, memory_format=memory_format or torch.preserve_format
     )
     return made.copy_(self, non_blocking)
-
-
-@raw("empty_strided")
-def empty_strided(
-    size, stride, *, dtype=None, layout=None, device=None, pin_memory=None
-) -> torch.Tensor:
-    """Make a tensor without values, with strides."""
-    _check_layout(layout)
-    return torch_device.blank(size, stride, dtypes.to_gt(dtype or torch.get_default_dtype()))
 
 
 @raw("copy_")
@@ -200,7 +126,7 @@ _in_its_order = torch_device.Kernel("aten::clone", lambda self: self, True)
 def clone(self: torch.Tensor, *, memory_format: Any = None) -> torch.Tensor:
     """Copy a tensor; the elements lie as its own do, unless a format is given."""
     if self.is_conj() or self.is_neg() or memory_format not in (None, torch.preserve_format):
-        strides = _strides(self.shape, memory_format)
+        strides = strides_of(self.shape, memory_format)
         return copy_(empty_strided(self.shape, strides, dtype=self.dtype), self)
     return _in_its_order(self)
 
@@ -264,7 +190,7 @@ def resize_(self: torch.Tensor, size, *, memory_format=None) -> torch.Tensor:
     for length in size:
         count *= length
     needed = (self.storage_offset() + count) * self.element_size()
-    strides = _strides(size, memory_format)
+    strides = strides_of(size, memory_format)
     if needed <= self.untyped_storage().nbytes():
         where, offset = self, self.storage_offset()
     else:
@@ -298,6 +224,23 @@ def resize_out(out: torch.Tensor, size: tuple[int, ...]) -> None:
     resize_(out, list(size))
 
 
+@raw("set_.source_Storage")
+def set_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tensor:
+    """Show all of a storage, in one row."""
+    count = source.nbytes() // self.element_size()
+    return _aten.set_.source_Storage_storage_offset.redispatch(
+        _ON_HOST, self, source, 0, [count], [1]
+    )
+
+
+@raw("_assert_async", "_assert_async.msg", "_functional_assert_async.msg")
+def assert_async(self: torch.Tensor, message: str = "", token: Any = None) -> Any:
+    """Raise an error where the only element is 0; waits for it."""
+    if not torch_device.read(self).item():
+        raise RuntimeError(message or "Expected a value that is not 0")
+    return token
+
+
 @raw("set_")
 def set_(self: torch.Tensor) -> torch.Tensor:
     """Make a tensor an empty one."""
@@ -307,6 +250,7 @@ def set_(self: torch.Tensor) -> torch.Tensor:
 @raw("is_set_to")
 def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
     """Whether two tensors show the same elements of one storage."""
+
     def where(one: torch.Tensor) -> tuple:
         return one.data_ptr(), one.shape, one.stride()
 

@@ -58,6 +58,14 @@ def _cast(value, dtype, wanted=True):
     return value.to(dtype) if wanted and value is not None else None
 
 
+@kernel("_weight_norm_interface_backward")
+def weight_norm_backward(grad_w, saved_v, saved_g, saved_norms, dim):
+    axes = [axis for axis in range(saved_v.ndim) if axis != dim % saved_v.ndim]
+    direction = saved_v / saved_norms
+    along = (grad_w * direction).sum(axes, keepdim=True)
+    return (grad_w - direction * along) * (saved_g / saved_norms), along
+
+
 @kernel("native_layer_norm")
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     axes = list(range(input.ndim - len(normalized_shape), input.ndim))
@@ -87,9 +95,7 @@ def _summed(values, axes, dtype):
 
 
 @kernel("native_group_norm_backward")
-def native_group_norm_backward(
-    grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask
-):
+def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     grad = grad_out.reshape(N, C, HxW)
     rows = input.reshape(N, group, C // group * HxW)
     mean, rstd = mean.reshape(N, group, 1), rstd.reshape(N, group, 1)
@@ -139,7 +145,15 @@ def batch_norm_evaluated(input, weight, bias, running_mean, running_var, eps):
 
 
 def native_batch_norm_backward(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+    grad_out,
+    input,
+    weight,
+    running_mean,
+    running_var,
+    save_mean,
+    save_invstd,
+    train,
+    eps,
     output_mask,
 ):
     axes, shape = _channels(input)
@@ -173,7 +187,16 @@ def flash_attention(
 
 @kernel("_scaled_dot_product_flash_attention_for_cpu_backward")
 def flash_attention_backward(
-    grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None,
+    grad_out,
+    query,
+    key,
+    value,
+    out,
+    logsumexp,
+    dropout_p,
+    is_causal,
+    *,
+    attn_mask=None,
     scale=None,
 ):
     def forward(query, key, value):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gt
 import torch
+
+import gt
 from gt._gt import torch_device
 from gt.torch.kernels import raw
 
@@ -39,8 +40,22 @@ def _adam(decoupled):
     """Make a step of Adam (Kingma and Ba, 2015), or of AdamW (Loshchilov and Hutter, 2019)."""
 
     def step(
-        self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, beta1, beta2,
-        weight_decay, eps, amsgrad, maximize, grad_scale=None, found_inf=None,
+        self,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        *,
+        lr,
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        grad_scale=None,
+        found_inf=None,
     ):
         keeps = None if found_inf is None else found_inf > 0
         for at, parameter in enumerate(self):
@@ -72,8 +87,19 @@ raw("_fused_adamw_", "_fused_adamw_.tensor_lr")(_adam(decoupled=True))
 
 @raw("_fused_sgd_", "_fused_sgd_.tensor_lr")
 def sgd(
-    self, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov,
-    maximize, is_first_step, grad_scale=None, found_inf=None,
+    self,
+    grads,
+    momentum_buffer_list,
+    *,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+    is_first_step,
+    grad_scale=None,
+    found_inf=None,
 ):
     for at, parameter in enumerate(self):
         grad = -grads[at] if maximize else grads[at]

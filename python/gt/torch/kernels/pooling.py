@@ -12,11 +12,21 @@ _AVERAGE = {2: F.avg_pool2d, 3: F.avg_pool3d}
 
 def _average(axes):
     def forward(
-        self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True,
+        self,
+        kernel_size,
+        stride=(),
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
         divisor_override=None,
     ):
         return _AVERAGE[axes](
-            self, kernel_size, stride or None, padding, ceil_mode, count_include_pad,
+            self,
+            kernel_size,
+            stride or None,
+            padding,
+            ceil_mode,
+            count_include_pad,
             divisor_override,
         )
 

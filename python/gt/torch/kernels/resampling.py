@@ -68,6 +68,8 @@ def bilinear_aa_backward(grad_output, output_size, input_size, *how):
     return vjp_of_first(
         lambda x: gt._upsample_bilinear2d_aa(x, output_size, *how), grad_output, zeros
     )
+
+
 _upsample("_upsample_bicubic2d_aa", "bicubic", True, antialias=True)
 
 
@@ -90,6 +92,7 @@ def grid_sampler_backward(
 
 def _pads(name, mode):
     for axes in (1, 2, 3):
+
         def forward(self, padding):
             return F.pad(self, list(padding), mode=mode)
 

@@ -1,0 +1,93 @@
+"""What the device "cluster" says where it cannot do what a program asks."""
+
+import os
+import subprocess
+import sys
+
+import gt.torch  # noqa: F401  (the device)
+import pytest
+import torch
+
+
+@pytest.fixture
+def x():
+    return torch.ones(3, 4, device="cluster")
+
+
+@pytest.mark.parametrize("operation", [torch.add, lambda a, b: a @ b.T, torch.maximum])
+def test_another_device(x, operation):
+    message = "Expected all tensors to be on the same device, but found at least two devices"
+    with pytest.raises(RuntimeError, match=message):
+        operation(x, torch.ones(3, 4))
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.complex32, torch.float8_e5m2])
+def test_dtypes_that_it_lacks(dtype):
+    with pytest.raises(RuntimeError, match=f"no tensors of {dtype}"):
+        torch.empty(2, dtype=dtype).to("cluster")
+    with pytest.raises(RuntimeError, match=f"no tensors of {dtype}"):
+        torch.empty(2, dtype=dtype, device="cluster")
+
+
+def test_layouts_that_it_lacks(x):
+    with pytest.raises(NotImplementedError, match="_to_sparse .* is not an operation"):
+        x.to_sparse()
+    with pytest.raises(NotImplementedError, match="quantize_per_tensor"):
+        torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
+
+
+def test_writing_to_what_is_expanded():
+    with pytest.raises(RuntimeError, match="clone"):
+        torch.zeros(1, 4, device="cluster").expand(3, 4).add_(1)
+
+
+def test_results_that_do_not_fit(x):
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        x.int().div_(2)
+    with pytest.raises((RuntimeError, ValueError), match="shape"):
+        x[0].add_(x)
+
+
+def test_bits(x):
+    with pytest.raises(RuntimeError, match="bits of torch.float32"):
+        x.view(torch.int32)
+
+
+def test_no_memory_to_read(x):
+    with pytest.raises(TypeError, match="can't convert cluster:0 device type tensor to numpy"):
+        x.numpy()
+
+
+def test_a_failure_on_a_worker_names_the_line(x):
+    made = torch.linalg.inv_ex(torch.zeros(2, 2, device="cluster"))
+    assert made.info.item() != 0
+    with pytest.raises(RuntimeError, match="singular"):
+        torch.linalg.inv(torch.zeros(2, 2, device="cluster"))
+
+
+WITHOUT_KERNEL = """
+import gt.torch, torch
+x = torch.ones(2, 2, device="cluster")
+for _ in range(2):
+    found = torch.ops.aten._compute_linear_combination(x, 2 * x)
+    print(found.device, found.tolist())
+"""
+
+
+@pytest.mark.parametrize("fallback", ["", "cpu"])
+def test_the_host_computes_where_it_is_asked_to(fallback):
+    """With one line for each operator, however often it runs."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_KERNEL],
+        env={**os.environ, "GT_TORCH_FALLBACK": fallback},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    name = "aten::_compute_linear_combination"
+    if fallback:
+        assert done.stdout == "cluster:0 [[4.0, 4.0], [4.0, 4.0]]\n" * 2, done
+        assert done.stderr.count(f"gt.torch: {name} is computed on the host") == 1, done
+    else:
+        assert f"NotImplementedError: {name} (default) is not an operation" in done.stderr, done
