@@ -66,7 +66,7 @@ $(VENV)/.compare: $(VENV)/.tools
 	@touch $@
 
 # Those that PyTorch or JAX takes part in; all others are what `make test` runs.
-WITH_TORCH := tests/coverage tests/data tests/distributions tests/engines tests/formats tests/gpu tests/models tests/nn \
+WITH_TORCH := tests/torch_device tests/coverage tests/data tests/distributions tests/engines tests/formats tests/gpu tests/models tests/nn \
 	tests/ops tests/optim $(shell grep -l torch tests/test_*.py)
 # Those whose results come from an engine, rather than from servers and tools.
 COMPUTING := tests/nn tests/ops tests/optim $(addprefix tests/test_,$(addsuffix .py,arrays autograd autograd_function \
@@ -81,6 +81,9 @@ test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tes
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
 
+torch-coverage: build $(VENV)/.compare ## Run PyTorch's tests for devices on the device cluster and write docs/coverage.md
+	$(BIN)/python tests/torch_device/run.py --write docs/coverage.md
+
 bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
 	$(BIN)/python benches/run.py --write docs/benchmarks.md
 	$(BIN)/python benches/sharding.py --write docs/benchmarks.md
@@ -92,6 +95,7 @@ bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write doc
 	$(BIN)/python benches/engines.py --threads 1 --write docs/benchmarks.md
 	$(BIN)/python benches/products.py --write docs/benchmarks.md
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
+	$(BIN)/python benches/torch_device.py --write docs/benchmarks.md
 
 wheel: $(VENV)/.tools $(RUST_SOURCES) ## Build a wheel into dist/, which GPU machines take as it is
 	. $(BIN)/activate && maturin build --release --quiet --out dist
@@ -160,5 +164,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
+.PHONY: help build demo test test-all coverage torch-coverage soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
 	fuzz fuzz-decoders clean

@@ -2,6 +2,7 @@
 
 - ```python blocks of a page run in one namespace, in an empty folder; one that begins with the
   comment `# name.py` is such a file instead.
+- A page that begins with `<!-- needs: name -->` is skipped where that package is missing.
 - ```text right after a block is what it prints.
 - ```bash lines that run gt or python are run: servers and workers until the page's end.
 - ```console lines are for other machines, or go on for ever: their options exist.
@@ -12,6 +13,7 @@ Notebooks are run as pages are, cell by cell in their folder, but for fewer step
 """
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -154,6 +156,9 @@ def check_options(line: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page, tmp_path):
     text = page.read_text()
+    needed = re.match(r"<!-- needs: (\w+) -->", text)
+    if needed and importlib.util.find_spec(needed[1]) is None:
+        pytest.skip(f"{needed[1]} is not installed")
     running = Page(tmp_path)
     said, end = "", 0
     try:

@@ -18,6 +18,9 @@ PASSING = Path(__file__).with_name("passing")
 #: PyTorch's databases.
 TABLES = ("operators", "modules", "optimizers")
 
+#: The section that `tests/torch_device/run.py` writes into the same page.
+DEVICE = re.compile(r"<!-- torch device: begin -->.*<!-- torch device: end -->", re.DOTALL)
+
 
 def main() -> int:
     """Check what is asked for, and say what passes."""
@@ -64,6 +67,9 @@ def _page(to: Path, by_kind: dict[str, list[dict]], sections: dict[str, str]) ->
     for name in databases().CHECKS:
         text = sections.get(name) or databases().section_of(old, name)
         page = databases().with_section(page, name, text)
+    kept = DEVICE.search(old)
+    if kept and kept[0] not in page:
+        page = f"{page.rstrip()}\n\n{kept[0]}\n"
     return page
 
 

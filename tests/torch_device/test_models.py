@@ -3,9 +3,10 @@
 import copy
 import warnings
 
-import gt.torch  # noqa: F401  (the device)
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+device = pytest.importorskip("gt.torch")
 
 transformers = pytest.importorskip("transformers")
 

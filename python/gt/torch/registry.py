@@ -100,7 +100,7 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
 
 def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:
     """Give PyTorch's own decomposition of an operator into others, if it has one."""
-    if _has_kernel(_name(operator), "CompositeExplicitAutograd"):
+    if _has_kernel(name_of(operator), "CompositeExplicitAutograd"):
         return None
     if not written:
         return _DECOMPOSITIONS.get(operator)
@@ -163,13 +163,14 @@ def _functional(operator: torch._ops.OpOverload, written: list) -> str | None:
     """Give the operator of the same arguments that changes none of them."""
     packet = operator._schema.name.removeprefix("aten::")
     if not written:
-        return _name(operator)
+        return name_of(operator)
     if packet.endswith("_") and not packet.endswith("__"):
         return _alike(operator, packet[:-1], set())
     return _alike(operator, packet, {of.name for of in written})
 
 
-def _name(operator: torch._ops.OpOverload) -> str:
+def name_of(operator: torch._ops.OpOverload) -> str:
+    """Give an operator's name and overload, `add.Tensor`."""
     schema = operator._schema
     name = schema.name.removeprefix("aten::")
     return f"{name}.{schema.overload_name}" if schema.overload_name else name
@@ -182,7 +183,7 @@ def _alike(operator: torch._ops.OpOverload, packet: str, without: set[str]) -> s
         found = overload_of(f"{packet}.{overload}" if overload else packet)
         writes = any(of.alias_info and of.alias_info.is_write for of in found._schema.arguments)
         if not writes and _arguments(found, set()) == wanted:
-            return _name(found)
+            return name_of(found)
     return None
 
 

@@ -1,0 +1,176 @@
+"""`torch.compile(model, backend="gt")`: graphs of PyTorch's operators as functions of GT's tensors.
+
+PyTorch traces forward and backward into one graph each. Here each operator in them becomes the
+function of GT's that is its kernel, so that a call costs neither PyTorch's dispatch nor a tensor of
+PyTorch's for each intermediate result. The instructions are those of the program as it stands, and
+what repeats becomes a template by GT's hot paths.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+import gt
+from gt._gt import torch_device
+from gt.torch import dtypes, registry
+from gt.torch.kernels import memory
+from gt.torch.kernels.graphs import IN_GRAPHS
+
+#: Where and how a tensor is made: there is one place and one way.
+_PLACES = {"device", "layout", "pin_memory", "non_blocking", "memory_format"}
+
+
+def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Make a function of PyTorch's tensors from a graph.
+
+    A graph whose shapes are not known runs operator by operator.
+    """
+    values = [node.meta.get("val") for node in graph.graph.nodes]
+    if any(_is_symbolic(value) for value in values) or not _is_on_cluster(values):
+        return graph.forward
+    expected = _outputs(graph)
+    translated = _translate(graph)
+
+    def run(*given: Any) -> list[Any]:
+        found = translated(*(_read(one) for one in given))
+        return [_wrap(one, like) for one, like in zip(found, expected, strict=True)]
+
+    # PyTorch hands over the inputs as a list that it gives up, or one by one.
+    run._boxed_call = False  # type: ignore[attr-defined]
+    return run
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(length, torch.SymInt) for length in value.shape)
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _is_on_cluster(values: list[Any]) -> bool:
+    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.ndim]
+    return all(tensor.device.type == "cluster" for tensor in tensors)
+
+
+def _outputs(graph: GraphModule) -> list[Any]:
+    """Give what is known of the graph's results."""
+    (node,) = (node for node in graph.graph.nodes if node.op == "output")
+    return [one.meta.get("val") if isinstance(one, Node) else None for one in node.args[0]]
+
+
+def _read(given: Any) -> Any:
+    if not isinstance(given, torch.Tensor):
+        return given
+    return torch_device.read(given) if given.device.type == "cluster" else memory.from_host(given)
+
+
+def _wrap(found: Any, like: Any) -> Any:
+    """Give a result as PyTorch's, with the strides that it was traced with."""
+    if not isinstance(found, gt.Tensor):
+        return found
+    if like is None or like.is_contiguous():
+        return torch_device.wrap(found)
+    made = torch_device.blank(list(like.shape), list(like.stride()), found.dtype)
+    torch_device.write(made, found, "torch.compile")
+    return made
+
+
+def _translate(graph: GraphModule) -> Callable[..., Any]:
+    """Make a function of GT's tensors with a line for each node, and none that is kept in vain."""
+    names: dict[Node, str] = {}
+    held: dict[str, Any] = {}
+    parameters: list[str] = []
+    lines: list[str] = []
+
+    def hold(value: Any) -> str:
+        name = f"held_{len(held)}"
+        held[name] = value
+        return name
+
+    def written(given: Any) -> str:
+        if isinstance(given, Node):
+            return names[given]
+        if isinstance(given, list | tuple) and _is_node(given):
+            return f"[{', '.join(written(one) for one in given)}]"
+        return repr(given) if given is None or type(given) in (bool, int) else hold(given)
+
+    nodes = list(graph.graph.nodes)
+    last_uses = {used: node for node in nodes for used in node.all_input_nodes}
+    for node in nodes:
+        name = names[node] = f"v{len(names)}"
+        if node.op == "placeholder":
+            parameters.append(name)
+        elif node.op == "get_attr":
+            names[node] = hold(_read(functools.reduce(getattr, node.target.split("."), graph)))
+        elif node.op == "output":
+            lines.append(f"return {written(list(node.args[0]))}")
+            break
+        else:
+            lines.append(f"{name} = {_call(node, hold, written)}")
+        done = [of for of, last in last_uses.items() if last is node and of.op != "get_attr"]
+        if done:
+            lines.append(f"del {', '.join(names[of] for of in done)}")
+    source = f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(compile(source, "<gt.torch graph>", "exec"), held)
+    return held["run"]
+
+
+def _call(node: Node, hold: Callable[[Any], str], written: Callable[[Any], str]) -> str:
+    """Write the call of a node's function."""
+    if node.target is operator.getitem:
+        return f"{written(node.args[0])}[{written(node.args[1])}]"
+    function, args = _function_of(node)
+    named = [f"{key}={written(of)}" for key, of in node.kwargs.items() if _is_node(of)]
+    return f"{hold(function)}({', '.join([*(written(of) for of in args), *named])})"
+
+
+def _is_node(given: Any) -> bool:
+    found: list[Node] = []
+    torch.fx.map_arg(given, lambda node: found.append(node) or node)
+    return bool(found)
+
+
+def _function_of(node: Node) -> tuple[Callable[..., Any], Any]:
+    """Give GT's function for a node, with what is named and known bound, and its arguments."""
+    overload = node.target
+    name = registry.name_of(overload)
+    function = IN_GRAPHS.get(name, IN_GRAPHS.get(name.partition(".")[0]))
+    if function is None and "device" not in {of.name for of in overload._schema.arguments}:
+        function = registry.function_of(name)
+    if function is None:
+        return _by_kernel(overload, node), node.args
+    known = {
+        key: _known(of)
+        for key, of in node.kwargs.items()
+        if key not in _PLACES and not _is_node(of)
+    }
+    bound = functools.partial(function, **known) if known else function
+    return bound, tuple(_known(of) for of in node.args)
+
+
+def _known(given: Any) -> Any:
+    return dtypes.to_gt(given) if isinstance(given, torch.dtype) else given
+
+
+def _by_kernel(overload: Any, node: Node) -> Callable[..., Any]:
+    """Give a function that calls PyTorch's operator, where GT has no function for it."""
+    known = {key: of for key, of in node.kwargs.items() if not _is_node(of)}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        wrapped = torch.utils._pytree.tree_map_only(gt.Tensor, torch_device.wrap, (args, kwargs))
+        found = overload(*wrapped[0], **wrapped[1], **known)
+        return torch.utils._pytree.tree_map_only(torch.Tensor, _read, found)
+
+    return call
+
+
+def backend(graph: GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+    """Compile what `torch.compile` traces, with its gradients."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph)(graph, inputs)

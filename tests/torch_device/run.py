@@ -1,0 +1,119 @@
+"""Run PyTorch's operator database on the device "cluster", and write what passes.
+
+    python tests/torch_device/run.py --write docs/coverage.md
+
+writes the section between the marks of the page anew. An entry passes where all tests with it do,
+with all samples and nothing computed on the host.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+FOLDER = pathlib.Path(__file__).parent
+BEGIN = "<!-- torch device: begin -->"
+END = "<!-- torch device: end -->"
+KINDS = {
+    "compare_cpu": "results as on the CPU",
+    "noncontiguous_samples": "with operands in another layout",
+    "variant_consistency_eager": "in place and with `out`",
+    "fn_grad": "gradients by finite differences",
+    "fn_gradgrad": "gradients of gradients",
+}
+
+
+def run(report: pathlib.Path) -> None:
+    """Run the tests, all entries of them."""
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "--timeout=300"]
+    environment = {**os.environ, "GT_TEST_OPERATORS": "1", "GT_TEST_ALL": "1"}
+    environment.pop("GT_TORCH_FALLBACK", None)
+    tests = str(FOLDER / "test_operators.py")
+    subprocess.run([*command, f"--junitxml={report}", tests], env=environment, check=False)
+
+
+def read(report: pathlib.Path) -> dict[str, dict[str, str]]:
+    """Give for each entry and kind of test "pass", "fail", or why it was skipped."""
+    pattern = re.compile(rf"test_({'|'.join(KINDS)})_(.*)_cluster_\w+?$")
+    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    for case in ElementTree.parse(report).iter("testcase"):
+        kind, entry = pattern.match(case.get("name", "")).groups()
+        skipped = case.find("skipped")
+        failed = case.find("failure") is not None or case.find("error") is not None
+        state = "fail" if failed else "pass" if skipped is None else skipped.get("message", "")
+        found[entry][kind] = state
+    return found
+
+
+def is_lacking(reason: str) -> bool:
+    """Whether a test was skipped because the device lacks something."""
+    return "the cluster has no" in reason or "see the bits" in reason
+
+
+def section(found: dict[str, dict[str, str]]) -> str:
+    """Write the section of the page."""
+    passing = {
+        entry
+        for entry, states in found.items()
+        if not any(state == "fail" or is_lacking(state) for state in states.values())
+    }
+    rows = []
+    for kind, title in KINDS.items():
+        states = [states[kind] for states in found.values() if kind in states]
+        ran = [state for state in states if state in ("pass", "fail")]
+        rows.append(f"| {title} | {len(ran)} | {ran.count('pass')} |")
+    others = []
+    for entry in sorted(found.keys() - passing):
+        states = found[entry].values()
+        why = next((state for state in states if is_lacking(state)), "")
+        failed = [KINDS[kind] for kind, state in found[entry].items() if state == "fail"]
+        others.append(f"- `{entry}`: {why.removeprefix('Skipped: ') or ', '.join(failed)}")
+    return "\n".join(
+        [
+            BEGIN,
+            "## As a device of PyTorch's",
+            "",
+            "PyTorch's own tests for devices, on `cluster`, the device of `gt.torch`, with all",
+            "samples and nothing computed on the host. "
+            f"**{len(passing)} of {len(found)} entries pass all of them.**",
+            "",
+            "| checked | tests | pass |",
+            "| --- | ---: | ---: |",
+            *rows,
+            "",
+            "Of random numbers only shapes and dtypes are compared. What fails on the CPU, too, is",
+            "not counted. `make torch-coverage` writes this section. The other entries are:",
+            "",
+            *others,
+            END,
+        ]
+    )
+
+
+def main() -> None:
+    """Run, and write the section."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=pathlib.Path, help="the page to write the section into")
+    parser.add_argument("--report", type=pathlib.Path, help="a JUnit report that is there already")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        report = options.report or pathlib.Path(folder) / "report.xml"
+        if not options.report:
+            run(report)
+        text = section(read(report))
+    print(text)
+    if options.write:
+        page = options.write.read_text()
+        if BEGIN not in page:
+            page = f"{page.rstrip()}\n\n{BEGIN}\n{END}\n"
+        before, rest = page.split(BEGIN)
+        options.write.write_text(before + text + rest.split(END)[1])
+
+
+if __name__ == "__main__":
+    main()

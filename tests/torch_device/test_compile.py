@@ -1,0 +1,110 @@
+"""`torch.compile(..., backend="gt")` on the device "cluster"."""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+device = pytest.importorskip("gt.torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    yield
+    torch._dynamo.reset()
+
+
+def trained(model, function, inputs, steps=4):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = function(*inputs)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_training():
+    def losses(compiles):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(6, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 3)
+        ).to("cluster")
+        inputs = torch.randn(8, 6).to("cluster"), torch.randint(0, 3, (8,)).to("cluster")
+
+        def loss(x, labels):
+            return torch.nn.functional.cross_entropy(model(x), labels)
+
+        function = torch.compile(loss, backend="gt") if compiles else loss
+        return trained(model, function, inputs)
+
+    assert losses(True) == pytest.approx(losses(False), abs=1e-6)
+
+
+def test_views_and_buffers():
+    def function(x):
+        parts = x.t()[1:].unsqueeze(0).expand(2, 3, 5).split(2, 1)
+        return [part.contiguous() * torch.arange(5, device=x.device) for part in parts], x.t()
+
+    x = torch.arange(20.0, device="cluster").reshape(5, 4)
+    found = torch.compile(function, backend="gt")(x)
+    expected = function(x)
+    for one, other in zip(found[0], expected[0], strict=True):
+        assert one.equal(other)
+    assert found[1].stride() == expected[1].stride()
+    model = torch.nn.BatchNorm1d(4).to("cluster")
+    torch.compile(model, backend="gt")(x)
+    assert torch.allclose(model.running_mean.cpu(), 0.1 * x.mean(0).cpu())
+
+
+def test_changes_in_place():
+    x = torch.zeros(3, device="cluster")
+
+    @torch.compile(backend="gt")
+    def step(x):
+        x.add_(1)
+        return x * 2
+
+    assert step(x).tolist() == [2.0] * 3
+    assert step(x).tolist() == [4.0] * 3
+    assert x.tolist() == [2.0] * 3
+
+
+def test_shapes_that_change():
+    @torch.compile(backend="gt", dynamic=True)
+    def function(x):
+        return (x * 2).sum(0)
+
+    for length in (2, 3, 7):
+        assert function(torch.ones(length, 2, device="cluster")).tolist() == [2.0 * length] * 2
+
+
+def test_a_transformer():
+    transformers = pytest.importorskip("transformers")
+
+    def losses(compiles):
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(
+            vocab_size=50,
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = transformers.LlamaForCausalLM(config).to("cluster")
+        tokens = torch.randint(0, 50, (2, 8)).to("cluster")
+        module = torch.compile(model, backend="gt") if compiles else model
+
+        def loss(tokens):
+            return module(input_ids=tokens, labels=tokens).loss
+
+        return trained(model, loss, (tokens,))
+
+    assert losses(True) == pytest.approx(losses(False), abs=1e-4)
