@@ -137,7 +137,7 @@ def _is_node(given: Any) -> bool:
 
 def _function_of(node: Node) -> tuple[Callable[..., Any], Any]:
     """Give GT's function for a node, with what is named and known bound, and its arguments."""
-    overload = node.target
+    overload: Any = node.target
     name = registry.name_of(overload)
     function = IN_GRAPHS.get(name, IN_GRAPHS.get(name.partition(".")[0]))
     if function is None and "device" not in {of.name for of in overload._schema.arguments}:
