@@ -69,7 +69,8 @@ def main() -> None:
         print(lines[-1], flush=True)
     part = f"""PyTorch {torch.__version__} and transformers
 {transformers.__version__}, the same program on the device `cpu` and on `cluster`: {THREADS}
-threads, medians of {args.rounds} rounds in turn. Made by `python benches/torch_device.py --write docs/benchmarks.md`.
+threads, medians of {args.rounds} rounds in turn. Made by
+`python benches/torch_device.py --write docs/benchmarks.md`.
 
 {chr(10).join(lines)}
 """

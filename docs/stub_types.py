@@ -44,6 +44,8 @@ PARAMETERS = {
     "differentiable": "Sequence[_bool]",
     "kept": "Sequence[_int]",
     "places": "Tensor",
+    "_restride.stride": "_int | Sequence[_int]",
+    "_restride.storage_offset": "_int",
     "_view_at.dim": "_int | None",
     "_view_at.stride": "_int | Sequence[_int]",
     "_view_at.storage_offset": "_int",

@@ -138,6 +138,7 @@ __all__ = [
     "data_roots",
     "write_safetensors",
     "safetensors_bytes",
+    "torch_device",
     "WorkerError",
 ]
 
@@ -357,6 +358,8 @@ class Tensor:
         """The values in another dtype; the tensor itself if it has it."""
     def _is_view(self) -> _bool:
         """Whether it shares the memory of another tensor."""
+    def _restride(self, size: _int | Sequence[_int] | None, stride: _int | Sequence[_int], storage_offset: _int) -> Tensor:
+        """A view of the elements at `storage_offset + index · stride` of these, which are contiguous."""
     def _view(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same elements under another shape, in the same memory.
 

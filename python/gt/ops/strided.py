@@ -29,12 +29,7 @@ def as_strided(
             [3, 4]], dtype=int64)
     """
     size, stride, start = _strides("as_strided", input, size, stride, storage_offset)
-    memory = _in_memory("as_strided", input)[0].ravel()
-    view = _blocks(memory, size, stride, start)
-    if view is not None:
-        return view
-    places = _places(input, size, stride, start).ravel()
-    return memory._view_at(None, places, size, stride, start + input.storage_offset())
+    return _in_memory("as_strided", input)[0]._restride(size, stride, start)
 
 
 @operation
@@ -95,34 +90,6 @@ def _places(input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], start
         along = arange_beside(input, n).reshape((n,) + (1,) * (len(size) - at - 1))
         places = places + along * step
     return places.reshape(size)
-
-
-def _blocks(
-    flat: Tensor, size: tuple[int, ...], stride: tuple[int, ...], start: int
-) -> Tensor | None:
-    """View the elements as rows of equal length, these again as rows, and so on.
-
-    Each axis, the one with the longest stride first, is the number of rows; a row is as long as its
-    stride. None where elements overlap or a row is not complete.
-    """
-    order = sorted((at for at, n in enumerate(size) if n != 1), key=lambda at: -stride[at])
-    if 0 in size or any(stride[at] == 0 for at in order):
-        return None
-    view, dim = flat, 0
-    for at in order[:-1]:
-        n, step = size[at], stride[at]
-        reach = sum((size[to] - 1) * stride[to] for to in order[dim + 1 :])
-        # Rows begin at a multiple of their length, if none of them is left at its end then.
-        column = start % step if start % step + reach < step else 0
-        if reach >= step or start - column + n * step > view.shape[dim]:
-            return None
-        rows = take_region(view, dim, start - column, n * step)
-        view = rows.reshape((*view.shape[:dim], n, step))
-        dim, start = dim + 1, column
-    last = (size[order[-1]], stride[order[-1]]) if order else (1, 1)
-    view = take_region(view, dim, start, *last)
-    back = sorted(range(len(order)), key=lambda place: order[place])
-    return (view.permute(back) if order else view).reshape(size)
 
 
 @method

@@ -1,9 +1,10 @@
 """From PyTorch's tensors to GT's and back, with gradients through both.
 
-Each library has its own graph. Where a tensor passes from one to the other, a node of the one stands
-for what lies behind it in the other: an *entrance* in GT's graph for a tensor of PyTorch's, an *exit*
-in PyTorch's graph for one of GT's. Neither graph says cheaply which entrances a result depends on,
-so a node is told all that are alive, and gradients of those that have no part in it are None.
+Each library has its own graph. Where a tensor passes from one to the other, a node of the one
+stands for what lies behind it in the other: an *entrance* in GT's graph for a tensor of PyTorch's,
+an *exit* in PyTorch's graph for one of GT's. Neither graph says cheaply which entrances a result
+depends on, so a node is told all that are alive, and gradients of those that have no part in it are
+None.
 
 A backward pass that reaches such a node in one graph runs the other's up to the nodes on its far
 side, which keep what arrives there; the first graph goes on with that.

@@ -130,9 +130,9 @@ def _call(node: Node, hold: Callable[[Any], str], written: Callable[[Any], str])
 
 
 def _is_node(given: Any) -> bool:
-    found: list[Node] = []
-    torch.fx.map_arg(given, lambda node: found.append(node) or node)
-    return bool(found)
+    if isinstance(given, list | tuple):
+        return any(_is_node(one) for one in given)
+    return isinstance(given, Node)
 
 
 def _function_of(node: Node) -> tuple[Callable[..., Any], Any]:

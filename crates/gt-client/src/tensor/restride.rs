@@ -73,7 +73,8 @@ impl Tensor {
             places = places.add(&range(length)?.mul(to.strides[axis])?.reshape(&along)?)?;
         }
         let flat = self.reshape(&[-1])?;
-        flat.view_at(None, &places.reshape(&[-1])?, to.shape, &to.strides[..rank], to.offset)
+        let offset = self.strided().offset + to.offset;
+        flat.view_at(None, &places.reshape(&[-1])?, to.shape, &to.strides[..rank], offset)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where elements lie in the memory that a tensor shares with its base.
 
+use gt::tensor::strides::Strided;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -68,6 +69,24 @@ impl PyTensor {
         session::ready(py, &self.0)?;
         source::note(py);
         self.0.view_at(dim, &places.0, shape, &strides, storage_offset).py().map(PyTensor)
+    }
+
+    /// A view of the elements at `storage_offset + index · stride` of these, which are contiguous.
+    #[pyo3(name = "_restride")]
+    fn restride(
+        &self,
+        py: Python<'_>,
+        size: &Bound<'_, PyAny>,
+        stride: &Bound<'_, PyAny>,
+        storage_offset: i64,
+    ) -> PyResult<PyTensor> {
+        let shape = convert::shape(&convert::ints(size, "the shape")?)?;
+        let mut to = Strided { offset: storage_offset, ..Strided::contiguous(shape) };
+        let strides = convert::ints(stride, "the strides")?;
+        to.strides.iter_mut().zip(&strides).for_each(|(own, &given)| *own = given);
+        session::ready(py, &self.0)?;
+        source::note(py);
+        self.0.restride(&to).py().map(PyTensor)
     }
 
     /// The same elements under another shape, in the same memory.

@@ -217,11 +217,11 @@ impl Kernel {
             return Ok(None);
         }
         tensors.extend(scale.map(Operand::Scalar));
-        let borrowed = |operand| match operand {
-            &Operand::Tensor(ref tensor) => Operand::Tensor(tensor),
-            &Operand::Scalar(scalar) => Operand::Scalar(scalar),
-        };
-        let operands: SmallVec<[Operand<&Tensor>; 3]> = tensors.iter().map(borrowed).collect();
+        let borrowed = tensors.iter().map(|operand| match operand {
+            Operand::Tensor(tensor) => Operand::Tensor(tensor),
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+        });
+        let operands: SmallVec<[Operand<&Tensor>; 3]> = borrowed.collect();
         let first = operands.iter().find_map(Operand::tensor).copied();
         let Some(first) = first else { return Ok(None) };
         let session = session::ready_session(py, first)?;
