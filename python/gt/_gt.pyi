@@ -21,6 +21,7 @@ __version__: str
 faces: dict[str, dict[str, Any]]
 native: Any
 primitives: Any
+torch_device: Any
 
 __all__ = [
     "__version__",
