@@ -72,7 +72,7 @@ def no_worse_than_cpu(test):
     return run
 
 
-class TestCommon(TestCase):
+class TestDeviceOperators(TestCase):
     """Each test runs with each entry."""
 
     def _call(self, entry, function, sample):
@@ -154,7 +154,7 @@ class TestCommon(TestCase):
         )
 
 
-class TestBwdGradients(TestGradients):
+class TestDeviceGradients(TestGradients):
     """Each test runs with each entry."""
 
     @ops(ENTRIES, allowed_dtypes=[torch.float64])
@@ -180,6 +180,6 @@ class TestBwdGradients(TestGradients):
             op.check_batched_gradgrad = entry_checks
 
 
-for _class in (TestCommon, TestBwdGradients):
+for _class in (TestDeviceOperators, TestDeviceGradients):
     instantiate_device_type_tests(_class, globals(), only_for=("cluster",))
 pytestmark = pytest.mark.filterwarnings("ignore")
